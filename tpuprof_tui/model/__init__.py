@@ -1,0 +1,33 @@
+"""What a profile is: lanes of event columns, scopes, strings, problems, and the schema of columns.
+
+Nothing here knows where the bytes came from or how they are shown. All of it is immutable once built.
+"""
+
+from __future__ import annotations
+
+from .columns import INT_MISSING, Column, is_missing
+from .lane import Lane, RegisterFields, Role
+from .problem import Problem, Severity, worst
+from .profile import Device, Profile, Scopes
+from .schema import COLUMNS, SCHEMA, column
+from .strings import Strings, StringsBuilder
+
+__all__ = [
+    "COLUMNS",
+    "INT_MISSING",
+    "SCHEMA",
+    "Column",
+    "Device",
+    "Lane",
+    "Problem",
+    "Profile",
+    "RegisterFields",
+    "Role",
+    "Scopes",
+    "Severity",
+    "Strings",
+    "StringsBuilder",
+    "column",
+    "is_missing",
+    "worst",
+]

@@ -1,0 +1,59 @@
+"""What a reader could not use, had to guess or repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from typing import Any
+
+
+class Severity(IntEnum):
+    """How much a problem matters to who reads the figures."""
+
+    NOTE = 0
+    WARNING = 1
+    ERROR = 2
+
+    @property
+    def word(self) -> str:
+        """Lower-case name, as written to files."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is not as it should be in a capture.
+
+    Attributes:
+        severity: NOTE: repaired or assumed; WARNING: ambiguous; ERROR: something recorded is lost or unreadable.
+        what: What happened, one sentence.
+        done: What was done about it, or what to do next.
+        file: Name of the file inside the capture; empty when it concerns no single file.
+        offset: Byte offset in that file; -1 when unknown.
+        core: Core number; -1 when it concerns no single core.
+        lane: Engine or port concerned, as its lane is labelled; empty when none.
+        count: How many times it happened.
+    """
+
+    severity: Severity
+    what: str
+    done: str = ""
+    file: str = ""
+    offset: int = -1
+    core: int = -1
+    lane: str = ""
+    count: int = 1
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for JSON; unknown offset and core are None."""
+        record = asdict(self)
+        record["severity"] = self.severity.word
+        record["offset"] = None if self.offset < 0 else self.offset
+        record["core"] = None if self.core < 0 else self.core
+        return record
+
+
+def worst(problems: Iterable[Problem]) -> Severity | None:
+    """The highest severity among ``problems``; None without any."""
+    return max((problem.severity for problem in problems), default=None)

@@ -1,0 +1,152 @@
+"""A profile: the lanes of one capture and what is known about where they ran."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .lane import Lane
+from .problem import Problem
+from .schema import SCHEMA
+from .strings import Strings
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where a profile was captured.
+
+    Attributes:
+        chip: Chip name as the field says it ("AKS").
+        arch: The ``arch`` value as captured; None when it was absent.
+        tiu_mhz, dma_mhz: Clocks used for cycles, MHz; 0 where there is no such clock.
+        ddr_peak_gbps, l2_peak_gbps: Peak bandwidth of one core, GB/s; 0 when unknown.
+        parameters: (label, value) pairs of the architecture, in the order they are printed.
+    """
+
+    chip: str
+    arch: str | None = None
+    tiu_mhz: float = 0
+    dma_mhz: float = 0
+    ddr_peak_gbps: float = 0.0
+    l2_peak_gbps: float = 0.0
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Scopes:
+    """Launches of kernel functions, one entry each.
+
+    Attributes:
+        kernel: int32 codes into ``Profile.strings["kernel"]``, by scope id.
+        core: int32 core number, by scope id.
+    """
+
+    kernel: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    core: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    def __len__(self) -> int:
+        return len(self.kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """One capture, read once. Immutable.
+
+    Attributes:
+        path: Where it was read from.
+        name: Short name for headlines.
+        source: Which reader made it ("cdm").
+        device: Chip and clocks.
+        mode: What the capture knows: 0 PMU only, 1 condensed commands, 2 detailed commands.
+        bmodel: Whether it came from a bmodel run.
+        cores: Numbers of all cores, idle ones included, ascending.
+        ports: CDMA ports with records, ascending.
+        lanes: By core, then TIU, GDMA, SDMA; then the ports.
+        strings: Table of texts of each text column, by column key.
+        scopes: Kernel function launches.
+        problems: What was odd in the capture.
+        tail_ns: Largest end of all records, ns on the profile's time line; None without records.
+        tail_offset_ns: Host time from the last record to the end of ``disable_profile``; None when not captured.
+        facts: Further facts of the source, for `info`.
+    """
+
+    path: str
+    name: str
+    source: str
+    device: Device
+    mode: int
+    bmodel: bool
+    cores: tuple[int, ...]
+    ports: tuple[int, ...]
+    lanes: tuple[Lane, ...]
+    strings: Mapping[str, Strings]
+    scopes: Scopes
+    problems: tuple[Problem, ...]
+    tail_ns: int | None = None
+    tail_offset_ns: int | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def instructions(self) -> int:
+        """Number of instructions of all lanes."""
+        return sum(len(lane) for lane in self.lanes)
+
+    @cached_property
+    def start_ns(self) -> int:
+        """Smallest start of all instructions; 0 without any."""
+        return min((int(lane["start"][0]) for lane in self.lanes if len(lane)), default=0)
+
+    @cached_property
+    def end_ns(self) -> int:
+        """Largest end of all instructions; 0 without any."""
+        return max((int(lane["end"].max()) for lane in self.lanes if len(lane)), default=0)
+
+    def core_lanes(self, core: int) -> tuple[Lane, ...]:
+        """Lanes of one core."""
+        return tuple(lane for lane in self.lanes if lane.core == core)
+
+    def lane(self, engine: str, number: int) -> Lane | None:
+        """The lane of an engine of a core (or of a CDMA port); None when there is none."""
+        for lane in self.lanes:
+            if lane.engine == engine and (lane.port if lane.core < 0 else lane.core) == number:
+                return lane
+        return None
+
+    def text(self, key: str, code: int) -> str:
+        """Text of a code of a text column."""
+        return self.strings[key][code]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All instructions as one data frame, by lane, then start; pandas is imported only now.
+
+        Text columns become categoricals, missing integers ``pandas.NA`` (nullable Int64), missing floats NaN.
+        """
+        import pandas
+
+        from .columns import is_missing
+
+        def series(lane: Lane, key: str) -> Any:
+            values = lane[key]
+            column = SCHEMA.get(key)
+            if column is not None and column.kind == "text":
+                return pandas.Categorical.from_codes(values, list(self.strings[key]))  # type: ignore[call-overload]
+            if values.dtype == np.int64:
+                return pandas.arrays.IntegerArray(np.array(values), is_missing(values))
+            return values
+
+        frames = []
+        for number, lane in enumerate(self.lanes):
+            if len(lane):
+                frame = pandas.DataFrame({key: series(lane, key) for key in lane.keys() if key in SCHEMA})
+                frame.insert(0, "lane", number)
+                frames.append(frame)
+        joined: pandas.DataFrame = pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
+        return joined

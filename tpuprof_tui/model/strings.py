@@ -1,0 +1,56 @@
+"""Tables of the distinct strings of a column; events hold codes into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Strings(Sequence[str]):
+    """The distinct strings of one text column, in order of first use. Immutable.
+
+    ``strings[code]`` is the text; code -1 (missing) is the empty string.
+    """
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._values = tuple(values)
+
+    def __getitem__(self, code: int) -> str:  # type: ignore[override]
+        return self._values[code] if 0 <= code < len(self._values) else ""
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    @cached_property
+    def ranks(self) -> npt.NDArray[np.int32]:
+        """Alphabetical rank of each code (case folded first), one longer than the table: ``ranks[-1]`` is -1."""
+        order = sorted(range(len(self._values)), key=lambda code: (self._values[code].casefold(), self._values[code]))
+        ranks = np.full(len(self._values) + 1, -1, dtype=np.int32)
+        ranks[order] = np.arange(len(order), dtype=np.int32)
+        return ranks
+
+    def texts(self, codes: npt.NDArray[np.integer]) -> list[str]:
+        """Texts of many codes; missing ones are empty."""
+        values = (*self._values, "")
+        return [values[code] for code in codes.tolist()]
+
+
+class StringsBuilder:
+    """Collects strings while a profile is built and hands out their codes."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+
+    def code(self, text: str) -> int:
+        """Code of ``text``, new or known."""
+        return self._codes.setdefault(text, len(self._codes))
+
+    def build(self) -> Strings:
+        """The finished table."""
+        return Strings(self._codes)

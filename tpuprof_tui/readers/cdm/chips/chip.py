@@ -1,0 +1,323 @@
+"""One chip's constants and how they are loaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from .layout import ChipDataError, RecordLayout, record_layout
+from .names import NameTable, name_table
+
+_HERE = Path(__file__).parent
+
+FAMILIES: Mapping[str, str] = MappingProxyType(
+    {"TIU": "tiu", "GDMA": "dma", "SDMA": "dma", "VSDMA": "dma", "DMA": "dma", "CDMA": "cdma"}
+)
+"""Command encoding of an engine; engines outside it have none."""
+
+_ENGINES = frozenset({"TIU", "GDMA", "SDMA", "CDMA", "VSDMA", "HAU"})
+
+
+def family_of(engine: str) -> str:
+    """Command encoding (``tiu``, ``dma`` or ``cdma``) of an engine, given in either case.
+
+    Raises:
+        KeyError: the engine has no commands of its own.
+    """
+    return FAMILIES[engine.upper()]
+
+
+@dataclass(frozen=True)
+class SyncRecord:
+    """Which raw TIU record of a core ends at the common instant of all cores; negative counts from the end.
+
+    Attributes:
+        operator: Index in operator captures (modes 0 to 2).
+        bmodel: Index in bmodel captures.
+        bmodel_after_trim: Whether the bmodel index counts after the edges were trimmed.
+    """
+
+    operator: int
+    bmodel: int
+    bmodel_after_trim: bool
+
+
+@dataclass(frozen=True)
+class SystemRule:
+    """A monitor record is a system record when all ``fields`` equal ``equals``."""
+
+    fields: tuple[str, ...]
+    equals: int
+
+
+@dataclass(frozen=True)
+class MemoryRule:
+    """Which memory an address lies in.
+
+    Attributes:
+        high_bits: Width of the address's high part; the low part has 32 bits.
+        tag_bit: The tag is the address shifted right by this.
+        tags: Memory code by tag.
+        other: Memory code of tags not listed.
+        windows: ``(first, bytes, memory code)`` of the address below the tag, looked up for unlisted tags.
+    """
+
+    high_bits: int
+    tag_bit: int
+    tags: Mapping[int, int]
+    other: int
+    windows: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Chip:
+    """Constants of one chip; see the data files for the values.
+
+    Mappings by family have the keys ``tiu``, ``dma`` (GDMA and SDMA) and, where the chip has ports, ``cdma``.
+
+    Attributes:
+        name: Name of the chip.
+        arch_codes: Integer codes in ``arch=`` lines.
+        arch_names: Names in ``arch=`` lines, in upper case.
+        core_count: Cores; the last one is the anchor of the CDMA ports.
+        cdma_ports: Number of CDMA ports.
+        records: Monitor record layout by family.
+        preamble: Synchronisation commands that open each engine's stream.
+        system_types: Type code of system commands by family.
+        send_functions: Function codes of system sends by family.
+        wait_functions: Function codes of system waits by family.
+        system_records: How a system record shows in its counters, by family; families without a rule are missing.
+        engine_codes: Engine name by the code of dynamic nodes.
+        rvt_id_limit: TIU id at which firmware inserts a pair that resets ids; None when it never does.
+        rvt_fill: Type and function of those inserted commands by family.
+        sync_record: Which record aligns the cores.
+        tiu_edge_trim: Stray TIU records at each end of a stream.
+        pair_by_id: Whether bmodel records may be paired by absolute id.
+        tiu_mhz: Default TIU clock.
+        dma_mhz: Clock of GDMA, SDMA and CDMA.
+        lmem_bytes: Local memory of a core, all lanes.
+        memory_of_address: Which memory an address lies in.
+        parameters: Architecture parameters (label, value) in printing order.
+        data_types: Data type names by code.
+        memories: Memory names by code.
+        name_tables: Condensed names by family; ``rvt`` where generator indices have names of their own.
+    """
+
+    name: str
+    arch_codes: tuple[int, ...]
+    arch_names: tuple[str, ...]
+    core_count: int
+    cdma_ports: int
+    records: Mapping[str, RecordLayout]
+    preamble: int
+    system_types: Mapping[str, int]
+    send_functions: Mapping[str, frozenset[int]]
+    wait_functions: Mapping[str, frozenset[int]]
+    system_records: Mapping[str, SystemRule]
+    engine_codes: Mapping[int, str]
+    rvt_id_limit: int | None
+    rvt_fill: Mapping[str, tuple[int, int]]
+    sync_record: SyncRecord
+    tiu_edge_trim: int
+    pair_by_id: bool
+    tiu_mhz: int
+    dma_mhz: int
+    lmem_bytes: int
+    memory_of_address: MemoryRule
+    parameters: tuple[tuple[str, str | int | float], ...]
+    data_types: tuple[str, ...]
+    memories: tuple[str, ...]
+    name_tables: Mapping[str, NameTable]
+
+    def parameter(self, label: str) -> str | int | float:
+        """Architecture parameter by its printed label.
+
+        Raises:
+            KeyError: no such label.
+        """
+        return dict(self.parameters)[label]
+
+    @property
+    def arch_name(self) -> str:
+        """Name as printed in the text outputs (BM1688 is ``A2`` there)."""
+        return str(self.parameter("Chip Arch"))
+
+    @property
+    def ddr_gbps(self) -> float:
+        """Peak DDR bandwidth of a core, GB/s."""
+        return float(self.parameter("DDR Max BW(GB/s/Core)"))
+
+    @property
+    def l2_gbps(self) -> float:
+        """Peak L2 bandwidth, GB/s; 0 where none is given."""
+        return float(self.parameter("L2 Max BW(GB/s)"))
+
+    @property
+    def npu_lanes(self) -> int:
+        """Lanes of a core."""
+        return int(self.parameter("NPU Num"))
+
+    @property
+    def bank_bytes(self) -> int:
+        """Bytes of one local memory bank of a lane."""
+        return 1 << int(self.parameter("Tpu Bank Addr Width(bits)"))
+
+    def clock_mhz(self, engine: str) -> int:
+        """Default clock of an engine."""
+        return self.tiu_mhz if family_of(engine) == "tiu" else self.dma_mhz
+
+    def data_type_text(self, code: int) -> str:
+        """Name of a data type code; ``unknown_N`` for codes without one."""
+        return self.data_types[code] if 0 <= code < len(self.data_types) else f"unknown_{code}"
+
+    def names(self, engine: str, *, rvt: bool = False) -> NameTable:
+        """Condensed names of an engine (or family); with ``rvt`` those of generator indices where the chip has them.
+
+        Raises:
+            KeyError: the chip has no such engine.
+        """
+        if rvt and "rvt" in self.name_tables:
+            return self.name_tables["rvt"]
+        return self.name_tables[family_of(engine)]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return data
+
+
+@lru_cache(maxsize=1)
+def common_tables() -> Mapping[str, Any]:
+    """Raw tables that several chips share."""
+    return MappingProxyType(_read(_HERE / "common" / "tables.json"))
+
+
+@cache
+def chip_names() -> tuple[str, ...]:
+    """Lower-case names of the chips that have a data file."""
+    return tuple(sorted(path.stem for path in _HERE.glob("*.json")))
+
+
+def chip_by_name(name: str) -> Chip | None:
+    """The chip of that name, in either case; None when there is none."""
+    wanted = name.strip().casefold()
+    return _load(wanted) if wanted in chip_names() else None
+
+
+def chip_by_arch(value: str) -> Chip | None:
+    """The chip that an ``arch`` value (integer code or name, in either case) means; None when there is none."""
+    text = value.strip()
+    digits = text.lstrip("+0") if text.lstrip("+").isdigit() and text.isascii() else ""
+    for name in chip_names():
+        chip = _load(name)
+        if text.upper() in chip.arch_names or digits in map(str, chip.arch_codes):
+            return chip
+    return None
+
+
+def unsupported_arch(value: str) -> str | None:
+    """Name of a chip whose ``arch`` code is known but cannot be read; None for every other value."""
+    name: str | None = common_tables()["unsupported_archs"].get(value.strip())
+    return name
+
+
+@cache
+def _load(name: str) -> Chip:
+    return chip_from_data(_read(_HERE / f"{name}.json"), common_tables())
+
+
+def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:
+    """The checked chip of a data file's content.
+
+    Raises:
+        ChipDataError: the content contradicts itself.
+        KeyError: something is missing.
+    """
+    rule = data["memory_of_address"]
+    memories = tuple(common["memories"])
+    chip = Chip(
+        name=data["name"],
+        arch_codes=tuple(data["arch_codes"]),
+        arch_names=tuple(name.upper() for name in data["arch_names"]),
+        core_count=data["core_count"],
+        cdma_ports=data["cdma_ports"],
+        records=_frozen(data["records"], lambda key: record_layout(key, common["records"][key])),
+        preamble=data["preamble"],
+        system_types=_frozen(data["system_types"], int),
+        send_functions=_frozen(data["send_functions"], frozenset),
+        wait_functions=_frozen(data["wait_functions"], frozenset),
+        system_records=_frozen(data["system_records"], lambda item: SystemRule(tuple(item["fields"]), item["equals"])),
+        engine_codes=MappingProxyType({int(code): name for code, name in data["engine_codes"].items()}),
+        rvt_id_limit=data["rvt_id_limit"],
+        rvt_fill=_frozen(data["rvt_fill"], tuple),
+        sync_record=SyncRecord(**data["sync_record"]),
+        tiu_edge_trim=data["tiu_edge_trim"],
+        pair_by_id=data["pair_by_id"],
+        tiu_mhz=data["tiu_mhz"],
+        dma_mhz=data["dma_mhz"],
+        lmem_bytes=data["lmem_bytes"],
+        memory_of_address=MemoryRule(
+            rule["high_bits"],
+            rule["tag_bit"],
+            MappingProxyType({int(tag): memory for tag, memory in rule["tags"].items()}),
+            rule["other"],
+            tuple((first, size, memory) for first, size, memory in rule["windows"]),
+        ),
+        parameters=tuple((label, value) for label, value in data["parameters"]),
+        data_types=tuple(common["data_types"]),
+        memories=memories,
+        name_tables=MappingProxyType(
+            {
+                family: name_table(
+                    common["tables"][key],
+                    memories,
+                    common["moves"],
+                    directed=family == "dma",
+                    variants=family == "rvt",
+                )
+                for family, key in data["names"].items()
+            }
+        ),
+    )
+    _check(chip)
+    return chip
+
+
+def _frozen(data: Mapping[str, Any], convert: Callable[[Any], Any]) -> Mapping[str, Any]:
+    return MappingProxyType({key: convert(value) for key, value in data.items()})
+
+
+def _check(chip: Chip) -> None:
+    """Refuse a chip whose parts do not fit each other."""
+    faults = {
+        "an engine code does not fit three bits or has no engine": any(
+            not 0 <= code < 8 or engine not in _ENGINES for code, engine in chip.engine_codes.items()
+        ),
+        "an engine has two codes": len(set(chip.engine_codes.values())) != len(chip.engine_codes),
+        "a family lacks its system type": set(chip.system_types) != set(chip.records),
+        "a family lacks its names": not set(chip.records) <= set(chip.name_tables),
+        "the ports and the CDMA records contradict": (chip.cdma_ports > 0) != ("cdma" in chip.records),
+        "a system rule names a field the record lacks": any(
+            field not in chip.records[family].by_name
+            for family, rule in chip.system_records.items()
+            for field in rule.fields
+        ),
+        "a clock or the core count is not positive": min(chip.tiu_mhz, chip.dma_mhz, chip.core_count) <= 0,
+        "a parameter occurs twice": len(dict(chip.parameters)) != len(chip.parameters),
+        "a memory code has no name": any(
+            not 0 <= code < len(chip.memories)
+            for code in (
+                *chip.memory_of_address.tags.values(),
+                chip.memory_of_address.other,
+                *(window[2] for window in chip.memory_of_address.windows),
+            )
+        ),
+    }
+    for what, found in faults.items():
+        if found:
+            raise ChipDataError(f"chip {chip.name}: {what}")

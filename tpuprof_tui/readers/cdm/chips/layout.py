@@ -1,0 +1,121 @@
+"""Bit layouts: gapless lists of named fields, written as text and read from columns of bytes.
+
+A layout is written as ``name:width`` items joined by commas, lowest bit first; an item without a width has 32 bits.
+Since items follow each other, a layout cannot have gaps or overlaps. All integers are little-endian and unsigned;
+bit 0 is the least significant bit of byte 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_FIELD_BITS = 64
+"""Widest field a column of integers can hold."""
+
+
+class ChipDataError(ValueError):
+    """A chip's data file contradicts itself; raised when loading, never because of a capture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A run of bits: ``first`` counts from bit 0 of the layout, ``width`` is 1 to 64."""
+
+    name: str
+    first: int
+    width: int
+
+    @property
+    def mask(self) -> int:
+        """All ones over the field's width."""
+        return (1 << self.width) - 1
+
+    def of(self, value: int) -> int:
+        """The field of one command or record given as a little-endian integer."""
+        return (value >> self.first) & self.mask
+
+
+def parse_fields(text: str | Sequence[str]) -> tuple[Field, ...]:
+    """Fields of a layout written as text, or as lines of such text.
+
+    Raises:
+        ChipDataError: an item has no name or a width that is not 1 to 64.
+    """
+    lines = [text] if isinstance(text, str) else text
+    fields: list[Field] = []
+    first = 0
+    for line in lines:
+        for item in line.split(","):
+            name, _, digits = item.rpartition(":") if ":" in item else (item, "", "32")
+            width = int(digits) if digits.isdigit() else 0
+            if not name or not 1 <= width <= MAX_FIELD_BITS:
+                raise ChipDataError(f"layout item {item!r} is not name:width")
+            fields.append(Field(name, first, width))
+            first += width
+    return tuple(fields)
+
+
+def bit_count(fields: Sequence[Field]) -> int:
+    """Number of bits the fields cover."""
+    return fields[-1].first + fields[-1].width if fields else 0
+
+
+@dataclass(frozen=True, eq=False)
+class RecordLayout:
+    """The layout of one fixed-size monitor record.
+
+    Attributes:
+        name: Key in the data file, such as ``dma_64``.
+        size: Bytes per record, a multiple of 4.
+        fields: All fields in order.
+    """
+
+    name: str
+    size: int
+    fields: tuple[Field, ...]
+
+    @cached_property
+    def by_name(self) -> dict[str, Field]:
+        """Fields by their (unique) names."""
+        return {field.name: field for field in self.fields}
+
+    def words(self, payload: bytes | bytearray | memoryview | NDArray[np.uint8]) -> NDArray[np.uint32]:
+        """View of the complete records of ``payload`` as ``(records, size // 4)`` words; a partial tail is left out."""
+        count = len(payload) // self.size
+        flat = np.frombuffer(payload, dtype="<u4", count=count * (self.size // 4))
+        return flat.reshape(count, self.size // 4)
+
+    def column(self, words: NDArray[np.uint32], name: str) -> NDArray[np.int64]:
+        """Values of the field ``name`` of every record, shape ``(records,)``.
+
+        Raises:
+            KeyError: the layout has no such field.
+        """
+        field = self.by_name[name]
+        word, shift = divmod(field.first, 32)
+        values = words[:, word].astype(np.int64)
+        if shift + field.width > 32:
+            values |= words[:, word + 1].astype(np.int64) << 32
+        return (values >> shift) & field.mask
+
+
+def record_layout(name: str, text: str | Sequence[str]) -> RecordLayout:
+    """The checked record layout written as ``text``.
+
+    Raises:
+        ChipDataError: names repeat, a field spans three words or has 64 bits, or the size is not what the name says.
+    """
+    fields = parse_fields(text)
+    bits = bit_count(fields)
+    if len({field.name for field in fields}) != len(fields):
+        raise ChipDataError(f"record {name}: a field name occurs twice")
+    if any(field.first % 32 + field.width > 64 or field.width > 63 for field in fields):
+        raise ChipDataError(f"record {name}: a field does not fit two words")
+    if bits % 32 or name.split("_")[1] != str(bits // 8):
+        raise ChipDataError(f"record {name}: {bits} bits are not the size its name tells")
+    return RecordLayout(name, bits // 8, fields)

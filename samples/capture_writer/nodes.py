@@ -1,0 +1,114 @@
+"""DYN_DATA: the words firmware logs while it issues commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .chips import CDMA, TIU, Chip
+from .program import RVT, Program, Row
+from .streams import ragged
+
+U32 = npt.NDArray[np.uint32]
+I64 = npt.NDArray[np.int64]
+
+_FUNC, _SET, _RESET, _RVT_SET, _BATCH, _FUNC_END = 0, 1, 12, 13, 14, 15
+#: Marks in the side table of a program's words.
+_NOT_PATCHED, _BATCH_WORD = -1, -2
+_CHUNK_LAUNCHES = 4096
+
+
+@dataclass(frozen=True)
+class Words:
+    """Node words of a program; ``patch`` says which change with the launch.
+
+    A patch value of 0 or more is the CDMA slot whose port goes into the word
+    (bits 28-31), -2 the batch index, -1 nothing.
+    """
+
+    words: U32
+    patch: I64
+
+
+def func_words(name: str) -> list[int]:
+    """A kernel scope opens: length of the name, then its bytes padded to words."""
+    text = name.encode("utf-8")
+    padded = text + bytes(-len(text) % 4)
+    return [_FUNC | len(text) << 7, *np.frombuffer(padded, "<u4").tolist()]
+
+
+def node_word(row: Row, chip: Chip, mode: int, vsdma: bool = False) -> int:
+    """NODE_SET or RVT_NODE_SET of one command."""
+    if row.op.system:
+        extra = row.count
+    elif row.engine == TIU:
+        extra = row.dtype
+    else:
+        extra = row.dtype | row.src << 4 | row.dst << 6
+    engine = chip.vsdma if vsdma else chip.node_engine[row.engine]
+    kind = _RVT_SET if mode == RVT else _SET
+    return kind | engine << 7 | row.op.type << 10 | row.op.function << 15 | (extra & 0xFFF) << 20
+
+
+def program_words(program: Program, plain_sdma: int = 1 << 30) -> Words:
+    """All words of one launch. SDMA commands after the first ``plain_sdma`` are VSDMA's."""
+    chip, words, patch = program.chip, [], []
+
+    def put(word: int, mark: int = _NOT_PATCHED) -> None:
+        words.append(word)
+        patch.append(mark)
+
+    if program.name:
+        put(_BATCH, _BATCH_WORD)
+        for word in func_words(program.name):
+            put(word)
+    if not (program.bare and program.rows and program.rows[0].engine == TIU and program.infra == 1):
+        for engine in program.engines:
+            put(_RESET | chip.node_engine[engine] << 7)
+        for slot in range(program.slots):
+            put(_RESET | chip.node_engine[CDMA] << 7, slot)
+    for row in program.rows:
+        late = row.engine == 2 and row.id >= plain_sdma
+        put(node_word(row, chip, program.mode, late), row.slot if row.engine == CDMA else _NOT_PATCHED)
+    if program.name:
+        put(_FUNC_END)
+    return Words(np.array(words, dtype=np.uint32), np.array(patch, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class NodeStream:
+    """The node words of one core: program after program."""
+
+    table: list[Words]
+    #: Program, batch and first port of each launch, in issue order.
+    program: I64
+    batch: I64
+    first_port: I64
+    #: Distance of the core's ports, by launch.
+    port_step: I64
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        lengths = np.array([len(entry.words) for entry in self.table], dtype=np.int64)
+        return 4 * int(lengths[self.program].sum()) if len(self.program) else 0
+
+    def chunks(self) -> Iterator[bytes]:
+        lengths = np.array([len(entry.words) for entry in self.table], dtype=np.int64)
+        begin = np.cumsum(lengths) - lengths
+        words = np.concatenate([entry.words for entry in self.table])
+        patch = np.concatenate([entry.patch for entry in self.table])
+        for first in range(0, len(self.program), _CHUNK_LAUNCHES):
+            chunk = slice(first, first + _CHUNK_LAUNCHES)
+            program = self.program[chunk]
+            group, place = ragged(lengths[program])
+            source = begin[program][group] + place
+            out = words[source].astype(np.int64)
+            mark = patch[source]
+            out |= np.where(mark == _BATCH_WORD, self.batch[chunk][group] << 7, 0)
+            port = self.first_port[chunk][group] + mark * self.port_step[chunk][group]
+            out |= np.where(mark >= 0, port << 28, 0)
+            yield out.astype("<u4").tobytes()

@@ -13,6 +13,7 @@ import numpy as np
 
 from .build import Built, build
 from .chips import CDMA, ENGINES
+from .extras import Blob, ExtraStream, program_blob
 from .nodes import NodeStream, Words, program_words
 from .options import Options
 from .pmu import monitor_chunks, monitor_size
@@ -90,6 +91,8 @@ class _Writer:
         functions = dict(_operation_types(built))
         self.catalogue["function_key"] = np.array([functions[o] for o in self.catalogue["op"].tolist()], dtype=np.int64)
         self.table: list[Words] = [program_words(p, 2 if p.infra == 1 else 1 << 30) for p in built.catalogue.programs]
+        detailed = built.options.mode == 2
+        self.blobs: list[Blob] = [program_blob(p) for p in built.catalogue.programs] if detailed else []
 
     def record_counts(self) -> dict[str, int]:
         counts: dict[str, int] = {}
@@ -107,6 +110,9 @@ class _Writer:
         if self.built.options.mode == 0 or number in self.built.options.empty:
             return
         nodes = self._nodes(number)
+        if self.blobs:
+            extras = ExtraStream(self.blobs, nodes.program)
+            write_block(file, DYN_EXTRA, extras.size, extras.chunks())
         write_block(file, DYN_DATA, nodes.size, nodes.chunks())
 
     def monitor(self, file: BinaryIO, stream: Stream) -> None:

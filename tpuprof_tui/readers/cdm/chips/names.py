@@ -29,15 +29,21 @@ def packed_keys(
 ) -> NDArray[np.int64]:
     """Keys of a `NameTable`: type | function << 5, for transfers also source << 10 | destination << 12.
 
-    All arrays have one shape. Types and functions count modulo 32, memories modulo 4.
+    All arrays have one shape. Types and functions count modulo 32. Of the memories the four node codes fit; other
+    ones (the L2 of CV84X6 addresses) count as L2M, which no name tells apart.
     """
     keys = types.astype(np.int64) & _CODE_MASK
     keys |= (functions.astype(np.int64) & _CODE_MASK) << FUNCTION_SHIFT
     if sources is not None:
-        keys |= (sources.astype(np.int64) & _MEMORY_MASK) << SOURCE_SHIFT
+        keys |= _node_memories(sources) << SOURCE_SHIFT
     if destinations is not None:
-        keys |= (destinations.astype(np.int64) & _MEMORY_MASK) << DESTINATION_SHIFT
+        keys |= _node_memories(destinations) << DESTINATION_SHIFT
     return keys
+
+
+def _node_memories(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    wide = codes.astype(np.int64)
+    return np.where((wide < 0) | (wide > _MEMORY_MASK), 1, wide)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,316 @@
+"""Register layouts of commands: how a command's first bytes select its operation, and where its fields lie."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .chip import Chip, family_of
+from .layout import ChipDataError, Field, bit_count, parse_fields
+
+HEADER_BYTES = 8
+"""A command's operation is selected from this many bytes."""
+
+GRAIN = 16
+"""Every command is a multiple of this many bytes long."""
+
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """One kind of command.
+
+    Attributes:
+        name: Name of the operation, such as ``sMM2``.
+        opcode: Code in the header.
+        short: Value of the short flag; None when either.
+        functions: Function name by code.
+        function_width: Bits of the function code in this operation; the header's own when it is as wide.
+        size: Bytes of a command. Without a layout this is what commands of its kind usually have.
+        layout_lines: Layout as text; empty when nobody knows it.
+        assumed: Whether the layout was taken over from a sibling chip with the same header.
+    """
+
+    name: str
+    opcode: int
+    short: bool | None
+    functions: Mapping[int, str]
+    function_width: int
+    size: int
+    layout_lines: tuple[str, ...]
+    assumed: bool
+
+    @property
+    def known(self) -> bool:
+        """Whether commands of this kind can be decoded."""
+        return bool(self.layout_lines)
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields in order; reserved ones may repeat a name.
+
+        Raises:
+            ChipDataError: the layout does not cover the command.
+        """
+        fields = parse_fields(self.layout_lines)
+        if bit_count(fields) != self.size * 8:
+            raise ChipDataError(f"operation {self.name}: {bit_count(fields)} bits in {self.size} bytes")
+        return fields
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Field]:
+        """Fields by name; of repeated (reserved) names the last one."""
+        return MappingProxyType({field.name: field for field in self.fields})
+
+    def function_text(self, code: int) -> str:
+        """Name of a function code; ``function_N`` for codes without one."""
+        return self.functions.get(code, f"function_{code}")
+
+
+@dataclass(frozen=True)
+class StreamEnd:
+    """After which command a stream ends.
+
+    The system operation ends it when only a short tail of zeros follows; with ``function`` given, also that function
+    ends it (if ``field`` is given: when that field has ``value``).
+
+    Attributes:
+        operation: Index of the system operation.
+        function: Function that ends a stream by itself; None when none does.
+        field: Field that must have ``value`` for that.
+        value: See ``field``.
+        drop_final_function: Function of a last system command that leaves no record; None when there is none.
+    """
+
+    operation: int
+    function: int | None
+    field: str | None
+    value: int
+    drop_final_function: int | None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a field lies in commands of each operation: arrays by operation index, the last entry for index -1.
+
+    Attributes:
+        byte: First byte of the eight that hold the field's lowest bits.
+        shift: Bits to shift those eight bytes right.
+        mask: Mask after shifting; 0 when the operation has no such field.
+        spill: Bits that lie in a ninth byte.
+        wide: Whether values may need all 64 bits.
+    """
+
+    byte: NDArray[np.int64]
+    shift: NDArray[np.uint64]
+    mask: NDArray[np.uint64]
+    spill: NDArray[np.uint64]
+    wide: bool
+
+
+@dataclass(frozen=True, eq=False)
+class CommandTable:
+    """The operations of one engine family of a chip.
+
+    Attributes:
+        chip_name: Name of the chip.
+        family: ``tiu``, ``dma`` or ``cdma``.
+        operations: All operations that a header can select.
+        short_bit: Bit of the short flag in the header; None without one.
+        opcode_bit: First bit of the opcode; the function code follows it.
+        opcode_width: Bits of the opcode.
+        function_width: Bits of the function code.
+        selection: Operation index by short flag | opcode and function << 1; -1 for none.
+        sizes: Bytes by operation index; 0 for the last entry (index -1) and for operations that cannot be decoded.
+        end: After which command a stream ends.
+    """
+
+    chip_name: str
+    family: str
+    operations: tuple[Operation, ...]
+    short_bit: int | None
+    opcode_bit: int
+    opcode_width: int
+    function_width: int
+    selection: NDArray[np.int16]
+    sizes: NDArray[np.int64]
+    end: StreamEnd
+
+    def index_of(self, name: str) -> int:
+        """Index of the operation ``name``.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for index, operation in enumerate(self.operations):
+            if operation.name == name:
+                return index
+        raise KeyError(name)
+
+    def selection_key(self, header: int) -> int:
+        """Index into ``selection`` of a command whose first eight bytes are ``header``."""
+        short = header >> self.short_bit & 1 if self.short_bit is not None else 0
+        return short | (header >> self.opcode_bit & self._codes_mask) << 1
+
+    def selection_keys(self, headers: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """`selection_key` of many headers."""
+        codes = headers >> np.uint64(self.opcode_bit) & np.uint64(self._codes_mask)
+        keys: NDArray[np.int64] = codes.astype(np.int64) << 1
+        if self.short_bit is not None:
+            keys |= (headers >> np.uint64(self.short_bit) & np.uint64(1)).astype(np.int64)
+        return keys
+
+    @property
+    def _codes_mask(self) -> int:
+        return (1 << self.opcode_width + self.function_width) - 1
+
+    @lru_cache(maxsize=512)  # noqa: B019 - tables live as long as the process
+    def place(self, name: str) -> Place | None:
+        """Where the field ``name`` lies in each operation; None when no operation has it."""
+        found = [operation.by_name.get(name) if operation.known else None for operation in self.operations]
+        if not any(found):
+            return None
+        rows = [
+            _place_of(field, operation.size) if field else (0, 0, 0, 0)
+            for field, operation in zip(found, self.operations, strict=True)
+        ]
+        rows.append((0, 0, 0, 0))
+        byte, shift, mask, spill = zip(*rows, strict=True)
+        return Place(
+            np.array(byte, np.int64),
+            np.array(shift, np.uint64),
+            np.array(mask, np.uint64),
+            np.array(spill, np.uint64),
+            any(field is not None and field.width > 63 for field in found),
+        )
+
+
+def _place_of(field: Field, size: int) -> tuple[int, int, int, int]:
+    """Byte, shift, mask and spill of a field; the eight bytes read stay inside the command."""
+    byte = min(field.first // 8, size - 8)
+    shift = field.first - byte * 8
+    return byte, shift, field.mask, max(0, shift + field.width - 64)
+
+
+def command_table(chip: Chip, engine: str) -> CommandTable:
+    """Operations of an engine (or family) of ``chip``; loaded at the first call.
+
+    Raises:
+        KeyError: the chip has no commands of that engine.
+    """
+    return _tables(chip.name)[family_of(engine)]
+
+
+def has_commands(chip: Chip, engine: str) -> bool:
+    """Whether command layouts of that engine are known."""
+    return family_of(engine) in _tables(chip.name)
+
+
+@cache
+def _tables(chip_name: str) -> Mapping[str, CommandTable]:
+    if not (_HERE / "operations" / f"{chip_name.lower()}.json").exists():
+        return MappingProxyType({})
+    data = _read("operations", f"{chip_name.lower()}.json")
+    return MappingProxyType(
+        {family: table_from_data(chip_name, family, entry) for family, entry in data["families"].items()}
+    )
+
+
+@lru_cache(maxsize=1)
+def _layouts() -> Mapping[str, Any]:
+    return _read("common", "layouts.json")
+
+
+def _read(folder: str, name: str) -> Mapping[str, Any]:
+    data: dict[str, Any] = json.loads((_HERE / folder / name).read_text(encoding="utf-8"))
+    return MappingProxyType(data)
+
+
+def table_from_data(chip_name: str, family: str, data: Mapping[str, Any]) -> CommandTable:
+    """The checked command table of a data file's entry.
+
+    Raises:
+        ChipDataError: two operations claim one header, or a size or code does not fit.
+        KeyError: something is missing.
+    """
+    header = data["header"]
+    operations = tuple(_operation(item, header["function_width"]) for item in data["operations"])
+    names = [operation.name for operation in operations]
+    end = data["end"]
+    if len(set(names)) != len(names) or end["operation"] not in names:
+        raise ChipDataError(f"{chip_name} {family}: operation names repeat or the system operation is missing")
+    return CommandTable(
+        chip_name=chip_name,
+        family=family,
+        operations=operations,
+        short_bit=header["short_bit"],
+        opcode_bit=header["opcode_bit"],
+        opcode_width=header["opcode_width"],
+        function_width=header["function_width"],
+        selection=_selection(operations, header, f"{chip_name} {family}"),
+        sizes=np.array([operation.size if operation.known else 0 for operation in operations] + [0], np.int64),
+        end=StreamEnd(
+            names.index(end["operation"]),
+            end.get("function"),
+            end.get("field"),
+            end.get("value", 0),
+            end.get("drop_final_function"),
+        ),
+    )
+
+
+def _operation(item: Mapping[str, Any], function_width: int) -> Operation:
+    key = item["layout"]
+    size, *lines = _layouts()["layouts"][key] if key else (item["bytes"],)
+    if size % GRAIN or size <= 0:
+        raise ChipDataError(f"operation {item['name']}: {size} bytes are no multiple of {GRAIN}")
+    return Operation(
+        name=item["name"],
+        opcode=item["opcode"],
+        short=item["short"],
+        functions=MappingProxyType(
+            {int(code): name for code, name in _layouts()["functions"][item["functions"]].items()}
+        ),
+        function_width=item.get("function_width", function_width),
+        size=size,
+        layout_lines=tuple(lines),
+        assumed=item.get("assumed", False),
+    )
+
+
+def _selection(operations: Sequence[Operation], header: Mapping[str, Any], where: str) -> NDArray[np.int16]:
+    """Operation index by selection key.
+
+    An operation with a narrower function code takes what no other one does, whatever the bits above that code are.
+    """
+    opcode_width, function_width = header["opcode_width"], header["function_width"]
+    table = np.full(2 << opcode_width + function_width, -1, np.int16)
+    for narrow in (False, True):
+        for index, operation in enumerate(operations):
+            if (operation.function_width < function_width) != narrow:
+                continue
+            if not 0 <= operation.opcode < 1 << opcode_width:
+                raise ChipDataError(f"{where}: the opcode of {operation.name} does not fit")
+            for code in _header_functions(operation, function_width):
+                for short in (0, 1) if narrow or operation.short is None else (int(operation.short),):
+                    key = short | (operation.opcode | code << opcode_width) << 1
+                    if key >= len(table) or (table[key] >= 0 and not narrow):
+                        raise ChipDataError(f"{where}: {operation.name} does not fit or repeats a header")
+                    if table[key] < 0:
+                        table[key] = index
+    return table
+
+
+def _header_functions(operation: Operation, function_width: int) -> list[int]:
+    """Header function codes that mean a function of this operation."""
+    above = range(1 << function_width - operation.function_width)
+    return [code | rest << operation.function_width for code in operation.functions for rest in above]

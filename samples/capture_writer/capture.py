@@ -13,16 +13,22 @@ import numpy as np
 
 from .build import Built, build
 from .chips import CDMA, ENGINES
+from .descriptors import BLOCK_KV, keyed_blocks, model_blocks
 from .extras import Blob, ExtraStream, program_blob
-from .nodes import NodeStream, Words, program_words
+from .host import TAIL_OFFSET_NS, write_host_trace
+from .nodes import NodeStream, Words, no_words, program_words
+from .oddities import apply_oddities
 from .options import Options
-from .pmu import monitor_chunks, monitor_size
-from .streams import Stream
+from .pmu import RECORD_BYTES, monitor_chunks, monitor_records
+from .program import DES
+from .streams import CLOSING, Stream
 from .truth import Truth
 
 #: Block types.
 MONITOR = (3, 4, 11, 12)
 DYN_DATA, DYN_EXTRA = 5, 6
+
+_CDMA_ID_BITS = 24
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ def write_capture(options: Options, parent: Path, truth: bool = True) -> Written
         shutil.rmtree(path)
     path.mkdir(parents=True)
     built = build(options)
+    apply_oddities(built)
     writer = _Writer(built)
     for number in built.cores:
         with (path / f"cdmlib0_{number}.profile").open("wb") as file:
@@ -62,10 +69,13 @@ def write_capture(options: Options, parent: Path, truth: bool = True) -> Written
     counts = writer.record_counts()
     (path / "global.profile").write_text(_global_text(options, counts), encoding="utf-8")
     answer = Truth(built)
+    meta = answer.meta(counts)
+    if options.host_trace:
+        meta |= write_host_trace(parent / f"{options.name}.host_trace.json", built, meta["pmu_last_ns"])
     if truth:
-        answer.save(parent / f"{options.name}.truth.json", counts, {})
+        answer.save(parent / f"{options.name}.truth.json", meta)
     size = sum(file.stat().st_size for file in path.iterdir())
-    return Written(path, sum(len(s) for s in built.streams), size, answer.meta(counts))
+    return Written(path, meta["records"], size, meta)
 
 
 def _global_text(options: Options, counts: dict[str, int]) -> str:
@@ -78,6 +88,10 @@ def _global_text(options: Options, counts: dict[str, int]) -> str:
     if options.core_num:
         lines.append(f"core_num={len(options.core_numbers)}")
     lines.append(f"max_record_num={capacity}")
+    if options.bmodel:
+        lines.append("bmodel=1")
+    if options.host_trace:
+        lines.append(f"tail_offset_ns={TAIL_OFFSET_NS}")
     lines += [f"{key}={value}" for key, value in counts.items()]
     return "\n".join(lines) + "\n"
 
@@ -88,11 +102,14 @@ class _Writer:
     def __init__(self, built: Built) -> None:
         self.built = built
         self.catalogue = built.catalogue.columns()
-        functions = dict(_operation_types(built))
-        self.catalogue["function_key"] = np.array([functions[o] for o in self.catalogue["op"].tolist()], dtype=np.int64)
-        self.table: list[Words] = [program_words(p, 2 if p.infra == 1 else 1 << 30) for p in built.catalogue.programs]
+        programs = built.catalogue.programs
+        logged = built.options.closing_nodes
+        self.table: list[Words] = [
+            program_words(number, p) if logged or p.infra != CLOSING else no_words()
+            for number, p in enumerate(programs)
+        ]
         detailed = built.options.mode == 2
-        self.blobs: list[Blob] = [program_blob(p) for p in built.catalogue.programs] if detailed else []
+        self.blobs: list[Blob] = [program_blob(p, logged or p.infra != CLOSING) for p in programs] if detailed else []
 
     def record_counts(self) -> dict[str, int]:
         counts: dict[str, int] = {}
@@ -105,21 +122,56 @@ class _Writer:
         return counts
 
     def core_file(self, file: BinaryIO, number: int) -> None:
+        options = self.built.options
         for stream in self.built.cores[number]:
             self.monitor(file, stream)
-        if self.built.options.mode == 0 or number in self.built.options.empty:
+        if number in options.empty:
             return
-        nodes = self._nodes(number)
-        if self.blobs:
-            extras = ExtraStream(self.blobs, nodes.program)
-            write_block(file, DYN_EXTRA, extras.size, extras.chunks())
-        write_block(file, DYN_DATA, nodes.size, nodes.chunks())
+        if options.bmodel:
+            self._model(file, number)
+        elif options.mode:
+            self._nodes(file, number)
 
     def monitor(self, file: BinaryIO, stream: Stream) -> None:
-        chunks = monitor_chunks(stream, self.catalogue, 24 if stream.engine == CDMA else 32)
-        write_block(file, MONITOR[stream.engine], monitor_size(stream), chunks)
+        """Monitor blocks of one stream; usually one."""
+        bits = _CDMA_ID_BITS if stream.engine == CDMA else self.built.options.id_bits
+        cuts = np.linspace(0, monitor_records(stream), self.built.options.monitor_blocks + 1).astype(int)
+        for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+            chunks = monitor_chunks(stream, self.catalogue, bits, a, b)
+            write_block(file, MONITOR[stream.engine], (b - a) * RECORD_BYTES[stream.engine], chunks)
 
-    def _nodes(self, number: int) -> NodeStream:
+    def _programs(self, number: int) -> list[int]:
+        """Programs a core runs, each once, in order of first use."""
+        plan = self.built.plan
+        if number not in plan.running:
+            return []
+        return list(dict.fromkeys(plan.program[plan.running.index(number)].tolist()))
+
+    def _model(self, file: BinaryIO, number: int) -> None:
+        """Command streams of a compiled model, one set per launch."""
+        plan = self.built.plan
+        # an idle core carries the streams of the others too
+        place = plan.running.index(number) if number in plan.running else 0
+        for program in plan.program[place].tolist():
+            for kind, payload in model_blocks(self.built.catalogue.programs[program]):
+                write_block(file, kind, len(payload), [payload])
+
+    def _nodes(self, file: BinaryIO, number: int) -> None:
+        options, programs = self.built.options, self.built.catalogue.programs
+        if options.des_blocks:
+            for program in self._programs(number):
+                if programs[program].mode == DES:
+                    for payload in keyed_blocks(program, programs[program]):
+                        write_block(file, BLOCK_KV, len(payload), [payload])
+        whole = self._node_stream(number)
+        for part in range(options.dyn_blocks):
+            nodes = whole.part(part, options.dyn_blocks)
+            if self.blobs:
+                extras = ExtraStream(self.blobs, nodes.program)
+                write_block(file, DYN_EXTRA, extras.size, extras.chunks())
+            write_block(file, DYN_DATA, nodes.size, nodes.chunks())
+
+    def _node_stream(self, number: int) -> NodeStream:
         built, plan = self.built, self.built.plan
         program = np.array([built.opening[number], built.closing], dtype=np.int64)
         batch = first_port = np.zeros(0, dtype=np.int64)
@@ -129,11 +181,12 @@ class _Writer:
             batch, first_port = plan.batch, (place - plan.reduction) % len(plan.running)
         zero = np.zeros(1, dtype=np.int64)
         # the handshake names its ports itself: slot = port
-        step = np.full(len(program), len(plan.running), dtype=np.int64)
+        step = np.full(len(program), max(len(plan.running), 1), dtype=np.int64)
         step[0] = 1
-        return NodeStream(self.table, program, np.concatenate([zero, batch, zero]),
-                          np.concatenate([zero, first_port, zero]), step)  # fmt: skip
-
-
-def _operation_types(built: Built) -> set[tuple[int, int]]:
-    return {(row.op.number, row.op.type) for p in built.catalogue.programs for row in p.rows}
+        return NodeStream(
+            self.table,
+            program,
+            np.concatenate([zero, batch, zero]),
+            np.concatenate([zero, first_port, zero]),
+            step,
+        )

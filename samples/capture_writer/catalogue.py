@@ -49,8 +49,11 @@ class Catalogue:
             out[f"d{axis}"] = np.array([row.shape[axis] for row in rows], dtype=np.int64)
         sizes = [len(program.rows) for program in self.programs]
         out["program"] = np.repeat(np.arange(len(sizes)), sizes)
-        out["mode"] = np.repeat([program.mode for program in self.programs], sizes)
-        out["infra"] = np.repeat([program.infra for program in self.programs], sizes)
+        own = np.array([row.infra for row in rows], dtype=np.int64)
+        out["mode"] = np.where(own != 0, 0, np.repeat([program.mode for program in self.programs], sizes))
+        out["infra"] = np.where(own != 0, own, np.repeat([program.infra for program in self.programs], sizes))
+        out["function_key"] = np.array([row.op.function for row in rows], dtype=np.int64)
+        out["type"] = np.array([row.op.type for row in rows], dtype=np.int64)
         return out
 
     def engine_rows(self, program: int, engine: int, slot: int = 0) -> Ints:

@@ -25,11 +25,11 @@ class Blob:
     heads: npt.NDArray[np.bool_]
 
 
-def program_blob(program: Program) -> Blob:
+def program_blob(program: Program, logged: bool = True) -> Blob:
     """Only NODE_SET commands own a record; RVT and DES commands do not."""
     words: list[int] = []
     heads: list[bool] = []
-    if program.mode == TDI:
+    if program.mode == TDI and logged:
         for number in range(len(program.rows)):
             content = command_bytes(program, number)
             words += [0, _BINARY, len(content), *np.frombuffer(content, "<u4").tolist()]

@@ -7,10 +7,10 @@ that last read its buffer, a compute waits for its load.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .chips import CDMA, DDR, FP16, FP32, GDMA, INT8, INT32, L2M, LMEM, SDMA, TIU, Chip
-from .program import NOTHING, TDI, Program
+from .program import NOTHING, STATIC, TDI, Program
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,11 @@ class Setting:
     cdma_pairs: int = 0
     #: Tiles of the prefill kernel.
     prefill_tiles: int = 32
+    #: Kernels of a subnet write into one program.
+    shared: Program | None = None
 
     def program(self, name: str) -> Program:
-        return Program(f"{name}_multi_core", self.chip, self.mode)
+        return self.shared or Program(f"{name}_multi_core", self.chip, self.mode)
 
 
 def embedding(s: Setting) -> Program:
@@ -128,6 +130,9 @@ def attention(s: Setting) -> Program:
         done = p.tiu("ar_add", (1, 16, 1, 128), FP32)
         if block % 4 == 3:
             p.handover(GDMA, TIU, 7)
+    if s.sdma:
+        p.send(SDMA, 12)
+        p.wait(SDMA, done, 12)
     done = p.tiu("ar_div", (1, 16, 4, 128), FP32, after=(done,))
     p.store((1, 16, 4, 128), after=(done,))
     p.finish(s.cores, 5)
@@ -221,6 +226,17 @@ def sync_only(s: Setting) -> Program:
     return p
 
 
+def subnet(s: Setting) -> Program:
+    """Part of a compiled model: kernels without nodes, closed by an end command on each engine."""
+    p = Program("", s.chip, STATIC, open_end=True)
+    for kernel in (rmsnorm, a16_matmul, rope, attention, mlp):
+        kernel(replace(s, shared=p))
+    p.nop(TIU, "tiu_end")
+    for engine in (GDMA, SDMA) if s.sdma else (GDMA,):
+        p.nop(engine, "dma_end")
+    return p
+
+
 def _tiny(name: str, key: str, loads: int) -> Callable[[Setting], Program]:
     def build(s: Setting) -> Program:
         p = s.program(name)
@@ -249,6 +265,7 @@ KERNELS: dict[str, Callable[[Setting], Program]] = {
     "sampling": sampling,
     "prefill": prefill,
     "sync_only": sync_only,
+    "subnet": subnet,
     "tiny_add": _tiny("elementwise_add", "ar_add", 2),
     "tiny_mul": _tiny("elementwise_mul", "ar_mul", 2),
     "tiny_cast": _tiny("cast", "ar_cast", 1),

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .chips import CDMA, TIU, Chip
-from .program import RVT, Program, Row
-from .streams import ragged
+from .chips import CDMA, GDMA, SDMA, TIU, Chip
+from .descriptors import block_key
+from .program import DES, RVT, Program, Row
+from .streams import ID_WRAP, INIT, ragged
 
 U32 = npt.NDArray[np.uint32]
 I64 = npt.NDArray[np.int64]
 
 _FUNC, _SET, _RESET, _RVT_SET, _BATCH, _FUNC_END = 0, 1, 12, 13, 14, 15
+_DES = {TIU: 8, GDMA: 9, SDMA: 10}
 #: Marks in the side table of a program's words.
 _NOT_PATCHED, _BATCH_WORD = -1, -2
 _CHUNK_LAUNCHES = 4096
@@ -53,9 +55,11 @@ def node_word(row: Row, chip: Chip, mode: int, vsdma: bool = False) -> int:
     return kind | engine << 7 | row.op.type << 10 | row.op.function << 15 | (extra & 0xFFF) << 20
 
 
-def program_words(program: Program, plain_sdma: int = 1 << 30) -> Words:
-    """All words of one launch. SDMA commands after the first ``plain_sdma`` are VSDMA's."""
-    chip, words, patch = program.chip, [], []
+def program_words(number: int, program: Program) -> Words:
+    """All words of one launch of program ``number``."""
+    chip = program.chip
+    words: list[int] = []
+    patch: list[int] = []
 
     def put(word: int, mark: int = _NOT_PATCHED) -> None:
         words.append(word)
@@ -65,17 +69,29 @@ def program_words(program: Program, plain_sdma: int = 1 << 30) -> Words:
         put(_BATCH, _BATCH_WORD)
         for word in func_words(program.name):
             put(word)
-    if not (program.bare and program.rows and program.rows[0].engine == TIU and program.infra == 1):
+    if program.infra != INIT:
         for engine in program.engines:
             put(_RESET | chip.node_engine[engine] << 7)
         for slot in range(program.slots):
             put(_RESET | chip.node_engine[CDMA] << 7, slot)
     for row in program.rows:
-        late = row.engine == 2 and row.id >= plain_sdma
-        put(node_word(row, chip, program.mode, late), row.slot if row.engine == CDMA else _NOT_PATCHED)
+        if program.mode == DES or row.infra == ID_WRAP:
+            continue
+        # after its pair, the handshake's SDMA commands release the CDMA ports
+        release = program.infra == INIT and row.engine == SDMA and row.id >= 2
+        put(node_word(row, chip, program.mode, release), row.slot if row.engine == CDMA else _NOT_PATCHED)
+    if program.mode == DES:
+        for engine in program.engines:
+            put(_DES[engine] | block_key(number, engine) << 7)
+            put(sum(row.engine == engine for row in program.rows))
     if program.name:
         put(_FUNC_END)
     return Words(np.array(words, dtype=np.uint32), np.array(patch, dtype=np.int64))
+
+
+def no_words() -> Words:
+    """A program firmware does not log."""
+    return Words(np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -95,6 +111,12 @@ class NodeStream:
         """Bytes."""
         lengths = np.array([len(entry.words) for entry in self.table], dtype=np.int64)
         return 4 * int(lengths[self.program].sum()) if len(self.program) else 0
+
+    def part(self, number: int, parts: int) -> NodeStream:
+        """One of several runs of launches."""
+        cut = np.linspace(0, len(self.program), parts + 1).astype(np.int64)
+        run = slice(int(cut[number]), int(cut[number + 1]))
+        return NodeStream(self.table, self.program[run], self.batch[run], self.first_port[run], self.port_step[run])
 
     def chunks(self) -> Iterator[bytes]:
         lengths = np.array([len(entry.words) for entry in self.table], dtype=np.int64)

@@ -14,7 +14,7 @@ class Options:
     name: str
     about: str = ""
     chip_name: str = "AKS"
-    #: Core numbers with a file; () means all of the chip.
+    #: Core numbers; () means all of the chip.
     cores: tuple[int, ...] = ()
     #: 0 PMU only, 1 condensed, 2 detailed.
     mode: int = 1
@@ -42,6 +42,56 @@ class Options:
     cdma_pairs: int = 0
     cdma_twins: bool = False
 
+    #: Kernels dispatched as pre-built blocks, and by the RVT firmware path.
+    des: tuple[str, ...] = ()
+    rvt: tuple[str, ...] = ()
+    #: DES nodes whose blocks are not in the file.
+    des_blocks: bool = True
+    #: A compiled model: command streams instead of nodes.
+    bmodel: bool = False
+    #: Host trace beside the capture, ``tail_offset_ns`` in global.profile.
+    host_trace: bool = False
+    #: Kernel names to show instead.
+    rename: tuple[tuple[str, str], ...] = ()
+    #: Tiles of a prefill kernel (five TIU commands each).
+    prefill_tiles: int = 32
+
+    # -- what goes wrong with records -------------------------------------
+
+    #: Bits of the id counter of the monitors.
+    id_bits: int = 32
+    #: Fraction of the run after which the 32-bit time counter wraps; 0: never.
+    wrap_at: float = 0.0
+    #: Counter value at the start of every core (ns); 0: a few microseconds.
+    clock_base: int = 0
+    #: Fraction of the TIU records (and of the others') that the ring keeps; 0: all.
+    ring: float = 0.0
+    ring_dma: float = 0.0
+    #: Fraction of the records lost on cores, and on ports.
+    lost: float = 0.0
+    lost_cdma: float = 0.0
+    #: Cores whose handshake records are lost.
+    lost_opening: tuple[int, ...] = ()
+    #: Fraction of the transfers that still run when the next one starts.
+    overlap: float = 0.0
+    #: SDMA sends written after the wait that follows them.
+    swap_sdma: bool = False
+    #: Cores that ran but whose files are gone; the anchor core lost its SDMA records.
+    missing: tuple[int, ...] = ()
+    no_anchor_sdma: bool = False
+
+    # -- how it is written ------------------------------------------------
+
+    #: DYN_DATA and monitor blocks per core and kind.
+    dyn_blocks: int = 1
+    monitor_blocks: int = 1
+    #: Nodes of the closing pair are logged.
+    closing_nodes: bool = True
+    #: What no tool can be asked to tell of this capture (manifest ``allow``).
+    allow: tuple[str, ...] = ()
+    #: What the reference gets wrong.
+    known_issue: str = ""
+
     @property
     def chip(self) -> Chip:
         return CHIPS[self.chip_name]
@@ -49,6 +99,11 @@ class Options:
     @property
     def core_numbers(self) -> tuple[int, ...]:
         return self.cores or tuple(range(self.chip.cores))
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        """Core numbers with a file."""
+        return tuple(number for number in self.core_numbers if number not in self.missing)
 
     @property
     def tiu_mhz(self) -> int:

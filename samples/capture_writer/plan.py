@@ -11,7 +11,7 @@ from .catalogue import Catalogue
 from .chips import CDMA, ENGINES
 from .kernels import KERNELS, LAYER, TINY, Setting
 from .options import Options
-from .program import TDI, Program
+from .program import DES, RVT, TDI, Program
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
@@ -50,6 +50,8 @@ class Plan:
 def _step(options: Options) -> tuple[str, ...]:
     if options.kernels:
         return options.kernels
+    if options.bmodel:
+        return ("subnet",)
     return ("embedding", *(LAYER * options.layers), "matmul", "sampling")
 
 
@@ -108,8 +110,21 @@ def _programs(plan: Plan, name: str, place: int, where: I64, extra: int) -> I32:
 
 
 def _program(options: Options, running: tuple[int, ...], name: str, extra: int, slots: int, flavour: int) -> Program:
-    setting = Setting(options.chip, len(running), extra, slots, flavour, TDI, options.sdma, options.cdma_pairs)
-    return KERNELS[name](setting)
+    mode = DES if name in options.des else RVT if name in options.rvt else TDI
+    setting = Setting(
+        options.chip,
+        len(running),
+        extra,
+        slots,
+        flavour,
+        mode,
+        options.sdma,
+        options.cdma_pairs,
+        options.prefill_tiles,
+    )
+    program = KERNELS[name](setting)
+    program.name = dict(options.rename).get(name, program.name)
+    return program
 
 
 def program_counts(catalogue: Catalogue) -> I64:

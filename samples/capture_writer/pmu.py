@@ -23,12 +23,14 @@ _LOW = 0xFFFFFFFF
 _CHUNK = 200_000
 
 
-def monitor_chunks(stream: Stream, catalogue: Columns, id_bits: int) -> Iterator[bytes]:
-    """The records of a stream in dump order, some thousands at a time."""
+def monitor_chunks(
+    stream: Stream, catalogue: Columns, id_bits: int, begin: int = 0, end: int | None = None
+) -> Iterator[bytes]:
+    """Records ``begin`` to ``end`` of a stream in dump order, some thousands at a time."""
     order = stream.dumped()
-    total = len(stream) if isinstance(order, slice) else len(order)
+    total = monitor_records(stream) if end is None else end
     words = {TIU: _tiu_words, CDMA: _cdma_words}.get(stream.engine, _dma_words)
-    for first in range(0, total, _CHUNK):
+    for first in range(begin, total, _CHUNK):
         last = min(first + _CHUNK, total)
         pick = slice(first, last) if isinstance(order, slice) else order[first:last]
         facts = {name: column[stream.row[pick]] for name, column in catalogue.items()}
@@ -36,15 +38,15 @@ def monitor_chunks(stream: Stream, catalogue: Columns, id_bits: int) -> Iterator
         table = np.zeros((count, RECORD_BYTES[stream.engine] // 4), dtype="<u4")
         table[:, 0] = (stream.start[pick] + stream.offset) & _LOW
         table[:, 1] = (stream.end[pick] + stream.offset) & _LOW
-        ids = facts["id"] if stream.id_shift is None else facts["id"] + stream.id_shift[pick]
-        table[:, 2] = ids & ((1 << id_bits) - 1)
+        table[:, 2] = facts["id"] & ((1 << id_bits) - 1)
         words(table, facts, _noise(stream, first, count))
         yield table.tobytes()
 
 
-def monitor_size(stream: Stream) -> int:
+def monitor_records(stream: Stream) -> int:
+    """How many records the dump holds."""
     order = stream.dumped()
-    return RECORD_BYTES[stream.engine] * (len(stream) if isinstance(order, slice) else len(order))
+    return len(stream) if isinstance(order, slice) else len(order)
 
 
 def _noise(stream: Stream, first: int, count: int) -> I64:
@@ -86,7 +88,7 @@ def _cdma_words(table: U32, facts: Columns, noise: I64) -> None:
     """Counters of a port: bytes moved, handshakes, and when each phase began and ended."""
     work = facts["bytes"] > 0
     size, units = facts["bytes"], _units(facts["bytes"], 128)
-    receiving = np.isin(facts["function_key"], (1, 4)) & work
+    receiving = np.isin(facts["type"], (1, 4)) & work
     sending = work & ~receiving
     table[:, 4] = size
     table[:, 5] = units

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from .chips import CDMA, DDR, ELEMENT_BYTES, FP16, GDMA, LMEM, SDMA, TIU, Chip
 from .costs import algorithmic_ops, tiu_cycles, transfer_ns
 from .ops import OPS, Op
+from .streams import ID_WRAP
 
 Shape = tuple[int, int, int, int]
 
@@ -49,6 +50,8 @@ class Row:
     slot: int = 0
     #: Command id, filled by the program.
     id: int = 0
+    #: ID_WRAP for what firmware inserts; such a command has no node.
+    infra: int = 0
 
 
 @dataclass
@@ -64,6 +67,8 @@ class Program:
     #: Without FUNC and id resets: what surrounds the kernels.
     bare: bool = False
     infra: int = 0
+    #: Several kernels in one program: the last one's end is nobody's business but the owner's.
+    open_end: bool = False
     _counts: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def add(self, row: Row) -> int:
@@ -72,7 +77,17 @@ class Program:
         row.id = self.first_id[row.engine] + self._counts.get(key, 0)
         self._counts[key] = self._counts.get(key, 0) + 1
         self.rows.append(row)
-        return len(self.rows) - 1
+        number = len(self.rows) - 1
+        limit = self.chip.rvt_id_limit
+        if self.mode == RVT and limit and self._counts.get((TIU, 0), 0) == limit and not row.infra:
+            self._restart_ids()
+        return number
+
+    def _restart_ids(self) -> None:
+        """RVT firmware ends the id range of TIU and GDMA with a pair of its own."""
+        for engine, key in ((TIU, "tiu_swr"), (GDMA, "dma_send")):
+            self.add(Row(OPS[key], engine, 10, 0.5, alg_ops=1, infra=ID_WRAP))
+        self._counts[TIU, 0] = self._counts[GDMA, 0] = 0
 
     # -- work -------------------------------------------------------------
 
@@ -135,6 +150,8 @@ class Program:
 
     def finish(self, cores: int, message: int = 6) -> None:
         """Engines tell each other that the core is done, then wait for all cores."""
+        if self.open_end:
+            return
         self.send(GDMA, message, count=cores)
         self.send(TIU, message, count=cores)
         self.wait(GDMA, BARRIER, message, cores)

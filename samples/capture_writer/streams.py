@@ -44,10 +44,6 @@ class Stream:
     loss: I8 | None = None
     #: Order of the records in the dump, if not program order.
     dump: I64 | None = None
-    #: Extra ids, e.g. of a CDMA pair that continues an older count.
-    id_shift: I64 | None = None
-    #: Where not -1, replaces what the catalogue says of a record's part.
-    infra_override: I8 | None = None
 
     def __len__(self) -> int:
         return len(self.row)

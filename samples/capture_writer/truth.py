@@ -46,7 +46,7 @@ class Truth:
     def __init__(self, built: Built) -> None:
         self.built = built
         self.catalogue = built.catalogue.columns()
-        silent = built.options.mode == 0
+        silent = built.options.mode == 0 or built.options.bmodel
         names = [program.name for program in built.catalogue.programs]
         self.funcs = [] if silent else sorted({name for name in names if name})
         lookup = {name: place for place, name in enumerate(self.funcs)}
@@ -63,13 +63,9 @@ class Truth:
         if name == "cycles":
             return stream.end - stream.start + 1
         if name in _FROM_CATALOGUE:
-            values = self.catalogue[name][stream.row]
-            if name == "infra" and stream.infra_override is not None:
-                return np.where(stream.infra_override >= 0, stream.infra_override, values)
-            return values
+            return self.catalogue[name][stream.row]
         if name == "cmd_id":
-            ids = self.catalogue["id"][stream.row]
-            return ids if stream.id_shift is None else ids + stream.id_shift
+            return self.catalogue["id"][stream.row]
         if name == "core":
             return np.broadcast_to(np.asarray(stream.core), (len(stream),))
         if name == "loss":
@@ -82,13 +78,14 @@ class Truth:
             return np.full(len(stream), 0 if name == "mode" else -1)
         if name == "mode":
             return self.catalogue["mode"][stream.row]
-        launch, inside = stream.launch, stream.launch >= 0
+        launch = stream.launch
+        inside = (launch >= 0) & (self.catalogue["infra"][stream.row] == WORK)
         if name == "func":
-            return self.func_of_program[self.catalogue["program"][stream.row]]
+            return np.where(inside, self.func_of_program[self.catalogue["program"][stream.row]], -1)
         if name == "batch":
             batch = self.built.plan.batch
             return np.where(inside, batch[np.maximum(launch, 0)] if len(batch) else -1, -1)
-        base = np.full(max(self.built.options.core_numbers) + 1, -1, dtype=np.int64)
+        base = np.full(max(self.built.options.core_numbers, default=0) + 1, -1, dtype=np.int64)
         for number, first in self.built.scope_base.items():
             base[number] = first
         core = np.broadcast_to(np.asarray(stream.core), (len(stream),))
@@ -106,9 +103,9 @@ class Truth:
         return {
             "chip": options.chip_name,
             "cores": len(options.core_numbers) if options.core_num else options.chip.cores,
-            "written_cores": list(options.core_numbers),
-            "mode": options.mode,
-            "bmodel": False,
+            "written_cores": list(options.written),
+            "mode": 0 if options.bmodel else options.mode,
+            "bmodel": options.bmodel,
             "core_num_key": options.core_num,
             "seed": options.seed,
             "tiu_mhz": options.tiu_mhz,
@@ -122,12 +119,12 @@ class Truth:
             "pmu_last_ns": float(max(ends, default=0.0)),
             "core_clock_offset": [core[0].offset for core in built.cores.values()],
             "cdma_clock_offset": [port.offset for port in built.ports],
-            "id_bits": 32,
+            "id_bits": options.id_bits,
             "record_counts": record_counts,
             "synthetic": True,
         }
 
-    def save(self, path: Path, record_counts: dict[str, int], extra: dict[str, Any]) -> None:
+    def save(self, path: Path, meta: dict[str, Any]) -> None:
         """Write ``path`` (JSON) and, for many records, the columns as an .npz beside it."""
         streams = self.built.streams
         large = sum(len(stream) for stream in streams) > JSON_LIMIT
@@ -140,7 +137,7 @@ class Truth:
                 track["columns"] = {name: column.tolist() for name, column in self.columns(stream)}
             tracks.append(track)
         body: dict[str, Any] = {
-            "meta": self.meta(record_counts) | extra,
+            "meta": meta,
             "ops": [op.as_truth() for op in OPS.values()],
             "funcs": self.funcs,
             "tracks": tracks,

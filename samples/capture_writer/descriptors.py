@@ -1,0 +1,40 @@
+"""Command streams: the blocks DES nodes point to, and the streams of a compiled model."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from .chips import GDMA, SDMA, TIU
+from .program import Program
+from .registers import command_bytes
+
+BLOCK_DES = {TIU: 13, GDMA: 14, SDMA: 15}
+BLOCK_KV = 17
+#: Zeros after the end command of a compiled stream.
+_PADDING = bytes(48)
+
+
+def block_key(program: int, engine: int) -> int:
+    """Key of a program's block for one engine, unique in a capture."""
+    return 0x40 * (4 * program + engine + 1)
+
+
+def engine_stream(program: Program, engine: int) -> tuple[int, bytes]:
+    """How many commands of an engine a program has, and their registers in order."""
+    rows = [number for number, row in enumerate(program.rows) if row.engine == engine]
+    return len(rows), b"".join(command_bytes(program, number) for number in rows)
+
+
+def keyed_blocks(number: int, program: Program) -> Iterator[bytes]:
+    """BLOCK_DES_KV payloads of a program, one per engine."""
+    for engine in program.engines:
+        count, stream = engine_stream(program, engine)
+        key = block_key(number, engine)
+        yield struct.pack("<III", key, count, number) + stream
+
+
+def model_blocks(program: Program) -> Iterator[tuple[int, bytes]]:
+    """Block type and payload of a subnet, one per engine."""
+    for engine in program.engines:
+        yield BLOCK_DES[engine], engine_stream(program, engine)[1] + _PADDING

@@ -1,0 +1,92 @@
+"""Captures by name: the ordinary ones, and one for each thing that can be odd."""
+
+from __future__ import annotations
+
+from .options import Options
+
+_FOUR = (0, 1, 2, 3)
+_TWO = (0, 1)
+_ALIGNMENT = ("core shift",)
+
+_ORDINARY: tuple[Options, ...] = (
+    Options("decode_mode0", "one decode step, PMU only", mode=0, seed=101),
+    Options("decode_mode1", "one decode step, condensed commands", seed=102),
+    Options("decode_mode2", "one decode step, detailed commands", mode=2, seed=103),
+    Options("batches", "three steps of two layers", layers=2, batches=3, seed=104),
+    Options("aksv_mode1", "AKSV, condensed commands", "AKSV", batches=2, seed=105),
+    Options("aksv_mode2", "AKSV, detailed commands, SDMA", "AKSV", mode=2, sdma=True, seed=106),
+    Options("sdma", "SDMA traffic beside GDMA", sdma=True, seed=107),
+    Options("cdma", "all-reduce over 4 ports by 8 cores, full duplex", ports=4, batches=2, seed=108),
+    Options("aksv_cdma", "all-reduce over 3 ports by 4 cores, AKSV", "AKSV", ports=3, batches=2, seed=109),
+    Options("cdma_many_ports", "9 ports, 8 cores: one core serves two", ports=9, seed=110),
+    Options("cdma_mode2", "all-reduce over 2 ports, detailed", mode=2, ports=2, seed=111),
+    Options("bmodel", "compiled model of two subnets", mode=0, bmodel=True, batches=2, seed=112),
+    Options("bmodel_sdma", "compiled model with SDMA, core 0 idle", mode=0, bmodel=True, batches=2, sdma=True,
+            idle=(0,), seed=113, known_issue="SDMA streams shift to lower core numbers"),
+    Options("des_kv", "matmuls dispatched as DES blocks", des=("a16_matmul", "matmul", "mlp"), seed=114),
+    Options("des_no_blocks", "DES nodes without their blocks", des=("a16_matmul", "mlp"), des_blocks=False, seed=115,
+            allow=("unbound",), known_issue="sections without descriptors stay unbound, unbound edges are dropped"),
+    Options("rvt", "RVT and TDI kernels mixed", "AKSV", rvt=("embedding", "rmsnorm", "attention"), seed=116),
+    Options("rvt_mode2", "RVT and TDI kernels mixed, detailed", "AKSV", mode=2, rvt=("rmsnorm", "mlp"), seed=117),
+    Options("host_trace", "host trace with tail_offset_ns", host_trace=True, seed=118),
+    Options("idle_core", "core 2 runs nothing, core 5 has no records", idle=(2,), empty=(5,), seed=119),
+    Options("gap_core", "files of cores 0, 1, 4 and 6 only", cores=(0, 1, 4, 6), core_num=False, seed=120,
+            known_issue="cores are numbered by file order, not by file name"),
+    Options("single_core", "one core of eight", cores=(0,), batches=3, seed=121),
+    Options("tiny_kernels", "2000 kernels of a few commands on one core", cores=(0,), launches=2000, seed=122),
+    Options("tpu_freq", "tpu_freq=800: TIU and DMA counters tick differently", tpu_freq=800, seed=123),
+    Options("unicode_name", "kernel names in Chinese and with an emoji", seed=124,
+            rename=(("mlp", "多层感知机_multi_core"), ("rope", "rope🌀"), ("matmul", "矩阵乘"))),
+    Options("sync_only", "kernels that only synchronise", cores=_FOUR, seed=125,
+            kernels=("sync_only", "rmsnorm", "sync_only", "sync_only", "mlp", "sync_only"), batches=3,
+            known_issue="kernels of synchronisation at the edges are taken for the profiler's own"),
+)  # fmt: skip
+
+_ODD: tuple[Options, ...] = (
+    Options("wrap_time", "the 32-bit counter wraps inside a kernel", wrap_at=0.4, batches=2, seed=201),
+    Options("wrap_time_cdma", "the counters of cores and ports wrap", wrap_at=0.5, ports=4, batches=2, seed=202),
+    Options("wrap_time_freq", "time wrap with tpu_freq=800", wrap_at=0.5, tpu_freq=800, seed=203,
+            allow=_ALIGNMENT, known_issue="clocks of different rate lose their shared origin at a wrap"),
+    Options("ring", "lapped TIU rings, dumped in slot order", ring=0.6, batches=2, seed=204, allow=_ALIGNMENT,
+            known_issue="the oldest survivors pass for the handshake"),
+    Options("ring_all", "lapped TIU and GDMA rings", ring=0.6, ring_dma=0.7, batches=2, seed=205, allow=_ALIGNMENT,
+            known_issue="nothing is left to align the cores on"),
+    Options("ring_wrap", "lapped rings and a time wrap among the survivors", ring=0.7, wrap_at=0.8, batches=2,
+            seed=206, allow=_ALIGNMENT, known_issue="a wrapped and lapped dump is not told from either alone"),
+    Options("id_wrap", "66 000 TIU commands in a kernel, 16-bit PMU ids", cores=(0,), id_bits=16, seed=207,
+            kernels=("rmsnorm", "prefill", "rope", "mlp"), prefill_tiles=13_200,
+            known_issue="ids stay lifted by 65536 after the wrap"),
+    Options("rvt_wrap", "an RVT kernel beyond 18-bit TIU ids", "AKSV", cores=(0,), seed=208,
+            kernels=("rmsnorm", "prefill", "rope"), rvt=("prefill",), prefill_tiles=53_000),
+    Options("lost", "2 % of the records lost", lost=0.02, batches=2, seed=209,
+            known_issue="sections that lost their first or last record find no command"),
+    Options("lost_mode2", "5 % of the records lost, detailed", mode=2, lost=0.05, seed=210,
+            known_issue="sections that lost their first or last record find no command"),
+    Options("lost_opening", "cores 1 and 3 lost their handshake", cores=_FOUR, lost_opening=(1, 3), seed=211,
+            allow=_ALIGNMENT, known_issue="real records are taken for the handshake"),
+    Options("late_overlap", "commands overlap above 2^31 cycles", overlap=0.05, clock_base=(1 << 31) + 5_000_000,
+            seed=212, known_issue="every overlap above 2^31 is lifted by 2^32"),
+    Options("overlap", "commands overlap", overlap=0.05, seed=213,
+            known_issue="an overlap looks like the seam of a lapped ring"),
+    Options("cdma_short", "CDMA launches of 9 commands", ports=2, cdma_pairs=3, batches=2, seed=214,
+            known_issue="launches up to 11 commands are merged and records dropped as duplicates"),
+    Options("cdma_lost", "10 % of the CDMA records lost", ports=3, lost_cdma=0.1, batches=3, seed=215,
+            known_issue="launches with losses do not pair"),
+    Options("cdma_twins", "all cores submit the same launches to one port", ports=1, cdma_twins=True, batches=5,
+            seed=216, known_issue="records explainable by more than one core stay unmatched"),
+    Options("cdma_no_last", "CDMA, the file of the last core is missing", ports=3, missing=(7,), batches=2, seed=217,
+            core_num=False, allow=("unbound", "CDMA shift"), known_issue="without the last core CDMA is never aligned"),
+    Options("cdma_partial", "CDMA, but only 4 of 8 cores", cores=_FOUR, ports=2, batches=3, seed=218,
+            known_issue="without the last core of the chip CDMA is never aligned"),
+    Options("cdma_no_sdma", "the anchor core lost its SDMA records", ports=2, no_anchor_sdma=True, batches=2, seed=219,
+            allow=("CDMA shift",), known_issue="crashes"),
+    Options("many_blocks", "three DYN_DATA blocks and two monitor blocks of each kind", cores=_TWO, dyn_blocks=3,
+            monitor_blocks=2, batches=2, seed=220, known_issue="all but the first monitor block are ignored"),
+    Options("dyn_blocks_mode2", "three DYN_DATA blocks, each with its DYN_EXTRA", cores=_TWO, dyn_blocks=3, mode=2,
+            batches=2, seed=221, known_issue="the position in the DYN_EXTRA list restarts with each block"),
+    Options("sdma_swap", "SDMA sends retire after the wait that follows", sdma=True, swap_sdma=True, layers=2,
+            seed=222),
+    Options("closing_without_nodes", "the closing pair is not logged", closing_nodes=False, seed=223),
+)  # fmt: skip
+
+KINDS: dict[str, Options] = {options.name: options for options in (*_ORDINARY, *_ODD)}

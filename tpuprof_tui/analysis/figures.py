@@ -1,0 +1,264 @@
+"""The figures of lanes, cores and the whole profile inside a window of time.
+
+Definitions: *work* is what instructions other than system commands do, *wait* system waits, *sync* the other system
+commands. *Busy* is the union of work, *idle* the window without any of the three, *utilisation* busy over window.
+*Compute* is the work of a core's TIU, *transfer* the union of the work of its GDMA and SDMA and of the CDMA commands it
+submitted, *overlap* what both cover, *exposed* transfer without compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..model import INT_MISSING, Lane, Profile, Role
+from .intervals import Intervals
+from .lane_index import LaneIndex, build_index, count_between, rows_between
+
+Array = npt.NDArray[Any]
+
+#: Engines of a core that move data.
+TRANSFER_ENGINES = ("GDMA", "SDMA", "CDMA")
+
+
+@dataclass(frozen=True)
+class LaneFigures:
+    """What a lane did in a window.
+
+    Attributes:
+        busy, wait, sync, idle: ns inside the window.
+        window: Length of the window, ns.
+        count: Instructions that run or start in the window.
+        utilisation: busy / window, 0 to 1; 0 in an empty window.
+        bytes: Bytes of work in the window (of an instruction at its edge the share inside); None where unknown.
+        guessed: Work and wait are told apart by guesswork.
+    """
+
+    busy: int
+    wait: int
+    sync: int
+    idle: int
+    window: int
+    count: int
+    utilisation: float
+    bytes: int | None = None
+    guessed: bool = False
+
+
+@dataclass(frozen=True)
+class CoreFigures:
+    """What a core did in a window.
+
+    Attributes:
+        core: Core number.
+        compute, transfer, overlap, exposed: ns of computing, moving data, both, moving data alone.
+        busy: ns of computing or moving data.
+        idle: ns without any instruction, system commands included.
+        window: Length of the window, ns.
+        guessed: Work and wait are told apart by guesswork.
+        lanes: Figures by engine; ``CDMA`` is what the core submitted, over all ports.
+    """
+
+    core: int
+    compute: int
+    transfer: int
+    overlap: int
+    exposed: int
+    busy: int
+    idle: int
+    window: int
+    guessed: bool
+    lanes: dict[str, LaneFigures] = field(default_factory=dict)
+
+    @property
+    def utilisation(self) -> float:
+        """Busy over window, 0 to 1."""
+        return self.busy / self.window if self.window else 0.0
+
+
+@dataclass(frozen=True)
+class Headline:
+    """Where the time went, in one line.
+
+    Attributes:
+        total_ns: From the first start to the last end.
+        instructions: Number of all instructions.
+        busiest, idlest: Cores with the most and the least busy time (the first of equals); None without cores.
+        exposed_max, exposed_mean: Exposed transfer over the cores, ns.
+        guessed: Some lane's work and wait are told apart by guesswork.
+        cores: Figures of every core over the whole profile.
+    """
+
+    total_ns: int
+    instructions: int
+    busiest: CoreFigures | None
+    idlest: CoreFigures | None
+    exposed_max: int
+    exposed_mean: float
+    guessed: bool
+    cores: tuple[CoreFigures, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CoreIndex:
+    """A core with the sums its figures need.
+
+    Attributes:
+        compute, transfer, either: When it computed, moved data, did one or the other.
+        occupied: When any instruction ran on it, system commands included.
+        lanes: Index of each engine; ``CDMA`` is what it submitted, over all ports.
+    """
+
+    compute: Intervals
+    transfer: Intervals
+    either: Intervals
+    occupied: Intervals
+    lanes: dict[str, LaneIndex]
+
+
+class Indexes(tuple[LaneIndex, ...]):
+    """The indexes of a profile's lanes, in their order, with those of its cores beside them (``by_core``)."""
+
+    by_core: Mapping[int, CoreIndex] = MappingProxyType({})
+
+
+def build_indexes(profile: Profile) -> Indexes:
+    """All that the figures of a profile are made from; once per profile, numpy nearly throughout."""
+    indexes = Indexes(build_index(lane) for lane in profile.lanes)
+    indexes.by_core = {core: build_core_index(indexes, core) for core in profile.cores}
+    return indexes
+
+
+def build_core_index(indexes: Iterable[LaneIndex], core: int) -> CoreIndex:
+    """The index of one core, from those of all lanes."""
+    lanes: dict[str, LaneIndex] = {}
+    ports: list[Lane] = []
+    for index in indexes:
+        if index.lane.core == core:
+            lanes[index.lane.engine] = index
+        elif index.lane.core < 0 and "core" in index.lane:
+            ports.append(index.lane)
+    submitted = submitted_lane(ports, core)
+    if submitted is not None:
+        lanes[submitted.engine] = build_index(submitted)
+    compute = _joined(index.work for engine, index in lanes.items() if engine not in TRANSFER_ENGINES)
+    transfer = _joined(index.work for engine, index in lanes.items() if engine in TRANSFER_ENGINES)
+    occupied = _joined(index.occupied for index in lanes.values())
+    return CoreIndex(compute, transfer, compute.union_with(transfer), occupied, lanes)
+
+
+def submitted_lane(ports: Iterable[Lane], core: int) -> Lane | None:
+    """What a core submitted to the CDMA ports as one lane, with the columns that figures need; None without any."""
+    parts: dict[str, list[Array]] = {}
+    found: Lane | None = None
+    for lane in ports:
+        rows = np.flatnonzero(lane["core"] == core)
+        if not len(rows):
+            continue
+        found = lane
+        for key in ("start", "end", "role", "bytes"):
+            if key in lane:
+                parts.setdefault(key, []).append(lane.take(key, rows))
+    if found is None:
+        return None
+    order = np.argsort(np.concatenate(parts["start"]), kind="stable")
+    columns = {key: np.concatenate(values)[order] for key, values in parts.items()}
+    return Lane(engine=found.engine, core=core, port=-1, label=found.engine, group=f"Core {core}",
+                columns=columns, role_guessed=found.role_guessed)  # fmt: skip
+
+
+def lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
+    """The figures of a lane in the window [start, end); O(log n), plus O(rows in the window) for its bytes."""
+    window = max(end - start, 0)
+    busy = index.work.between(start, end)
+    return LaneFigures(
+        busy=busy,
+        wait=index.wait.between(start, end),
+        sync=index.sync.between(start, end),
+        idle=window - index.occupied.between(start, end),
+        window=window,
+        count=count_between(index, start, end),
+        utilisation=busy / window if window else 0.0,
+        bytes=bytes_between(index, start, end),
+        guessed=index.lane.role_guessed,
+    )
+
+
+def core_figures(profile: Profile, indexes: Sequence[LaneIndex], core: int, start: int, end: int) -> CoreFigures:
+    """The figures of a core in the window [start, end).
+
+    Args:
+        profile: The profile.
+        indexes: Index of each of its lanes; what ``build_indexes`` gives answers without work over all events.
+        core: Core number; a core without lanes is idle.
+        start: First ns of the window.
+        end: First ns after it.
+
+    Returns:
+        Its figures.
+    """
+    known = indexes.by_core.get(core) if isinstance(indexes, Indexes) else None
+    index = known or build_core_index(indexes, core)
+    compute, transfer, busy, occupied = (
+        spans.between(start, end) for spans in (index.compute, index.transfer, index.either, index.occupied)
+    )
+    window = max(end - start, 0)
+    return CoreFigures(
+        core=core,
+        compute=compute,
+        transfer=transfer,
+        overlap=compute + transfer - busy,
+        exposed=busy - compute,
+        busy=busy,
+        idle=window - occupied,
+        window=window,
+        guessed=any(lane.lane.role_guessed for lane in index.lanes.values()),
+        lanes={engine: lane_figures(lane, start, end) for engine, lane in index.lanes.items()},
+    )
+
+
+def headline(profile: Profile, indexes: Sequence[LaneIndex]) -> Headline:
+    """Where the time of the whole profile went."""
+    start, end = profile.start_ns, profile.end_ns
+    cores = tuple(core_figures(profile, indexes, core, start, end) for core in profile.cores)
+    return Headline(
+        total_ns=end - start,
+        instructions=profile.instructions,
+        busiest=max(cores, key=lambda core: core.busy, default=None),
+        idlest=min(cores, key=lambda core: core.busy, default=None),
+        exposed_max=max((core.exposed for core in cores), default=0),
+        exposed_mean=fmean(core.exposed for core in cores) if cores else 0.0,
+        guessed=any(lane.role_guessed for lane in profile.lanes),
+        cores=cores,
+    )
+
+
+def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
+    """Bytes of work in the window [start, end), of an instruction at its edge the share inside; None where unknown."""
+    lane = index.lane
+    if "bytes" not in lane:
+        return None
+    rows = rows_between(index, start, end)
+    sizes = lane.take("bytes", rows)
+    counted = (lane.take("role", rows) == Role.WORK) & (sizes != INT_MISSING)
+    begins, ends = lane.take("start", rows), lane.take("end", rows)
+    total = int(np.sum(sizes, where=counted))
+    cut = np.flatnonzero(counted & ((begins < start) | (ends > end)))
+    if len(cut):
+        lengths = np.maximum(ends[cut] - begins[cut], 1)
+        inside = np.minimum(ends[cut], end) - np.maximum(begins[cut], start)
+        total -= round(float(np.sum(sizes[cut] * (1.0 - inside / lengths))))
+    return total
+
+
+def _joined(parts: Iterable[Intervals]) -> Intervals:
+    joined = Intervals.empty()
+    for part in parts:
+        joined = joined.union_with(part)
+    return joined

@@ -1,0 +1,134 @@
+"""Sets of time as sorted, disjoint intervals with running sums: exact coverage of any window in O(log n)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Half-open intervals [start, end) in ns; ascending, disjoint (they may touch), none of them empty.
+
+    Attributes:
+        starts, ends: int64, n each.
+        cum: int64, n + 1: total length of the intervals before each place.
+    """
+
+    starts: Ints
+    ends: Ints
+    cum: Ints
+
+    @staticmethod
+    def union(starts: npt.ArrayLike, ends: npt.ArrayLike) -> Intervals:
+        """The time covered by possibly overlapping intervals.
+
+        Args:
+            starts: int64 ns, one per interval, in any order.
+            ends: int64 ns, one per interval; one that ends no later than it starts covers nothing.
+
+        Returns:
+            Their union; it shares the given arrays where they are sorted and disjoint already.
+        """
+        start, end = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
+        real = end > start
+        if not real.all():
+            start, end = start[real], end[real]
+        if bool((start[1:] >= end[:-1]).all()):
+            return _summed(start, end)
+        if bool((start[1:] < start[:-1]).any()):
+            # stable: joins already sorted runs in linear time
+            order = np.argsort(start, kind="stable")
+            start, end = start[order], end[order]
+        reach = np.maximum.accumulate(end)
+        opens = np.flatnonzero(start[1:] > reach[:-1]) + 1
+        return _summed(start[np.append(0, opens)], reach[np.append(opens - 1, len(reach) - 1)])
+
+    @staticmethod
+    def empty() -> Intervals:
+        """No time at all."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return _summed(nothing, nothing)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def total(self) -> int:
+        """Covered ns in all."""
+        return int(self.cum[-1])
+
+    def covered(self, edges: Ints) -> Ints:
+        """How much lies before each edge.
+
+        Args:
+            edges: int64 ns, any order and shape.
+
+        Returns:
+            int64 ns of the same shape; the difference of two is what lies between them.
+        """
+        place = np.searchsorted(self.starts, edges, side="left")
+        if not len(self.starts):
+            return np.zeros(np.shape(edges), dtype=np.int64)
+        overshoot = self.ends[np.maximum(place - 1, 0)] - edges
+        return np.asarray(self.cum[place] - np.where(place > 0, np.maximum(overshoot, 0), 0), dtype=np.int64)
+
+    def between(self, start: int, end: int) -> int:
+        """Covered ns inside the window [start, end)."""
+        if end <= start:
+            return 0
+        before, upto = self.covered(np.array((start, end), dtype=np.int64)).tolist()
+        return int(upto - before)
+
+    def clip(self, start: int, end: int) -> Intervals:
+        """The part inside the window [start, end)."""
+        low = int(np.searchsorted(self.ends, start, side="right"))
+        high = max(int(np.searchsorted(self.starts, end, side="left")), low)
+        if end <= start or low == high:
+            return Intervals.empty()
+        if self.starts[low] >= start and self.ends[high - 1] <= end:
+            return _summed(self.starts[low:high], self.ends[low:high])
+        return _summed(np.maximum(self.starts[low:high], start), np.minimum(self.ends[low:high], end))
+
+    def intersect(self, other: Intervals) -> Intervals:
+        """What both cover."""
+        return self._combined(other, lambda mine, theirs: mine & theirs)
+
+    def minus(self, other: Intervals) -> Intervals:
+        """What this covers and ``other`` does not."""
+        return self._combined(other, lambda mine, theirs: mine & ~theirs)
+
+    def union_with(self, other: Intervals) -> Intervals:
+        """What one or the other covers."""
+        if not len(self) or not len(other):
+            return self if len(self) else other
+        return Intervals.union(
+            np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends))
+        )  # fmt: skip
+
+    def covers(self, times: Ints) -> Flags:
+        """Whether each time lies inside an interval; boolean, shaped like ``times``."""
+        if not len(self.starts):
+            return np.zeros(np.shape(times), dtype=np.bool_)
+        place = np.searchsorted(self.starts, times, side="right") - 1
+        return np.asarray((place >= 0) & (self.ends[np.maximum(place, 0)] > times), dtype=np.bool_)
+
+    def _combined(self, other: Intervals, keeps: Callable[[Flags, Flags], Flags]) -> Intervals:
+        edges = np.unique(np.concatenate((self.starts, self.ends, other.starts, other.ends)))
+        if len(edges) < 2:
+            return Intervals.empty()
+        kept = np.concatenate(([False], keeps(self.covers(edges[:-1]), other.covers(edges[:-1])), [False]))
+        turns = np.flatnonzero(kept[1:] != kept[:-1])
+        return _summed(edges[turns[0::2]], edges[turns[1::2]])
+
+
+def _summed(starts: Ints, ends: Ints) -> Intervals:
+    cum = np.zeros(len(starts) + 1, dtype=np.int64)
+    np.cumsum(ends - starts, out=cum[1:])
+    return Intervals(starts, ends, cum)

@@ -1,0 +1,409 @@
+"""CDMA ports: one stream of records per port, shared by all cores that submit to it.
+
+Each port has a clock origin of its own. The profiler opens every active port with a wait that a core releases by an
+SDMA send; equating both ends anchors the port. Each launch on a port is then given to the core and kernel function
+whose commands lie at that time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from .blocks import BlockType, walk_blocks
+from .chips import Chip
+from .core import CoreData
+from .monitor import Stream, read_stream, to_ns, unwrapped_port
+from .nodes import Commands, Mode
+from .report import Report
+from .source import read_bytes
+
+I64 = npt.NDArray[np.int64]
+#: A record and the command that caused it may lie this far apart by what anchoring cannot know.
+_SLACK_NS = 2_000
+_ID_DROP = 10
+#: Largest table of launches times command sections that is filled exactly.
+_MOST_CELLS = 4_000_000
+
+
+@dataclass
+class PortData:
+    """One CDMA port.
+
+    Attributes:
+        port: Port number.
+        file: File name.
+        stream: Its records in launch order.
+        commands: Commands of all cores for the port, one list after the other; None without any.
+        core: Submitting core of each command.
+        bound: Index of each record's command, -1 without one.
+        keep: Which records are instructions.
+        anchored: Whether the port's times are on the cores' time line.
+        anchor_core: The core that released it; -1 when unknown.
+    """
+
+    port: int
+    file: str
+    report: Report
+    stream: Stream
+    commands: Commands | None = None
+    core: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    keep: slice | npt.NDArray[np.bool_] = field(default_factory=lambda: slice(None))
+    anchored: bool = False
+    anchor_core: int = -1
+    head: int = 0
+    head_wait_end: int | None = None
+    launches: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass
+class _Section:
+    """Consecutive commands of one core for a port that belong to one launch, and when they can have run."""
+
+    core: int
+    first: int
+    count: int
+    after_ns: int
+    before_ns: int
+
+
+def read_port(port: int, path: Path, chip: Chip) -> PortData | None:
+    """Read a port's file and put its records in launch order; None without records."""
+    report = Report()
+    data = read_bytes(path, report)
+    blocks = [block for block in walk_blocks(data, report, path.name) if block.kind == BlockType.MONITOR_CDMA]
+    payloads = [data[block.offset : block.offset + block.length] for block in blocks]
+    stream = read_stream(payloads, [block.offset for block in blocks], chip, "CDMA", report, file=path.name, port=port)
+    result = PortData(port, path.name, report, stream)
+    if not len(stream):
+        return result
+    stream = unwrapped_port(stream, report, file=path.name)
+    result.head = _head_length(stream, chip)
+    _order_launches(result, stream)
+    to_ns(result.stream, chip.dma_mhz)
+    if result.head:
+        result.head_wait_end = int(result.stream.end[0])
+    result.bound = np.full(len(result.stream), -1, np.int64)
+    result.keep = slice(result.head, len(result.stream))
+    return result
+
+
+def _head_length(stream: Stream, chip: Chip) -> int:
+    """Records of the opening wait and nop: system, ids n and n + 1, and ids restart behind them."""
+    ids = stream.id[:3].tolist()
+    system = stream.system(chip, slice(0, 2)).tolist()
+    if len(ids) >= 2 and all(system) and ids[1] == ids[0] + 1 and (len(ids) == 2 or ids[2] <= ids[1]):
+        return 2
+    if len(ids) >= 2 and system[0] and ids[0] > 2 and ids[1] < ids[0] - _ID_DROP:
+        return 1
+    return 0
+
+
+def _order_launches(result: PortData, stream: Stream) -> None:
+    """Cut the records behind the head into launches and put each launch in the order of its ids."""
+    ids = stream.id
+    cuts = _launch_cuts(ids, result.head)
+    order: list[I64] = [np.arange(result.head, dtype=np.int64)]
+    at = result.head
+    for begin, end in zip(cuts, [*cuts[1:], len(ids)], strict=True):
+        for part_begin, part_end in _without_repeats(ids, begin, end):
+            order.append(part_begin + np.argsort(ids[part_begin:part_end], kind="stable"))
+            result.launches.append((at, at + part_end - part_begin))
+            at += part_end - part_begin
+    result.stream = stream.take(np.concatenate(order))
+
+
+def _launch_cuts(ids: I64, head: int) -> list[int]:
+    """Where launches begin: at id 1, or where the id drops by more than ten."""
+    if head >= len(ids):
+        return []
+    drop = ids[:-1] - ids[1:]
+    cut = np.concatenate([[True], (drop > _ID_DROP) | (ids[1:] == 1)])
+    cut[: head + 1] = False
+    cut[head] = True
+    places = np.flatnonzero(cut).tolist()
+    result = places[:1]
+    for place in places[1:]:
+        begun = ids[result[-1] : place]
+        # id 1 may be written behind the first few of its own launch
+        late_one = ids[place] == 1 and len(begun) <= _ID_DROP and begun.max() <= _ID_DROP + 1 and not (begun == 1).any()
+        if not late_one or len(begun) >= begun.max():
+            result.append(place)
+    return result
+
+
+def _without_repeats(ids: I64, begin: int, end: int) -> list[tuple[int, int]]:
+    """Pieces of a launch in which no id occurs twice: launches that lost their id 1 look like one."""
+    piece = ids[begin:end]
+    if len(np.unique(piece)) == len(piece):
+        return [(begin, end)]
+    result: list[tuple[int, int]] = []
+    seen: set[int] = set()
+    start = begin
+    drop_at = begin
+    for place in range(begin, end):
+        value = int(ids[place])
+        if place > start and value < ids[place - 1]:
+            drop_at = place
+        if value in seen:
+            cut = drop_at if drop_at > start else place
+            result.append((start, cut))
+            start = cut
+            seen = set(ids[cut:place].tolist())
+        seen.add(value)
+    result.append((start, end))
+    return result
+
+
+# -- anchoring ----------------------------------------------------------------
+
+
+def anchor_ports(ports: list[PortData], cores: list[CoreData]) -> None:
+    """Put ports on the cores' time line by the sends that released their opening waits; cores are aligned already."""
+    active = [port for port in ports if len(port.stream)]
+    anchor = next((core for core in reversed(cores) if "SDMA" in core.engines and core.engines["SDMA"].port_sync_ends), None)
+    if anchor is None:
+        return
+    ends = anchor.engines["SDMA"].port_sync_ends
+    named = sorted(anchor.nodes.ports) if anchor.nodes is not None else []
+    order = named if len(named) >= len(active) else [port.port for port in active]
+    for port in active:
+        release = ends.get(order.index(port.port)) if port.port in order else None
+        if release is None or port.head_wait_end is None:
+            continue
+        _shift(port.stream, release - port.head_wait_end)
+        port.anchored = True
+        port.anchor_core = anchor.core
+
+
+def _shift(stream: Stream, by: int) -> None:
+    stream.start = stream.start + by
+    stream.end = stream.end + by
+
+
+# -- submitters ---------------------------------------------------------------
+
+
+def match_ports(ports: list[PortData], cores: list[CoreData], chip: Chip) -> None:
+    """Give each port's records their commands, and place ports that could not be anchored where their commands allow."""
+    clocks = {core.core: _Clock(core) for core in cores if core.nodes is not None and core.nodes.ports}
+    for port in ports:
+        if not len(port.stream):
+            continue
+        sections = _sections(port, cores, clocks, chip)
+        if not sections:
+            continue
+        _bind_sections(port, sections)
+        if not port.anchored:
+            _place_by_causality(port, sections)
+
+
+class _Clock:
+    """When a core's commands ran: tells for a place in its node stream which records lie before and around it."""
+
+    def __init__(self, core: CoreData) -> None:
+        places, starts, ends, scopes = [], [], [], []
+        for engine in core.engines.values():
+            if engine.commands is None:
+                continue
+            rows = np.flatnonzero(engine.bound >= 0)
+            command = engine.bound[rows]
+            places.append(engine.commands.place[command])
+            starts.append(engine.stream.start[rows])
+            ends.append(engine.stream.end[rows])
+            scopes.append(engine.commands.scope[command])
+        self.place = np.concatenate(places) if places else np.zeros(0, np.int64)
+        order = np.argsort(self.place, kind="stable")
+        self.place = self.place[order]
+        self.start = np.concatenate(starts)[order] if places else np.zeros(0, np.int64)
+        self.end = np.concatenate(ends)[order] if places else np.zeros(0, np.int64)
+        self.scope = np.concatenate(scopes)[order] if places else np.zeros(0, np.int32)
+
+    def window(self, place: int, scope: int) -> tuple[int, int]:
+        """Earliest and latest time of a command at ``place`` inside ``scope``."""
+        if not len(self.place):
+            return -(1 << 62), 1 << 62
+        at = int(np.searchsorted(self.place, place))
+        low, high = max(0, at - 4096), min(len(self.place), at + 4096)
+        before = self.start[low:at]
+        mine = self.scope[low:at] == scope
+        if mine.any():
+            after_ns = int(before[mine].max())
+        else:
+            after_ns = int(before.max()) if len(before) else int(self.start[0])
+        inside = self.scope[low:high] == scope
+        if inside.any():
+            before_ns = int(self.end[low:high][inside].max())
+        else:
+            before_ns = int(self.end[at]) if at < len(self.end) else int(self.end[-1])
+        return after_ns, max(after_ns, before_ns)
+
+
+def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], chip: Chip) -> list[_Section]:
+    """Sections of all cores for a port in the order of their estimated times; fills ``port.commands``."""
+    lists: list[Commands] = []
+    owners: list[npt.NDArray[np.int32]] = []
+    sections: list[_Section] = []
+    base = 0
+    for core in cores:
+        commands = core.nodes.ports.get(port.port) if core.nodes is not None else None
+        if commands is None or not len(commands):
+            continue
+        first = _own_opening(commands, chip)
+        cuts = np.flatnonzero((np.diff(commands.scope) != 0) | (np.diff(commands.id) <= 0)) + 1
+        edges = [first, *(cut for cut in cuts.tolist() if cut > first), len(commands)]
+        for begin, end in zip(edges[:-1], edges[1:], strict=True):
+            if end > begin:
+                window = clocks[core.core].window(int(commands.place[begin]), int(commands.scope[begin]))
+                sections.append(_Section(core.core, base + begin, end - begin, *window))
+        shifted = commands.take(slice(None))
+        shifted.scope = np.where(commands.scope >= 0, commands.scope + core.first_scope, -1).astype(np.int32)
+        shifted.register = _registers_of(commands, core)
+        lists.append(shifted)
+        owners.append(np.full(len(commands), core.core, np.int32))
+        base += len(commands)
+    if lists:
+        port.commands = _joined(lists)
+        port.core = np.concatenate(owners)
+    return sorted(sections, key=lambda section: (section.after_ns, section.core))
+
+
+def _registers_of(commands: Commands, core: CoreData) -> I64:
+    return commands.register if commands.register is not None else np.full(len(commands), -1, np.int64)
+
+
+def _own_opening(commands: Commands, chip: Chip) -> int:
+    """Commands of the profiler's opening pair at the head of a port's list: system, outside every kernel function."""
+    head = commands.take(slice(0, 2))
+    mine = (head.scope < 0) & (head.type_code == chip.system_types["cdma"]) & (head.mode == Mode.TDI)
+    return 2 if len(head) == 2 and bool(mine.all()) else 0
+
+
+def _joined(lists: list[Commands]) -> Commands:
+    def column(name: str) -> npt.NDArray[np.generic]:
+        joined: npt.NDArray[np.generic] = np.concatenate([getattr(commands, name) for commands in lists])
+        return joined
+
+    names = ("word", "id", "scope", "batch", "mode", "place", "extra", "des", "register")
+    return Commands(**{name: column(name) for name in names})  # type: ignore[arg-type]
+
+
+def _bind_sections(port: PortData, sections: list[_Section]) -> None:
+    """Bind the records of each launch to the commands of the section that is its own."""
+    launches = [_Launch(port, begin, end) for begin, end in port.launches]
+    matches = _match(launches, sections, timed=port.anchored)
+    for launch, section in matches:
+        relative = port.stream.id[launch.begin : launch.end] - launch.first_id
+        fits = (relative >= 0) & (relative < section.count)
+        port.bound[launch.begin : launch.end] = np.where(fits, section.first + relative, -1)
+    _report_alike(port, matches, sections)
+    loose = int((port.bound[port.head :] < 0).sum())
+    if loose:
+        port.report.warning("CDMA records without a matching command of any core.", "They are shown as unknown.",
+                            file=port.file, lane=f"port {port.port}", count=loose)  # fmt: skip
+
+
+class _Launch:
+    """Records of one launch on a port."""
+
+    def __init__(self, port: PortData, begin: int, end: int) -> None:
+        self.begin, self.end = begin, end
+        ids = port.stream.id[begin:end]
+        # ids count from 1 since the reset before the launch; what is missing at the front was lost
+        self.first_id = 1 if ids[0] < 1024 else int(ids[0])
+        self.span = int(ids[-1]) - self.first_id + 1
+        self.count = end - begin
+        self.start = int(port.stream.start[begin:end].min())
+        self.stop = int(port.stream.end[begin:end].max())
+
+
+def _match(launches: list[_Launch], sections: list[_Section], *, timed: bool) -> list[tuple[_Launch, _Section]]:
+    """Launches with their sections, both in time order: as many records as can be bound, losing as few commands."""
+
+    def value(launch: _Launch, section: _Section) -> float:
+        if launch.span > section.count:
+            return -1.0
+        if timed and (launch.start < section.after_ns - _SLACK_NS or launch.stop > section.before_ns + _SLACK_NS):
+            return -1.0
+        return launch.count - 0.2 * (section.count - launch.count)
+
+    if len(launches) == len(sections):
+        pairs = list(zip(launches, sections, strict=True))
+        if all(value(launch, section) > 0 for launch, section in pairs):
+            return pairs
+    if len(launches) * len(sections) > _MOST_CELLS:
+        return _greedy(launches, sections, value)
+    m, n = len(launches), len(sections)
+    best = np.zeros((m + 1, n + 1))
+    for i in range(1, m + 1):
+        gain = np.array([value(launches[i - 1], section) for section in sections])
+        take = np.where(gain >= 0, best[i - 1, :-1] + np.maximum(gain, 0.01), -1.0)
+        row = np.maximum(best[i - 1], np.concatenate([[0.0], take]))
+        best[i] = np.maximum.accumulate(row)
+    result = []
+    i, j = m, n
+    while i and j:
+        if best[i, j] == best[i, j - 1]:
+            j -= 1
+        elif best[i, j] == best[i - 1, j]:
+            i -= 1
+        else:
+            i, j = i - 1, j - 1
+            result.append((launches[i], sections[j]))
+    return result[::-1]
+
+
+def _greedy(launches: list[_Launch], sections: list[_Section], value) -> list[tuple[_Launch, _Section]]:  # type: ignore[no-untyped-def]
+    result = []
+    at = 0
+    for launch in launches:
+        hit = next((j for j in range(at, min(at + 64, len(sections))) if value(launch, sections[j]) > 0), None)
+        if hit is not None:
+            result.append((launch, sections[hit]))
+            at = hit + 1
+    return result
+
+
+def _report_alike(port: PortData, matches: list[tuple[_Launch, _Section]], sections: list[_Section]) -> None:
+    """A Problem for launches that commands of two cores explain equally well."""
+    alike = 0
+    for first, second in zip(sections, sections[1:], strict=False):
+        if first.core != second.core and first.count == second.count:
+            together = abs(first.after_ns - second.after_ns) <= _SLACK_NS // 2
+            alike += together
+    if alike and matches:
+        port.report.warning("Two cores submitted alike launches at the same time.",
+                            "Given to them in the order of their estimated times; the submitters may be exchanged.",
+                            file=port.file, lane=f"port {port.port}", count=alike)  # fmt: skip
+
+
+def _place_by_causality(port: PortData, sections: list[_Section]) -> None:
+    """Place a port that no send anchors: each launch lies between the records around its commands."""
+    first_of = {section.first: section for section in sections}
+    lowest, highest = -(1 << 62), 1 << 62
+    commands = port.commands
+    assert commands is not None
+    for begin, end in port.launches:
+        bound = port.bound[begin:end]
+        known = bound[bound >= 0]
+        if not len(known):
+            continue
+        section = first_of.get(int(max((first for first in first_of if first <= known[0]), default=-1)))
+        if section is None:
+            continue
+        start, stop = int(port.stream.start[begin:end].min()), int(port.stream.end[begin:end].max())
+        lowest = max(lowest, section.after_ns - start)
+        highest = min(highest, section.before_ns - stop)
+    if lowest == -(1 << 62):
+        return
+    shift = (lowest + highest) // 2 if lowest <= highest < 1 << 62 else lowest
+    _shift(port.stream, shift)
+    slack = max(0, highest - lowest)
+    port.anchored = True
+    port.report.warning("No send of a core anchors this port's clock.",
+                        f"Its times were estimated from the commands around its launches (within {slack / 1000:.1f} us).",
+                        file=port.file, lane=f"port {port.port}")  # fmt: skip

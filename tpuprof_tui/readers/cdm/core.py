@@ -1,0 +1,380 @@
+"""One core's file: its records in order, its commands, and which belongs to which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from .blocks import Block, BlockType, walk_blocks
+from .chips import Chip, family_of
+from .monitor import Stream, begins_with_preamble, in_order, lifted_ids, read_stream, to_ns
+from .nodes import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream, decode_nodes
+from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, pair
+from .report import Report
+from .source import Bytes, read_bytes
+
+I64 = npt.NDArray[np.int64]
+_WRAP = 1 << 32
+_MONITORS = {"TIU": BlockType.MONITOR_BD, "GDMA": BlockType.MONITOR_GDMA, "SDMA": BlockType.MONITOR_SDMA}
+_LOCAL_MEMORY = 2
+#: Counters of engines of one core whose openings lie further apart than this do not share an origin.
+_ORIGIN_SLACK_NS = 1_000_000
+
+
+@dataclass
+class EngineData:
+    """One engine of a core.
+
+    Attributes:
+        stream: Its records.
+        commands: Its commands; None where the capture holds none.
+        bound: Index of each record's command, -1 without one.
+        sync_end: End (ns) of the opening wait; None when it was not recorded.
+        closing_end: End (ns) of the closing pair; None without one.
+        keep: Which records are instructions (the profiler's own are not).
+        port_sync_ends: On SDMA, end (ns) of the k-th release of a CDMA port, by k.
+    """
+
+    stream: Stream
+    commands: Commands | None = None
+    bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    sync_end: int | None = None
+    closing_end: int | None = None
+    keep: npt.NDArray[np.bool_] | slice = field(default_factory=lambda: slice(None))
+    port_sync_ends: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class CoreData:
+    """What one core's file holds.
+
+    Attributes:
+        core: Core number.
+        file: File name.
+        data: The file's bytes; records and registers are views of it.
+        engines: By name, those with records.
+        nodes: Dynamic nodes; None in PMU-only captures.
+        mode: 0, 1 or 2, by the blocks present.
+        report: Problems of this core.
+    """
+
+    core: int
+    file: str
+    data: Bytes
+    report: Report
+    blocks: list[Block] = field(default_factory=list)
+    engines: dict[str, EngineData] = field(default_factory=dict)
+    nodes: NodeStream | None = None
+    mode: int = 0
+    records: int = 0
+    first_scope: int = 0
+    shared_origin: bool = True
+
+    def payloads(self, kind: BlockType) -> tuple[list[Bytes], list[int]]:
+        """Payloads and offsets of the blocks of one type."""
+        blocks = [block for block in self.blocks if block.kind == kind]
+        return [self.data[b.offset : b.offset + b.length] for b in blocks], [b.offset for b in blocks]
+
+
+def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float) -> CoreData:
+    """Read, order and pair one core's file; what is odd goes to the result's report."""
+    report = Report()
+    result = CoreData(core, path.name, read_bytes(path, report), report)
+    result.blocks = walk_blocks(result.data, report, path.name, core)
+    for name in CORE_ENGINES:
+        payloads, offsets = result.payloads(_MONITORS[name])
+        stream = read_stream(payloads, offsets, chip, name, report, file=path.name, core=core)
+        result.records += len(stream)
+        if len(stream):
+            result.engines[name] = EngineData(in_order(stream, chip, report, file=path.name))
+    _decode_commands(result, chip)
+    _lift_ids(result)
+    _one_epoch(result, chip, tiu_mhz)
+    _bind(result, chip)
+    for name, engine in result.engines.items():
+        _mark_own(result, name, engine, chip)
+    return result
+
+
+# -- commands -----------------------------------------------------------------
+
+
+def _decode_commands(result: CoreData, chip: Chip) -> None:
+    payloads, offsets = result.payloads(BlockType.DYN_DATA)
+    if not payloads:
+        return
+    result.mode = 1
+    if len(payloads) > 1:
+        result.report.note(f"{len(payloads)} blocks of dynamic data.", "Read as one stream.", file=result.file,
+                           core=result.core)  # fmt: skip
+    joined = payloads[0] if len(payloads) == 1 else np.concatenate([part[: len(part) // 4 * 4] for part in payloads])
+    rest = sum(len(part) % 4 for part in payloads)
+    if rest:
+        result.report.error(f"{rest} bytes at the end of the dynamic data are no whole word.", "They were ignored.",
+                            file=result.file, offset=offsets[-1] + len(payloads[-1]) // 4 * 4, core=result.core)  # fmt: skip
+    words = joined[: len(joined) // 4 * 4].view("<u4")
+    rules = NodeRules(chip.engine_codes, chip.rvt_id_limit, {name: chip.rvt_fill[family_of(name)] for name in ("TIU", "GDMA") if family_of(name) in chip.rvt_fill}, chip.cdma_ports,
+                      2 * result.records + 1024)  # fmt: skip
+    where = {"file": result.file, "offset": offsets[0], "core": result.core}
+    report = Report()
+    nodes = decode_nodes(words, rules, report, **where)  # type: ignore[arg-type]
+    if any("unknown type" in problem.what for problem in report.problems()) and not _all_clean(result, nodes):
+        other_report = Report()
+        other = decode_nodes(words, rules, other_report, odd_as_commands=True, **where)  # type: ignore[arg-type]
+        if _all_clean(result, other):
+            nodes, report = other, other_report
+    result.report.extend(report)
+    result.nodes = nodes
+    for name, engine in result.engines.items():
+        commands = nodes.engines[name]
+        engine.commands = commands if len(commands) else None
+    if any(block.kind == BlockType.DYN_EXTRA for block in result.blocks):
+        result.mode = 2
+
+
+def _all_clean(result: CoreData, nodes: NodeStream) -> bool:
+    return all(clean_binding(engine.stream.id, nodes.engines[name].id) is not None
+               for name, engine in result.engines.items() if len(nodes.engines[name]))  # fmt: skip
+
+
+def _lift_ids(result: CoreData) -> None:
+    for engine in result.engines.values():
+        longest = None if engine.commands is None else int(engine.commands.id.max(initial=0))
+        engine.stream.id = lifted_ids(engine.stream.id, longest)
+
+
+# -- one time line per core ---------------------------------------------------
+
+
+def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
+    """Put the engines of a core on one count, then turn it into ns.
+
+    All counters of a core start at once, but each may have wrapped before its first record.
+    """
+    streams = [engine.stream for engine in result.engines.values()]
+    clocks = {stream.engine: float(tiu_mhz if family_of(stream.engine) == "tiu" else chip.dma_mhz) for stream in streams}
+    one_clock = len(set(clocks.values())) == 1
+    base = next((stream for stream in streams if not stream.lapped), streams[0] if streams else None)
+    for stream in streams:
+        if one_clock and base is not None and stream is not base:
+            at_end = stream.lapped or base.lapped
+            mine, theirs = (stream.end[-1], base.end[-1]) if at_end else (stream.start[0], base.start[0])
+            turns = int(np.rint((int(theirs) - int(mine)) / _WRAP))
+            if turns:
+                stream.start = stream.start + turns * _WRAP
+                stream.end = stream.end + turns * _WRAP
+    for stream in streams:
+        to_ns(stream, clocks[stream.engine])
+    if one_clock or base is None:
+        return
+    for stream in streams:
+        apart = int(base.start[0]) - int(stream.start[0])
+        if not stream.lapped and not base.lapped and abs(apart) > _ORIGIN_SLACK_NS:
+            result.shared_origin = False
+            stream.start = stream.start + apart
+            stream.end = stream.end + apart
+            result.report.warning(
+                f"The {stream.engine} counter has wrapped and its clock is not that of the {base.engine}, so they share no origin.",
+                "Their opening commands were taken to start together; offsets below 2 us between engines are not known.",
+                file=result.file, core=result.core)  # fmt: skip
+
+
+# -- binding ------------------------------------------------------------------
+
+
+def _bind(result: CoreData, chip: Chip) -> None:
+    """Give each record its command."""
+    names = [name for name, engine in result.engines.items() if engine.commands is not None]
+    for engine in result.engines.values():
+        engine.bound = np.full(len(engine.stream), -1, np.int64)
+    if not names:
+        return
+    clean = [_clean(result.engines[name]) for name in names]
+    if all(binding is not None for binding in clean):
+        bindings = [binding for binding in clean if binding is not None]
+    else:
+        records = [_record_side(result.engines[name].stream, chip) for name in names]
+        commands = [_command_side(name, result.engines[name].commands, chip) for name in names]
+        lapped = any(result.engines[name].stream.lapped for name in names)
+        bindings = pair(records, commands, lapped=lapped)
+    for name, binding in zip(names, bindings, strict=True):
+        result.engines[name].bound = binding
+
+
+def _clean(engine: EngineData) -> I64 | None:
+    assert engine.commands is not None
+    return clean_binding(engine.stream.id, engine.commands.id)
+
+
+def _record_side(stream: Stream, chip: Chip) -> Side:
+    system = stream.system(chip)
+    kind = np.where(system, np.int8(SYSTEM), np.int8(WORK))
+    if family_of(stream.engine) == "dma" and "gif_mem_w_cntr" in stream.layout.by_name:
+        local = stream.counter("gif_mem_w_cntr") > 0
+        bus = stream.counter("axi_d0_w_cntr") > 0
+        kind[local & ~bus] = TO_LOCAL
+        kind[bus & ~local] = TO_BUS
+    elif family_of(stream.engine) not in chip.system_records:
+        kind[:] = UNKNOWN
+    return Side(stream.id, stream.start, kind)
+
+
+def _command_side(name: str, commands: Commands | None, chip: Chip) -> Side:
+    assert commands is not None
+    family = family_of(name)
+    kind = np.where(commands.type_code == chip.system_types[family], np.int8(SYSTEM), np.int8(WORK))
+    if family == "dma":
+        to = (commands.word >> np.uint32(26)) & np.uint32(3)
+        plain = (kind == WORK) & (commands.mode == Mode.TDI)
+        kind[plain] = np.where(to[plain] == _LOCAL_MEMORY, TO_LOCAL, TO_BUS)
+    kind[commands.word == 0] = UNKNOWN
+    return Side(commands.id, commands.place, kind)
+
+
+# -- the profiler's own records -----------------------------------------------
+
+
+def _mark_own(result: CoreData, name: str, engine: EngineData, chip: Chip) -> None:
+    """Tell instructions from the profiler's opening and closing pairs, and note when the opening wait ended."""
+    if not chip.preamble:
+        return
+    if engine.commands is not None:
+        _own_by_commands(result, name, engine, chip)
+    else:
+        _own_by_records(engine, chip)
+
+
+def _own_by_commands(result: CoreData, name: str, engine: EngineData, chip: Chip) -> None:
+    commands, stream = engine.commands, engine.stream
+    assert commands is not None
+    own = own_commands(name, commands, chip)
+    edge = 64  # the profiler's own records lie at the ends of the stream
+    count = len(stream)
+    rows = np.unique(np.concatenate([np.arange(min(count, edge)), np.arange(max(0, count - edge), count)]))
+    dropped: set[int] = set()
+    for row, command in zip(rows.tolist(), engine.bound[rows].tolist(), strict=True):
+        end = int(stream.end[row])
+        if command in own.opening:
+            engine.sync_end = end if command == own.opening[-1] else engine.sync_end
+        elif command in own.port_sends:
+            engine.port_sync_ends[command - own.port_sends[0]] = end
+        elif command in own.closing:
+            engine.closing_end = max(end, engine.closing_end or end)
+        else:
+            continue
+        dropped.add(row)
+    loose = engine.bound < 0
+    if loose.any():
+        dropped |= _loose_edges(result, name, engine, loose, chip, closed=bool(own.closing))
+    engine.keep = _without(dropped, count)
+
+
+def _without(dropped: set[int], count: int) -> slice | npt.NDArray[np.bool_]:
+    """All rows but some: a slice (views, no copies) where only the ends are dropped."""
+    low, high = 0, count
+    while low in dropped:
+        low += 1
+    while high - 1 in dropped and high > low:
+        high -= 1
+    if len(dropped) == low + count - high:
+        return slice(low, high)
+    keep = np.ones(count, np.bool_)
+    keep[list(dropped)] = False
+    return keep
+
+
+def _loose_edges(result: CoreData, name: str, engine: EngineData, loose: npt.NDArray[np.bool_], chip: Chip, *,
+                 closed: bool) -> set[int]:  # fmt: skip
+    """Rows to drop: system records without a command before the first and behind the last record that has one.
+
+    Some firmware writes the profiler's enable and pause markers, or its closing pair, without nodes.
+    """
+    bound = np.flatnonzero(~loose)
+    dropped: set[int] = set()
+    if not len(bound):
+        return dropped
+    stream = engine.stream
+    system = stream.system(chip)
+    row = int(bound[0]) - 1
+    while row >= 0 and system[row] and not stream.lapped:
+        dropped.add(row)
+        row -= 1
+    row = len(stream) - 1
+    tail: list[int] = []
+    while row > bound[-1] and system[row] and len(tail) < 2 + chip.preamble:
+        tail.append(row)
+        row -= 1
+    if row == bound[-1] or name == "TIU":
+        dropped.update(tail)
+        if not closed and len(tail) >= 2 and stream.id[tail[0]] == 1 and stream.id[tail[1]] == 0:
+            engine.closing_end = int(stream.end[tail[0]])
+    if dropped:
+        result.report.note(f"Markers of the profiler without commands at the edges of {name}.", "They are not shown.",
+                           file=result.file, core=result.core, count=len(dropped))  # fmt: skip
+    return dropped
+
+
+@dataclass(frozen=True)
+class OwnCommands:
+    """Indices of the profiler's own commands in an engine's list."""
+
+    opening: tuple[int, ...]
+    port_sends: tuple[int, ...]
+    closing: tuple[int, ...]
+
+
+def own_commands(name: str, commands: Commands, chip: Chip) -> OwnCommands:
+    """The opening pair (and on SDMA the releases of CDMA ports behind it) and the closing pair.
+
+    The opening pair are the first two commands, the closing pair the last two behind an id reset; all are system
+    commands outside every kernel function.
+    """
+    count = len(commands)
+    family = family_of(name)
+    edge = min(count, 2 + max(chip.cdma_ports, 2))
+    head = commands.take(slice(0, edge))
+    mine = (head.scope < 0) & (head.type_code == chip.system_types[family]) & (head.mode == Mode.TDI)
+    leading = int(np.argmin(mine)) if not mine.all() else len(mine)
+    restart = np.flatnonzero(head.id[1:] <= head.id[:-1]) + 1
+    if len(restart):
+        leading = min(leading, int(restart[0]))
+    opening = tuple(range(2)) if leading >= 2 else ()
+    sends: list[int] = []
+    if name == "SDMA" and opening:
+        engine_code = (head.word >> np.uint32(7)) & np.uint32(7)
+        vsdma = [code for code, engine in chip.engine_codes.items() if engine == "VSDMA"]
+        place = 2
+        while place < leading and int(engine_code[place]) in vsdma:
+            sends.append(place)
+            place += 1
+    closing: tuple[int, ...] = ()
+    if name != "SDMA" and count >= 4:
+        tail = commands.take(slice(count - 2, count))
+        mine = (tail.scope < 0) & (tail.type_code == chip.system_types[family]) & (tail.mode == Mode.TDI)
+        if mine.all() and tail.id.tolist() == [0, 1] and commands.id[count - 3] >= 0:
+            closing = (count - 2, count - 1)
+    return OwnCommands(opening, tuple(sends), closing)
+
+
+def _own_by_records(engine: EngineData, chip: Chip) -> None:
+    """The same from records alone: PMU-only captures and bmodels."""
+    stream = engine.stream
+    low, high = 0, len(stream)
+    if not stream.lapped and begins_with_preamble(stream, chip):
+        engine.sync_end = int(stream.end[1])
+        low = 2
+        if stream.engine == "SDMA":
+            system = stream.system(chip, slice(2, 2 + max(chip.cdma_ports, 1)))
+            while low - 2 < len(system) and system[low - 2] and stream.id[low] == low:
+                engine.port_sync_ends[low - 2] = int(stream.end[low])
+                low += 1
+    if stream.engine != "SDMA" and high - low >= 2:
+        restart = high - low == 2 or stream.id[-2] <= stream.id[-3]
+        system = stream.system(chip, slice(high - 2, high))
+        if stream.id[-2:].tolist() == [0, 1] and restart and bool(system.all()):
+            high -= 2
+            engine.closing_end = int(stream.end[-1])
+    engine.keep = slice(low, high)

@@ -1,0 +1,222 @@
+"""A capture directory -> a Profile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import UnreadableError
+from ...model import Device, Lane, Profile, Scopes
+from .align import align_cores
+from .cdma import PortData, anchor_ports, match_ports, read_port
+from .chips import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
+from .core import CoreData, EngineData, read_core
+from .lanes import LaneBuilder, LaneSource
+from .monitor import Stream
+from .nodes import CORE_ENGINES, Commands
+from .report import Report
+from .settings import Settings, read_settings
+from .source import capture_directory, list_files
+
+#: A lower bound for the number of cores beyond this is no such thing.
+_MOST_CORES = 1024
+
+
+def read(path: Path, *, chip: str | None = None, tiu_mhz: int | None = None,
+         progress: Callable[[Any], None] | None = None) -> Profile:  # fmt: skip
+    """Read a capture; see ``tpuprof_tui.readers.open_profile``."""
+    directory = capture_directory(path)
+    report = Report()
+    files = list_files(directory, report)
+    settings = read_settings(files.settings, report)
+    kind = _chip(settings, chip, directory, report)
+    mhz = tiu_mhz or settings.tpu_freq or kind.tiu_mhz
+    cores = _read_cores(files.cores, kind, mhz, progress)
+    ports = [port for number, file in files.ports if (port := _port(number, file, kind, report)) is not None]
+    first_scope = 0
+    for core in cores:
+        core.first_scope = first_scope
+        first_scope += len(core.nodes.scope_names) if core.nodes is not None else 0
+    align_cores(cores, report)
+    anchor_ports(ports, cores)
+    match_ports(ports, cores, kind)
+    for part in (*cores, *ports):
+        report.extend(part.report)
+    return _Builder(directory, settings, kind, mhz, cores, ports, report).profile()
+
+
+def _chip(settings: Settings, asked: str | None, directory: Path, report: Report) -> Chip:
+    known = ", ".join(name.upper() for name in chip_names())
+    if asked is not None:
+        chip = chip_by_name(asked) or chip_by_arch(asked)
+        if chip is None:
+            raise UnreadableError(f"There is no chip named {asked!r}.", f"Known chips: {known}.")
+        return chip
+    if settings.arch is None:
+        raise UnreadableError(f"{directory}: global.profile names no chip.", f"Name it with --chip ({known}).")
+    chip = chip_by_arch(settings.arch)
+    if chip is None:
+        name = unsupported_arch(settings.arch)
+        what = f"chip {name} cannot be read" if name else f"global.profile names an unknown arch {settings.arch[:40]!r}"
+        raise UnreadableError(f"{directory}: {what}.", f"If it is one of {known}, name it with --chip.")
+    return chip
+
+
+def _read_cores(files: tuple[tuple[int, Path], ...], chip: Chip, mhz: float,
+                progress: Callable[[Any], None] | None) -> list[CoreData]:  # fmt: skip
+    """All core files, in parallel: numpy leaves the interpreter free for most of the work."""
+    from .. import Progress
+
+    total = sum(_size(path) for _, path in files)
+    done = 0
+    results: dict[int, CoreData] = {}
+    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+        pending = {pool.submit(read_core, core, path, chip, mhz): path for core, path in files}
+        while pending:
+            finished, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in finished:
+                done += _size(pending.pop(future))
+                core = future.result()
+                results[core.core] = core
+                if progress is not None:
+                    try:
+                        progress(Progress("reading cores", done, total, core.core, core.records))
+                    except BaseException:
+                        for other in pending:
+                            other.cancel()
+                        raise
+    return [results[number] for number, _ in files]
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _port(number: int, path: Path, chip: Chip, report: Report) -> PortData | None:
+    if number >= chip.cdma_ports:
+        report.error(f"{chip.name} has no CDMA port {number}.", "The file was not read.", file=path.name)
+        return None
+    return read_port(number, path, chip)
+
+
+@dataclass
+class _Builder:
+    """Puts the parts together: zero, tail, lanes, strings, facts."""
+
+    directory: Path
+    settings: Settings
+    chip: Chip
+    mhz: float
+    cores: list[CoreData]
+    ports: list[PortData]
+    report: Report
+
+    def profile(self) -> Profile:
+        streams = self._streams()
+        zero = min((int(stream.start.min()) for stream, *_ in streams if len(stream)), default=0)
+        builder = LaneBuilder(self.chip)
+        scopes = self._scopes(builder)
+        lanes: list[Lane] = []
+        tail: int | None = None
+        for stream, commands, core, cores, first_scope in streams:
+            stream.start = stream.start - zero
+            stream.end = stream.end - zero
+            tail = max(tail or 0, int(stream.end.max()))
+            lanes.append(builder.build(LaneSource(stream, commands, core, cores, first_scope), scopes.kernel))
+        for core_data in self.cores:
+            for engine in core_data.engines.values():
+                if engine.closing_end is not None:
+                    tail = max(tail or 0, engine.closing_end - zero)
+        chip = self.chip
+        return Profile(
+            path=str(self.directory),
+            name=self.directory.resolve().name,
+            source="cdm",
+            device=Device(chip.name, self.settings.arch, self.mhz, chip.dma_mhz, chip.ddr_gbps, chip.l2_gbps,
+                          tuple((label, str(value)) for label, value in chip.parameters)),
+            mode=max((core.mode for core in self.cores), default=0),
+            bmodel=self.settings.bmodel,
+            cores=self._core_numbers(),
+            ports=tuple(port.port for port in self.ports if len(port.stream)),
+            lanes=tuple(lanes),
+            strings={key: strings.build() for key, strings in builder.strings.items()},
+            scopes=scopes,
+            problems=self.report.problems(),
+            tail_ns=tail,
+            tail_offset_ns=self.settings.tail_offset_ns,
+        )  # fmt: skip
+
+    def _core_numbers(self) -> tuple[int, ...]:
+        """Cores with a file, and as many idle ones as ``core_num`` asks for."""
+        numbers = {core.core for core in self.cores}
+        wanted = self.settings.core_num or 0
+        if wanted > _MOST_CORES:
+            self.report.warning(f"core_num={wanted} is more than a device can have.", "It was ignored.")
+            wanted = 0
+        free = (number for number in range(_MOST_CORES + len(numbers)) if number not in numbers)
+        while len(numbers) < wanted:
+            numbers.add(next(free))
+        return tuple(sorted(numbers))
+
+    def _scopes(self, builder: LaneBuilder) -> Scopes:
+        kernel, owner = [], []
+        for core in self.cores:
+            for name in core.nodes.scope_names if core.nodes is not None else ():
+                kernel.append(builder.strings["kernel"].code(name))
+                owner.append(core.core)
+        return Scopes(np.array(kernel, np.int32), np.array(owner, np.int32))
+
+    def _streams(self) -> list[tuple[Stream, Commands | None, int, Any, int]]:
+        """Instructions of each engine with their commands, in the order of lanes; the profiler's own are left out."""
+        result: list[tuple[Stream, Commands | None, int, Any, int]] = []
+        for core in self.cores:
+            for name in CORE_ENGINES:
+                engine = core.engines.get(name)
+                if engine is None:
+                    continue
+                stream = engine.stream.take(engine.keep)
+                if len(stream):
+                    result.append((stream, _commands_of(engine, stream), core.core, None, core.first_scope))
+        for port in self.ports:
+            stream = port.stream.take(port.keep)
+            if len(stream):
+                result.append((stream, *_port_commands(port, len(stream)), 0))
+        return result
+
+
+def _commands_of(engine: EngineData, stream: Stream) -> Commands | None:
+    """Command of each instruction; views of the command list where records and commands correspond one to one."""
+    if engine.commands is None:
+        return None
+    whole = len(engine.bound) == len(engine.commands) and bool((engine.bound >= 0).all())
+    if whole and isinstance(engine.keep, slice):
+        return engine.commands.take(engine.keep)
+    return _taken(engine.commands, engine.bound[engine.keep])
+
+
+def _taken(commands: Commands, bound: Any) -> Commands:
+    """Commands at ``bound``; empty ones (word 0, no scope, no mode) where it is -1."""
+    loose = bound < 0
+    result = commands.take(np.where(loose, 0, bound))
+    for name, value in (("word", 0), ("scope", -1), ("batch", -1), ("mode", 0), ("extra", -1), ("des", -1)):
+        getattr(result, name)[loose] = value
+    if result.register is not None:
+        result.register[loose] = -1
+    return result
+
+
+def _port_commands(port: PortData, count: int) -> tuple[Commands | None, int, Any]:
+    if port.commands is None:
+        return None, -1, np.full(count, port.anchor_core, np.int32)
+    bound = port.bound[port.keep]
+    cores = np.where(bound >= 0, port.core[np.maximum(bound, 0)], -1).astype(np.int32)
+    return _taken(port.commands, bound), -1, cores

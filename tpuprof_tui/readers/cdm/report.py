@@ -1,0 +1,59 @@
+"""Collects Problems while a capture is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ...model import Problem, Severity
+
+#: More problems than this of one capture are counted, not listed.
+_MOST_LISTED = 1000
+
+
+@dataclass
+class Report:
+    """Problems in the order they were found; the same problem again is counted, not repeated.
+
+    One report belongs to one thread; reports of parts are joined with ``extend``.
+    """
+
+    _found: dict[tuple[object, ...], Problem] = field(default_factory=dict)
+    _dropped: int = 0
+
+    def add(self, problem: Problem) -> None:
+        """Add one problem."""
+        key = (problem.severity, problem.what, problem.done, problem.file, problem.core, problem.lane)
+        known = self._found.get(key)
+        if known is not None:
+            self._found[key] = replace(known, count=known.count + problem.count)
+        elif len(self._found) < _MOST_LISTED:
+            self._found[key] = problem
+        else:
+            self._dropped += 1
+
+    def note(self, what: str, done: str = "", *, file: str = "", offset: int = -1, core: int = -1, lane: str = "",
+             count: int = 1) -> None:  # fmt: skip
+        """Something repaired or assumed."""
+        self.add(Problem(Severity.NOTE, what, done, file, offset, core, lane, count))
+
+    def warning(self, what: str, done: str = "", *, file: str = "", offset: int = -1, core: int = -1, lane: str = "",
+                count: int = 1) -> None:  # fmt: skip
+        """Something ambiguous."""
+        self.add(Problem(Severity.WARNING, what, done, file, offset, core, lane, count))
+
+    def error(self, what: str, done: str = "", *, file: str = "", offset: int = -1, core: int = -1, lane: str = "",
+              count: int = 1) -> None:  # fmt: skip
+        """Something recorded that is lost or unreadable."""
+        self.add(Problem(Severity.ERROR, what, done, file, offset, core, lane, count))
+
+    def extend(self, other: Report) -> None:
+        """Take over the problems of another report."""
+        for problem in other.problems():
+            self.add(problem)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """All problems, in the order they were found."""
+        found = tuple(self._found.values())
+        if self._dropped:
+            found += (Problem(Severity.WARNING, "More problems than can be listed.", count=self._dropped),)
+        return found

@@ -1,0 +1,111 @@
+"""``global.profile``: key=value lines about the whole capture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from .report import Report
+from .source import SETTINGS_FILE, read_bytes
+
+_LARGEST_FILE = 1 << 24
+_LARGEST_CLOCK_MHZ = 1_000_000
+
+
+@dataclass
+class Settings:
+    """What ``global.profile`` says; None where it says nothing usable.
+
+    Attributes:
+        arch: Value of the last ``arch`` line.
+        bmodel: Whether any line speaks of a bmodel.
+        tpu_freq: TIU clock, MHz.
+        core_num: Lower bound for the number of cores.
+        tail_offset_ns: Host time from the last record to the end of ``disable_profile``, ns.
+        full: Whether some record count reached ``max_record_num``: the buffer was full.
+    """
+
+    arch: str | None = None
+    bmodel: bool = False
+    tpu_freq: int | None = None
+    core_num: int | None = None
+    tail_offset_ns: int | None = None
+    full: bool = False
+
+
+def read_settings(path: Path | None, report: Report) -> Settings:
+    """Parse ``global.profile``; what is odd in it becomes Problems."""
+    settings = Settings()
+    if path is None:
+        report.warning("global.profile is missing.", "Chip and clock are those asked for or the defaults.")
+        return settings
+    data = read_bytes(path, report)
+    if len(data) > _LARGEST_FILE:
+        report.warning("global.profile is too long to be one.", "Only its first 16 MiB were read.", file=path.name)
+        data = data[:_LARGEST_FILE]
+    reader = _LineReader(settings, report)
+    offset = 0
+    for raw in data.tobytes().split(b"\n"):
+        reader.line(raw.decode("utf-8", "replace").strip(), offset)
+        offset += len(raw) + 1
+    return settings
+
+
+class _LineReader:
+    """Applies lines in their order; ``max_record_num`` concerns only what follows it."""
+
+    def __init__(self, settings: Settings, report: Report) -> None:
+        self.settings = settings
+        self.report = report
+        self.most_records = 0
+
+    def line(self, text: str, offset: int) -> None:
+        if "bmodel" in text:
+            self.settings.bmodel = True
+            return
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals:
+            return
+        if key == "arch":
+            self.settings.arch = value
+        elif key in ("tpu_freq", "core_num", "max_record_num", "tail_offset_ns") or key.endswith("_record"):
+            self._number(key, value, offset)
+
+    def _number(self, key: str, text: str, offset: int) -> None:
+        try:
+            value = int(text) if len(text) < 40 else None
+        except ValueError:
+            value = None
+        if value is None:
+            self.report.warning(f"{key[:60]} is no whole number.", "The line was ignored.", file=SETTINGS_FILE, offset=offset)
+        elif key == "tpu_freq":
+            self._clock(value, offset)
+        elif key == "core_num":
+            self.settings.core_num = value
+        elif key == "tail_offset_ns":
+            self.settings.tail_offset_ns = value if abs(value) < 1 << 62 else None
+        elif key == "max_record_num":
+            self.most_records = value
+        else:
+            self._record_count(key, value, offset)
+
+    def _clock(self, value: int, offset: int) -> None:
+        if 0 < value <= _LARGEST_CLOCK_MHZ:
+            self.settings.tpu_freq = value
+            return
+        self.report.warning(f"tpu_freq={value} is no clock.", "The chip's default clock was used; --tiu_freq sets another.",
+                            file=SETTINGS_FILE, offset=offset)  # fmt: skip
+
+    def _record_count(self, key: str, value: int, offset: int) -> None:
+        key = key[:60]
+        if self.most_records and value >= self.most_records:
+            self.settings.full = True
+            self.report.error(
+                f"{key}={value} reached max_record_num={self.most_records}: the buffer was full, records are lost.",
+                "Capture again with a larger max_record_num.", file=SETTINGS_FILE, offset=offset)  # fmt: skip
+        elif value == 1:
+            self.report.warning(f"{key}=1: the hardware writes in larger units, so records are probably missing.",
+                                "What was recorded is shown.", file=SETTINGS_FILE, offset=offset)  # fmt: skip
+        elif value == 0:
+            self.report.note(f"{key}=0: the engine was idle, or its records are missing.", "", file=SETTINGS_FILE,
+                             offset=offset)  # fmt: skip

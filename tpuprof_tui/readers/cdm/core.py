@@ -22,6 +22,8 @@ _MONITORS = {"TIU": BlockType.MONITOR_BD, "GDMA": BlockType.MONITOR_GDMA, "SDMA"
 _LOCAL_MEMORY = 2
 #: Counters of engines of one core whose openings lie further apart than this do not share an origin.
 _ORIGIN_SLACK_NS = 1_000_000
+#: Markers without nodes that firmware may leave at one end of a stream.
+_MOST_MARKERS = 2
 
 
 @dataclass
@@ -302,19 +304,23 @@ def _loose_edges(result: CoreData, name: str, engine: EngineData, loose: npt.NDA
     while row >= 0 and system[row] and not stream.lapped:
         dropped.add(row)
         row -= 1
-    row = len(stream) - 1
-    tail: list[int] = []
-    while row > bound[-1] and system[row] and len(tail) < 2 + chip.preamble:
-        tail.append(row)
-        row -= 1
-    if row == bound[-1] or name == "TIU":
+    tail = list(range(len(stream) - 1, int(bound[-1]), -1)) if bound[-1] >= len(stream) - 64 else []
+    if not closed and _closing_pair(stream, system):
+        dropped.update((len(stream) - 1, len(stream) - 2))
+        engine.closing_end = int(stream.end[-1])
+        tail = tail[2:]
+    if len(tail) <= _MOST_MARKERS and all(system[row] for row in tail):
         dropped.update(tail)
-        if not closed and len(tail) >= 2 and stream.id[tail[0]] == 1 and stream.id[tail[1]] == 0:
-            engine.closing_end = int(stream.end[tail[0]])
     if dropped:
         result.report.note(f"Markers of the profiler without commands at the edges of {name}.", "They are not shown.",
                            file=result.file, core=result.core, count=len(dropped))  # fmt: skip
     return dropped
+
+
+def _closing_pair(stream: Stream, system: npt.NDArray[np.bool_]) -> bool:
+    """Whether the last two records look like the profiler's closing pair: system, ids 0 and 1 behind a reset."""
+    restart = len(stream) == 2 or bool(stream.id[-2] <= stream.id[-3])
+    return len(stream) >= 2 and stream.id[-2:].tolist() == [0, 1] and restart and bool(system[-2:].all())
 
 
 @dataclass(frozen=True)
@@ -371,10 +377,7 @@ def _own_by_records(engine: EngineData, chip: Chip) -> None:
             while low - 2 < len(system) and system[low - 2] and stream.id[low] == low:
                 engine.port_sync_ends[low - 2] = int(stream.end[low])
                 low += 1
-    if stream.engine != "SDMA" and high - low >= 2:
-        restart = high - low == 2 or stream.id[-2] <= stream.id[-3]
-        system = stream.system(chip, slice(high - 2, high))
-        if stream.id[-2:].tolist() == [0, 1] and restart and bool(system.all()):
-            high -= 2
-            engine.closing_end = int(stream.end[-1])
+    if stream.engine != "SDMA" and high - low >= 2 and _closing_pair(stream, stream.system(chip, slice(high - 2, high))):
+        high -= 2
+        engine.closing_end = int(stream.end[-1])
     engine.keep = slice(low, high)

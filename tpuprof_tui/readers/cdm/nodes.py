@@ -189,15 +189,17 @@ def _walk(words: Words, kinds: npt.NDArray[np.uint8], rules: NodeRules, report: 
             length = word >> 7
             size = (length + 3) // 4
             raw = words[place + 1 : place + 1 + size].tobytes()[:length]
-            if place + 1 + size > count:
+            overrun = place + 1 + size > count
+            if overrun:
                 size = _text_words(words[place + 1 :])
                 raw = words[place + 1 : place + 1 + size].tobytes().rstrip(b"\0")
                 report.error(f"A function name of {length} bytes runs past the end of the node stream.",
                              "The text that is there was taken for the name.", file=file,
                              offset=offset + 4 * place, core=core)  # fmt: skip
             behind = place + 1 + size
-            result.func_places.append(place)
-            result.func_names.append(_name(raw, report, file, offset + 4 * place, core))
+            if not (overrun and behind >= count):  # else nothing can have run under it
+                result.func_places.append(place)
+                result.func_names.append(_name(raw, report, file, offset + 4 * place, core))
             name_zeros += size - int(np.count_nonzero(is_node[place + 1 : behind]))
         else:
             behind = place + 2

@@ -62,11 +62,16 @@ class PortData:
 
 @dataclass
 class _Section:
-    """Consecutive commands of one core for a port that belong to one launch, and when they can have run."""
+    """Consecutive commands of one core for a port that belong to one launch, and when they can have run.
+
+    They were issued behind the record that started at ``after_ns``, in a kernel function that ran from ``from_ns`` to
+    ``before_ns``.
+    """
 
     core: int
     first: int
     count: int
+    from_ns: int
     after_ns: int
     before_ns: int
 
@@ -223,10 +228,10 @@ class _Clock:
         self.end = np.concatenate(ends)[order] if places else np.zeros(0, np.int64)
         self.scope = np.concatenate(scopes)[order] if places else np.zeros(0, np.int32)
 
-    def window(self, place: int, scope: int) -> tuple[int, int]:
-        """Earliest and latest time of a command at ``place`` inside ``scope``."""
+    def window(self, place: int, scope: int) -> tuple[int, int, int]:
+        """Start of the kernel function, of the record before ``place``, and end of the kernel function."""
         if not len(self.place):
-            return -(1 << 62), 1 << 62
+            return -(1 << 62), -(1 << 62), 1 << 62
         at = int(np.searchsorted(self.place, place))
         low, high = max(0, at - 4096), min(len(self.place), at + 4096)
         before = self.start[low:at]
@@ -237,10 +242,12 @@ class _Clock:
             after_ns = int(before.max()) if len(before) else int(self.start[0])
         inside = self.scope[low:high] == scope
         if inside.any():
+            from_ns = int(self.start[low:high][inside].min())
             before_ns = int(self.end[low:high][inside].max())
         else:
+            from_ns = after_ns
             before_ns = int(self.end[at]) if at < len(self.end) else int(self.end[-1])
-        return after_ns, max(after_ns, before_ns)
+        return min(from_ns, after_ns), after_ns, max(after_ns, before_ns)
 
 
 def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], chip: Chip) -> list[_Section]:
@@ -327,7 +334,7 @@ def _match(launches: list[_Launch], sections: list[_Section], *, timed: bool) ->
     def value(launch: _Launch, section: _Section) -> float:
         if launch.span > section.count:
             return -1.0
-        if timed and (launch.start < section.after_ns - _SLACK_NS or launch.stop > section.before_ns + _SLACK_NS):
+        if timed and (launch.start < section.from_ns - _SLACK_NS or launch.stop > section.before_ns + _SLACK_NS):
             return -1.0
         return launch.count - 0.2 * (section.count - launch.count)
 
@@ -383,26 +390,22 @@ def _report_alike(port: PortData, matches: list[tuple[_Launch, _Section]], secti
 
 def _place_by_causality(port: PortData, sections: list[_Section]) -> None:
     """Place a port that no send anchors: each launch lies between the records around its commands."""
-    first_of = {section.first: section for section in sections}
-    lowest, highest = -(1 << 62), 1 << 62
-    commands = port.commands
-    assert commands is not None
+    firsts = np.array(sorted(section.first for section in sections))
+    section_at = {section.first: section for section in sections}
+    spans: list[tuple[_Section, int, int]] = []
     for begin, end in port.launches:
-        bound = port.bound[begin:end]
-        known = bound[bound >= 0]
-        if not len(known):
-            continue
-        section = first_of.get(int(max((first for first in first_of if first <= known[0]), default=-1)))
-        if section is None:
-            continue
-        start, stop = int(port.stream.start[begin:end].min()), int(port.stream.end[begin:end].max())
-        lowest = max(lowest, section.after_ns - start)
-        highest = min(highest, section.before_ns - stop)
-    if lowest == -(1 << 62):
+        known = port.bound[begin:end][port.bound[begin:end] >= 0]
+        if len(known):
+            section = section_at[int(firsts[np.searchsorted(firsts, known[0], side="right") - 1])]
+            spans.append((section, int(port.stream.start[begin:end].min()), int(port.stream.end[begin:end].max())))
+    if not spans:
         return
-    shift = (lowest + highest) // 2 if lowest <= highest < 1 << 62 else lowest
-    _shift(port.stream, shift)
+    highest = min(section.before_ns - stop for section, _, stop in spans)
+    lowest = max(section.after_ns - start for section, start, _ in spans)
+    if lowest > highest:  # the port ran ahead of the other engines
+        lowest = max(section.from_ns - start for section, start, _ in spans)
     slack = max(0, highest - lowest)
+    _shift(port.stream, lowest + slack // 2)
     port.anchored = True
     port.report.warning("No send of a core anchors this port's clock.",
                         f"Its times were estimated from the commands around its launches (within {slack / 1000:.1f} us).",

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tpuprof_tui.export.escape import csv_text, json_text, line_text
+
+anything = st.text(st.characters(exclude_categories=()), max_size=30)
+
+
+@given(anything)
+@example("\ud800 lone")
+@example("a\u2028b\x85c\x1b[31m")
+def test_json_holds_any_text_on_one_line(text):
+    written = json_text(text)
+    written.encode("utf-8")
+    assert json.loads(written) == text
+    assert len(written.splitlines()) == 1
+    assert not any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in written)
+
+
+def test_json_keeps_what_people_read():
+    assert json_text("矩阵乘") == '"矩阵乘"'
+
+
+@given(anything)
+def test_csv_cells_are_one_cell(text):
+    written = csv_text(text)
+    written.encode("utf-8")
+    cells = list(csv.reader(io.StringIO(f"a,{written},b\n", newline="")))
+    assert len(cells) == 1
+    assert len(cells[0]) == 3
+
+
+@given(st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=30))
+def test_csv_gives_plain_texts_back(text):
+    ((_, cell),) = csv.reader(io.StringIO(f"a,{csv_text(text)}\n", newline=""))
+    assert cell in (text, f"'{text}")
+    assert (cell != text) == text.startswith(("=", "+", "-", "@"))
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\x00", "\x1b"])
+def test_csv_texts_never_start_a_formula(first):
+    ((cell,),) = csv.reader(io.StringIO(csv_text(f"{first}1+1") + "\n", newline=""))
+    assert cell.startswith("'")
+
+
+def test_csv_quotes():
+    assert csv_text('a "b", c') == '"a ""b"", c"'
+    assert csv_text("two\nlines") == '"two\nlines"'
+    assert csv_text("plain") == "plain"
+    assert csv_text("\x1b[2J") == "'\\x1b[2J"
+
+
+@given(anything)
+def test_lines_steer_nothing(text):
+    written = line_text(text)
+    written.encode("utf-8")
+    assert len(written.splitlines()) <= 1
+    assert "\x1b" not in written
+    assert "\u202e" not in written

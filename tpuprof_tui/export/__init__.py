@@ -1,0 +1,1 @@
+"""One module per kind of file; each writes a profile as a stream."""

@@ -138,7 +138,8 @@ class _Chunk:
         span = (self.ready + self.skew).max(axis=0, initial=0) + 40
         batch = self.plan.batch[self.a : self.b]
         new_batch = np.diff(batch, prepend=self.plan.batch[max(self.a - 1, 0)]) != 0
-        begin = clock + np.cumsum(span + self.pause + 15_000 * new_batch) - span - self.pause
+        rest = 15_000 + 1_000_000 * self.plan.options.pause_ms
+        begin = clock + np.cumsum(span + self.pause + rest * new_batch) - span - self.pause
         self.begin = begin
         for _, place, launch, times in self.parts:
             times.close(span[launch] - self.skew[place, launch])

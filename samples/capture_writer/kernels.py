@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .chips import CDMA, DDR, FP16, FP32, GDMA, INT8, INT32, L2M, LMEM, SDMA, TIU, Chip
+from .layouts import encodable
+from .ops import OPS, Op
 from .program import NOTHING, STATIC, TDI, Program
 
 
@@ -237,6 +239,33 @@ def subnet(s: Setting) -> Program:
     return p
 
 
+def zoo(s: Setting) -> Program:
+    """Every operation of TIU and GDMA that the chip's reference decoder knows."""
+    return _zoo(s, lambda op: s.chip.name not in op.undecodable_on)
+
+
+def zoo_undecodable(s: Setting) -> Program:
+    """Those it does not know, where the chip has registers for them at all."""
+    return _zoo(s, lambda op: s.chip.name in op.undecodable_on)
+
+
+def _zoo(s: Setting, wanted: Callable[[Op], bool]) -> Program:
+    p = s.program("op_zoo")
+    for op in OPS.values():
+        if not wanted(op) or op.key in _ZOO_LEFT_OUT or not encodable(s.chip, op):
+            continue
+        if op.engine == TIU:
+            p.nop(TIU, op.key) if op.system else p.tiu(op.key, (1, 64, 1, 64), k=4)
+        elif op.engine == GDMA:
+            p.nop(GDMA, op.key) if op.system else p.load((1, 64, 1, 128), key=op.key)
+    p.finish(s.cores, 13)
+    return p
+
+
+#: Ends of a command stream have no place inside a kernel; the others are in every kernel anyway.
+_ZOO_LEFT_OUT = frozenset({"tiu_end", "dma_end", "tiu_send", "tiu_wait", "dma_send", "dma_wait"})
+
+
 def _tiny(name: str, key: str, loads: int) -> Callable[[Setting], Program]:
     def build(s: Setting) -> Program:
         p = s.program(name)
@@ -266,6 +295,8 @@ KERNELS: dict[str, Callable[[Setting], Program]] = {
     "prefill": prefill,
     "sync_only": sync_only,
     "subnet": subnet,
+    "zoo": zoo,
+    "zoo_undecodable": zoo_undecodable,
     "tiny_add": _tiny("elementwise_add", "ar_add", 2),
     "tiny_mul": _tiny("elementwise_mul", "ar_mul", 2),
     "tiny_cast": _tiny("cast", "ar_cast", 1),

@@ -60,6 +60,8 @@ class Options:
 
     #: Bits of the id counter of the monitors.
     id_bits: int = 32
+    #: Pause before each new batch (ms).
+    pause_ms: int = 0
     #: Fraction of the run after which the 32-bit time counter wraps; 0: never.
     wrap_at: float = 0.0
     #: Counter value at the start of every core (ns); 0: a few microseconds.

@@ -48,8 +48,9 @@ class Row:
     count: int = 1
     #: Which of the core's CDMA ports (0, 1, ...) takes the command.
     slot: int = 0
-    #: Command id, filled by the program.
+    #: Command id, and bytes the engine moved before; filled by the program.
     id: int = 0
+    moved_before: int = 0
     #: ID_WRAP for what firmware inserts; such a command has no node.
     infra: int = 0
 
@@ -70,12 +71,15 @@ class Program:
     #: Several kernels in one program: the last one's end is nobody's business but the owner's.
     open_end: bool = False
     _counts: dict[tuple[int, int], int] = field(default_factory=dict)
+    _moved: dict[int, int] = field(default_factory=dict)
 
     def add(self, row: Row) -> int:
         """Append a command; its row number, for others to wait for."""
         key = (row.engine, row.slot if row.engine == CDMA else 0)
         row.id = self.first_id[row.engine] + self._counts.get(key, 0)
         self._counts[key] = self._counts.get(key, 0) + 1
+        row.moved_before = self._moved.get(row.engine, 0)
+        self._moved[row.engine] = row.moved_before + row.bytes
         self.rows.append(row)
         number = len(self.rows) - 1
         limit = self.chip.rvt_id_limit

@@ -2,48 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
-from .chips import CDMA, DDR, FP32, INT8, INT16, LMEM, MEMORY_TAG, TIU, Chip
+from .chips import CDMA, DDR, FP32, INT8, INT16, LMEM, MEMORY_TAG, TIU
+from .layouts import Values, layouts, pack
 from .program import Program, Row
-
-Values = dict[str, int]
 
 _BANK = 0x4000
 _BANKS = 16
 #: Where the weights and the activations of a kernel lie in DDR.
 _WEIGHTS, _ACTIVATIONS = 0x2000_0000, 0x0080_0000
-
-
-@lru_cache
-def layouts(name: str) -> dict[str, Any]:
-    """Register layouts of a chip: length in bits, and first bit and width of each field."""
-    path = Path(__file__).parent / "layouts" / f"{name}.json"
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
-
-
-def pack(layout: dict[str, Any], values: Values) -> bytes:
-    """A command from its field values; fields not given are 0.
-
-    Values of fields the chip's layout lacks are dropped, values too wide are cut.
-    """
-    word = 0
-    for field, value in values.items():
-        place = layout["fields"].get(field)
-        if place is not None:
-            first, width = place
-            word |= (value & ((1 << width) - 1)) << first
-    return word.to_bytes(layout["bits"] // 8, "little")
-
-
-def known(chip: Chip, row: Row) -> bool:
-    """Whether the chip has a layout for the command."""
-    return row.op.layout in layouts(chip.layouts)
 
 
 def command_bytes(program: Program, number: int, dependency: int = 0) -> bytes:
@@ -79,9 +47,8 @@ def _operands(program: Program, number: int) -> tuple[int, int]:
 
 def _global(program: Program, number: int) -> int:
     """DDR address of a transfer: tiles of a kernel's tensors one after the other."""
-    before = sum(r.bytes for r in program.rows[:number] if r.engine == program.rows[number].engine)
-    base = _WEIGHTS if program.rows[number].dtype == INT8 else _ACTIVATIONS
-    return base + before
+    row = program.rows[number]
+    return (_WEIGHTS if row.dtype == INT8 else _ACTIVATIONS) + row.moved_before
 
 
 def _address(program: Program, number: int, memory: int) -> tuple[int, int]:

@@ -1,0 +1,16 @@
+arch=5
+core_num=4
+max_record_num=4096
+bmodel=1
+core0_tiu_record=408
+core0_gdma_record=164
+core0_sdma_record=2
+core1_tiu_record=408
+core1_gdma_record=164
+core1_sdma_record=2
+core2_tiu_record=528
+core2_gdma_record=204
+core2_sdma_record=2
+core3_tiu_record=528
+core3_gdma_record=204
+core3_sdma_record=2

@@ -1,0 +1,15 @@
+arch=5
+core_num=4
+max_record_num=4096
+core0_tiu_record=287
+core0_gdma_record=156
+core0_sdma_record=2
+core1_tiu_record=383
+core1_gdma_record=206
+core1_sdma_record=2
+core2_tiu_record=383
+core2_gdma_record=206
+core2_sdma_record=2
+core3_tiu_record=335
+core3_gdma_record=181
+core3_sdma_record=2

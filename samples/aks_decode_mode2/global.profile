@@ -1,0 +1,15 @@
+arch=5
+core_num=4
+max_record_num=4096
+core0_tiu_record=335
+core0_gdma_record=181
+core0_sdma_record=13
+core1_tiu_record=287
+core1_gdma_record=156
+core1_sdma_record=12
+core2_tiu_record=287
+core2_gdma_record=156
+core2_sdma_record=12
+core3_tiu_record=287
+core3_gdma_record=156
+core3_sdma_record=12

@@ -1,0 +1,315 @@
+"""The command line: opens the explorer, or prints and writes without it.
+
+Everything heavy is imported by the command that needs it: ``--help`` and ``--version`` load neither numpy nor textual.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from . import __version__
+from .errors import TpuprofError, UnreadableError, UsageError
+
+if TYPE_CHECKING:
+    from .model import Profile
+
+ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
+MAX_MHZ: Final = 100_000
+
+EXAMPLES: Final = """\
+examples:
+  tpuprof                                     choose among the captures below this directory
+  tpuprof cdm_profile_data_dev0-0             open one
+  tpuprof cdm_profile_data_dev0-0 --tiu_freq 900
+  tpuprof summary cdm_profile_data_dev0-0     where the time went, as text
+  tpuprof info cdm_profile_data_dev0-0 --json
+  tpuprof instructions cdm_profile_data_dev0-0 --format csv --core 0 --engine TIU > tiu.csv
+  tpuprof ./info                              a capture that is named like a command
+
+exit status: 0 fine, 1 something in the capture is lost or unreadable, 2 nothing could be shown
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, told by `main`."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises a UsageError."""
+        sentence = message[:1].upper() + message[1:]
+        raise UsageError(sentence.rstrip(".") + ".", f"See {self.prog} --help.")
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of some commands."""
+
+    flags: tuple[str, ...]
+    settings: dict[str, Any]
+    commands: tuple[str, ...] = ()
+
+    @property
+    def takes_value(self) -> bool:
+        """Whether a word follows the flag."""
+        return "action" not in self.settings
+
+
+@dataclass(frozen=True)
+class Command:
+    """Something the tool does with a capture.
+
+    Attributes:
+        help: One line.
+        run: Does it; gives the exit status.
+        description: More lines.
+    """
+
+    help: str
+    run: Callable[[argparse.Namespace], int]
+    description: str = ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        arguments: Words after the program's name; None for those of the process.
+
+    Returns:
+        Exit status: 0, or 1 with an error among the capture's problems, or 2 where nothing could be shown.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        name, rest = split_command(words)
+        status = COMMANDS[name].run(build_parser(name).parse_args(rest))
+        sys.stdout.flush()
+    except TpuprofError as error:
+        print(f"tpuprof: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        # whoever read has seen enough; nothing may be flushed to the closed pipe at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if "--debug" in words:
+            raise
+        from .crash_log import report
+
+        report(error, words)
+        return 2
+    return status
+
+
+def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The command among the words and all other words; without one the command is ``open``.
+
+    Only the first word that is neither an option nor its value can be a command, so options may stand before it.
+    """
+    valued = {flag for option in OPTIONS if option.takes_value for flag in option.flags}
+    place = 0
+    while place < len(words):
+        word = words[place]
+        if word == "--":
+            break
+        if word.startswith("-") and word != "-":
+            place += 2 if word in valued else 1
+            continue
+        if word in COMMANDS and word != "open":
+            return word, [*words[:place], *words[place + 1 :]]
+        break
+    return "open", list(words)
+
+
+def build_parser(name: str) -> Parser:
+    """The parser of one command."""
+    command = COMMANDS[name]
+    opens = name == "open"
+    others = "".join(f"  {other:13} {each.help}\n" for other, each in COMMANDS.items() if other != "open")
+    parser = Parser(
+        prog="tpuprof" if opens else f"tpuprof {name}",
+        usage="tpuprof [CAPTURE] [options]\n       tpuprof COMMAND CAPTURE [options]" if opens else None,
+        description=command.description or command.help,
+        epilog=f"commands:\n{others}\n{EXAMPLES}" if opens else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "capture",
+        metavar="CAPTURE",
+        nargs="?",
+        help="directory of a capture, or a file in it" + ("; or a folder of captures" if opens else ""),
+    )
+    for option in OPTIONS:
+        if not option.commands or name in option.commands:
+            parser.add_argument(*option.flags, **option.settings)
+    return parser
+
+
+def open_command(options: argparse.Namespace) -> int:
+    """Opens the explorer; prints the summary where there is no terminal to show it."""
+    path = options.capture
+    if path is not None and not os.path.exists(path):
+        raise UnreadableError(f"There is no {path}.", "Give the directory of a capture.")
+    if not _is_terminal():
+        if path is None:
+            raise UsageError("No capture given, and this is not a terminal to choose one in.", "See tpuprof --help.")
+        return summary_command(options)
+    from .app import run
+
+    return run(
+        path,
+        chip=options.chip,
+        tiu_mhz=options.tiu_freq,
+        ascii=options.ascii,
+        mouse=options.mouse,
+        debug=options.debug,
+    )
+
+
+def info_command(options: argparse.Namespace) -> int:
+    """Prints what a capture is and what was odd in it."""
+    profile = _opened(options)
+    from .export.info import info_json, info_report
+
+    if options.json:
+        print(info_json(profile))
+    else:
+        _show(info_report(profile))
+    return _status(profile)
+
+
+def instructions_command(options: argparse.Namespace) -> int:
+    """Writes instructions to stdout."""
+    profile = _opened(options)
+    if options.core is not None and options.core not in profile.cores:
+        known = ", ".join(map(str, profile.cores)) or "none"
+        raise UsageError(f"The capture has no core {options.core}.", f"Its cores: {known}.")
+    from .export.instructions import write_instructions
+
+    sys.stdout.flush()
+    write_instructions(profile, sys.stdout.buffer, form=options.format, core=options.core, engine=options.engine)
+    sys.stdout.buffer.flush()
+    return _status(profile)
+
+
+def summary_command(options: argparse.Namespace) -> int:
+    """Prints where the time went."""
+    profile = _opened(options)
+    from .export.summary import summary_report
+
+    _show(summary_report(profile))
+    return _status(profile)
+
+
+def _opened(options: argparse.Namespace) -> Profile:
+    if options.capture is None:
+        raise UsageError("No capture given.", "See tpuprof --help; a capture named like a command is ./NAME.")
+    from .readers import open_profile
+
+    return open_profile(options.capture, chip=options.chip, tiu_mhz=options.tiu_freq)
+
+
+def _show(report: Any) -> None:
+    """Prints a report: styled and fitted to a terminal, plain anywhere else."""
+    if sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown"):
+        from .export.report_rich import print_report
+
+        print_report(report)
+    else:
+        print(report.text())
+
+
+def _status(profile: Profile) -> int:
+    from .model import Severity, worst
+
+    return int(worst(profile.problems) == Severity.ERROR)
+
+
+def _is_terminal() -> bool:
+    capable = os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    return capable and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _megahertz(text: str) -> int:
+    if text.isdecimal() and 0 < int(text) <= MAX_MHZ:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of MHz from 1 to {MAX_MHZ}")
+
+
+def _core(text: str) -> int:
+    if text.isdecimal():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not the number of a core")
+
+
+OPTIONS: Final = (
+    Option(
+        ("--tiu_freq", "--tiu-freq"),
+        {"type": _megahertz, "metavar": "MHz", "help": "TIU clock; otherwise the capture's, or the chip's default"},
+    ),
+    Option(
+        ("--chip",),
+        {"metavar": "NAME", "help": "chip (AKS, AKSV, ...) of a capture that does not say it itself"},
+    ),
+    Option(
+        ("--json",),
+        {"action": "store_true", "help": "one JSON object"},
+        ("info",),
+    ),
+    Option(
+        ("--format",),
+        {"choices": ("jsonl", "csv"), "default": "jsonl", "help": "one JSON object or one CSV row per instruction"},
+        ("instructions",),
+    ),
+    Option(
+        ("--core",),
+        {"type": _core, "metavar": "N", "help": "only core N, with the CDMA commands it submitted"},
+        ("instructions",),
+    ),
+    Option(
+        ("--engine",),
+        {"type": str.upper, "choices": ENGINES, "help": "only one engine"},
+        ("instructions",),
+    ),
+    Option(
+        ("--ascii",),
+        {"action": "store_const", "const": True, "dest": "ascii", "help": "draw with ASCII characters alone"},
+        ("open",),
+    ),
+    Option(
+        ("--unicode",),
+        {"action": "store_const", "const": False, "dest": "ascii", "help": "draw with Unicode whatever the locale"},
+        ("open",),
+    ),
+    Option(
+        ("--no-mouse",),
+        {"action": "store_false", "dest": "mouse", "help": "leave the mouse to the terminal"},
+        ("open",),
+    ),
+    Option(("--debug",), {"action": "store_true", "help": "show the traceback of an unexpected error"}),
+    Option(("--version",), {"action": "version", "version": f"tpuprof {__version__}"}),
+)
+
+COMMANDS: Final = {
+    "open": Command(
+        "open a capture in the explorer",
+        open_command,
+        "Explore the profile of a TPU capture in the terminal. Without a terminal the summary is printed.",
+    ),
+    "info": Command("what a capture is: chip, clocks, cores, lanes, problems", info_command),
+    "instructions": Command(
+        "every instruction as JSON lines or CSV",
+        instructions_command,
+        "Every instruction on stdout: by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order.",
+    ),
+    "summary": Command("where the time went, as text", summary_command),
+}

@@ -1,0 +1,103 @@
+"""What a capture is: as one JSON object, and as tables for people."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from ..analysis import LaneFigures, build_index, lane_figures
+from ..model import Profile
+from .report import MISSING, Report, TimeUnit, clean
+from .summary import MODES, engines_table, problems_table
+
+#: Facts that have a place of their own.
+_TOLD: Final = frozenset(("problems", "lanes"))
+
+
+def info_record(profile: Profile) -> dict[str, Any]:
+    """What a capture is, in plain values for JSON; None where unknown.
+
+    Times are ns; a lane's ``busy_ns`` and ``wait_ns`` are unions (what overlaps counts once) and ``utilisation`` is
+    its busy time over the profile's whole length. ``guessed`` says that work and wait are told apart by guesswork.
+    """
+    device = profile.device
+    return {
+        "path": profile.path,
+        "name": profile.name,
+        "source": profile.source,
+        "chip": device.chip,
+        "arch": device.arch,
+        "mode": profile.mode,
+        "bmodel": profile.bmodel,
+        "tiu_mhz": _whole(device.tiu_mhz),
+        "dma_mhz": _whole(device.dma_mhz),
+        "cores": list(profile.cores),
+        "cdma_ports": list(profile.ports),
+        "total_ns": profile.end_ns - profile.start_ns,
+        "tail_offset_ns": profile.tail_offset_ns,
+        "pmu_tail_ns": profile.tail_ns,
+        "instructions": profile.instructions,
+        "kernel_launches": len(profile.scopes),
+        "lanes": _lane_records(profile),
+        "problems": [problem.as_record() for problem in profile.problems],
+        **{key: value for key, value in profile.facts.items() if key not in _TOLD},
+    }
+
+
+def info_json(profile: Profile) -> str:
+    """`info_record` as JSON text, ASCII alone."""
+    return json.dumps(info_record(profile), indent=2, default=str)
+
+
+def info_report(profile: Profile) -> Report:
+    """What a capture is, for people."""
+    device = profile.device
+    span = TimeUnit.for_span(profile.end_ns - profile.start_ns)
+    facts = [
+        ("Path", clean(profile.path, 4096)),
+        ("Chip", clean(device.chip)),
+        ("Arch", MISSING if device.arch is None else clean(device.arch)),
+        ("Mode", f"{profile.mode} ({MODES.get(profile.mode, 'unknown')})"),
+        ("Clocks", f"TIU {device.tiu_mhz:g} MHz, DMA {device.dma_mhz:g} MHz"),
+        ("Cores", ", ".join(map(str, profile.cores)) or MISSING),
+        ("CDMA ports", ", ".join(map(str, profile.ports)) or MISSING),
+        ("Instructions", f"{profile.instructions:,}"),
+        ("Kernel launches", f"{len(profile.scopes):,}"),
+        ("Total time", span.named(profile.end_ns - profile.start_ns)),
+    ]
+    width = max(len(label) for label, _ in facts)
+    lines = tuple(f"{label:{width}}  {text}" for label, text in facts)
+    tables = (engines_table(profile, _figures(profile), span), problems_table(profile))
+    return Report(clean(profile.name), lines, tuple(table for table in tables if table.rows))
+
+
+def _lane_records(profile: Profile) -> list[dict[str, Any]]:
+    records = []
+    for lane, figures in zip(profile.lanes, _figures(profile), strict=True):
+        records.append(
+            {
+                "engine": lane.engine,
+                "core": lane.core if lane.core >= 0 else None,
+                "port": lane.port if lane.port >= 0 else None,
+                "label": lane.label,
+                "group": lane.group,
+                "instructions": len(lane),
+                "busy_ns": figures.busy,
+                "wait_ns": figures.wait,
+                "sync_ns": figures.sync,
+                "idle_ns": figures.idle,
+                "utilisation": round(figures.utilisation, 6),
+                "bytes": figures.bytes,
+                "sublanes": lane.sublanes,
+                "guessed": figures.guessed,
+            }
+        )
+    return records
+
+
+def _figures(profile: Profile) -> list[LaneFigures]:
+    return [lane_figures(build_index(lane), profile.start_ns, profile.end_ns) for lane in profile.lanes]
+
+
+def _whole(value: float) -> int | float:
+    return int(value) if value == int(value) else value

@@ -1,0 +1,153 @@
+"""Tables for people: what they hold, and as plain text. How a terminal shows them is in `report_rich`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .escape import line_text
+
+Align = Literal["left", "right"]
+#: What stands where nothing is known.
+MISSING = "-"
+_GAP = "  "
+
+
+@dataclass(frozen=True)
+class Table:
+    """A titled table of texts.
+
+    Attributes:
+        title: Heading.
+        header: One text per column.
+        rows: Cells, one list per row, as long as the header.
+        left: Places of the columns that read from the left; all others line up on the right.
+        notes: Lines below the table.
+        total: The last row sums up the others.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: frozenset[int] = frozenset()
+    notes: tuple[str, ...] = ()
+    total: bool = False
+
+    def align(self, place: int) -> Align:
+        """How a column lines up."""
+        return "left" if place in self.left else "right"
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Widest cell of each column, in characters."""
+        return tuple(max(map(len, cells)) for cells in zip(self.header, *self.rows, strict=True))
+
+    @property
+    def width(self) -> int:
+        """Characters of a line."""
+        return sum(self.widths) + len(_GAP) * (len(self.header) - 1)
+
+    def turned(self, width: int) -> list[Table]:
+        """The table with rows and columns exchanged, in as many parts as ``width`` characters ask for."""
+        parts: list[Table] = []
+        place = 0
+        while place < len(self.rows):
+            count = len(self.rows) - place
+            part = self._turned(place, count)
+            while part.width > width and count > 1:
+                count -= 1
+                part = self._turned(place, count)
+            parts.append(part)
+            place += count
+        return parts
+
+    def _turned(self, first: int, count: int) -> Table:
+        chosen = self.rows[first : first + count]
+        columns = list(zip(self.header, *chosen, strict=True))
+        return Table(
+            title=self.title if first == 0 else f"{self.title} (continued)",
+            header=columns[0],
+            rows=tuple(columns[1:]),
+            left=frozenset((0,)),
+            notes=self.notes if first + count == len(self.rows) else (),
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page of text: lines at the head, then tables."""
+
+    title: str
+    lines: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = field(default_factory=tuple)
+
+    def text(self) -> str:
+        """The whole page in plain text, as wide as it needs to be."""
+        blocks = ["\n".join((self.title, *self.lines)), *("\n".join(table_lines(table)) for table in self.tables)]
+        return "\n\n".join(blocks)
+
+
+def table_lines(table: Table) -> list[str]:
+    """A table in plain text."""
+    widths = table.widths
+    rule = "-" * max(table.width, len(table.title))
+    body = [_line(table, row, widths) for row in table.rows]
+    if table.total and len(body) > 1:
+        body.insert(-1, rule)
+    return [table.title, rule, _line(table, table.header, widths), rule, *body, *table.notes]
+
+
+def _line(table: Table, cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [
+        cell.ljust(width) if table.align(place) == "left" else cell.rjust(width)
+        for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return _GAP.join(padded).rstrip()
+
+
+def clean(text: str, width: int = 80) -> str:
+    """A text from a capture as a cell: one line of at most ``width`` characters."""
+    line = line_text(text)
+    return line if len(line) <= width else line[: width - 3] + "..."
+
+
+@dataclass(frozen=True)
+class TimeUnit:
+    """A unit that all times of a table share.
+
+    Attributes:
+        name: "ns", "us", "ms" or "s".
+        ns: Its length.
+        decimals: Digits after the point.
+    """
+
+    name: str
+    ns: int
+    decimals: int
+
+    @staticmethod
+    def for_span(ns: float) -> TimeUnit:
+        """The unit in which ``ns`` reads well."""
+        for name, length in (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)):
+            if ns >= 10 * length:
+                return TimeUnit(name, length, 3)
+        return TimeUnit("ns", 1, 0)
+
+    def text(self, ns: float) -> str:
+        """A time without its unit."""
+        return f"{ns / self.ns:,.{self.decimals}f}"
+
+    def named(self, ns: float) -> str:
+        """A time with its unit."""
+        return f"{self.text(ns)} {self.name}"
+
+
+def percent(share: float) -> str:
+    """A share of 1 as a percentage."""
+    return f"{share * 100:.1f}%"
+
+
+def count_of(number: int, one: str) -> str:
+    """A number of things: "1 core", "8 cores"."""
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"

@@ -1,0 +1,178 @@
+"""Where the time went, as tables for people: the headline first, then cores, engines, kernel functions, problems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..analysis import (
+    CoreFigures,
+    Headline,
+    LaneFigures,
+    TopRow,
+    build_indexes,
+    headline,
+    lane_figures,
+    summary_table,
+    top,
+)
+from ..analysis.reference import COLUMNS
+from ..model import Problem, Profile
+from .report import MISSING, Report, Table, TimeUnit, clean, count_of, percent
+
+MODES: Final = {0: "PMU only", 1: "condensed commands", 2: "detailed commands"}
+#: Rows of the lists of what took the time, and of problems.
+TOP_ROWS: Final = 10
+PROBLEM_ROWS: Final = 20
+#: Stands before figures that rest on guesswork.
+GUESSED: Final = "~"
+
+
+def summary_report(profile: Profile) -> Report:
+    """Everything worth knowing about where the time of a profile went."""
+    indexes = build_indexes(profile)
+    found = headline(profile, indexes)
+    start, end = profile.start_ns, profile.end_ns
+    unit = TimeUnit.for_span(found.total_ns)
+    lanes = [lane_figures(index, start, end) for index in indexes]
+    tables = [cores_table(found, unit), engines_table(profile, lanes, unit), reference_table(profile)]
+    if profile.mode > 0 or profile.bmodel:
+        tables.append(top_table("Kernel functions", top(profile, indexes, start, end, by="kernel", limit=None), unit))
+        tables.append(top_table("Operations", top(profile, indexes, start, end, by="name", limit=None), unit))
+    tables.append(problems_table(profile))
+    return Report(title_line(profile), headline_lines(profile, found, unit), tuple(t for t in tables if t.rows))
+
+
+def title_line(profile: Profile) -> str:
+    """Name, chip and kind of a capture."""
+    parts = [clean(profile.device.chip), count_of(len(profile.cores), "core")]
+    if profile.ports:
+        parts.append(count_of(len(profile.ports), "CDMA port"))
+    parts += [f"mode {profile.mode} ({MODES.get(profile.mode, 'unknown')})"]
+    parts.append(count_of(profile.instructions, "instruction"))
+    return f"{clean(profile.name)}: {', '.join(parts)}"
+
+
+def headline_lines(profile: Profile, found: Headline, unit: TimeUnit) -> tuple[str, ...]:
+    """Total time, busiest and idlest core, exposed transfer; and what to know before reading on."""
+    if not found.instructions:
+        return ("No instructions.",)
+    mark = GUESSED if found.guessed else ""
+    lines = [f"Total time        {unit.named(found.total_ns)}"]
+    for label, core in (("Busiest core", found.busiest), ("Idlest core", found.idlest)):
+        if core is not None:
+            busy = f"busy {mark}{unit.named(core.busy)}, {mark}{percent(core.utilisation)}"
+            lines.append(f"{label:17} core {core.core}: {busy}")
+    if found.cores:
+        most = max(found.cores, key=lambda core: core.exposed)
+        lines.append(
+            f"Exposed transfer  {mark}{unit.named(found.exposed_mean)} a core, "
+            f"at most {mark}{unit.named(most.exposed)} (core {most.core})"
+        )
+    if found.guessed:
+        lines.append(f"{GUESSED} This capture holds no commands: work and waits are told apart by guesswork.")
+    if profile.mode == 0 and not profile.bmodel:
+        lines.append("Names of kernel functions and operations need a capture of mode 1.")
+    if profile.problems:
+        lines.append(f"{count_of(len(profile.problems), 'problem')}; they are listed at the end.")
+    return tuple(lines)
+
+
+def cores_table(found: Headline, unit: TimeUnit) -> Table:
+    """One row per core: busy, compute, transfer, overlap, exposed, idle."""
+    titles = ("Busy", "Compute", "Transfer", "Overlap", "Exposed", "Idle")
+    return Table(
+        title=f"Cores ({unit.name})",
+        header=("Core", "Util", *titles),
+        rows=tuple(_core_row(core, unit) for core in found.cores),
+        notes=(
+            "Busy: compute or transfer. Exposed: transfer without compute. Idle: no instruction at all.",
+            "Util: busy over total time.",
+        ),
+    )
+
+
+def _core_row(core: CoreFigures, unit: TimeUnit) -> tuple[str, ...]:
+    mark = GUESSED if core.guessed else ""
+    times = (core.busy, core.compute, core.transfer, core.overlap, core.exposed, core.idle)
+    return (str(core.core), mark + percent(core.utilisation), *(mark + unit.text(time) for time in times))
+
+
+def engines_table(profile: Profile, figures: Sequence[LaneFigures], unit: TimeUnit) -> Table:
+    """One row per lane that has instructions."""
+    rows = []
+    for lane, each in zip(profile.lanes, figures, strict=True):
+        if not len(lane):
+            continue
+        mark = GUESSED if each.guessed else ""
+        times = (each.busy, each.wait, each.sync, each.idle)
+        size = MISSING if each.bytes is None else f"{each.bytes:,}"
+        speed = f"{each.bytes / each.busy:,.2f}" if each.bytes is not None and each.busy else MISSING
+        texts = (mark + unit.text(time) for time in times)
+        rows.append((clean(lane.title), f"{each.count:,}", mark + percent(each.utilisation), *texts, size, speed))
+    return Table(
+        title=f"Engines ({unit.name})",
+        header=("Lane", "Instructions", "Util", "Busy", "Wait", "Sync", "Idle", "Bytes", "GB/s busy"),
+        rows=tuple(rows),
+        left=frozenset((0,)),
+    )
+
+
+def reference_table(profile: Profile) -> Table:
+    """The summary of `bigTpuProfile`, by its own definitions."""
+    return Table(
+        title="As bigTpuProfile counts",
+        header=tuple(title for title, _ in COLUMNS),
+        rows=tuple(row.cells for row in summary_table(profile)),
+        total=True,
+        notes=("Parallelism adds up engines that ran side by side; SDMA averages count sends.",),
+    )
+
+
+def top_table(title: str, rows: Sequence[TopRow], unit: TimeUnit) -> Table:
+    """What took the time, most first; the rest as one row."""
+    shown = [
+        _top_row(clean(row.label), row.share, row.count, row.total_ns, row.max_ns, unit) for row in rows[:TOP_ROWS]
+    ]
+    rest = rows[TOP_ROWS:]
+    if rest:
+        label = f"({count_of(len(rest), 'other')})"
+        counts, totals = sum(row.count for row in rest), sum(row.total_ns for row in rest)
+        longest = max(row.max_ns for row in rest)
+        shown.append(_top_row(label, sum(row.share for row in rest), counts, totals, longest, unit))
+    header = ("Share", "Work", "Instructions", "Mean (ns)", "Max (ns)", "Name")
+    return Table(f"{title} ({unit.name} of work, all engines)", header, tuple(shown), left=frozenset((5,)))
+
+
+def _top_row(label: str, share: float, count: int, total: int, longest: int, unit: TimeUnit) -> tuple[str, ...]:
+    return (percent(share), unit.text(total), f"{count:,}", f"{total / count:,.0f}", f"{longest:,}", label)
+
+
+def problems_table(profile: Profile) -> Table:
+    """What was odd in the capture, worst first."""
+    ranked = sorted(profile.problems, key=lambda problem: -problem.severity)
+    shown = ranked[:PROBLEM_ROWS]
+    rest = len(ranked) - len(shown)
+    return Table(
+        title="Problems",
+        header=("Severity", "Where", "What"),
+        rows=tuple((problem.severity.word, _place(problem), _said(problem)) for problem in shown),
+        left=frozenset((0, 1, 2)),
+        notes=(f"{rest} more; `tpuprof info CAPTURE --json` lists all.",) if rest else (),
+    )
+
+
+def _place(problem: Problem) -> str:
+    parts = [clean(problem.file)] if problem.file else []
+    if problem.offset >= 0:
+        parts.append(f"byte {problem.offset:,}")
+    if problem.core >= 0 and not problem.file:
+        parts.append(f"core {problem.core}")
+    if problem.lane:
+        parts.append(clean(problem.lane))
+    return ", ".join(parts) or MISSING
+
+
+def _said(problem: Problem) -> str:
+    times = f" ({problem.count:,} times)" if problem.count > 1 else ""
+    return clean(f"{problem.what}{times} {problem.done}".strip(), 300)

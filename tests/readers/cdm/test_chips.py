@@ -3,6 +3,8 @@ from __future__ import annotations
 import copy
 import json
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +219,15 @@ def test_unedited_data_loads() -> None:
 def test_data_that_contradicts_itself_is_refused(path: list[Any], value: Any) -> None:
     with pytest.raises(ChipDataError):
         loading.chip_from_data(edited(path, value), loading.common_tables())
+
+
+def test_choosing_a_chip_reads_no_command_layouts() -> None:
+    program = (
+        "from tpuprof_tui.readers.cdm import chips, operations, registers, streams\n"
+        "from tpuprof_tui.readers.cdm.chips import commands\n"
+        "chips.name_table(chips.chip_by_arch('5'), 'TIU').texts_of(3)\n"
+        "assert commands._layouts.cache_info().currsize == operations._models.cache_info().currsize == 0\n"
+        "commands.command_table(chips.chip_by_arch('5'), 'TIU')\n"
+        "assert commands._layouts.cache_info().currsize == 1\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

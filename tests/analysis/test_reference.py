@@ -68,6 +68,13 @@ def test_sdma_counts_sends_but_not_waits():
     assert (sums.sdma_cycle, sums.sdma_ddr_bytes, sums.sdma_ddr_cycle) == (66, 100, 66)
 
 
+def test_commands_issued_by_rvt_always_count_as_work():
+    texts = Texts()
+    mode = texts.codes("mode", ["TDI", "RVT"])
+    lane = make_lane(starts=[0, 10], ends=[5, 15], cycles=[6, 60], roles=[Role.WAIT, Role.WAIT], mode=mode)
+    assert core_sums(make_profile([lane], strings=texts.build()), 0).tiu_cycle == 60
+
+
 def test_operations_of_all_tiu_instructions_count():
     lane = make_lane(starts=[0, 10], ends=[5, 15], cycles=[6, 6], roles=[Role.WORK, Role.SYNC],
                      alg_ops=[100, 1], uarch_ops=[400, 1])  # fmt: skip

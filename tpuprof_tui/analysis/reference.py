@@ -93,7 +93,7 @@ def core_sums(profile: Profile, core: int) -> CoreSums:
     found = CoreSums()
     for lane in profile.core_lanes(core):
         if lane.engine == "TIU":
-            found += _tiu_sums(lane)
+            found += _tiu_sums(profile, lane)
         elif lane.engine == "GDMA":
             found += _gdma_sums(profile, lane)
         elif lane.engine == "SDMA":
@@ -168,8 +168,8 @@ def _bandwidth(size: int, cycles: int, mhz: float) -> float:
     return size / time if time else 0.0
 
 
-def _tiu_sums(lane: Lane) -> CoreSums:
-    work = lane["role"] == Role.WORK
+def _tiu_sums(profile: Profile, lane: Lane) -> CoreSums:
+    work = _works(profile, lane)
     return CoreSums(
         tiu_cycle=_total(lane["cycles"], work),
         alg_ops=_total(_with_placeholder(lane, "alg_ops")),
@@ -178,7 +178,7 @@ def _tiu_sums(lane: Lane) -> CoreSums:
 
 
 def _gdma_sums(profile: Profile, lane: Lane) -> CoreSums:
-    work = lane["role"] == Role.WORK
+    work = _works(profile, lane)
     cycles, sizes = lane["cycles"], lane["bytes"]
     ddr, l2 = _touches(profile, lane, "DDR"), _touches(profile, lane, "L2")
     moved = work & (sizes > 0)
@@ -199,6 +199,15 @@ def _sdma_sums(profile: Profile, lane: Lane) -> CoreSums:
         sdma_ddr_bytes=_total(lane["bytes"], ddr),
         sdma_ddr_cycle=_total(lane["cycles"], ddr),
     )
+
+
+def _works(profile: Profile, lane: Lane) -> Array:
+    """Whether each row counts as work: the reference takes no command that was issued by RVT for a system command."""
+    work = lane["role"] == Role.WORK
+    issued = [code for code, text in enumerate(profile.strings["mode"]) if text == "RVT"]
+    if not issued or "mode" not in lane:
+        return np.asarray(work, dtype=np.bool_)
+    return np.asarray(work | np.isin(lane["mode"], issued), dtype=np.bool_)
 
 
 def _total(values: Array, rows: Array | None = None) -> int:

@@ -29,6 +29,8 @@ MONITOR = (3, 4, 11, 12)
 DYN_DATA, DYN_EXTRA = 5, 6
 
 _CDMA_ID_BITS = 24
+#: Blocks that hold nothing of the profile: summary, logs, commands, an anchor, one of no bytes.
+_OTHER_BLOCKS = ((1, b"summary"), (2, b"log of the compiler"), (7, bytes(range(40))), (9, b""), (100, bytes(12)))
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,14 @@ class _Writer:
         self.built = built
         self.catalogue = built.catalogue.columns()
         programs = built.catalogue.programs
-        logged = built.options.closing_nodes
+        logged, noise = built.options.closing_nodes, built.options.noise
         self.table: list[Words] = [
-            program_words(number, p) if logged or p.infra != CLOSING else no_words()
+            program_words(number, p, noise) if logged or p.infra != CLOSING else no_words()
             for number, p in enumerate(programs)
         ]
-        detailed = built.options.mode == 2
-        self.blobs: list[Blob] = [program_blob(p, logged or p.infra != CLOSING) for p in programs] if detailed else []
+        self.blobs: list[Blob] = []
+        if built.options.mode == 2:
+            self.blobs = [program_blob(p, logged or p.infra != CLOSING, noise) for p in programs]
 
     def record_counts(self) -> dict[str, int]:
         counts: dict[str, int] = {}
@@ -125,6 +128,9 @@ class _Writer:
         options = self.built.options
         for stream in self.built.cores[number]:
             self.monitor(file, stream)
+            if options.noise:
+                for kind, payload in _OTHER_BLOCKS:
+                    write_block(file, kind, len(payload), [payload])
         if number in options.empty:
             return
         if options.bmodel:

@@ -16,6 +16,7 @@ from .options import Options
 
 _HEADER = struct.Struct("<II")
 _BASE = Options("base", cores=(0, 1), seed=301)
+_THREE = replace(_BASE, cores=(0, 1, 2), seed=304)
 _DETAILED = replace(_BASE, mode=2, seed=302)
 _PORTS = replace(_BASE, ports=2, seed=303)
 
@@ -198,8 +199,8 @@ DAMAGES: dict[str, Damage] = {
     "bad_unknown_arch": Damage("arch=9901", _unknown_arch, allow=("refuse",)),
     "bad_record_one": Damage("a *_record of 1", _record_one),
     "bad_freq_zero": Damage("tpu_freq=0", _freq_zero),
-    "bad_garbage_core": Damage("core 1 is noise", _garbage_core),
-    "bad_zero_core": Damage("the file of core 1 is empty", _zero_core),
+    "bad_garbage_core": Damage("core 1 is noise", _garbage_core, _THREE),
+    "bad_zero_core": Damage("the file of core 1 is empty", _zero_core, _THREE),
 }
 
 

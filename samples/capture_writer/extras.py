@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from .nodes import has_idle_command
 from .program import TDI, Program
 from .registers import command_bytes
 from .streams import ragged
@@ -25,13 +26,15 @@ class Blob:
     heads: npt.NDArray[np.bool_]
 
 
-def program_blob(program: Program, logged: bool = True) -> Blob:
+def program_blob(program: Program, logged: bool = True, noise: bool = False) -> Blob:
     """Only NODE_SET commands own a record; RVT and DES commands do not."""
     words: list[int] = []
     heads: list[bool] = []
     if program.mode == TDI and logged:
-        for number in range(len(program.rows)):
-            content = command_bytes(program, number)
+        contents = [command_bytes(program, number) for number in range(len(program.rows))]
+        if noise and has_idle_command(program):
+            contents.insert(0, bytes(16))
+        for content in contents:
             words += [0, _BINARY, len(content), *np.frombuffer(content, "<u4").tolist()]
             heads += [True] + [False] * (2 + len(content) // 4)
     return Blob(np.array(words, dtype=np.uint32), np.array(heads, dtype=np.bool_))

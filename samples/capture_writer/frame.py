@@ -42,6 +42,12 @@ _CLOSING: tuple[tuple[int, str, int, int], ...] = (
     (TIU, "tiu_wait", 2600, 3040),
 )
 
+#: The same where GDMA answers TIU: each engine does one thing, twice.
+_CROSSED = {
+    "tiu_send": "tiu_wait",
+    "dma_wait": "dma_send",
+}
+
 #: VSDMA sends that release the CDMA ports: first start, distance, duration.
 _RELEASE = (1500, 400, 10)
 
@@ -56,7 +62,7 @@ def opening(options: Options, ports: int) -> Frame:
         times.append((start, end))
 
     for engine, key, start, end in _OPENING:
-        put(engine, key, start, end)
+        put(engine, _key(options, key), start, end)
     first, distance, length = _RELEASE
     for port in range(ports):
         put(SDMA, "dma_send", first + distance * port, first + distance * port + length)
@@ -72,9 +78,13 @@ def closing(options: Options, last_ns: int) -> Frame:
     program = Program("", options.chip, bare=True, infra=CLOSING)
     times = []
     for engine, key, start, end in _CLOSING:
-        program.add(Row(OPS[key], engine, 0, 0.0, alg_ops=1))
+        program.add(Row(OPS[_key(options, key)], engine, 0, 0.0, alg_ops=1))
         times.append((start, end))
     return _frame(program, times, last_ns)
+
+
+def _key(options: Options, key: str) -> str:
+    return _CROSSED.get(key, key) if options.crossed_pairs else key
 
 
 def _frame(program: Program, times: list[tuple[int, int]], shift: int) -> Frame:

@@ -19,6 +19,7 @@ _OPERATOR = {
     "rmsnorm_multi_core": "my_ops::rmsnorm_forward",
     "a16_matmul_multi_core": "my_ops::matmul_gptq_forward",
     "matmul_multi_core": "aten::mm",
+    "lm_head_matmul_multi_core": "aten::linear",
     "rope_multi_core": "my_ops::rope",
     "llama_attention_multi_core": "my_ops::llama_attention",
     "llama_mlp_multi_core": "my_ops::llama_mlp",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .chips import CDMA, GDMA, SDMA, TIU, Chip
 from .descriptors import block_key
-from .program import DES, RVT, Program, Row
+from .program import DES, RVT, TDI, Program, Row
 from .streams import ID_WRAP, INIT, ragged
 
 U32 = npt.NDArray[np.uint32]
@@ -18,6 +18,10 @@ I64 = npt.NDArray[np.int64]
 
 _FUNC, _SET, _RESET, _RVT_SET, _BATCH, _FUNC_END = 0, 1, 12, 13, 14, 15
 _DES = {TIU: 8, GDMA: 9, SDMA: 10}
+#: Engine code of AKS that has no monitor.
+HAU_ENGINE = 2
+#: NODE_WAIT, GDE, SORT, NMS, CUSTOM and UNKNOWN nodes with some payload bits.
+_PASSED_OVER = (2 | 5 << 7, 4 | 1 << 20, 5, 6 | 77 << 10, 100 | 0x1FF << 7, 127)
 #: Marks in the side table of a program's words.
 _NOT_PATCHED, _BATCH_WORD = -1, -2
 _CHUNK_LAUNCHES = 4096
@@ -55,8 +59,8 @@ def node_word(row: Row, chip: Chip, mode: int, vsdma: bool = False) -> int:
     return kind | engine << 7 | row.op.type << 10 | row.op.function << 15 | (extra & 0xFFF) << 20
 
 
-def program_words(number: int, program: Program) -> Words:
-    """All words of one launch of program ``number``."""
+def program_words(number: int, program: Program, noise: bool = False) -> Words:
+    """All words of one launch of program ``number``; with ``noise``, words to be passed over between them."""
     chip = program.chip
     words: list[int] = []
     patch: list[int] = []
@@ -74,7 +78,11 @@ def program_words(number: int, program: Program) -> Words:
             put(_RESET | chip.node_engine[engine] << 7)
         for slot in range(program.slots):
             put(_RESET | chip.node_engine[CDMA] << 7, slot)
-    for row in program.rows:
+    if noise and has_idle_command(program):
+        put(_SET | HAU_ENGINE << 7)
+    for place, row in enumerate(program.rows):
+        if noise and place % 5 == 4:
+            put(_PASSED_OVER[place // 5 % len(_PASSED_OVER)])
         if program.mode == DES or row.infra == ID_WRAP:
             continue
         # after its pair, the handshake's SDMA commands release the CDMA ports
@@ -87,6 +95,11 @@ def program_words(number: int, program: Program) -> Words:
     if program.name:
         put(_FUNC_END)
     return Words(np.array(words, dtype=np.uint32), np.array(patch, dtype=np.int64))
+
+
+def has_idle_command(program: Program) -> bool:
+    """Whether noise in a program includes a command of the engine that no one profiles (AKS: HAU)."""
+    return bool(program.name) and program.mode == TDI and HAU_ENGINE not in program.chip.node_engine
 
 
 def no_words() -> Words:

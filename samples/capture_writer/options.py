@@ -89,6 +89,10 @@ class Options:
     monitor_blocks: int = 1
     #: Nodes of the closing pair are logged.
     closing_nodes: bool = True
+    #: The pairs cross the engines: GDMA sends twice, TIU waits twice.
+    crossed_pairs: bool = False
+    #: Nodes and blocks that say nothing of the profile in between.
+    noise: bool = False
     #: What no tool can be asked to tell of this capture (manifest ``allow``).
     allow: tuple[str, ...] = ()
     #: What the reference gets wrong.

@@ -52,7 +52,7 @@ def _step(options: Options) -> tuple[str, ...]:
         return options.kernels
     if options.bmodel:
         return ("subnet",)
-    return ("embedding", *(LAYER * options.layers), "matmul", "sampling")
+    return ("embedding", *(LAYER * options.layers), "lm_head", "sampling")
 
 
 def _sequence(options: Options, per_step: int) -> tuple[tuple[str, ...], I32, I64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .core import CoreData
+from .core_data import CoreData
 from .nodes import CORE_ENGINES
 from .report import Report
 

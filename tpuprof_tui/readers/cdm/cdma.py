@@ -15,16 +15,18 @@ import numpy.typing as npt
 
 from .blocks import BlockType, walk_blocks
 from .chips import Chip
-from .core import CoreData
+from .core_data import CoreData
 from .monitor import Stream, read_stream, to_ns, unwrapped_port
 from .nodes import Commands, Mode
 from .report import Report
-from .source import read_bytes
+from .source import Bytes, read_bytes
 
 I64 = npt.NDArray[np.int64]
 #: A record and the command that caused it may lie this far apart by what anchoring cannot know.
 _SLACK_NS = 2_000
 _ID_DROP = 10
+#: No command of a CDMA port is longer.
+_COMMAND_BYTES = 128
 #: Largest table of launches times command sections that is filled exactly.
 _MOST_CELLS = 4_000_000
 
@@ -41,6 +43,7 @@ class PortData:
         core: Submitting core of each command.
         bound: Index of each record's command, -1 without one.
         keep: Which records are instructions.
+        data: Register bytes of the commands.
         anchored: Whether the port's times are on the cores' time line.
         anchor_core: The core that released it; -1 when unknown.
     """
@@ -53,6 +56,7 @@ class PortData:
     core: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     keep: slice | npt.NDArray[np.bool_] = field(default_factory=lambda: slice(None))
+    data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     anchored: bool = False
     anchor_core: int = -1
     head: int = 0
@@ -253,6 +257,7 @@ class _Clock:
 def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], chip: Chip) -> list[_Section]:
     """Sections of all cores for a port in the order of their estimated times; fills ``port.commands``."""
     lists: list[Commands] = []
+    raws: list[Bytes] = []
     owners: list[npt.NDArray[np.int32]] = []
     sections: list[_Section] = []
     base = 0
@@ -269,18 +274,28 @@ def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], 
                 sections.append(_Section(core.core, base + begin, end - begin, *window))
         shifted = commands.take(slice(None))
         shifted.scope = np.where(commands.scope >= 0, commands.scope + core.first_scope, -1).astype(np.int32)
-        shifted.register = _registers_of(commands, core)
+        shifted.register, raw = _copied_registers(commands, core, sum(map(len, raws)))
+        raws.append(raw)
         lists.append(shifted)
         owners.append(np.full(len(commands), core.core, np.int32))
         base += len(commands)
     if lists:
         port.commands = _joined(lists)
         port.core = np.concatenate(owners)
+        port.data = np.concatenate(raws)
     return sorted(sections, key=lambda section: (section.after_ns, section.core))
 
 
-def _registers_of(commands: Commands, core: CoreData) -> I64:
-    return commands.register if commands.register is not None else np.full(len(commands), -1, np.int64)
+def _copied_registers(commands: Commands, core: CoreData, base: int) -> tuple[I64, Bytes]:
+    """Registers of a core's commands for a port, copied together, and their offsets from ``base`` on (-1 without)."""
+    if commands.register is None:
+        return np.full(len(commands), -1, np.int64), np.zeros(0, np.uint8)
+    has = np.flatnonzero(commands.register >= 0)
+    places = commands.register[has][:, None] + np.arange(_COMMAND_BYTES)
+    raw = np.where(places < len(core.data), core.data[np.minimum(places, len(core.data) - 1)], np.uint8(0)).reshape(-1)
+    offsets = np.full(len(commands), -1, np.int64)
+    offsets[has] = base + _COMMAND_BYTES * np.arange(len(has))
+    return offsets, raw
 
 
 def _own_opening(commands: Commands, chip: Chip) -> int:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from .blocks import Block, BlockType, walk_blocks
+from .blocks import BlockType, walk_blocks
 from .chips import Chip, family_of
+from .core_data import CoreData, EngineData
+from .detail import attach_registers, block_commands
 from .monitor import Stream, begins_with_preamble, in_order, lifted_ids, read_stream, to_ns
 from .nodes import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream, decode_nodes
 from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, pair
 from .report import Report
-from .source import Bytes, read_bytes
+from .source import read_bytes
 
 I64 = npt.NDArray[np.int64]
 _WRAP = 1 << 32
@@ -26,62 +28,7 @@ _ORIGIN_SLACK_NS = 1_000_000
 _MOST_MARKERS = 2
 
 
-@dataclass
-class EngineData:
-    """One engine of a core.
-
-    Attributes:
-        stream: Its records.
-        commands: Its commands; None where the capture holds none.
-        bound: Index of each record's command, -1 without one.
-        sync_end: End (ns) of the opening wait; None when it was not recorded.
-        closing_end: End (ns) of the closing pair; None without one.
-        keep: Which records are instructions (the profiler's own are not).
-        port_sync_ends: On SDMA, end (ns) of the k-th release of a CDMA port, by k.
-    """
-
-    stream: Stream
-    commands: Commands | None = None
-    bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    sync_end: int | None = None
-    closing_end: int | None = None
-    keep: npt.NDArray[np.bool_] | slice = field(default_factory=lambda: slice(None))
-    port_sync_ends: dict[int, int] = field(default_factory=dict)
-
-
-@dataclass
-class CoreData:
-    """What one core's file holds.
-
-    Attributes:
-        core: Core number.
-        file: File name.
-        data: The file's bytes; records and registers are views of it.
-        engines: By name, those with records.
-        nodes: Dynamic nodes; None in PMU-only captures.
-        mode: 0, 1 or 2, by the blocks present.
-        report: Problems of this core.
-    """
-
-    core: int
-    file: str
-    data: Bytes
-    report: Report
-    blocks: list[Block] = field(default_factory=list)
-    engines: dict[str, EngineData] = field(default_factory=dict)
-    nodes: NodeStream | None = None
-    mode: int = 0
-    records: int = 0
-    first_scope: int = 0
-    shared_origin: bool = True
-
-    def payloads(self, kind: BlockType) -> tuple[list[Bytes], list[int]]:
-        """Payloads and offsets of the blocks of one type."""
-        blocks = [block for block in self.blocks if block.kind == kind]
-        return [self.data[b.offset : b.offset + b.length] for b in blocks], [b.offset for b in blocks]
-
-
-def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float) -> CoreData:
+def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool = False) -> CoreData:
     """Read, order and pair one core's file; what is odd goes to the result's report."""
     report = Report()
     result = CoreData(core, path.name, read_bytes(path, report), report)
@@ -92,13 +39,29 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float) -> CoreData:
         result.records += len(stream)
         if len(stream):
             result.engines[name] = EngineData(in_order(stream, chip, report, file=path.name))
-    _decode_commands(result, chip)
+    if bmodel:
+        _take_block_commands(result, chip)
+    else:
+        _decode_commands(result, chip)
+        attach_registers(result, chip)
     _lift_ids(result)
     _one_epoch(result, chip, tiu_mhz)
-    _bind(result, chip)
-    for name, engine in result.engines.items():
-        _mark_own(result, name, engine, chip)
+    if bmodel:
+        for engine in result.engines.values():
+            if chip.preamble:
+                _own_by_records(engine, chip)
+        _bind(result, chip)
+    else:
+        _bind(result, chip)
+        for name, engine in result.engines.items():
+            _mark_own(result, name, engine, chip)
     return result
+
+
+def _take_block_commands(result: CoreData, chip: Chip) -> None:
+    """The command streams a bmodel carries instead of nodes."""
+    for name, engine in result.engines.items():
+        engine.commands = block_commands(result, chip, name)
 
 
 # -- commands -----------------------------------------------------------------
@@ -194,21 +157,31 @@ def _bind(result: CoreData, chip: Chip) -> None:
         engine.bound = np.full(len(engine.stream), -1, np.int64)
     if not names:
         return
-    clean = [_clean(result.engines[name]) for name in names]
-    if all(binding is not None for binding in clean):
-        bindings = [binding for binding in clean if binding is not None]
+    streams = [_bindable(result.engines[name]) for name in names]
+    lists = [_commands(result.engines[name]) for name in names]
+    bindings = [clean_binding(stream.id, commands.id) for stream, commands in zip(streams, lists, strict=True)]
+    if any(binding is None for binding in bindings):
+        records = [_record_side(stream, chip) for stream in streams]
+        commands = [_command_side(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
+        found = pair(records, commands, lapped=any(stream.lapped for stream in streams))
     else:
-        records = [_record_side(result.engines[name].stream, chip) for name in names]
-        commands = [_command_side(name, result.engines[name].commands, chip) for name in names]
-        lapped = any(result.engines[name].stream.lapped for name in names)
-        bindings = pair(records, commands, lapped=lapped)
-    for name, binding in zip(names, bindings, strict=True):
-        result.engines[name].bound = binding
+        found = [binding for binding in bindings if binding is not None]
+    for name, binding in zip(names, found, strict=True):
+        engine = result.engines[name]
+        if len(binding) == len(engine.stream):
+            engine.bound = binding
+        else:
+            engine.bound[engine.keep] = binding
 
 
-def _clean(engine: EngineData) -> I64 | None:
+def _bindable(engine: EngineData) -> Stream:
+    """The records that can have a command: all of them, unless the profiler's own are known already."""
+    return engine.stream if engine.keep == slice(None) else engine.stream.take(engine.keep)
+
+
+def _commands(engine: EngineData) -> Commands:
     assert engine.commands is not None
-    return clean_binding(engine.stream.id, engine.commands.id)
+    return engine.commands
 
 
 def _record_side(stream: Stream, chip: Chip) -> Side:
@@ -224,8 +197,7 @@ def _record_side(stream: Stream, chip: Chip) -> Side:
     return Side(stream.id, stream.start, kind)
 
 
-def _command_side(name: str, commands: Commands | None, chip: Chip) -> Side:
-    assert commands is not None
+def _command_side(name: str, commands: Commands, chip: Chip) -> Side:
     family = family_of(name)
     kind = np.where(commands.type_code == chip.system_types[family], np.int8(SYSTEM), np.int8(WORK))
     if family == "dma":

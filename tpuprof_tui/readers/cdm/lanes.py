@@ -13,8 +13,12 @@ from ...model import INT_MISSING, Lane, Role, StringsBuilder
 from ...model.lane import LazyColumn, Rows
 from ...model.sublanes import split_overlaps
 from .chips import Chip, direction_text, family_of, name_table
+from .detail import Detail, decode_lane
 from .monitor import Stream
 from .nodes import Commands
+from .operations import count_operations
+from .registers import addresses_of_many
+from .source import Bytes
 
 Array = npt.NDArray[Any]
 I64 = npt.NDArray[np.int64]
@@ -37,6 +41,7 @@ class LaneSource:
         core: Core number of the lane, -1 for a port.
         cores: Submitting core of each record of a port, -1 unknown; None for a core's lane.
         first_scope: Scope id of the commands' scope 0.
+        data: The bytes the commands' registers lie in.
     """
 
     stream: Stream
@@ -44,6 +49,7 @@ class LaneSource:
     core: int
     cores: npt.NDArray[np.int32] | None
     first_scope: int
+    data: Bytes
 
 
 class LaneBuilder:
@@ -61,6 +67,9 @@ class LaneBuilder:
         self._direction = np.array(
             [self.strings["direction"].code(direction_text(chip, place & 3, place >> 2)) for place in range(16)], np.int32
         )
+        ways = [direction_text(chip, place & 3, place >> 2) for place in range(16)]
+        ddr = np.array(["DDR" in way for way in ways])
+        self._touches = {"DDR": ddr, "L2M": ~ddr & np.array(["L2M" in way for way in ways])}
         self._dtype = np.array([self.strings["dtype"].code(chip.data_type_text(code)) for code in range(16)], np.int32)
 
     def build(self, source: LaneSource, scope_kernel: npt.NDArray[np.int32]) -> Lane:
@@ -70,10 +79,12 @@ class LaneBuilder:
             source: Records and commands.
             scope_kernel: Kernel string code by scope id.
         """
-        stream, word, order = self._ordered(source)
-        commands = source.commands
+        stream, commands = _ordered(source)
+        order = None if stream is source.stream else np.argsort(source.stream.start, kind="stable")
         engine = stream.engine
         family = family_of(engine)
+        detail = decode_lane(self.chip, engine, source.data, commands) if commands is not None else None
+        word = commands.word if commands is not None else np.zeros(len(stream), np.uint32)
         labels = self._labelled(stream, word)
         word = labels if labels is not None else word
         sublane, sublanes = split_overlaps(stream.start, stream.end)
@@ -92,25 +103,17 @@ class LaneBuilder:
         }
         if engine == "CDMA":
             columns["port"] = _constant(len(stream), stream.port, np.int64)
-        columns |= self._named(word, family)
+        columns |= self._named(word, family, detail if family == "tiu" else None)
         if commands is not None:
-            columns |= _scoped(commands, order, source.first_scope, scope_kernel)
-        columns |= self._tiu(word, stream) if family == "tiu" else self._transfer(word, stream, family)
+            columns |= _scoped(commands, source.first_scope, scope_kernel)
+        columns |= self._tiu(word) if family == "tiu" else self._transfer(word, stream, family, detail)
+        if detail is not None:
+            columns |= _counted(self.chip, detail) if family == "tiu" else _addressed(self.chip, detail)
         place = f"port {stream.port}" if engine == "CDMA" else engine
-        return Lane(engine=engine, core=source.core, port=stream.port, label=place, columns=columns, sublanes=sublanes,
+        return Lane(engine=engine, core=source.core, port=stream.port, label=place, columns=columns, sublanes=sublanes, registers=detail,
                     group="CDMA" if engine == "CDMA" else f"Core {source.core}", role_guessed=commands is None)  # fmt: skip
 
     # -- preparation ------------------------------------------------------
-
-    @staticmethod
-    def _ordered(source: LaneSource) -> tuple[Stream, npt.NDArray[np.uint32], I64 | None]:
-        """Stream and words ordered by start; and the place in the stream of each, None when that is the order."""
-        stream = source.stream
-        word = source.commands.word if source.commands is not None else np.zeros(len(stream), np.uint32)
-        if not len(stream) or not bool((stream.start[1:] < stream.start[:-1]).any()):
-            return stream, word, None
-        order = np.argsort(stream.start, kind="stable")
-        return stream.take(order), word[order], order
 
     def _labelled(self, stream: Stream, word: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32] | None:
         """Words with made-up ones for system records without a command: send or wait, by duration and alternation.
@@ -145,7 +148,8 @@ class LaneBuilder:
 
     # -- columns ----------------------------------------------------------
 
-    def _named(self, word: npt.NDArray[np.uint32], family: str) -> dict[str, LazyColumn]:
+    def _named(self, word: npt.NDArray[np.uint32], family: str, detail: Detail | None) -> dict[str, LazyColumn]:
+        """Type and name: of condensed commands by their codes, of decoded TIU commands by their operation."""
         names = name_table(self.chip, family)
         used = np.flatnonzero(np.bincount(((word >> np.uint32(10)) & np.uint32(_CODES - 1)).astype(np.int64), minlength=_CODES))
         directed = _PLACES if names.directed else _CODES
@@ -157,7 +161,9 @@ class LaneBuilder:
                 type_table[key] = self.strings["type"].code(kind)
                 name_table_[key] = self.strings["name"].code(name)
 
-        def coded(table: npt.NDArray[np.int32]) -> LazyColumn:
+        decoded, own_types, own_names = self._operation_codes(detail)
+
+        def coded(table: npt.NDArray[np.int32], own: npt.NDArray[np.int32]) -> LazyColumn:
             def values(rows: Rows) -> Array:
                 some = word[rows]
                 key = (some >> np.uint32(10)) & np.uint32(_CODES - 1)
@@ -165,13 +171,26 @@ class LaneBuilder:
                     key |= ((some >> np.uint32(24)) & np.uint32(15)) << np.uint32(10)
                 result: Array = table[key]
                 result[some == 0] = -1
+                if decoded is not None:
+                    key = decoded[rows]
+                    result = np.where(key >= 0, own[key], result)
                 return result
 
             return values
 
-        return {"type": coded(type_table), "name": coded(name_table_)}
+        return {"type": coded(type_table, own_types), "name": coded(name_table_, own_names)}
 
-    def _tiu(self, word: npt.NDArray[np.uint32], stream: Stream) -> dict[str, LazyColumn]:
+    def _operation_codes(self, detail: Detail | None) -> tuple[Array | None, Array, Array]:
+        """For each row its place in the following string codes of types and names; None without registers."""
+        if detail is None:
+            none = np.zeros(0, np.int32)
+            return None, none, none
+        _, places, types, names = detail.texts()
+        own = [np.array([*(self.strings[key].code(text) for text in texts), -1], np.int32)
+               for key, texts in (("type", types), ("name", names))]  # fmt: skip
+        return places, own[0], own[1]
+
+    def _tiu(self, word: npt.NDArray[np.uint32]) -> dict[str, LazyColumn]:
         system = self.chip.system_types["tiu"]
 
         def precision(rows: Rows) -> Array:
@@ -189,7 +208,8 @@ class LaneBuilder:
             "precision": precision,
         }
 
-    def _transfer(self, word: npt.NDArray[np.uint32], stream: Stream, family: str) -> dict[str, LazyColumn]:
+    def _transfer(self, word: npt.NDArray[np.uint32], stream: Stream, family: str,
+                  detail: Detail | None) -> dict[str, LazyColumn]:  # fmt: skip
         system = self.chip.system_types[family]
 
         def of_work(read: Callable[[Array], Array], missing: int) -> LazyColumn:
@@ -201,8 +221,8 @@ class LaneBuilder:
 
             return values
 
-        same = np.full(16, self._direction[0], np.int32)
-        direction = same if family == "cdma" else self._direction
+        direction = np.full(16, self._direction[0], np.int32) if family == "cdma" else self._direction
+        dtype = self._dtype if detail is None else np.append(self._dtype[:15], self.strings["dtype"].code("")).astype(np.int32)
         counters = _PORT_COUNTERS if family == "cdma" else _DMA_COUNTERS
 
         def total(names: tuple[str, ...]) -> LazyColumn:
@@ -216,23 +236,35 @@ class LaneBuilder:
 
         size = total(counters["bytes"])
 
-        def bandwidth(rows: Rows) -> Array:
-            length = np.maximum(stream.end[rows] - stream.start[rows], 1)
-            result: Array = np.round(size(rows) / length, 4)
-            return result
+        touches = self._touches
+
+        def bandwidth(memory: str) -> LazyColumn:
+            def values(rows: Rows) -> Array:
+                length = np.maximum(stream.end[rows] - stream.start[rows], 1)
+                result: Array = np.round(size(rows) / length, 4)
+                if detail is None:
+                    return result
+                # of a decoded command the direction says which memory's bandwidth it is
+                mine = touches[memory][_bits(word[rows], 24, 4)]
+                decoded = detail.operation[rows] >= 0
+                return np.where(decoded, np.where(mine, result, 0.0), result if memory == "DDR" else np.nan)
+
+            return values
 
         columns: dict[str, LazyColumn] = {
             "direction": of_work(lambda some: direction[_bits(some, 24, 4)], -1),
             "from_memory": of_work(lambda some: self._memory[_bits(some, 24, 2)], -1),
             "to_memory": of_work(lambda some: self._memory[_bits(some, 26, 2)], -1),
-            "dtype": of_work(lambda some: self._dtype[_bits(some, 20, 4)], -1),
+            "dtype": of_work(lambda some: dtype[_bits(some, 20, 4)], -1),
             "data_format": of_work(lambda some: _bits(some, 20, 4), INT_MISSING),
             "dma_type": _field(word, 10, 5),
             "dma_function": _field(word, 15, 5),
             "bytes": size,
-            "ddr_bandwidth": bandwidth,
+            "ddr_bandwidth": bandwidth("DDR"),
             "transactions": total(counters["transactions"]),
         }
+        if detail is not None:
+            columns["l2_bandwidth"] = bandwidth("L2M")
         if counters["stall"]:
             columns["stall"] = total(counters["stall"])
         return columns
@@ -287,9 +319,48 @@ def _constant(count: int, value: int, dtype: type[np.generic]) -> LazyColumn:
     return values
 
 
-def _scoped(commands: Commands, order: I64 | None, first_scope: int, scope_kernel: Array) -> dict[str, LazyColumn | Array]:
-    pick: Callable[[Array], Array] = (lambda values: values) if order is None else (lambda values: values[order])
-    scope, batch, mode = pick(commands.scope), pick(commands.batch), pick(commands.mode)
+def _ordered(source: LaneSource) -> tuple[Stream, Commands | None]:
+    """Records and commands ordered by start; the same objects where that is their order already."""
+    stream, commands = source.stream, source.commands
+    if not len(stream) or not bool((stream.start[1:] < stream.start[:-1]).any()):
+        return stream, commands
+    order = np.argsort(stream.start, kind="stable")
+    return stream.take(order), None if commands is None else commands.take(order)
+
+
+def _counted(chip: Chip, detail: Detail) -> dict[str, LazyColumn | Array]:
+    """Operation counts of TIU commands, computed for the rows asked for."""
+
+    def figure(name: str) -> LazyColumn:
+        def values(rows: Rows) -> Array:
+            counts = count_operations(chip, detail.data, detail.offset[rows], detail.operation[rows])
+            if name == "uarch_rate":
+                return counts.uarch_rates
+            some: Array = getattr(counts, name)
+            return np.where(some < 0, INT_MISSING, some)
+
+        return values
+
+    return {"alg_ops": figure("alg_ops"), "uarch_ops": figure("uarch_ops"), "alg_cycle": figure("alg_cycles"),
+            "uarch_rate": figure("uarch_rate")}  # fmt: skip
+
+
+def _addressed(chip: Chip, detail: Detail) -> dict[str, LazyColumn | Array]:
+    """Addresses of transfers."""
+
+    def address(side: int) -> LazyColumn:
+        def values(rows: Rows) -> Array:
+            operation = detail.operation[rows]
+            some = addresses_of_many(chip, detail.engine, detail.data, detail.offset[rows], operation)[side]
+            return np.where(operation < 0, INT_MISSING, some)
+
+        return values
+
+    return {"src_addr": address(0), "dst_addr": address(1)}
+
+
+def _scoped(commands: Commands, first_scope: int, scope_kernel: Array) -> dict[str, LazyColumn | Array]:
+    scope, batch, mode = commands.scope, commands.batch, commands.mode
     kernels = np.concatenate([scope_kernel, np.array([-1], np.int32)])
 
     def scopes(rows: Rows) -> Array:

@@ -16,9 +16,10 @@ from ...model import Device, Lane, Profile, Scopes
 from .align import align_cores
 from .cdma import PortData, anchor_ports, match_ports, read_port
 from .chips import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
-from .core import CoreData, EngineData, read_core
+from .core import read_core
+from .core_data import CoreData, EngineData
+from .detail import Detail
 from .lanes import LaneBuilder, LaneSource
-from .monitor import Stream
 from .nodes import CORE_ENGINES, Commands
 from .report import Report
 from .settings import Settings, read_settings
@@ -37,7 +38,7 @@ def read(path: Path, *, chip: str | None = None, tiu_mhz: int | None = None,
     settings = read_settings(files.settings, report)
     kind = _chip(settings, chip, directory, report)
     mhz = tiu_mhz or settings.tpu_freq or kind.tiu_mhz
-    cores = _read_cores(files.cores, kind, mhz, progress)
+    cores = _read_cores(files.cores, kind, mhz, settings.bmodel, progress)
     ports = [port for number, file in files.ports if (port := _port(number, file, kind, report)) is not None]
     first_scope = 0
     for core in cores:
@@ -68,7 +69,7 @@ def _chip(settings: Settings, asked: str | None, directory: Path, report: Report
     return chip
 
 
-def _read_cores(files: tuple[tuple[int, Path], ...], chip: Chip, mhz: float,
+def _read_cores(files: tuple[tuple[int, Path], ...], chip: Chip, mhz: float, bmodel: bool,
                 progress: Callable[[Any], None] | None) -> list[CoreData]:  # fmt: skip
     """All core files, in parallel: numpy leaves the interpreter free for most of the work."""
     from .. import Progress
@@ -77,7 +78,7 @@ def _read_cores(files: tuple[tuple[int, Path], ...], chip: Chip, mhz: float,
     done = 0
     results: dict[int, CoreData] = {}
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        pending = {pool.submit(read_core, core, path, chip, mhz): path for core, path in files}
+        pending = {pool.submit(read_core, core, path, chip, mhz, bmodel=bmodel): path for core, path in files}
         while pending:
             finished, _ = wait(pending, return_when=FIRST_COMPLETED)
             for future in finished:
@@ -121,17 +122,19 @@ class _Builder:
     report: Report
 
     def profile(self) -> Profile:
-        streams = self._streams()
-        zero = min((int(stream.start.min()) for stream, *_ in streams if len(stream)), default=0)
+        sources = self._sources()
+        zero = min((int(source.stream.start.min()) for source in sources), default=0)
         builder = LaneBuilder(self.chip)
         scopes = self._scopes(builder)
         lanes: list[Lane] = []
         tail: int | None = None
-        for stream, commands, core, cores, first_scope in streams:
+        for source in sources:
+            stream = source.stream
             stream.start = stream.start - zero
             stream.end = stream.end - zero
             tail = max(tail or 0, int(stream.end.max()))
-            lanes.append(builder.build(LaneSource(stream, commands, core, cores, first_scope), scopes.kernel))
+            lanes.append(builder.build(source, scopes.kernel))
+        self._note_undecoded(lanes)
         for core_data in self.cores:
             for engine in core_data.engines.values():
                 if engine.closing_end is not None:
@@ -175,25 +178,35 @@ class _Builder:
                 owner.append(core.core)
         return Scopes(np.array(kernel, np.int32), np.array(owner, np.int32))
 
-    def _streams(self) -> list[tuple[Stream, Commands | None, int, Any, int]]:
+    def _sources(self) -> list[LaneSource]:
         """Instructions of each engine with their commands, in the order of lanes; the profiler's own are left out."""
-        result: list[tuple[Stream, Commands | None, int, Any, int]] = []
+        result: list[LaneSource] = []
         for core in self.cores:
             for name in CORE_ENGINES:
                 engine = core.engines.get(name)
-                if engine is None:
-                    continue
-                stream = engine.stream.take(engine.keep)
-                if len(stream):
-                    result.append((stream, _commands_of(engine, stream), core.core, None, core.first_scope))
+                stream = engine.stream.take(engine.keep) if engine is not None else None
+                if engine is not None and stream is not None and len(stream):
+                    commands = _commands_of(engine)
+                    result.append(LaneSource(stream, commands, core.core, None, core.first_scope, core.data))
         for port in self.ports:
             stream = port.stream.take(port.keep)
             if len(stream):
-                result.append((stream, *_port_commands(port, len(stream)), 0))
+                commands, cores = _port_commands(port, len(stream))
+                result.append(LaneSource(stream, commands, -1, cores, 0, port.data))
         return result
 
+    def _note_undecoded(self, lanes: list[Lane]) -> None:
+        for lane in lanes:
+            if not isinstance(lane.registers, Detail):
+                continue
+            lost = np.flatnonzero((lane.registers.operation < 0) & (lane.registers.offset >= 0))
+            if len(lost):
+                self.report.warning("Commands whose registers cannot be decoded.", "Their bytes are shown as they are.",
+                                    offset=int(lane.registers.offset[lost[0]]), core=lane.core, lane=lane.label,
+                                    count=len(lost))  # fmt: skip
 
-def _commands_of(engine: EngineData, stream: Stream) -> Commands | None:
+
+def _commands_of(engine: EngineData) -> Commands | None:
     """Command of each instruction; views of the command list where records and commands correspond one to one."""
     if engine.commands is None:
         return None
@@ -214,9 +227,9 @@ def _taken(commands: Commands, bound: Any) -> Commands:
     return result
 
 
-def _port_commands(port: PortData, count: int) -> tuple[Commands | None, int, Any]:
+def _port_commands(port: PortData, count: int) -> tuple[Commands | None, Any]:
     if port.commands is None:
-        return None, -1, np.full(count, port.anchor_core, np.int32)
+        return None, np.full(count, port.anchor_core, np.int32)
     bound = port.bound[port.keep]
     cores = np.where(bound >= 0, port.core[np.maximum(bound, 0)], -1).astype(np.int32)
-    return _taken(port.commands, bound), -1, cores
+    return _taken(port.commands, bound), cores

@@ -50,6 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--sdma", action="store_true", default=None, help="SDMA traffic in the attention kernel")
     one.add_argument("--tpu-freq", type=int, help="TIU clock in MHz")
     one.add_argument("--lost", type=float, help="fraction of the records lost")
+    one.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE", dest="settings",
+                     help="any other option of capture_writer/options.py; lists with commas")  # fmt: skip
     one.add_argument("--no-truth", action="store_true")
     one.add_argument("--manifest", action="store_true", help="write manifest.json")
     return parser
@@ -92,10 +94,36 @@ def _kinds(args: argparse.Namespace) -> int:
     return 0
 
 
+def _value(name: str, text: str) -> Any:
+    """Text of an option, read as what its default is; ValueError if it cannot be."""
+    default = {field.name: field.default for field in fields(Options)}.get(name)
+    if name == "rename" or not isinstance(default, (bool, int, float, str, tuple)):
+        raise ValueError(f"no option {name!r} to set")
+    if isinstance(default, bool):
+        if text not in ("true", "false"):
+            raise ValueError(f"{name} is true or false, not {text!r}")
+        return text == "true"
+    if isinstance(default, tuple):
+        parts = [part for part in text.split(",") if part]
+        return tuple(int(part) for part in parts) if name in _NUMBERS else tuple(parts)
+    return type(default)(text)
+
+
+#: Options that list core numbers.
+_NUMBERS = frozenset({"cores", "idle", "empty", "missing", "lost_opening"})
+
+
 def _one(args: argparse.Namespace) -> int:
     known = {field.name for field in fields(Options)}
     asked = {key: value for key, value in vars(args).items() if key in known and value is not None}
-    if "cores" in asked:
+    for setting in args.settings:
+        name, _, text = setting.partition("=")
+        try:
+            asked[name] = _value(name, text)
+        except ValueError as error:
+            print(f"--set {setting}: {error}", file=sys.stderr)
+            return 2
+    if isinstance(asked.get("cores"), int):
         asked["cores"] = tuple(range(asked["cores"]))
     base = KINDS[args.kind] if args.kind else Options(args.name)
     options = replace(base, **asked)

@@ -100,6 +100,18 @@ _ODD: tuple[Options, ...] = (
             batches=2, seed=221, known_issue="the position in the DYN_EXTRA list restarts with each block"),
     Options("sdma_swap", "SDMA sends retire after the wait that follows", sdma=True, swap_sdma=True, layers=2,
             seed=222),
+    Options("tiny_lost", "2000 small kernels, 5 % of the records lost", cores=(0,), launches=2000, lost=0.05, seed=225,
+            known_issue="sections that lost their first or last record find no command"),
+    Options("tiny_ring", "2000 small kernels, lapped rings of TIU and GDMA", cores=(0,), launches=2000, ring=0.3,
+            ring_dma=0.5, seed=226, allow=_ALIGNMENT, known_issue="the oldest survivors pass for the handshake"),
+    Options("des_lost", "DES blocks, 3 % of the records lost", des=("a16_matmul", "matmul", "mlp"), lost=0.03, seed=227,
+            known_issue="sections that lost their first or last record find no command"),
+    Options("cdma_wrap_lost", "time wrap, 3 % of the records lost on cores and 10 % on ports", ports=4, batches=2,
+            wrap_at=0.5, lost=0.03, lost_cdma=0.1, seed=228, known_issue="several of the above"),
+    Options("mode0_ring", "lapped TIU rings, PMU only", mode=0, ring=0.5, seed=229, allow=_ALIGNMENT,
+            known_issue="the oldest survivors pass for the handshake"),
+    Options("no_opening", "no core has its handshake", lost_opening=tuple(range(8)), seed=230, allow=_ALIGNMENT,
+            known_issue="real records are taken for the handshake"),
     Options("closing_without_nodes", "the closing pair is not logged", closing_nodes=False, seed=223),
 )  # fmt: skip
 

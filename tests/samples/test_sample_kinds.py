@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import plain_capture as plain
 import pytest
+from capture_writer import samples
 from capture_writer.capture import write_capture
 from capture_writer.chips import CHIPS
 from capture_writer.command import main
@@ -223,6 +225,28 @@ def test_the_command_line_names_what_it_does_not_know(tmp_path: Path, capsys: py
     assert main(["kinds", str(tmp_path), "single_core", "bad_no_global", "--manifest"]) == 0
     listed = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
     assert [(item["name"], item["well_formed"]) for item in listed] == [("single_core", True), ("bad_no_global", False)]
+
+
+def test_any_option_can_be_set_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings_given = ["--set", "ring=0.5", "--set", "idle=1", "--set", "kernels=rmsnorm,mlp", "--set", "core_num=false"]
+    assert main(["one", str(tmp_path), "--name", "set", "--cores", "2", *settings_given]) == 0
+    meta, tracks, _ = plain.load_truth(tmp_path / "set.truth.json")
+    assert not meta["core_num_key"]
+    assert (tracks["TIU", 0]["loss"] == 2).any()
+    assert (tracks["GDMA", 1]["infra"] != 0).all()
+    for wrong in ("nonsense=1", "rename=a", "ring=much", "core_num=yes"):
+        assert main(["one", str(tmp_path), "--set", wrong]) == 2
+        assert wrong in capsys.readouterr().err
+
+
+@pytest.mark.reference
+@pytest.mark.skipif(shutil.which("bigTpuProfile") is None, reason="the published converter is not installed")
+@pytest.mark.parametrize("name", [options.name for options in samples.SAMPLES])
+def test_the_reference_accepts_the_samples(tmp_path: Path, name: str) -> None:
+    command = ["bigTpuProfile", str(SAMPLES / name), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-500:]
+    assert "WARNING" not in done.stderr
 
 
 def test_the_kept_samples_are_what_the_program_writes(tmp_path: Path) -> None:

@@ -1,0 +1,55 @@
+"""Which instructions an export writes: all of them, or those of some cores, a range of time, or a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..model import INT_MISSING, Lane
+
+Rows = slice | npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A choice of instructions. The default is everything.
+
+    Attributes:
+        cores: Only these cores, and what they submitted to CDMA ports; None: all.
+        start_ns, end_ns: Only instructions that intersect this half-open window; None: no bound.
+        keep: Boolean mask of a lane's rows that pass a filter; None: all pass.
+    """
+
+    cores: frozenset[int] | None = None
+    start_ns: int | None = None
+    end_ns: int | None = None
+    keep: Callable[[Lane], npt.NDArray[np.bool_]] | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is left out."""
+        return self == Selection()
+
+    def has_lane(self, lane: Lane) -> bool:
+        """Whether any row of the lane can be chosen."""
+        return self.cores is None or lane.core < 0 or lane.core in self.cores
+
+    def rows(self, lane: Lane) -> Rows:
+        """The chosen rows of a lane, ascending; a slice where they are all or none."""
+        if not self.has_lane(lane):
+            return slice(0, 0)
+        masks: list[npt.NDArray[np.bool_]] = []
+        if self.cores is not None and lane.core < 0 and "core" in lane:
+            masks.append(np.isin(lane["core"], [*self.cores, INT_MISSING]))
+        if self.start_ns is not None:
+            masks.append(lane["end"] > self.start_ns)
+        if self.end_ns is not None:
+            masks.append(lane["start"] < self.end_ns)
+        if self.keep is not None:
+            masks.append(self.keep(lane))
+        if not masks:
+            return slice(0, len(lane))
+        return np.flatnonzero(np.logical_and.reduce(masks))

@@ -6,6 +6,7 @@ Everything heavy is imported by the command that needs it: ``--help`` and ``--ve
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 MAX_MHZ: Final = 100_000
+#: Errors of a disk that takes no more.
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 EXAMPLES: Final = """\
 examples:
@@ -90,23 +93,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name, rest = split_command(words)
         status = COMMANDS[name].run(build_parser(name).parse_args(rest))
         sys.stdout.flush()
+        return status
     except TpuprofError as error:
-        print(f"tpuprof: {error}", file=sys.stderr)
-        return error.exit_code
+        return _told(str(error), error.exit_code)
     except BrokenPipeError:
-        # whoever read has seen enough; nothing may be flushed to the closed pipe at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # whoever read has seen enough
+        _drop_output()
         return 0
     except KeyboardInterrupt:
         return 130
+    except MemoryError:
+        return _told("There is not enough memory for this capture.")
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            _drop_output()
+            return _told(f"The output could not be written: {os.strerror(error.errno or 0)}.")
         if "--debug" in words:
             raise
-        from .crash_log import report
+        from .crash_log import reported
 
-        report(error, words)
-        return 2
-    return status
+        return _told(reported(error, words))
 
 
 def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
@@ -208,6 +214,17 @@ def summary_command(options: argparse.Namespace) -> int:
 
     _show(summary_report(profile))
     return _status(profile)
+
+
+def _told(message: str, status: int = TpuprofError.exit_code) -> int:
+    """Says one sentence on stderr; gives the exit status."""
+    print(f"tpuprof: {message}", file=sys.stderr)
+    return status
+
+
+def _drop_output() -> None:
+    """Lets what is still buffered for stdout go nowhere: flushed at exit, it would fail once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _opened(options: argparse.Namespace) -> Profile:

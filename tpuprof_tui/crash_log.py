@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from . import __version__
+
+#: Name of our folder among those of other programs.
+FOLDER: Final = "tpuprof"
+#: Logs that are kept.
+KEPT: Final = 20
 
 
 def state_folder() -> Path:
@@ -22,7 +27,7 @@ def state_folder() -> Path:
         RuntimeError: No home directory is known.
     """
     given = Path(os.environ.get("XDG_STATE_HOME", ""))
-    return (given if given.is_absolute() else Path.home() / ".local" / "state") / "tpuprof"
+    return (given if given.is_absolute() else Path.home() / ".local" / "state") / FOLDER
 
 
 def written_log(error: BaseException, arguments: Sequence[str]) -> Path | None:
@@ -47,8 +52,17 @@ def written_log(error: BaseException, arguments: Sequence[str]) -> Path | None:
                 file.write(text)
         except OSError:
             continue
+        _forget_oldest(folder)
         return Path(name)
     return None
+
+
+def _forget_oldest(folder: Path) -> None:
+    """Keeps the newest logs of the state folder; other folders are not ours to tidy."""
+    if folder.name == FOLDER:
+        for old in sorted(folder.glob("*.log"))[:-KEPT]:
+            with suppress(OSError):
+                old.unlink()
 
 
 def sentence(error: BaseException, log: Path | None) -> str:
@@ -60,9 +74,9 @@ def sentence(error: BaseException, log: Path | None) -> str:
     return f"Unexpected error ({named}). {where}."
 
 
-def report(error: BaseException, arguments: Sequence[str]) -> None:
-    """Logs ``error`` and says so in one line on stderr."""
-    print(f"tpuprof: {sentence(error, written_log(error, arguments))}", file=sys.stderr)
+def reported(error: BaseException, arguments: Sequence[str]) -> str:
+    """Logs ``error``; gives the sentence that says so."""
+    return sentence(error, written_log(error, arguments))
 
 
 def _folders() -> Iterator[Path]:

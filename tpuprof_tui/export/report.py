@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from .escape import line_text
@@ -25,6 +25,7 @@ class Table:
         left: Places of the columns that read from the left; all others line up on the right.
         notes: Lines below the table.
         total: The last row sums up the others.
+        spare: Headers of columns to leave out where the table is too wide, first to go first.
     """
 
     title: str
@@ -33,6 +34,7 @@ class Table:
     left: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
     total: bool = False
+    spare: tuple[str, ...] = ()
 
     def align(self, place: int) -> Align:
         """How a column lines up."""
@@ -47,6 +49,34 @@ class Table:
     def width(self) -> int:
         """Characters of a line."""
         return sum(self.widths) + len(_GAP) * (len(self.header) - 1)
+
+    @property
+    def wraps(self) -> bool:
+        """Whether the last column is text that may take several lines."""
+        return len(self.header) - 1 in self.left
+
+    def fitted(self, width: int) -> list[Table]:
+        """The table in ``width`` characters, if it can be: without spare columns, or turned where no column is text."""
+        if self.width <= width or self.wraps:
+            return [self]
+        if not self.left:
+            return self.turned(width)
+        for place, title in enumerate(self.spare, 1):
+            narrow = self._without(self.spare[:place])
+            if narrow.width <= width or title == self.spare[-1]:
+                return [narrow]
+        return [self]
+
+    def _without(self, titles: tuple[str, ...]) -> Table:
+        kept = [place for place, title in enumerate(self.header) if title not in titles]
+        return replace(
+            self,
+            header=tuple(self.header[place] for place in kept),
+            rows=tuple(tuple(row[place] for place in kept) for row in self.rows),
+            left=frozenset(number for number, place in enumerate(kept) if place in self.left),
+            notes=(*self.notes, f"Left out in so narrow a terminal: {', '.join(titles)}."),
+            spare=(),
+        )
 
     def turned(self, width: int) -> list[Table]:
         """The table with rows and columns exchanged, in as many parts as ``width`` characters ask for."""
@@ -146,6 +176,14 @@ class TimeUnit:
 def percent(share: float) -> str:
     """A share of 1 as a percentage."""
     return f"{share * 100:.1f}%"
+
+
+def size_text(size: int) -> str:
+    """A number of bytes in the unit that reads well, powers of 1000."""
+    for name, length in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= length:
+            return f"{size / length:.2f} {name}"
+    return f"{size} B"
 
 
 def count_of(number: int, one: str) -> str:

@@ -6,14 +6,14 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from .report import Report, Table
+from .report import Report, Table, table_lines
 
 #: Words that stand out where they are a whole cell.
 _EMPHASIS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def print_report(report: Report, console: Console | None = None) -> None:
-    """Prints a report; tables too wide for the terminal are turned, a column of figures per row.
+    """Prints a report; tables too wide for the terminal lose their spare columns or are turned.
 
     Args:
         report: What to print.
@@ -24,18 +24,21 @@ def print_report(report: Report, console: Console | None = None) -> None:
     for line in report.lines:
         out.print(Text(line))
     for table in report.tables:
-        fits = table.width <= out.width or table.left
-        for part in (table,) if fits else table.turned(out.width):
+        for part in table.fitted(out.width):
             out.print()
             _print_table(part, out)
 
 
 def _print_table(table: Table, out: Console) -> None:
+    if table.width > out.width and not table.wraps:
+        # a number that is cut is a wrong number: let the terminal break the lines
+        out.print(Text("\n".join(table_lines(table))), soft_wrap=True)
+        return
     out.print(Text(table.title, style="bold"))
     shown = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold dim")
     last = len(table.header) - 1
     for place, title in enumerate(table.header):
-        wraps = place == last and table.align(place) == "left"
+        wraps = place == last and table.wraps
         shown.add_column(Text(title), justify=table.align(place), no_wrap=not wraps, overflow="fold")
     for number, row in enumerate(table.rows):
         sums = table.total and number == len(table.rows) - 1

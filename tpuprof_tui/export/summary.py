@@ -18,7 +18,7 @@ from ..analysis import (
 )
 from ..analysis.reference import COLUMNS
 from ..model import Problem, Profile
-from .report import MISSING, Report, Table, TimeUnit, clean, count_of, percent
+from .report import MISSING, Report, Table, TimeUnit, clean, count_of, percent, size_text
 
 MODES: Final = {0: "PMU only", 1: "condensed commands", 2: "detailed commands"}
 #: Rows of the lists of what took the time, and of problems.
@@ -106,26 +106,31 @@ def engines_table(profile: Profile, figures: Sequence[LaneFigures], unit: TimeUn
             continue
         mark = GUESSED if each.guessed else ""
         times = (each.busy, each.wait, each.sync, each.idle)
-        size = MISSING if each.bytes is None else f"{each.bytes:,}"
+        size = MISSING if each.bytes is None else size_text(each.bytes)
         speed = f"{each.bytes / each.busy:,.2f}" if each.bytes is not None and each.busy else MISSING
         texts = (mark + unit.text(time) for time in times)
         rows.append((clean(lane.title), f"{each.count:,}", mark + percent(each.utilisation), *texts, size, speed))
     return Table(
         title=f"Engines ({unit.name})",
-        header=("Lane", "Instructions", "Util", "Busy", "Wait", "Sync", "Idle", "Bytes", "GB/s busy"),
+        header=("Lane", "Count", "Util", "Busy", "Wait", "Sync", "Idle", "Moved", "GB/s"),
         rows=tuple(rows),
         left=frozenset((0,)),
+        notes=("Count: instructions. GB/s: bytes moved over busy time.",),
+        spare=("Sync", "Idle", "Moved", "Wait"),
     )
 
 
 def reference_table(profile: Profile) -> Table:
     """The summary of `bigTpuProfile`, by its own definitions."""
+    notes = ["Parallelism adds up engines that ran side by side; SDMA averages count sends."]
+    if profile.mode < 2 and not profile.bmodel:
+        notes.append("uArchURate says nothing here: operations are known from mode 2 on.")
     return Table(
         title="As bigTpuProfile counts",
         header=tuple(title for title, _ in COLUMNS),
         rows=tuple(row.cells for row in summary_table(profile)),
         total=True,
-        notes=("Parallelism adds up engines that ran side by side; SDMA averages count sends.",),
+        notes=tuple(notes),
     )
 
 
@@ -140,7 +145,7 @@ def top_table(title: str, rows: Sequence[TopRow], unit: TimeUnit) -> Table:
         counts, totals = sum(row.count for row in rest), sum(row.total_ns for row in rest)
         longest = max(row.max_ns for row in rest)
         shown.append(_top_row(label, sum(row.share for row in rest), counts, totals, longest, unit))
-    header = ("Share", "Work", "Instructions", "Mean (ns)", "Max (ns)", "Name")
+    header = ("Share", "Work", "Count", "Mean (ns)", "Max (ns)", "Name")
     return Table(f"{title} ({unit.name} of work, all engines)", header, tuple(shown), left=frozenset((5,)))
 
 

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import io
+import json
+import re
+
+import pytest
+from profiles import Texts, make_lane, make_profile, small_profile
+from rich.console import Console
+
+from tpuprof_tui.analysis import build_indexes, headline
+from tpuprof_tui.export.info import info_json, info_report
+from tpuprof_tui.export.report import Report, Table, TimeUnit, clean, count_of, size_text, table_lines
+from tpuprof_tui.export.report_rich import print_report
+from tpuprof_tui.export.summary import summary_report
+from tpuprof_tui.model import Problem, Severity
+
+NUMBERS = Table("Numbers", ("A", "Bee", "C"), (("1", "2", "3"), ("10", "20", "30")), total=True)
+LANES = Table("Lanes", ("Lane", "Busy", "Idle"), (("Core 0 TIU", "12,345", "99"),), frozenset((0,)), spare=("Idle",))
+
+
+def shown(report: Report, width: int) -> str:
+    out = Console(file=io.StringIO(), width=width, force_terminal=True, color_system="standard")
+    print_report(report, out)
+    return re.sub(r"\x1b\[[0-9;]*m", "", out.file.getvalue())
+
+
+def test_plain_tables_line_up():
+    assert table_lines(NUMBERS) == [
+        "Numbers", "-----------", " A  Bee   C", "-----------", " 1    2   3", "-----------", "10   20  30",
+    ]  # fmt: skip
+
+
+def test_too_wide_tables_are_turned_with_every_number_kept():
+    parts = NUMBERS.turned(7)
+    assert [part.header for part in parts] == [("A", "1"), ("A", "10")]
+    assert [part.rows for part in parts] == [(("Bee", "2"), ("C", "3")), (("Bee", "20"), ("C", "30"))]
+    assert NUMBERS.fitted(80) == [NUMBERS]
+
+
+def test_too_wide_tables_lose_spare_columns_and_say_so():
+    (narrow,) = LANES.fitted(19)
+    assert narrow.header == ("Lane", "Busy")
+    assert narrow.notes == ("Left out in so narrow a terminal: Idle.",)
+    assert LANES.fitted(24) == [LANES]
+
+
+@pytest.mark.parametrize("width", [5, 20, 40, 60, 80, 120, 200])
+@pytest.mark.parametrize("mode", [0, 1])
+def test_no_number_is_ever_cut(width, mode):
+    profile = small_profile(mode)
+    text = " ".join(shown(summary_report(profile), width).split())
+    for core in headline(profile, build_indexes(profile)).cores:
+        unit = TimeUnit.for_span(profile.end_ns - profile.start_ns)
+        assert unit.text(core.busy) in text
+        assert unit.text(core.exposed) in text
+
+
+def test_summary_starts_with_the_headline():
+    profile = small_profile()
+    found = headline(profile, build_indexes(profile))
+    lines = summary_report(profile).text().splitlines()
+    assert lines[0] == "synthetic: AKS, 3 cores, 2 CDMA ports, mode 1 (condensed commands), 600 instructions"
+    assert lines[1] == f"Total time        {found.total_ns / 1000:.3f} us"
+    assert lines[2].startswith(f"Busiest core      core {found.busiest.core}: busy {found.busiest.busy / 1000:.3f} us")
+    assert lines[3].startswith("Idlest core       core 2: busy 0.000 us")
+    assert f"at most {found.exposed_max / 1000:.3f} us" in lines[4]
+
+
+def test_summary_has_its_tables():
+    titles = [table.title for table in summary_report(small_profile()).tables]
+    assert titles == ["Cores (us)", "Engines (us)", "As bigTpuProfile counts",
+                      "Kernel functions (us of work, all engines)", "Operations (us of work, all engines)",
+                      "Problems"]  # fmt: skip
+
+
+def test_guesses_are_marked_and_nothing_unknown_is_named():
+    report = summary_report(small_profile(0))
+    assert [table.title.split()[0] for table in report.tables] == ["Cores", "Engines", "As", "Problems"]
+    cores = report.tables[0]
+    assert all(cell.startswith("~") for cell in cores.rows[0][1:])
+    assert not any(cell.startswith("~") for cell in cores.rows[2][1:])  # the core without lanes
+    assert any("guesswork" in line for line in report.lines)
+
+
+def test_kernels_beyond_the_first_ten_are_one_row():
+    names = [f"kernel_{number:02}" for number in range(13)]
+    texts = Texts()
+    starts = [number * 100 for number in range(13)]
+    ends = [start + 50 - number for number, start in enumerate(starts)]
+    lane = make_lane(starts=starts, ends=ends, kernel=texts.codes("kernel", names), cycles=[1] * 13)
+    table = summary_report(make_profile([lane], strings=texts.build())).tables[3]
+    assert [row[-1] for row in table.rows] == [*names[:10], "(3 others)"]
+    assert [row[2] for row in table.rows] == ["1"] * 10 + ["3"]
+    assert table.rows[-1][1] == str(40 + 39 + 38)
+
+
+def test_names_cannot_steer_the_terminal():
+    texts = Texts()
+    evil = "\x1b]0;owned\x07[bold]name\n"
+    lane = make_lane(starts=[0], ends=[10], name=texts.codes("name", [evil]), cycles=[11])
+    problem = Problem(Severity.ERROR, "Bad \x1b[2J name.", file="a\nb", lane="\x9b31m")
+    profile = make_profile([lane], strings=texts.build(), problems=[problem])
+    for text in (summary_report(profile).text(), info_report(profile).text(), shown(summary_report(profile), 120)):
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
+        assert "[2J" in text
+    assert "[bold]name" in shown(summary_report(profile), 120)
+
+
+def test_an_empty_profile_has_a_summary():
+    assert summary_report(make_profile([])).text().splitlines()[1] == "No instructions."
+    assert "Instructions     0" in info_report(make_profile([])).text()
+
+
+def test_info_says_what_a_capture_is():
+    record = json.loads(info_json(small_profile()))
+    assert (record["chip"], record["arch"], record["mode"]) == ("AKS", "4", 1)
+    assert (record["tiu_mhz"], record["dma_mhz"]) == (1000, 1000)
+    assert (record["cores"], record["cdma_ports"]) == ([0, 1, 2], [0, 1])
+    assert record["tail_offset_ns"] is None
+    assert record["pmu_tail_ns"] == record["total_ns"] + small_profile().start_ns
+    assert record["instructions"] == sum(lane["instructions"] for lane in record["lanes"]) == 600
+    assert [problem["severity"] for problem in record["problems"]] == ["note", "warning", "error"]
+    assert record["problems"][0]["offset"] == 4096
+    assert record["problems"][1]["file"] == ""
+    assert record["problems"][1]["core"] is None
+
+
+def test_info_of_lanes():
+    profile = small_profile()
+    lanes = json.loads(info_json(profile))["lanes"]
+    index = build_indexes(profile)[1]
+    window = profile.end_ns - profile.start_ns
+    assert (lanes[1]["engine"], lanes[1]["core"], lanes[1]["port"]) == ("GDMA", 0, None)
+    assert lanes[1]["busy_ns"] == index.work.total
+    assert lanes[1]["wait_ns"] == index.wait.total
+    assert lanes[1]["utilisation"] == pytest.approx(index.work.total / window, abs=1e-6)
+    assert (lanes[-1]["engine"], lanes[-1]["core"], lanes[-1]["port"]) == ("CDMA", None, 1)
+
+
+def test_many_problems_are_counted():
+    problems = [Problem(Severity.NOTE, f"Note {number}.") for number in range(25)]
+    problems.append(Problem(Severity.ERROR, "The error."))
+    table = summary_report(make_profile([], problems=problems)).tables[-1]
+    assert table.rows[0][2] == "The error."
+    assert len(table.rows) == 20
+    assert table.notes == ("6 more; `tpuprof info CAPTURE --json` lists all.",)
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [(0, "0 ns"), (9_999, "9,999 ns"), (10_000, "10.000 us"), (12_345_678, "12.346 ms"), (3e10, "30.000 s")],
+)
+def test_time_units(ns, text):
+    assert TimeUnit.for_span(ns).named(ns) == text
+
+
+def test_small_words():
+    assert count_of(1, "core") == "1 core"
+    assert count_of(1200, "core") == "1,200 cores"
+    assert [size_text(size) for size in (0, 999, 1500, 101_070_000)] == ["0 B", "999 B", "1.50 kB", "101.07 MB"]
+    assert clean("x" * 100, 10) == "xxxxxxx..."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,16 +38,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         raise WriteError(f"{path} could not be written: {reason}.", "Choose another output folder.") from error
     finally:
         if temporary is not None:
-            with _quietly():
+            with suppress(OSError):
                 os.unlink(temporary)
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    try:
-        yield
-    except OSError:
-        pass
 
 
 def _umask() -> int:

@@ -145,7 +145,7 @@ class Profile:
         frames = []
         for number, lane in enumerate(self.lanes):
             if len(lane):
-                frame = pandas.DataFrame({key: series(lane, key) for key in lane.keys() if key in SCHEMA})
+                frame = pandas.DataFrame({key: series(lane, key) for key in SCHEMA if key in lane})
                 frame.insert(0, "lane", number)
                 frames.append(frame)
         joined: pandas.DataFrame = pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()

@@ -67,12 +67,22 @@ def walk_blocks(data: Bytes, report: Report, file: str, core: int = -1) -> list[
     while at < size:
         left = size - at
         if len(blocks) > _MOST_BLOCKS:
-            report.error("More blocks than a capture can have.", "The rest of the file was not read.",
-                         file=file, offset=at, core=core)  # fmt: skip
+            report.error(
+                "More blocks than a capture can have.",
+                "The rest of the file was not read.",
+                file=file,
+                offset=at,
+                core=core,
+            )
             break
         if left < _HEADER:
-            report.error(f"{left} bytes of a block header at the end of the file.", "They were ignored.",
-                         file=file, offset=at, core=core)  # fmt: skip
+            report.error(
+                f"{left} bytes of a block header at the end of the file.",
+                "They were ignored.",
+                file=file,
+                offset=at,
+                core=core,
+            )
             break
         kind, length = (int(value) for value in data[at : at + _HEADER].view("<u4"))
         if length <= left - _HEADER:

@@ -7,7 +7,9 @@ whose commands lie at that time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -118,7 +120,7 @@ def _order_launches(result: PortData, stream: Stream) -> None:
     cuts = _launch_cuts(ids, result.head)
     order: list[I64] = [np.arange(result.head, dtype=np.int64)]
     at = result.head
-    for begin, end in zip(cuts, [*cuts[1:], len(ids)], strict=True):
+    for begin, end in pairwise([*cuts, len(ids)]):
         for part_begin, part_end in _without_repeats(ids, begin, end):
             order.append(part_begin + np.argsort(ids[part_begin:part_end], kind="stable"))
             result.launches.append((at, at + part_end - part_begin))
@@ -134,7 +136,7 @@ def _launch_cuts(ids: I64, head: int) -> list[int]:
     cut = np.concatenate([[True], (drop > _ID_DROP) | (ids[1:] == 1)])
     cut[: head + 1] = False
     cut[head] = True
-    places = np.flatnonzero(cut).tolist()
+    places: list[int] = np.flatnonzero(cut).tolist()
     result = places[:1]
     for place in places[1:]:
         begun = ids[result[-1] : place]
@@ -174,7 +176,9 @@ def _without_repeats(ids: I64, begin: int, end: int) -> list[tuple[int, int]]:
 def anchor_ports(ports: list[PortData], cores: list[CoreData]) -> None:
     """Put ports on the cores' time line by the sends that released their opening waits; cores are aligned already."""
     active = [port for port in ports if len(port.stream)]
-    anchor = next((core for core in reversed(cores) if "SDMA" in core.engines and core.engines["SDMA"].port_sync_ends), None)
+    anchor = next(
+        (core for core in reversed(cores) if "SDMA" in core.engines and core.engines["SDMA"].port_sync_ends), None
+    )
     if anchor is None:
         return
     ends = anchor.engines["SDMA"].port_sync_ends
@@ -198,7 +202,7 @@ def _shift(stream: Stream, by: int) -> None:
 
 
 def match_ports(ports: list[PortData], cores: list[CoreData], chip: Chip) -> None:
-    """Give each port's records their commands, and place ports that could not be anchored where their commands allow."""
+    """Give each port's records their commands; ports that no send anchors are placed where those allow."""
     clocks = {core.core: _Clock(core) for core in cores if core.nodes is not None and core.nodes.ports}
     for port in ports:
         if not len(port.stream):
@@ -240,10 +244,8 @@ class _Clock:
         low, high = max(0, at - 4096), min(len(self.place), at + 4096)
         before = self.start[low:at]
         mine = self.scope[low:at] == scope
-        if mine.any():
-            after_ns = int(before[mine].max())
-        else:
-            after_ns = int(before.max()) if len(before) else int(self.start[0])
+        behind = before[mine] if mine.any() else before
+        after_ns = int(behind.max()) if len(behind) else int(self.start[0])
         inside = self.scope[low:high] == scope
         if inside.any():
             from_ns = int(self.start[low:high][inside].min())
@@ -268,7 +270,7 @@ def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], 
         first = _own_opening(commands, chip)
         cuts = np.flatnonzero((np.diff(commands.scope) != 0) | (np.diff(commands.id) <= 0)) + 1
         edges = [first, *(cut for cut in cuts.tolist() if cut > first), len(commands)]
-        for begin, end in zip(edges[:-1], edges[1:], strict=True):
+        for begin, end in pairwise(edges):
             if end > begin:
                 window = clocks[core.core].window(int(commands.place[begin]), int(commands.scope[begin]))
                 sections.append(_Section(core.core, base + begin, end - begin, *window))
@@ -325,8 +327,13 @@ def _bind_sections(port: PortData, sections: list[_Section]) -> None:
     _report_alike(port, matches, sections)
     loose = int((port.bound[port.head :] < 0).sum())
     if loose:
-        port.report.warning("CDMA records without a matching command of any core.", "They are shown as unknown.",
-                            file=port.file, lane=f"port {port.port}", count=loose)  # fmt: skip
+        port.report.warning(
+            "CDMA records without a matching command of any core.",
+            "They are shown as unknown.",
+            file=port.file,
+            lane=f"port {port.port}",
+            count=loose,
+        )
 
 
 class _Launch:
@@ -379,8 +386,11 @@ def _match(launches: list[_Launch], sections: list[_Section], *, timed: bool) ->
     return result[::-1]
 
 
-def _greedy(launches: list[_Launch], sections: list[_Section], value) -> list[tuple[_Launch, _Section]]:  # type: ignore[no-untyped-def]
-    result = []
+def _greedy(
+    launches: list[_Launch], sections: list[_Section], value: Callable[[_Launch, _Section], float]
+) -> list[tuple[_Launch, _Section]]:
+    """Launches with the first section in reach that fits, for ports with very many of both."""
+    result: list[tuple[_Launch, _Section]] = []
     at = 0
     for launch in launches:
         hit = next((j for j in range(at, min(at + 64, len(sections))) if value(launch, sections[j]) > 0), None)
@@ -393,14 +403,18 @@ def _greedy(launches: list[_Launch], sections: list[_Section], value) -> list[tu
 def _report_alike(port: PortData, matches: list[tuple[_Launch, _Section]], sections: list[_Section]) -> None:
     """A Problem for launches that commands of two cores explain equally well."""
     alike = 0
-    for first, second in zip(sections, sections[1:], strict=False):
+    for first, second in pairwise(sections):
         if first.core != second.core and first.count == second.count:
             together = abs(first.after_ns - second.after_ns) <= _SLACK_NS // 2
             alike += together
     if alike and matches:
-        port.report.warning("Two cores submitted alike launches at the same time.",
-                            "Given to them in the order of their estimated times; the submitters may be exchanged.",
-                            file=port.file, lane=f"port {port.port}", count=alike)  # fmt: skip
+        port.report.warning(
+            "Two cores submitted alike launches at the same time.",
+            "Given to them in the order of their estimated times; the submitters may be exchanged.",
+            file=port.file,
+            lane=f"port {port.port}",
+            count=alike,
+        )
 
 
 def _place_by_causality(port: PortData, sections: list[_Section]) -> None:
@@ -422,6 +436,9 @@ def _place_by_causality(port: PortData, sections: list[_Section]) -> None:
     slack = max(0, highest - lowest)
     _shift(port.stream, lowest + slack // 2)
     port.anchored = True
-    port.report.warning("No send of a core anchors this port's clock.",
-                        f"Its times were estimated from the commands around its launches (within {slack / 1000:.1f} us).",
-                        file=port.file, lane=f"port {port.port}")  # fmt: skip
+    port.report.warning(
+        "No send of a core anchors this port's clock.",
+        f"Its times were estimated from the commands around them (within {slack / 1000:.1f} us).",
+        file=port.file,
+        lane=f"port {port.port}",
+    )

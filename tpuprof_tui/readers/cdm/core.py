@@ -73,16 +73,22 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
         return
     result.mode = 1
     if len(payloads) > 1:
-        result.report.note(f"{len(payloads)} blocks of dynamic data.", "Read as one stream.", file=result.file,
-                           core=result.core)  # fmt: skip
+        result.report.note(
+            f"{len(payloads)} blocks of dynamic data.", "Read as one stream.", file=result.file, core=result.core
+        )
     joined = payloads[0] if len(payloads) == 1 else np.concatenate([part[: len(part) // 4 * 4] for part in payloads])
     rest = sum(len(part) % 4 for part in payloads)
     if rest:
-        result.report.error(f"{rest} bytes at the end of the dynamic data are no whole word.", "They were ignored.",
-                            file=result.file, offset=offsets[-1] + len(payloads[-1]) // 4 * 4, core=result.core)  # fmt: skip
+        result.report.error(
+            f"{rest} bytes at the end of the dynamic data are no whole word.",
+            "They were ignored.",
+            file=result.file,
+            offset=offsets[-1] + len(payloads[-1]) // 4 * 4,
+            core=result.core,
+        )
     words = joined[: len(joined) // 4 * 4].view("<u4")
-    rules = NodeRules(chip.engine_codes, chip.rvt_id_limit, {name: chip.rvt_fill[family_of(name)] for name in ("TIU", "GDMA") if family_of(name) in chip.rvt_fill}, chip.cdma_ports,
-                      2 * result.records + 1024)  # fmt: skip
+    fills = {name: chip.rvt_fill[family_of(name)] for name in CORE_ENGINES if family_of(name) in chip.rvt_fill}
+    rules = NodeRules(chip.engine_codes, chip.rvt_id_limit, fills, chip.cdma_ports, 2 * result.records + 1024)
     where = {"file": result.file, "offset": offsets[0], "core": result.core}
     report = Report()
     nodes = decode_nodes(words, rules, report, **where)  # type: ignore[arg-type]
@@ -101,8 +107,11 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
 
 
 def _all_clean(result: CoreData, nodes: NodeStream) -> bool:
-    return all(clean_binding(engine.stream.id, nodes.engines[name].id) is not None
-               for name, engine in result.engines.items() if len(nodes.engines[name]))  # fmt: skip
+    return all(
+        clean_binding(engine.stream.id, nodes.engines[name].id) is not None
+        for name, engine in result.engines.items()
+        if len(nodes.engines[name])
+    )
 
 
 def _lift_ids(result: CoreData) -> None:
@@ -120,7 +129,9 @@ def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
     All counters of a core start at once, but each may have wrapped before its first record.
     """
     streams = [engine.stream for engine in result.engines.values()]
-    clocks = {stream.engine: float(tiu_mhz if family_of(stream.engine) == "tiu" else chip.dma_mhz) for stream in streams}
+    clocks = {
+        stream.engine: float(tiu_mhz if family_of(stream.engine) == "tiu" else chip.dma_mhz) for stream in streams
+    }
     one_clock = len(set(clocks.values())) == 1
     base = next((stream for stream in streams if not stream.lapped), streams[0] if streams else None)
     for stream in streams:
@@ -142,9 +153,11 @@ def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
             stream.start = stream.start + apart
             stream.end = stream.end + apart
             result.report.warning(
-                f"The {stream.engine} counter has wrapped and its clock is not that of the {base.engine}, so they share no origin.",
+                f"The {stream.engine} counter has wrapped and does not tick like {base.engine}: they share no origin.",
                 "Their opening commands were taken to start together; offsets below 2 us between engines are not known.",
-                file=result.file, core=result.core)  # fmt: skip
+                file=result.file,
+                core=result.core,
+            )
 
 
 # -- binding ------------------------------------------------------------------
@@ -260,8 +273,9 @@ def _without(dropped: set[int], count: int) -> slice | npt.NDArray[np.bool_]:
     return keep
 
 
-def _loose_edges(result: CoreData, name: str, engine: EngineData, loose: npt.NDArray[np.bool_], chip: Chip, *,
-                 closed: bool) -> set[int]:  # fmt: skip
+def _loose_edges(
+    result: CoreData, name: str, engine: EngineData, loose: npt.NDArray[np.bool_], chip: Chip, *, closed: bool
+) -> set[int]:
     """Rows to drop: system records without a command before the first and behind the last record that has one.
 
     Some firmware writes the profiler's enable and pause markers, or its closing pair, without nodes.
@@ -284,8 +298,13 @@ def _loose_edges(result: CoreData, name: str, engine: EngineData, loose: npt.NDA
     if len(tail) <= _MOST_MARKERS and all(system[row] for row in tail):
         dropped.update(tail)
     if dropped:
-        result.report.note(f"Markers of the profiler without commands at the edges of {name}.", "They are not shown.",
-                           file=result.file, core=result.core, count=len(dropped))  # fmt: skip
+        result.report.note(
+            f"Markers of the profiler without commands at the edges of {name}.",
+            "They are not shown.",
+            file=result.file,
+            core=result.core,
+            count=len(dropped),
+        )
     return dropped
 
 
@@ -349,7 +368,11 @@ def _own_by_records(engine: EngineData, chip: Chip) -> None:
             while low - 2 < len(system) and system[low - 2] and stream.id[low] == low:
                 engine.port_sync_ends[low - 2] = int(stream.end[low])
                 low += 1
-    if stream.engine != "SDMA" and high - low >= 2 and _closing_pair(stream, stream.system(chip, slice(high - 2, high))):
+    if (
+        stream.engine != "SDMA"
+        and high - low >= 2
+        and _closing_pair(stream, stream.system(chip, slice(high - 2, high)))
+    ):
         high -= 2
         engine.closing_end = int(stream.end[-1])
     engine.keep = slice(low, high)

@@ -17,7 +17,15 @@ from .chips import Chip, family_of
 from .chips.commands import command_table
 from .core_data import CoreData
 from .nodes import Commands, Mode
-from .registers import addresses_of_many, codes_of_many, field_of_many, memories_of, operation_keys, operation_texts, select_many
+from .registers import (
+    addresses_of_many,
+    codes_of_many,
+    field_of_many,
+    memories_of,
+    operation_keys,
+    operation_texts,
+    select_many,
+)
 from .source import Bytes
 from .streams import split_extras, walk
 
@@ -152,7 +160,9 @@ class Detail:
 
     def field_names(self, operation: int) -> tuple[str, ...]:
         """Names of an operation's fields, in the order of the register; repeated reserved ones once."""
-        names = dict.fromkeys(field.name for field in command_table(self.chip, self.engine).operations[operation].fields)
+        names = dict.fromkeys(
+            field.name for field in command_table(self.chip, self.engine).operations[operation].fields
+        )
         return tuple(names)
 
     def field(self, operation: int, name: str, rows: Rows) -> I64:

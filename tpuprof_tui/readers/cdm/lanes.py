@@ -65,7 +65,8 @@ class LaneBuilder:
         for code in range(4):
             self.strings["to_memory"].code(_memory(chip, code))
         self._direction = np.array(
-            [self.strings["direction"].code(direction_text(chip, place & 3, place >> 2)) for place in range(16)], np.int32
+            [self.strings["direction"].code(direction_text(chip, place & 3, place >> 2)) for place in range(16)],
+            np.int32,
         )
         ways = [direction_text(chip, place & 3, place >> 2) for place in range(16)]
         ddr = np.array(["DDR" in way for way in ways])
@@ -97,9 +98,13 @@ class LaneBuilder:
             "engine": _constant(len(stream), self.strings["engine"].code(engine), np.int32),
             "engine_id": _constant(len(stream), _ENGINE_ID[engine], np.int64),
             "duration": lambda rows: stream.end[rows] - stream.start[rows],
-            "cycles": stream.cycles if stream.cycles is not None else lambda rows: stream.end[rows] - stream.start[rows] + 1,
+            "cycles": stream.cycles
+            if stream.cycles is not None
+            else lambda rows: stream.end[rows] - stream.start[rows] + 1,
             "command_id": stream.id if family == "cdma" else lambda rows: stream.id[rows].astype(np.int64) + 1,
-            "core": _constant(len(stream), source.core, np.int64) if source.cores is None else _submitters(source, order),
+            "core": _constant(len(stream), source.core, np.int64)
+            if source.cores is None
+            else _submitters(source, order),
         }
         if engine == "CDMA":
             columns["port"] = _constant(len(stream), stream.port, np.int64)
@@ -151,7 +156,9 @@ class LaneBuilder:
     def _named(self, word: npt.NDArray[np.uint32], family: str, detail: Detail | None) -> dict[str, LazyColumn]:
         """Type and name: of condensed commands by their codes, of decoded TIU commands by their operation."""
         names = name_table(self.chip, family)
-        used = np.flatnonzero(np.bincount(((word >> np.uint32(10)) & np.uint32(_CODES - 1)).astype(np.int64), minlength=_CODES))
+        used = np.flatnonzero(
+            np.bincount(((word >> np.uint32(10)) & np.uint32(_CODES - 1)).astype(np.int64), minlength=_CODES)
+        )
         directed = _PLACES if names.directed else _CODES
         type_table = np.full(directed, -1, np.int32)
         name_table_ = np.full(directed, -1, np.int32)
@@ -222,7 +229,11 @@ class LaneBuilder:
             return values
 
         direction = np.full(16, self._direction[0], np.int32) if family == "cdma" else self._direction
-        dtype = self._dtype if detail is None else np.append(self._dtype[:15], self.strings["dtype"].code("")).astype(np.int32)
+        dtype = (
+            self._dtype
+            if detail is None
+            else np.append(self._dtype[:15], self.strings["dtype"].code("")).astype(np.int32)
+        )
         counters = _PORT_COUNTERS if family == "cdma" else _DMA_COUNTERS
 
         def total(names: tuple[str, ...]) -> LazyColumn:

@@ -24,8 +24,14 @@ _FIRST_IDS = 1000
 
 #: Counters that are all 0 for a system record. More than the published rule looks at: moves within local memory
 #: touch no AXI bus, so AXI handshakes alone would take them for system commands.
-_DMA_IDLE = ("axi_d0_wr_vaild_cntr", "axi_d0_rd_vaild_cntr", "gif_wr_valid_cntr", "gif_rd_valid_cntr",
-             "gif_mem_w_cntr", "axi_d0_w_cntr")  # fmt: skip
+_DMA_IDLE = (
+    "axi_d0_wr_vaild_cntr",
+    "axi_d0_rd_vaild_cntr",
+    "gif_wr_valid_cntr",
+    "gif_rd_valid_cntr",
+    "gif_mem_w_cntr",
+    "axi_d0_w_cntr",
+)
 
 
 @dataclass
@@ -68,23 +74,30 @@ class Stream:
             own, words = None, words[rows]
         else:
             own = np.arange(len(words), dtype=np.int64)[rows]
-        return Stream(self.engine, self.core, self.port, self.layout, words, own, self.id[rows], self.start[rows],
-                      self.end[rows], None if self.cycles is None else self.cycles[rows], self.lapped)  # fmt: skip
+        return Stream(
+            self.engine,
+            self.core,
+            self.port,
+            self.layout,
+            words,
+            own,
+            self.id[rows],
+            self.start[rows],
+            self.end[rows],
+            None if self.cycles is None else self.cycles[rows],
+            self.lapped,
+        )
 
     def counter(self, name: str, rows: I64 | slice = slice(None)) -> I64:
         """A counter of some records, by the name the record layout gives it."""
-        if self.rows is None:
-            words = self.words[rows]
-        else:
-            words = self.words[self.rows[rows]]
-        return self.layout.column(words, name)
+        return self.layout.column(self._words(rows), name)
+
+    def _words(self, rows: I64 | slice) -> U32:
+        return self.words[rows] if self.rows is None else self.words[self.rows[rows]]
 
     def system(self, chip: Chip, rows: I64 | slice = slice(None)) -> Bools:
         """Which records are of system commands, by their counters; all False where the chip's records cannot tell."""
-        if self.rows is None:
-            words = self.words[rows]
-        else:
-            words = self.words[self.rows[rows]]
+        words = self._words(rows)
         rule = chip.system_records.get(family_of(self.engine))
         if rule is None:
             return np.zeros(len(words), np.bool_)
@@ -95,8 +108,17 @@ class Stream:
         return result
 
 
-def read_stream(payloads: list[npt.NDArray[np.uint8]], offsets: list[int], chip: Chip, engine: str, report: Report, *,
-                file: str, core: int = -1, port: int = -1) -> Stream:  # fmt: skip
+def read_stream(
+    payloads: list[npt.NDArray[np.uint8]],
+    offsets: list[int],
+    chip: Chip,
+    engine: str,
+    report: Report,
+    *,
+    file: str,
+    core: int = -1,
+    port: int = -1,
+) -> Stream:
     """Records of the monitor blocks of one engine, as one dump.
 
     Args:
@@ -112,8 +134,13 @@ def read_stream(payloads: list[npt.NDArray[np.uint8]], offsets: list[int], chip:
     for payload, offset in zip(payloads, offsets, strict=True):
         rest = len(payload) % layout.size
         if rest:
-            report.error(f"The {engine} records end with {rest} bytes of a partial record.", "Those bytes were ignored.",
-                         file=file, offset=offset + len(payload) - rest, core=core)  # fmt: skip
+            report.error(
+                f"The {engine} records end with {rest} bytes of a partial record.",
+                "Those bytes were ignored.",
+                file=file,
+                offset=offset + len(payload) - rest,
+                core=core,
+            )
         parts.append(layout.words(payload[: len(payload) - rest]))
     if len(parts) > 1:
         report.note(f"{len(parts)} blocks of {engine} records.", "Read as one dump.", file=file, core=core)
@@ -130,23 +157,31 @@ def in_order(stream: Stream, chip: Chip, report: Report, *, file: str) -> Stream
     if count == 0:
         return stream
     start, end = stream.start, stream.end
-    if not (bool((start[1:] < end[:-1]).any()) or bool((end < start).any())):
-        if not _long_gap_seam(stream, chip):
-            return stream
+    steps_back = bool((start[1:] < end[:-1]).any()) or bool((end < start).any())
+    if not steps_back and not _long_gap_seam(stream, chip):
+        return stream
     seam = _ring_seam(stream, chip)
     if seam:
         stream = stream.take(np.roll(np.arange(count, dtype=np.int64), -seam))
         stream.lapped = True
-        report.warning(f"The {stream.engine} ring buffer had lapped: only its last {count} records survive.",
-                       "Capture again with a larger max_record_num to see what came before.",
-                       file=file, core=stream.core)  # fmt: skip
+        report.warning(
+            f"The {stream.engine} ring buffer had lapped: only its last {count} records survive.",
+            "Capture again with a larger max_record_num to see what came before.",
+            file=file,
+            core=stream.core,
+        )
     stream = _unwrapped(stream, report, file=file, serial=True)
     late = stream.start[1:] < stream.start[:-1]
     if late.any() and stream.engine == "SDMA":
         order = np.argsort(stream.start, kind="stable")
         stream = stream.take(order)
-        report.note("SDMA records written late were put in the order they started.", "", file=file, core=stream.core,
-                    count=int(late.sum()))  # fmt: skip
+        report.note(
+            "SDMA records written late were put in the order they started.",
+            "",
+            file=file,
+            core=stream.core,
+            count=int(late.sum()),
+        )
     return stream
 
 
@@ -222,8 +257,13 @@ def _unwrapped(stream: Stream, report: Report, *, file: str, serial: bool) -> St
             lift += _WRAP
         elif change < 0:
             lift += _WRAP
-            report.warning("A step back in time: the counter wrapped during a gap of more than 2.1 s, or records are in "
-                           "disorder.", "Taken for a wrap.", file=file, core=stream.core, lane=stream.engine)  # fmt: skip
+            report.warning(
+                "A step back in time: the counter wrapped in a gap of over 2.1 s, or records are in disorder.",
+                "Taken for a wrap.",
+                file=file,
+                core=stream.core,
+                lane=stream.engine,
+            )
         elif lift and change - _WRAP > -_DISORDER:
             lift -= _WRAP  # written after the wrap, started before it
         offsets[number + 1] = lift

@@ -78,18 +78,26 @@ class Commands:
     @property
     def type_code(self) -> npt.NDArray[np.int32]:
         """Type code of each node."""
-        return ((self.word >> np.uint32(10)) & np.uint32(31)).astype(np.int32)
+        return _bits(self.word, 10, 31)
 
     @property
     def function_code(self) -> npt.NDArray[np.int32]:
         """Function code of each node."""
-        return ((self.word >> np.uint32(15)) & np.uint32(31)).astype(np.int32)
+        return _bits(self.word, 15, 31)
 
     def take(self, rows: npt.NDArray[np.integer] | slice) -> Commands:
         """The commands at some places."""
-        return Commands(self.word[rows], self.id[rows], self.scope[rows], self.batch[rows], self.mode[rows],
-                        self.place[rows], self.extra[rows], self.des[rows],
-                        None if self.register is None else self.register[rows])  # fmt: skip
+        return Commands(
+            self.word[rows],
+            self.id[rows],
+            self.scope[rows],
+            self.batch[rows],
+            self.mode[rows],
+            self.place[rows],
+            self.extra[rows],
+            self.des[rows],
+            None if self.register is None else self.register[rows],
+        )
 
 
 @dataclass(frozen=True)
@@ -151,8 +159,9 @@ class _Skeleton:
     des: list[tuple[int, str, int, int, int]]  # place, engine, port, key, count
 
 
-def decode_nodes(words: Words, rules: NodeRules, report: Report, *, file: str, offset: int, core: int,
-                 odd_as_commands: bool = False) -> NodeStream:  # fmt: skip
+def decode_nodes(
+    words: Words, rules: NodeRules, report: Report, *, file: str, offset: int, core: int, odd_as_commands: bool = False
+) -> NodeStream:
     """Decode a node stream.
 
     Args:
@@ -171,8 +180,9 @@ def decode_nodes(words: Words, rules: NodeRules, report: Report, *, file: str, o
     return decoder.decode(odd_as_commands)
 
 
-def _walk(words: Words, kinds: npt.NDArray[np.uint8], rules: NodeRules, report: Report, file: str, offset: int,
-          core: int) -> _Skeleton:  # fmt: skip
+def _walk(
+    words: Words, kinds: npt.NDArray[np.uint8], rules: NodeRules, report: Report, file: str, offset: int, core: int
+) -> _Skeleton:
     is_node = words != 0
     zeros = len(words) - int(np.count_nonzero(is_node))
     candidates = np.flatnonzero(is_node & ((kinds == Node.FUNC) | ((kinds >= Node.DES_TIU) & (kinds <= Node.DES_CDMA))))
@@ -193,9 +203,13 @@ def _walk(words: Words, kinds: npt.NDArray[np.uint8], rules: NodeRules, report: 
             if overrun:
                 size = _text_words(words[place + 1 :])
                 raw = words[place + 1 : place + 1 + size].tobytes().rstrip(b"\0")
-                report.error(f"A function name of {length} bytes runs past the end of the node stream.",
-                             "The text that is there was taken for the name.", file=file,
-                             offset=offset + 4 * place, core=core)  # fmt: skip
+                report.error(
+                    f"A function name of {length} bytes runs past the end of the node stream.",
+                    "The text that is there was taken for the name.",
+                    file=file,
+                    offset=offset + 4 * place,
+                    core=core,
+                )
             behind = place + 1 + size
             if not (overrun and behind >= count):  # else nothing can have run under it
                 result.func_places.append(place)
@@ -204,8 +218,13 @@ def _walk(words: Words, kinds: npt.NDArray[np.uint8], rules: NodeRules, report: 
         else:
             behind = place + 2
             if behind > count:
-                report.error("A DES node at the end of the node stream lacks its second word.", "It was ignored.",
-                             file=file, offset=offset + 4 * place, core=core)  # fmt: skip
+                report.error(
+                    "A DES node at the end of the node stream lacks its second word.",
+                    "It was ignored.",
+                    file=file,
+                    offset=offset + 4 * place,
+                    core=core,
+                )
                 is_node[place] = False
                 break
             engine = _DES_ENGINE[Node(kind)]
@@ -215,8 +234,13 @@ def _walk(words: Words, kinds: npt.NDArray[np.uint8], rules: NodeRules, report: 
             result.des.append((place, engine, port, word >> 7, number))
         is_node[place + 1 : behind] = False
     if zeros > name_zeros:
-        report.note("Zero words in the node stream.", "Taken for padding; no kernel function was closed by them.",
-                    file=file, core=core, count=zeros - name_zeros)  # fmt: skip
+        report.note(
+            "Zero words in the node stream.",
+            "Taken for padding; no kernel function was closed by them.",
+            file=file,
+            core=core,
+            count=zeros - name_zeros,
+        )
     return result
 
 
@@ -235,22 +259,37 @@ def _name(raw: bytes, report: Report, file: str, offset: int, core: int) -> str:
     try:
         return raw.decode("utf-8").rstrip("\0")
     except UnicodeDecodeError:
-        report.warning("A kernel function name is not UTF-8.", "Bytes that are not were replaced.", file=file,
-                       offset=offset, core=core)  # fmt: skip
+        report.warning(
+            "A kernel function name is not UTF-8.",
+            "Bytes that are not were replaced.",
+            file=file,
+            offset=offset,
+            core=core,
+        )
         return raw.decode("utf-8", "replace").rstrip("\0")
 
 
 class _Decoder:
     """The array work behind ``decode_nodes``."""
 
-    def __init__(self, words: Words, kinds: npt.NDArray[np.uint8], skeleton: _Skeleton, rules: NodeRules,
-                 report: Report, file: str, offset: int, core: int) -> None:  # fmt: skip
+    def __init__(
+        self,
+        words: Words,
+        kinds: npt.NDArray[np.uint8],
+        skeleton: _Skeleton,
+        rules: NodeRules,
+        report: Report,
+        file: str,
+        offset: int,
+        core: int,
+    ) -> None:
         self.words = words
         self.kinds = np.where(skeleton.is_node, kinds, np.uint8(Node.FUNC))
         self.skeleton = skeleton
         self.rules = rules
         self.report = report
-        self.where = {"file": file, "core": core}
+        self.file = file
+        self.core = core
         self.offset = offset
 
     def decode(self, odd_as_commands: bool) -> NodeStream:
@@ -277,8 +316,13 @@ class _Decoder:
             port_of = (self.words[cdma] >> np.uint32(28)).astype(np.int32)
             for port in np.unique(port_of).tolist():
                 if port >= self.rules.ports:
-                    self.report.error(f"Commands for CDMA port {port}, which the chip does not have.",
-                                      "They were ignored.", count=int((port_of == port).sum()), **self.where)  # fmt: skip
+                    self.report.error(
+                        f"Commands for CDMA port {port}, which the chip does not have.",
+                        "They were ignored.",
+                        count=int((port_of == port).sum()),
+                        file=self.file,
+                        core=self.core,
+                    )
                 else:
                     stream.ports[port] = self._commands("CDMA", port, cdma[port_of == port], None, stream)
         for _, engine, port, _, _ in self.skeleton.des:
@@ -297,11 +341,18 @@ class _Decoder:
         done = "Taken for commands whose type is unreadable." if odd_as_commands else "They were skipped."
         for kind in np.unique(self.kinds[self.odd]).tolist():
             places = np.flatnonzero(self.odd & (self.kinds == kind))
-            self.report.error(f"Node of unknown type {kind}.", done, offset=self.offset + 4 * int(places[0]),
-                              count=len(places), **self.where)  # fmt: skip
+            self.report.error(
+                f"Node of unknown type {kind}.",
+                done,
+                offset=self.offset + 4 * int(places[0]),
+                count=len(places),
+                file=self.file,
+                core=self.core,
+            )
 
     def _engines(self) -> npt.NDArray[np.uint8]:
-        return ((self.words >> np.uint32(7)) & np.uint32(7)).astype(np.uint8)
+        codes: npt.NDArray[np.uint8] = _bits(self.words, 7, 7).astype(np.uint8)
+        return codes
 
     def _places(self, name: str) -> I64:
         """Places of an engine's commands in the stream."""
@@ -312,8 +363,14 @@ class _Decoder:
             unknown = self.is_command & ~np.isin(np.arange(8), list(self.rules.engine_codes))[self.engine_of]
             if unknown.any():
                 first = int(np.flatnonzero(unknown)[0])
-                self.report.error("Commands of an engine the chip does not have.", "They were skipped.",
-                                  offset=self.offset + 4 * first, count=int(unknown.sum()), **self.where)  # fmt: skip
+                self.report.error(
+                    "Commands of an engine the chip does not have.",
+                    "They were skipped.",
+                    offset=self.offset + 4 * first,
+                    count=int(unknown.sum()),
+                    file=self.file,
+                    core=self.core,
+                )
         return np.flatnonzero(self.is_command & codes[self.engine_of])
 
     def _scope_changes(self) -> tuple[I64, I32]:
@@ -396,26 +453,45 @@ class _Decoder:
             word[self.odd[places]] = 0
         # the columns that repeat over long stretches are filled in by _number
         empty = np.zeros(0, np.int32)
-        return Commands(word, np.zeros(0, np.int64), empty, empty, mode, places, extra,
-                        np.full(len(places), -1, np.int32))  # fmt: skip
+        return Commands(
+            word, np.zeros(0, np.int64), empty, empty, mode, places, extra, np.full(len(places), -1, np.int32)
+        )
 
     def _with_fills(self, commands: Commands, name: str, fills: I64) -> Commands:
         typ, function = self.rules.rvt_fill[name]
         code = next(code for code, engine in self.rules.engine_codes.items() if engine == name)
         word = np.uint32(code << 7 | typ << 10 | function << 15)
         at = np.searchsorted(commands.place, fills, side="right")
-        return Commands(np.insert(commands.word, at, word), commands.id, commands.scope, commands.batch,
-                        np.insert(commands.mode, at, np.int8(Mode.NONE)), np.insert(commands.place, at, fills),
-                        np.insert(commands.extra, at, -1), np.insert(commands.des, at, -1))  # fmt: skip
+        return Commands(
+            np.insert(commands.word, at, word),
+            commands.id,
+            commands.scope,
+            commands.batch,
+            np.insert(commands.mode, at, np.int8(Mode.NONE)),
+            np.insert(commands.place, at, fills),
+            np.insert(commands.extra, at, -1),
+            np.insert(commands.des, at, -1),
+        )
 
-    def _with_blocks(self, commands: Commands, name: str, port: int,
-                     entries: list[tuple[int, str, int, int, int]], stream: NodeStream) -> Commands:  # fmt: skip
+    def _with_blocks(
+        self,
+        commands: Commands,
+        name: str,
+        port: int,
+        entries: list[tuple[int, str, int, int, int]],
+        stream: NodeStream,
+    ) -> Commands:
         counts = [entry[4] for entry in entries]
         left = self.rules.most_des
         for number, entry in enumerate(entries):
             if counts[number] > left:
-                self.report.error(f"A DES node claims {counts[number]} commands, more than there are records.",
-                                  f"{left} of them were taken.", offset=self.offset + 4 * entry[0], **self.where)  # fmt: skip
+                self.report.error(
+                    f"A DES node claims {counts[number]} commands, more than there are records.",
+                    f"{left} of them were taken.",
+                    offset=self.offset + 4 * entry[0],
+                    file=self.file,
+                    core=self.core,
+                )
                 counts[number] = left
             left -= counts[number]
         at = np.searchsorted(commands.place, np.array([entry[0] for entry in entries]))
@@ -425,10 +501,16 @@ class _Decoder:
         for entry, count, start in zip(entries, counts, first.tolist(), strict=True):
             stream.des_nodes.append(DesNode(name, port, entry[3], count, start))
         place = np.repeat(np.array([entry[0] for entry in entries], dtype=np.int64), counts)
-        return Commands(np.insert(commands.word, where, np.uint32(0)), commands.id, commands.scope, commands.batch,
-                        np.insert(commands.mode, where, np.int8(Mode.DES)), np.insert(commands.place, where, place),
-                        np.insert(commands.extra, where, -1),
-                        np.insert(commands.des, where, np.repeat(numbers, counts)))  # fmt: skip
+        return Commands(
+            np.insert(commands.word, where, np.uint32(0)),
+            commands.id,
+            commands.scope,
+            commands.batch,
+            np.insert(commands.mode, where, np.int8(Mode.DES)),
+            np.insert(commands.place, where, place),
+            np.insert(commands.extra, where, -1),
+            np.insert(commands.des, where, np.repeat(numbers, counts)),
+        )
 
     def _number(self, commands: Commands, name: str, port: int, fills: I64 | None) -> None:
         """Fill in ids, scopes and batches: constant between the places where they change."""
@@ -439,7 +521,9 @@ class _Decoder:
         if fills is not None and len(fills):
             # the inserted command still has the old numbering; the next one starts anew
             resets = np.sort(np.concatenate([resets, np.searchsorted(place, fills, side="right")]))
-        after_des = np.flatnonzero(np.diff(commands.des, prepend=-1, append=-1)) if commands.des.max(initial=-1) >= 0 else []
+        after_des = np.zeros(0, np.int64)
+        if commands.des.max(initial=-1) >= 0:
+            after_des = np.flatnonzero(np.diff(commands.des, prepend=-1, append=-1))
         edges = np.unique(np.concatenate([[0], resets, after_des, [count]]).astype(np.int64))
         commands.id = np.arange(count, dtype=np.int64) - np.repeat(edges[:-1], np.diff(edges))
         commands.scope = _spread(np.searchsorted(place, self.scope_at), self.scope_values, count)
@@ -449,6 +533,12 @@ class _Decoder:
         if inserted.any():
             commands.scope[inserted] = -1
             commands.batch[inserted] = -1
+
+
+def _bits(words: Words, first: int, mask: int) -> I32:
+    """A bit field of many words."""
+    values: I32 = ((words >> np.uint32(first)) & np.uint32(mask)).astype(np.int32)
+    return values
 
 
 def _spread(at: I64, values: I32, count: int) -> I32:

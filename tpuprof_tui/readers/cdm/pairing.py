@@ -63,7 +63,7 @@ def clean_binding(records: I64, commands: I64) -> I64 | None:
     if not np.array_equal(*spans):
         return None
     lengths = np.diff(cuts[0])
-    place = records - np.repeat(records[cuts[0][:-1]] - cuts[1][:-1], lengths)
+    place: I64 = records - np.repeat(records[cuts[0][:-1]] - cuts[1][:-1], lengths)
     place[place >= np.repeat(cuts[1][1:], lengths)] = -1
     return place
 
@@ -102,10 +102,14 @@ def pair(records: list[Side], commands: list[Side], *, lapped: bool) -> list[I64
         commands of one engine keep their order.
     """
     clean = [clean_binding(side.id, other.id) for side, other in zip(records, commands, strict=True)]
-    if all(binding is not None or not len(side.id) or not len(other.id)
-           for binding, side, other in zip(clean, records, commands, strict=True)):  # fmt: skip
-        return [binding if binding is not None else np.full(len(side.id), -1, np.int64)
-                for binding, side in zip(clean, records, strict=True)]  # fmt: skip
+    if all(
+        binding is not None or not len(side.id) or not len(other.id)
+        for binding, side, other in zip(clean, records, commands, strict=True)
+    ):
+        return [
+            binding if binding is not None else np.full(len(side.id), -1, np.int64)
+            for binding, side in zip(clean, records, strict=True)
+        ]
     matcher = _Matcher(records, commands, clean)
     matcher.align(lapped)
     return matcher.bindings()
@@ -179,7 +183,11 @@ class _Matcher:
             if len(other.id):
                 mine, theirs = side.kind[rows], other.kind[place]
                 both = (mine != UNKNOWN) & (theirs != UNKNOWN)
-                against = both & (mine != theirs) & ((mine == SYSTEM) | (theirs == SYSTEM) | ((mine != WORK) & (theirs != WORK)))
+                against = (
+                    both
+                    & (mine != theirs)
+                    & ((mine == SYSTEM) | (theirs == SYSTEM) | ((mine != WORK) & (theirs != WORK)))
+                )
                 score[fits] = np.where(against, _CONTRADICTS, _AGREES)[fits]
                 fixed = self.clean[engine]
                 if fixed is not None:

@@ -29,8 +29,9 @@ from .source import capture_directory, list_files
 _MOST_CORES = 1024
 
 
-def read(path: Path, *, chip: str | None = None, tiu_mhz: int | None = None,
-         progress: Callable[[Any], None] | None = None) -> Profile:  # fmt: skip
+def read(
+    path: Path, *, chip: str | None = None, tiu_mhz: int | None = None, progress: Callable[[Any], None] | None = None
+) -> Profile:
     """Read a capture; see ``tpuprof_tui.readers.open_profile``."""
     directory = capture_directory(path)
     report = Report()
@@ -47,8 +48,8 @@ def read(path: Path, *, chip: str | None = None, tiu_mhz: int | None = None,
     align_cores(cores, report)
     anchor_ports(ports, cores)
     match_ports(ports, cores, kind)
-    for part in (*cores, *ports):
-        report.extend(part.report)
+    for found in (*(core.report for core in cores), *(port.report for port in ports)):
+        report.extend(found)
     return _Builder(directory, settings, kind, mhz, cores, ports, report).profile()
 
 
@@ -69,8 +70,9 @@ def _chip(settings: Settings, asked: str | None, directory: Path, report: Report
     return chip
 
 
-def _read_cores(files: tuple[tuple[int, Path], ...], chip: Chip, mhz: float, bmodel: bool,
-                progress: Callable[[Any], None] | None) -> list[CoreData]:  # fmt: skip
+def _read_cores(
+    files: tuple[tuple[int, Path], ...], chip: Chip, mhz: float, bmodel: bool, progress: Callable[[Any], None] | None
+) -> list[CoreData]:
     """All core files, in parallel: numpy leaves the interpreter free for most of the work."""
     from .. import Progress
 
@@ -144,8 +146,15 @@ class _Builder:
             path=str(self.directory),
             name=self.directory.resolve().name,
             source="cdm",
-            device=Device(chip.name, self.settings.arch, self.mhz, chip.dma_mhz, chip.ddr_gbps, chip.l2_gbps,
-                          tuple((label, str(value)) for label, value in chip.parameters)),
+            device=Device(
+                chip.name,
+                self.settings.arch,
+                self.mhz,
+                chip.dma_mhz,
+                chip.ddr_gbps,
+                chip.l2_gbps,
+                tuple((label, str(value)) for label, value in chip.parameters),
+            ),
             mode=max((core.mode for core in self.cores), default=0),
             bmodel=self.settings.bmodel,
             cores=self._core_numbers(),
@@ -156,7 +165,7 @@ class _Builder:
             problems=self.report.problems(),
             tail_ns=tail,
             tail_offset_ns=self.settings.tail_offset_ns,
-        )  # fmt: skip
+        )
 
     def _core_numbers(self) -> tuple[int, ...]:
         """Cores with a file, and as many idle ones as ``core_num`` asks for."""
@@ -201,9 +210,14 @@ class _Builder:
                 continue
             lost = np.flatnonzero((lane.registers.operation < 0) & (lane.registers.offset >= 0))
             if len(lost):
-                self.report.warning("Commands whose registers cannot be decoded.", "Their bytes are shown as they are.",
-                                    offset=int(lane.registers.offset[lost[0]]), core=lane.core, lane=lane.label,
-                                    count=len(lost))  # fmt: skip
+                self.report.warning(
+                    "Commands whose registers cannot be decoded.",
+                    "Their bytes are shown as they are.",
+                    offset=int(lane.registers.offset[lost[0]]),
+                    core=lane.core,
+                    lane=lane.label,
+                    count=len(lost),
+                )
 
 
 def _commands_of(engine: EngineData) -> Commands | None:

@@ -31,18 +31,45 @@ class Report:
         else:
             self._dropped += 1
 
-    def note(self, what: str, done: str = "", *, file: str = "", offset: int = -1, core: int = -1, lane: str = "",
-             count: int = 1) -> None:  # fmt: skip
+    def note(
+        self,
+        what: str,
+        done: str = "",
+        *,
+        file: str = "",
+        offset: int = -1,
+        core: int = -1,
+        lane: str = "",
+        count: int = 1,
+    ) -> None:
         """Something repaired or assumed."""
         self.add(Problem(Severity.NOTE, what, done, file, offset, core, lane, count))
 
-    def warning(self, what: str, done: str = "", *, file: str = "", offset: int = -1, core: int = -1, lane: str = "",
-                count: int = 1) -> None:  # fmt: skip
+    def warning(
+        self,
+        what: str,
+        done: str = "",
+        *,
+        file: str = "",
+        offset: int = -1,
+        core: int = -1,
+        lane: str = "",
+        count: int = 1,
+    ) -> None:
         """Something ambiguous."""
         self.add(Problem(Severity.WARNING, what, done, file, offset, core, lane, count))
 
-    def error(self, what: str, done: str = "", *, file: str = "", offset: int = -1, core: int = -1, lane: str = "",
-              count: int = 1) -> None:  # fmt: skip
+    def error(
+        self,
+        what: str,
+        done: str = "",
+        *,
+        file: str = "",
+        offset: int = -1,
+        core: int = -1,
+        lane: str = "",
+        count: int = 1,
+    ) -> None:
         """Something recorded that is lost or unreadable."""
         self.add(Problem(Severity.ERROR, what, done, file, offset, core, lane, count))
 

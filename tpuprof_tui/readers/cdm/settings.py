@@ -77,7 +77,9 @@ class _LineReader:
         except ValueError:
             value = None
         if value is None:
-            self.report.warning(f"{key[:60]} is no whole number.", "The line was ignored.", file=SETTINGS_FILE, offset=offset)
+            self.report.warning(
+                f"{key[:60]} is no whole number.", "The line was ignored.", file=SETTINGS_FILE, offset=offset
+            )
         elif key == "tpu_freq":
             self._clock(value, offset)
         elif key == "core_num":
@@ -93,8 +95,12 @@ class _LineReader:
         if 0 < value <= _LARGEST_CLOCK_MHZ:
             self.settings.tpu_freq = value
             return
-        self.report.warning(f"tpu_freq={value} is no clock.", "The chip's default clock was used; --tiu_freq sets another.",
-                            file=SETTINGS_FILE, offset=offset)  # fmt: skip
+        self.report.warning(
+            f"tpu_freq={value} is no clock.",
+            "The chip's default clock is used; --tiu_freq sets another.",
+            file=SETTINGS_FILE,
+            offset=offset,
+        )
 
     def _record_count(self, key: str, value: int, offset: int) -> None:
         key = key[:60]
@@ -102,10 +108,18 @@ class _LineReader:
             self.settings.full = True
             self.report.error(
                 f"{key}={value} reached max_record_num={self.most_records}: the buffer was full, records are lost.",
-                "Capture again with a larger max_record_num.", file=SETTINGS_FILE, offset=offset)  # fmt: skip
+                "Capture again with a larger max_record_num.",
+                file=SETTINGS_FILE,
+                offset=offset,
+            )
         elif value == 1:
-            self.report.warning(f"{key}=1: the hardware writes in larger units, so records are probably missing.",
-                                "What was recorded is shown.", file=SETTINGS_FILE, offset=offset)  # fmt: skip
+            self.report.warning(
+                f"{key}=1: the hardware writes in larger units, so records are probably missing.",
+                "What was recorded is shown.",
+                file=SETTINGS_FILE,
+                offset=offset,
+            )
         elif value == 0:
-            self.report.note(f"{key}=0: the engine was idle, or its records are missing.", "", file=SETTINGS_FILE,
-                             offset=offset)  # fmt: skip
+            self.report.note(
+                f"{key}=0: the engine was idle, or its records are missing.", "", file=SETTINGS_FILE, offset=offset
+            )

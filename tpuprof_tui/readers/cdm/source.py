@@ -141,8 +141,11 @@ def read_bytes(path: Path, report: Report) -> Bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
     except OSError as error:
-        report.error(f"Cannot be opened: {(error.strerror or str(error)).lower()}.", "Its core or port is missing.",
-                     file=path.name)  # fmt: skip
+        report.error(
+            f"Cannot be opened: {(error.strerror or str(error)).lower()}.",
+            "Its core or port is missing.",
+            file=path.name,
+        )
         return np.zeros(0, np.uint8)
     try:
         return _read_open(descriptor, path.name, report)
@@ -168,6 +171,7 @@ def _read_open(descriptor: int, name: str, report: Report) -> Bytes:
         done += count
     after = os.fstat(descriptor)
     if done < len(view) or after.st_size != before.st_size or after.st_mtime_ns != before.st_mtime_ns:
-        report.warning("The file changed while it was read.", "Shown as it was read; reload when it is complete.",
-                       file=name)  # fmt: skip
+        report.warning(
+            "The file changed while it was read.", "Shown as it was read; reload when it is complete.", file=name
+        )
     return buffer[:done]

@@ -34,11 +34,13 @@ class Setting:
     cdma_pairs: int = 0
     #: Tiles of the prefill kernel.
     prefill_tiles: int = 32
+    #: Without the synchronisation at the end.
+    open_end: bool = False
     #: Kernels of a subnet write into one program.
     shared: Program | None = None
 
     def program(self, name: str) -> Program:
-        return self.shared or Program(f"{name}_multi_core", self.chip, self.mode)
+        return self.shared or Program(f"{name}_multi_core", self.chip, self.mode, open_end=self.open_end)
 
 
 def embedding(s: Setting) -> Program:

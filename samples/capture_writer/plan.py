@@ -121,6 +121,8 @@ def _program(options: Options, running: tuple[int, ...], name: str, extra: int, 
         options.sdma,
         options.cdma_pairs,
         options.prefill_tiles,
+        # without its block, nothing but a guess tells a sync command of a DES kernel
+        open_end=mode == DES and not options.des_blocks,
     )
     program = KERNELS[name](setting)
     program.name = dict(options.rename).get(name, program.name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .commands import CORE_ENGINES
 from .core_data import CoreData
-from .nodes import CORE_ENGINES
 from .report import Report
 
 

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from .blocks import BlockType, walk_blocks
 from .chips import Chip, family_of
+from .commands import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream
 from .core_data import CoreData, EngineData
 from .detail import attach_registers, block_commands
 from .monitor import Stream, begins_with_preamble, in_order, lifted_ids, read_stream, to_ns
-from .nodes import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream, decode_nodes
+from .nodes import decode_nodes
 from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, pair
 from .report import Report
 from .source import read_bytes
@@ -154,7 +155,7 @@ def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
             stream.end = stream.end + apart
             result.report.warning(
                 f"The {stream.engine} counter has wrapped and does not tick like {base.engine}: they share no origin.",
-                "Their opening commands were taken to start together; offsets below 2 us between engines are not known.",
+                "Their opening commands were taken to start together; offsets under 2 us between engines are unknown.",
                 file=result.file,
                 core=result.core,
             )

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .blocks import Block, BlockType
+from .commands import Commands, NodeStream
 from .monitor import Stream
-from .nodes import Commands, NodeStream
 from .report import Report
 from .source import Bytes
 

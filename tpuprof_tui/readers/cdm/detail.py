@@ -15,8 +15,8 @@ from ...model.lane import Rows
 from .blocks import BlockType
 from .chips import Chip, family_of
 from .chips.commands import command_table
+from .commands import Commands, Mode
 from .core_data import CoreData
-from .nodes import Commands, Mode
 from .registers import (
     addresses_of_many,
     codes_of_many,

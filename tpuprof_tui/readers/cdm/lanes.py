@@ -13,9 +13,9 @@ from ...model import INT_MISSING, Lane, Role, StringsBuilder
 from ...model.lane import LazyColumn, Rows
 from ...model.sublanes import split_overlaps
 from .chips import Chip, direction_text, family_of, name_table
+from .commands import Commands
 from .detail import Detail, decode_lane
 from .monitor import Stream
-from .nodes import Commands
 from .operations import count_operations
 from .registers import addresses_of_many
 from .source import Bytes

@@ -6,157 +6,15 @@ commands themselves is computed on whole arrays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import IntEnum
-
 import numpy as np
 import numpy.typing as npt
 
+from .commands import CORE_ENGINES, I32, I64, Commands, DesNode, Mode, Node, NodeRules, NodeStream, Words, bits_of
+from .node_walk import Skeleton, walk_nodes
 from .report import Report
 
-Words = npt.NDArray[np.uint32]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-
-#: Engines whose commands have one list per core, and the order they are always taken in.
-CORE_ENGINES = ("TIU", "GDMA", "SDMA")
-
-
-class Mode(IntEnum):
-    """How a command was issued."""
-
-    NONE = 0
-    TDI = 1
-    RVT = 2
-    DES = 3
-
-
-class Node(IntEnum):
-    """Types of nodes with a meaning here."""
-
-    FUNC = 0
-    NODE_SET = 1
-    DES_TIU = 8
-    DES_GDMA = 9
-    DES_SDMA = 10
-    DES_CDMA = 11
-    ID_RESET = 12
-    RVT_NODE_SET = 13
-    BATCH_IDX = 14
-    FUNC_END = 15
-
-
 _IGNORED = (2, 3, 4, 5, 6, 7, 100, 127)
-_DES_ENGINE = {Node.DES_TIU: "TIU", Node.DES_GDMA: "GDMA", Node.DES_SDMA: "SDMA", Node.DES_CDMA: "CDMA"}
 _LIST_OF = {"TIU": "TIU", "GDMA": "GDMA", "SDMA": "SDMA", "VSDMA": "SDMA", "CDMA": "CDMA"}
-
-
-@dataclass
-class Commands:
-    """Commands of one engine of a core (or of one of its CDMA ports), in the order they were issued.
-
-    Arrays of one length. ``word`` is the node as stored (0 for commands of a block and inserted ones), ``id`` counts
-    from 0 since the last id reset, ``scope`` is the core's scope number or -1, ``batch`` -1 when none is in force,
-    ``place`` the node's place in the stream, ``extra`` the number of its DYN_EXTRA record or -1, ``register`` the
-    offset of its register bytes in the core file or -1 (filled in later), ``des`` the number of its DES node or -1.
-    """
-
-    word: Words
-    id: I64
-    scope: I32
-    batch: I32
-    mode: npt.NDArray[np.int8]
-    place: I64
-    extra: I32
-    des: I32
-    register: I64 | None = None
-
-    def __len__(self) -> int:
-        return len(self.word)
-
-    @property
-    def type_code(self) -> npt.NDArray[np.int32]:
-        """Type code of each node."""
-        return _bits(self.word, 10, 31)
-
-    @property
-    def function_code(self) -> npt.NDArray[np.int32]:
-        """Function code of each node."""
-        return _bits(self.word, 15, 31)
-
-    def take(self, rows: npt.NDArray[np.integer] | slice) -> Commands:
-        """The commands at some places."""
-        return Commands(
-            self.word[rows],
-            self.id[rows],
-            self.scope[rows],
-            self.batch[rows],
-            self.mode[rows],
-            self.place[rows],
-            self.extra[rows],
-            self.des[rows],
-            None if self.register is None else self.register[rows],
-        )
-
-
-@dataclass(frozen=True)
-class DesNode:
-    """Dispatch of a pre-built command block: ``count`` commands from ``first`` on in its engine's list."""
-
-    engine: str
-    port: int
-    key: int
-    count: int
-    first: int
-
-
-@dataclass
-class NodeStream:
-    """What one core's dynamic data says.
-
-    Attributes:
-        engines: Commands by engine name (TIU, GDMA, SDMA).
-        ports: Commands by CDMA port.
-        scope_names: Kernel function name of each scope, in order.
-        des_nodes: DES nodes, in order.
-        nodes_set: Number of NODE_SET words (each owns one DYN_EXTRA record).
-    """
-
-    engines: dict[str, Commands] = field(default_factory=dict)
-    ports: dict[int, Commands] = field(default_factory=dict)
-    scope_names: list[str] = field(default_factory=list)
-    des_nodes: list[DesNode] = field(default_factory=list)
-    nodes_set: int = 0
-
-
-@dataclass(frozen=True)
-class NodeRules:
-    """What node decoding needs to know of a chip.
-
-    Attributes:
-        engine_codes: Engine name by code.
-        rvt_id_limit: TIU id at which firmware inserts a pair of commands that restarts ids; None where it does not.
-        rvt_fill: (type, function) of those by engine.
-        ports: Number of CDMA ports.
-        most_des: Commands of one engine that DES nodes may stand for at the most; more cannot have a record.
-    """
-
-    engine_codes: Mapping[int, str]
-    rvt_id_limit: int | None
-    rvt_fill: Mapping[str, tuple[int, int]]
-    ports: int
-    most_des: int
-
-
-@dataclass
-class _Skeleton:
-    """The walk over names and DES nodes: which words are nodes, and what the walked ones said."""
-
-    is_node: npt.NDArray[np.bool_]
-    func_places: list[int]
-    func_names: list[str]
-    des: list[tuple[int, str, int, int, int]]  # place, engine, port, key, count
 
 
 def decode_nodes(
@@ -175,98 +33,9 @@ def decode_nodes(
         Commands by engine and port, and the scopes.
     """
     kinds = (words & np.uint32(127)).astype(np.uint8)
-    skeleton = _walk(words, kinds, rules, report, file, offset, core)
+    skeleton = walk_nodes(words, kinds, rules, report, file, offset, core)
     decoder = _Decoder(words, kinds, skeleton, rules, report, file, offset, core)
     return decoder.decode(odd_as_commands)
-
-
-def _walk(
-    words: Words, kinds: npt.NDArray[np.uint8], rules: NodeRules, report: Report, file: str, offset: int, core: int
-) -> _Skeleton:
-    is_node = words != 0
-    zeros = len(words) - int(np.count_nonzero(is_node))
-    candidates = np.flatnonzero(is_node & ((kinds == Node.FUNC) | ((kinds >= Node.DES_TIU) & (kinds <= Node.DES_CDMA))))
-    result = _Skeleton(is_node, [], [], [])
-    behind = 0  # first word that is not part of a walked node
-    name_zeros = 0
-    count = len(words)
-    for place in candidates.tolist():
-        if place < behind:
-            continue
-        word = int(words[place])
-        kind = word & 127
-        if kind == Node.FUNC:
-            length = word >> 7
-            size = (length + 3) // 4
-            raw = words[place + 1 : place + 1 + size].tobytes()[:length]
-            overrun = place + 1 + size > count
-            if overrun:
-                size = _text_words(words[place + 1 :])
-                raw = words[place + 1 : place + 1 + size].tobytes().rstrip(b"\0")
-                report.error(
-                    f"A function name of {length} bytes runs past the end of the node stream.",
-                    "The text that is there was taken for the name.",
-                    file=file,
-                    offset=offset + 4 * place,
-                    core=core,
-                )
-            behind = place + 1 + size
-            if not (overrun and behind >= count):  # else nothing can have run under it
-                result.func_places.append(place)
-                result.func_names.append(_name(raw, report, file, offset + 4 * place, core))
-            name_zeros += size - int(np.count_nonzero(is_node[place + 1 : behind]))
-        else:
-            behind = place + 2
-            if behind > count:
-                report.error(
-                    "A DES node at the end of the node stream lacks its second word.",
-                    "It was ignored.",
-                    file=file,
-                    offset=offset + 4 * place,
-                    core=core,
-                )
-                is_node[place] = False
-                break
-            engine = _DES_ENGINE[Node(kind)]
-            number = int(words[place + 1])
-            name_zeros += number == 0
-            port, number = (number >> 28, number & 0xFFFFFFF) if engine == "CDMA" else (-1, number)
-            result.des.append((place, engine, port, word >> 7, number))
-        is_node[place + 1 : behind] = False
-    if zeros > name_zeros:
-        report.note(
-            "Zero words in the node stream.",
-            "Taken for padding; no kernel function was closed by them.",
-            file=file,
-            core=core,
-            count=zeros - name_zeros,
-        )
-    return result
-
-
-def _text_words(words: Words) -> int:
-    """How many leading words read as text: every byte printable, zeros only as the last word's padding."""
-    for place, word in enumerate(words[:256].tolist()):
-        raw = word.to_bytes(4, "little")
-        if not raw.rstrip(b"\0") or min(raw.rstrip(b"\0")) < 0x20:
-            return place
-        if raw[3] == 0:
-            return place + 1
-    return min(len(words), 256)
-
-
-def _name(raw: bytes, report: Report, file: str, offset: int, core: int) -> str:
-    try:
-        return raw.decode("utf-8").rstrip("\0")
-    except UnicodeDecodeError:
-        report.warning(
-            "A kernel function name is not UTF-8.",
-            "Bytes that are not were replaced.",
-            file=file,
-            offset=offset,
-            core=core,
-        )
-        return raw.decode("utf-8", "replace").rstrip("\0")
 
 
 class _Decoder:
@@ -276,7 +45,7 @@ class _Decoder:
         self,
         words: Words,
         kinds: npt.NDArray[np.uint8],
-        skeleton: _Skeleton,
+        skeleton: Skeleton,
         rules: NodeRules,
         report: Report,
         file: str,
@@ -351,7 +120,7 @@ class _Decoder:
             )
 
     def _engines(self) -> npt.NDArray[np.uint8]:
-        codes: npt.NDArray[np.uint8] = _bits(self.words, 7, 7).astype(np.uint8)
+        codes: npt.NDArray[np.uint8] = bits_of(self.words, 7, 7).astype(np.uint8)
         return codes
 
     def _places(self, name: str) -> I64:
@@ -533,12 +302,6 @@ class _Decoder:
         if inserted.any():
             commands.scope[inserted] = -1
             commands.batch[inserted] = -1
-
-
-def _bits(words: Words, first: int, mask: int) -> I32:
-    """A bit field of many words."""
-    values: I32 = ((words >> np.uint32(first)) & np.uint32(mask)).astype(np.int32)
-    return values
 
 
 def _spread(at: I64, values: I32, count: int) -> I32:

@@ -14,16 +14,17 @@ import numpy as np
 from ...errors import UnreadableError
 from ...model import Device, Lane, Profile, Scopes
 from .align import align_cores
-from .cdma import PortData, anchor_ports, match_ports, read_port
+from .cdma import PortData, anchor_ports, read_port
 from .chips import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
+from .commands import CORE_ENGINES, Commands
 from .core import read_core
 from .core_data import CoreData, EngineData
 from .detail import Detail
 from .lanes import LaneBuilder, LaneSource
-from .nodes import CORE_ENGINES, Commands
 from .report import Report
 from .settings import Settings, read_settings
 from .source import capture_directory, list_files
+from .submitters import match_ports
 
 #: A lower bound for the number of cores beyond this is no such thing.
 _MOST_CORES = 1024

@@ -1,0 +1,144 @@
+"""Commands as dynamic nodes name them, in columns; and what node decoding yields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.uint32]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+#: Engines whose commands have one list per core, and the order they are always taken in.
+CORE_ENGINES = ("TIU", "GDMA", "SDMA")
+
+
+class Mode(IntEnum):
+    """How a command was issued."""
+
+    NONE = 0
+    TDI = 1
+    RVT = 2
+    DES = 3
+
+
+class Node(IntEnum):
+    """Types of nodes with a meaning here."""
+
+    FUNC = 0
+    NODE_SET = 1
+    DES_TIU = 8
+    DES_GDMA = 9
+    DES_SDMA = 10
+    DES_CDMA = 11
+    ID_RESET = 12
+    RVT_NODE_SET = 13
+    BATCH_IDX = 14
+    FUNC_END = 15
+
+
+@dataclass
+class Commands:
+    """Commands of one engine of a core (or of one of its CDMA ports), in the order they were issued.
+
+    Arrays of one length. ``word`` is the node as stored (0 for commands of a block and inserted ones), ``id`` counts
+    from 0 since the last id reset, ``scope`` is the core's scope number or -1, ``batch`` -1 when none is in force,
+    ``place`` the node's place in the stream, ``extra`` the number of its DYN_EXTRA record or -1, ``register`` the
+    offset of its register bytes in the core file or -1 (filled in later), ``des`` the number of its DES node or -1.
+    """
+
+    word: Words
+    id: I64
+    scope: I32
+    batch: I32
+    mode: npt.NDArray[np.int8]
+    place: I64
+    extra: I32
+    des: I32
+    register: I64 | None = None
+
+    def __len__(self) -> int:
+        return len(self.word)
+
+    @property
+    def type_code(self) -> npt.NDArray[np.int32]:
+        """Type code of each node."""
+        return bits_of(self.word, 10, 31)
+
+    @property
+    def function_code(self) -> npt.NDArray[np.int32]:
+        """Function code of each node."""
+        return bits_of(self.word, 15, 31)
+
+    def take(self, rows: npt.NDArray[np.integer] | slice) -> Commands:
+        """The commands at some places."""
+        return Commands(
+            self.word[rows],
+            self.id[rows],
+            self.scope[rows],
+            self.batch[rows],
+            self.mode[rows],
+            self.place[rows],
+            self.extra[rows],
+            self.des[rows],
+            None if self.register is None else self.register[rows],
+        )
+
+
+@dataclass(frozen=True)
+class DesNode:
+    """Dispatch of a pre-built command block: ``count`` commands from ``first`` on in its engine's list."""
+
+    engine: str
+    port: int
+    key: int
+    count: int
+    first: int
+
+
+@dataclass
+class NodeStream:
+    """What one core's dynamic data says.
+
+    Attributes:
+        engines: Commands by engine name (TIU, GDMA, SDMA).
+        ports: Commands by CDMA port.
+        scope_names: Kernel function name of each scope, in order.
+        des_nodes: DES nodes, in order.
+        nodes_set: Number of NODE_SET words (each owns one DYN_EXTRA record).
+    """
+
+    engines: dict[str, Commands] = field(default_factory=dict)
+    ports: dict[int, Commands] = field(default_factory=dict)
+    scope_names: list[str] = field(default_factory=list)
+    des_nodes: list[DesNode] = field(default_factory=list)
+    nodes_set: int = 0
+
+
+@dataclass(frozen=True)
+class NodeRules:
+    """What node decoding needs to know of a chip.
+
+    Attributes:
+        engine_codes: Engine name by code.
+        rvt_id_limit: TIU id at which firmware inserts a pair of commands that restarts ids; None where it does not.
+        rvt_fill: (type, function) of those by engine.
+        ports: Number of CDMA ports.
+        most_des: Commands of one engine that DES nodes may stand for at the most; more cannot have a record.
+    """
+
+    engine_codes: Mapping[int, str]
+    rvt_id_limit: int | None
+    rvt_fill: Mapping[str, tuple[int, int]]
+    ports: int
+    most_des: int
+
+
+def bits_of(words: Words, first: int, mask: int) -> I32:
+    """A bit field of many words."""
+    values: I32 = ((words >> np.uint32(first)) & np.uint32(mask)).astype(np.int32)
+    return values

@@ -1,0 +1,57 @@
+# Two commands for a fresh machine with Python 3.10 or newer and make:
+#   make demo    open a sample capture in the explorer
+#   make test    pass the tests
+# The virtual environment is made on first use, in .venv.
+
+PYTHON ?= python3
+SAMPLE ?= samples/aks_decode_mode1
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint types imports check bench clean
+
+help:
+	@echo "make demo    open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
+	@echo "make test    install what the tests need, and run them"
+	@echo "make lint    formatting, lint, types, and who may import whom"
+	@echo "make check   lint and tests"
+	@echo "make bench   speed and memory, as figures"
+	@echo "make clean   remove $(VENV)"
+
+demo: $(VENV)/installed
+	$(BIN)/tpuprof $(SAMPLE)
+
+test: $(VENV)/installed-test
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/installed-lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+# the tests come last: their closing line is the result
+check: lint test
+
+bench: $(VENV)/installed
+	$(BIN)/python tests/benchmarks/run.py $(BENCH_ARGS)
+
+clean:
+	rm -rf $(VENV)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "tpuprof needs Python 3.10 or newer; try make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/installed-test: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+$(VENV)/installed-lint: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable '.[lint]'
+	@touch $@

@@ -1,0 +1,68 @@
+"""What importing, asking for help and opening a capture load, told by `sys.modules` of a process of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SAMPLE = Path(__file__).resolve().parent.parent / "samples" / "aks_decode_mode1"
+HEAVY = {"numpy", "textual", "rich", "pandas", "openpyxl", "perfetto", "google", "plotext"}
+
+
+def loaded(code: str) -> set[str]:
+    """Top-level modules that are loaded after ``code`` ran."""
+    program = f"import sys\n{code}\nprint('loaded', *{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+def test_the_probe_sees_what_is_loaded():
+    assert "numpy" in loaded("import numpy")
+    assert "numpy" not in loaded("pass")
+
+
+def test_the_package_alone_is_light():
+    assert not HEAVY & loaded("import tpuprof_tui")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["info", "--help"], ["instructions", "--help"]])
+def test_help_and_version_are_light(words):
+    code = f"""
+sys.argv = ["tpuprof", *{words!r}]
+from tpuprof_tui.__main__ import main
+try:
+    main()
+except SystemExit as leaving:
+    assert not leaving.code
+"""
+    assert not HEAVY & loaded(code)
+
+
+def test_a_wrong_option_is_light():
+    assert not HEAVY & loaded("from tpuprof_tui.cli import main\nassert main(['info', 'X', '--nonsense']) == 2")
+
+
+def test_opening_a_capture_loads_numpy_alone():
+    code = f"import tpuprof_tui\nprofile = tpuprof_tui.open_profile({str(SAMPLE)!r})\nassert profile.instructions"
+    assert HEAVY & loaded(code) == {"numpy"}
+
+
+@pytest.mark.parametrize("command", ["info", "summary", "instructions"])
+def test_headless_commands_in_a_pipe_load_numpy_alone(command):
+    code = f"from tpuprof_tui.cli import main\nassert main([{command!r}, {str(SAMPLE)!r}]) == 0"
+    assert HEAVY & loaded(code) == {"numpy"}
+
+
+def test_analysis_loads_numpy_alone():
+    assert HEAVY & loaded("import tpuprof_tui.analysis") == {"numpy"}
+
+
+def test_the_contracts_of_the_rooms_hold():
+    pytest.importorskip("importlinter")
+    root = Path(__file__).resolve().parent.parent
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-cache"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
+    assert done.returncode == 0, done.stdout

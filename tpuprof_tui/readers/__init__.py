@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..model import Profile
+from .finding import device_and_call, find_captures
+
+__all__ = ["Progress", "ProgressCallback", "device_and_call", "find_captures", "open_profile"]
 
 
 @dataclass(frozen=True)

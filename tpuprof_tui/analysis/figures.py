@@ -111,14 +111,14 @@ class CoreIndex:
 
     Attributes:
         compute, transfer, either: When it computed, moved data, did one or the other.
-        occupied: When any instruction ran on it, system commands included.
+        rest: When a system command ran on it and it did neither.
         lanes: Index of each engine; ``CDMA`` is what it submitted, over all ports.
     """
 
     compute: Intervals
     transfer: Intervals
     either: Intervals
-    occupied: Intervals
+    rest: Intervals
     lanes: dict[str, LaneIndex]
 
 
@@ -149,8 +149,9 @@ def build_core_index(indexes: Iterable[LaneIndex], core: int) -> CoreIndex:
         lanes[submitted.engine] = build_index(submitted)
     compute = _joined(index.work for engine, index in lanes.items() if engine not in TRANSFER_ENGINES)
     transfer = _joined(index.work for engine, index in lanes.items() if engine in TRANSFER_ENGINES)
-    occupied = _joined(index.occupied for index in lanes.values())
-    return CoreIndex(compute, transfer, compute.union_with(transfer), occupied, lanes)
+    either = compute.union_with(transfer)
+    rest = _joined(index.rest for index in lanes.values()).minus(either)
+    return CoreIndex(compute, transfer, either, rest, lanes)
 
 
 def submitted_lane(ports: Iterable[Lane], core: int) -> Lane | None:
@@ -181,7 +182,7 @@ def lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
         busy=busy,
         wait=index.wait.between(start, end),
         sync=index.sync.between(start, end),
-        idle=window - index.occupied.between(start, end),
+        idle=window - busy - index.rest.between(start, end),
         window=window,
         count=count_between(index, start, end),
         utilisation=busy / window if window else 0.0,
@@ -205,8 +206,8 @@ def core_figures(profile: Profile, indexes: Sequence[LaneIndex], core: int, star
     """
     known = indexes.by_core.get(core) if isinstance(indexes, Indexes) else None
     index = known or build_core_index(indexes, core)
-    compute, transfer, busy, occupied = (
-        spans.between(start, end) for spans in (index.compute, index.transfer, index.either, index.occupied)
+    compute, transfer, busy, rest = (
+        spans.between(start, end) for spans in (index.compute, index.transfer, index.either, index.rest)
     )
     window = max(end - start, 0)
     return CoreFigures(
@@ -216,7 +217,7 @@ def core_figures(profile: Profile, indexes: Sequence[LaneIndex], core: int, star
         overlap=compute + transfer - busy,
         exposed=busy - compute,
         busy=busy,
-        idle=window - occupied,
+        idle=window - busy - rest,
         window=window,
         guessed=any(lane.lane.role_guessed for lane in index.lanes.values()),
         lanes={engine: lane_figures(lane, start, end) for engine, lane in index.lanes.items()},

@@ -18,7 +18,7 @@ class LaneIndex:
     Attributes:
         lane: The lane.
         work, wait, sync: When events of each role ran (unions: what overlaps counts once).
-        occupied: When any event ran.
+        rest: When a wait or a sync ran and no work.
         starts: Starts of all events, int64 ns, ascending; row i of the lane is element i.
         max_end: Running maximum of the events' ends, an event of no length counted as 1 ns.
         sorted_ends: The same ends, ascending.
@@ -28,7 +28,7 @@ class LaneIndex:
     work: Intervals
     wait: Intervals
     sync: Intervals
-    occupied: Intervals
+    rest: Intervals
     starts: Ints
     max_end: Ints
     sorted_ends: Ints
@@ -55,14 +55,13 @@ def build_index(lane: Lane) -> LaneIndex:
     """The index of a lane: O(n) where its events do not overlap, else O(n log n); nearly all of it outside the GIL."""
     starts, ends, role = lane["start"], lane["end"], lane["role"]
     work, wait, sync = (_running(starts, ends, role == wanted) for wanted in (Role.WORK, Role.WAIT, Role.SYNC))
-    filled = [spans for spans in (work, wait, sync) if len(spans)]
-    occupied = filled[0] if len(filled) == 1 else Intervals.union(starts, ends)
+    rest = wait.union_with(sync).minus(work)
     # an event of no length still has to be found where it lies
     visible_ends = ends if bool((ends > starts).all()) else np.maximum(ends, starts + 1)
     ascending = bool((visible_ends[1:] >= visible_ends[:-1]).all())
     max_end = visible_ends if ascending else np.maximum.accumulate(visible_ends)
     sorted_ends = visible_ends if ascending else np.sort(visible_ends)
-    return LaneIndex(lane, work, wait, sync, occupied, starts, max_end, sorted_ends)
+    return LaneIndex(lane, work, wait, sync, rest, starts, max_end, sorted_ends)
 
 
 def _running(starts: Ints, ends: Ints, chosen: npt.NDArray[np.bool_]) -> Intervals:

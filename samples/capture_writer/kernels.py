@@ -281,11 +281,15 @@ def _zoo(s: Setting, wanted: Callable[[Op], bool]) -> Program:
 _ZOO_LEFT_OUT = frozenset({"tiu_end", "dma_end", "tiu_send", "tiu_wait", "dma_send", "dma_wait"})
 
 
+#: Length of the series that approximates an exponential.
+_TERMS = 6
+
+
 def _tiny(name: str, key: str, loads: int) -> Callable[[Setting], Program]:
     def build(s: Setting) -> Program:
         p = s.program(name)
         rows = [p.load((1, 16, 1, 256 << number)) for number in range(loads)]
-        done = p.tiu(key, (1, 16, 1, 256), after=rows)
+        done = p.tiu(key, (1, 16, 1, 256), k=_TERMS if key.startswith("sfu") else 0, after=rows)
         p.store((1, 16, 1, 256), after=(done,))
         p.finish(s.cores, 11)
         return p

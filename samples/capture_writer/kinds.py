@@ -39,6 +39,8 @@ _ORDINARY: tuple[Options, ...] = (
     Options("noise_mode2", "nodes and blocks to be passed over, detailed", noise=True, mode=2, cores=_TWO, seed=133),
     Options("single_core", "one core of eight", cores=(0,), batches=3, seed=121),
     Options("tiny_kernels", "2000 kernels of a few commands on one core", cores=(0,), launches=2000, seed=122),
+    Options("tiny_mode2", "800 kernels of a few commands on one core, detailed", cores=(0,), launches=800, mode=2,
+            seed=134),
     Options("tpu_freq", "tpu_freq=800: TIU and DMA counters tick differently", tpu_freq=800, seed=123),
     Options("unicode_name", "kernel names in Chinese and with an emoji", seed=124,
             rename=(("mlp", "多层感知机_multi_core"), ("rope", "rope🌀"), ("matmul", "矩阵乘"))),

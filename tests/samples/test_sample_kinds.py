@@ -15,8 +15,9 @@ import plain_capture as plain
 import pytest
 from capture_writer import samples
 from capture_writer.capture import write_capture
-from capture_writer.chips import CHIPS
+from capture_writer.chips import CHIPS, GDMA, TIU
 from capture_writer.command import main
+from capture_writer.kernels import KERNELS, Setting
 from capture_writer.kinds import KINDS
 from capture_writer.options import Options
 from hypothesis import HealthCheck, given, settings
@@ -83,6 +84,20 @@ def test_every_kind_is_written_and_counted(tmp_path: Path, name: str) -> None:
     if meta["mode"]:
         running = len(KINDS[name].written) - len(KINDS[name].idle) - len(KINDS[name].empty)
         assert len(seen) == running * meta["kernels"]
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_commands_of_a_kernel_make_sense(name: str) -> None:
+    program = KERNELS[name](Setting(CHIPS["AKS"], cores=2, extra=1, slots=2, sdma=True))
+    for number, row in enumerate(program.rows):
+        assert all(0 <= before < number for before in row.after)
+        assert row.until < number
+        assert row.alg_ops != 0
+        assert row.bytes == 0 or 64 <= row.bytes <= 4 << 20
+        assert (row.bytes > 0) == (row.op.engine != TIU and not row.op.system)
+    for engine in (TIU, GDMA):
+        ids = [row.id for row in program.rows if row.engine == engine]
+        assert ids == list(range(len(ids)))
 
 
 @pytest.mark.parametrize("records", [1000, 30_000, 120_000])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 from types import MappingProxyType
 from typing import Any
 
@@ -234,7 +233,7 @@ def headline(profile: Profile, indexes: Sequence[LaneIndex]) -> Headline:
         busiest=max(cores, key=lambda core: core.busy, default=None),
         idlest=min(cores, key=lambda core: core.busy, default=None),
         exposed_max=max((core.exposed for core in cores), default=0),
-        exposed_mean=fmean(core.exposed for core in cores) if cores else 0.0,
+        exposed_mean=sum(core.exposed for core in cores) / len(cores) if cores else 0.0,
         guessed=any(lane.role_guessed for lane in profile.lanes),
         cores=cores,
     )

@@ -1,0 +1,246 @@
+"""One export: which files, where they go, and what belongs to an earlier run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from ..errors import UsageError
+from ..model import Profile
+from .files import WriteError, whole_file
+from .selection import Selection
+
+#: Kinds of output, in the order they are written.
+KINDS: Final = ("summary", "pftrace", "regs", "xlsx", "web")
+#: File in the output folder that lists what an export wrote there.
+OWN_LIST: Final = ".tpuprof_files.json"
+_WORKBOOK: Final = "PerfDoc/PerfAI_output.xlsx"
+_CSV: Final = "PerfDoc/PerfAI_output.csv"
+_WEB: Final = "PerfWeb/result.html"
+_PERFETTO: Final = "perfetto.pftrace"
+_SUMMARY: Final = "summary.txt"
+#: What may ever be on such a list: nothing else is removed, whatever the list says.
+_OWN: Final = re.compile(
+    r"summary\.txt|perfetto\.pftrace|PerfDoc/PerfAI_output\.(xlsx|csv)|PerfWeb/result\.html"
+    r"|(tiu|tdma|cdma)RegInfo_\d{1,9}\.txt"
+)
+_TIMES: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_LARGEST_LIST: Final = 1 << 20
+
+#: Told what is being written and how far it is (0 to 1).
+Report = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to export.
+
+    Attributes:
+        folder: Output folder; made when needed.
+        kinds: Which of ``KINDS``.
+        selection: Which instructions.
+        document_cores: Cores in workbook, web and register text; None: those of the selection.
+    """
+
+    folder: Path
+    kinds: frozenset[str]
+    selection: Selection = field(default_factory=Selection)
+    document_cores: frozenset[int] | None = None
+
+    @property
+    def document_selection(self) -> Selection:
+        """The selection for workbook, web and register text."""
+        if self.document_cores is None:
+            return self.selection
+        cores = self.document_cores if self.selection.cores is None else self.document_cores & self.selection.cores
+        return replace(self.selection, cores=cores)
+
+
+@dataclass(frozen=True)
+class Written:
+    """One file of an export: where it is, and its size in bytes."""
+
+    path: Path
+    size: int
+
+
+def run_export(profile: Profile, job: Job, report: Report = lambda name, done: None) -> list[Written]:
+    """Write the files of a job; each appears whole or not at all.
+
+    Args:
+        profile: What to write.
+        job: Which files, where, which instructions.
+        report: Told the progress of each file.
+
+    Returns:
+        The files written, in order.
+
+    Raises:
+        WriteError: A file could not be written; what was written before it stays, complete.
+    """
+    _check_folder(profile, job.folder)
+    before = _own_files(job.folder)
+    written: list[Path] = []
+    try:
+        for kind in KINDS:
+            if kind in job.kinds:
+                written += _WRITERS[kind](profile, job, lambda done, kind=kind: report(kind, done))  # type: ignore[misc]
+    finally:
+        _remember(job.folder, before, written)
+    return [Written(path, path.stat().st_size) for path in written]
+
+
+def _check_folder(profile: Profile, folder: Path) -> None:
+    capture = Path(profile.path).resolve()
+    target = folder.resolve()
+    if target == capture or capture in target.parents:
+        raise WriteError(f"{folder} lies inside the capture.", "Choose an output folder outside it.")
+
+
+# -- the files ----------------------------------------------------------------
+
+
+def _summary(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
+    from .summary_text import write_summary_text
+
+    path = job.folder / _SUMMARY
+    with whole_file(path) as stream:
+        write_summary_text(profile, stream, job.selection)
+    progress(1.0)
+    return [path]
+
+
+def _perfetto(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
+    from .perfetto import write_perfetto
+
+    path = job.folder / _PERFETTO
+    with whole_file(path) as stream:
+        write_perfetto(profile, stream, job.selection, progress=progress)
+    return [path]
+
+
+def _registers(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
+    from .registers_text import write_registers_text
+
+    return write_registers_text(profile, job.folder, job.document_selection, progress=progress)
+
+
+def _workbook(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
+    from .merged_csv import write_merged_csv
+    from .workbook import write_workbook
+
+    paths = [job.folder / _WORKBOOK, job.folder / _CSV]
+    with whole_file(paths[0]) as stream:
+        write_workbook(profile, stream, job.document_selection, progress=lambda done: progress(0.85 * done))
+    with whole_file(paths[1]) as stream:
+        write_merged_csv(profile, stream, job.document_selection, progress=lambda done: progress(0.85 + 0.15 * done))
+    return paths
+
+
+def _web(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
+    from .web import write_web
+
+    path = job.folder / _WEB
+    with whole_file(path) as stream:
+        write_web(profile, stream, job.document_selection, progress=progress)
+    return [path]
+
+
+_WRITERS: Final[dict[str, Callable[[Profile, Job, Callable[[float], None]], list[Path]]]] = {
+    "summary": _summary,
+    "pftrace": _perfetto,
+    "regs": _registers,
+    "xlsx": _workbook,
+    "web": _web,
+}
+
+
+# -- what earlier runs left ---------------------------------------------------
+
+
+def _own_files(folder: Path) -> set[str]:
+    """Files that an earlier export says it wrote here; names that no export writes are not believed."""
+    try:
+        text = (folder / OWN_LIST).read_bytes()[:_LARGEST_LIST]
+        names = json.loads(text)
+    except (OSError, ValueError, RecursionError):
+        return set()
+    return (
+        {name for name in names if isinstance(name, str) and _OWN.fullmatch(name)} if isinstance(names, list) else set()
+    )
+
+
+def _remember(folder: Path, before: set[str], written: Iterable[Path]) -> None:
+    """Remove what the earlier run wrote and this one did not, and leave the new list."""
+    names = {PurePosixPath(path.relative_to(folder)).as_posix() for path in written}
+    if not names:
+        return
+    for name in before - names:
+        with contextlib.suppress(OSError):
+            os.unlink(folder / name)
+    with contextlib.suppress(WriteError), whole_file(folder / OWN_LIST) as stream:
+        stream.write(json.dumps(sorted(names), indent=0).encode("ascii"))
+
+
+# -- what the command line says -----------------------------------------------
+
+
+def parse_kinds(text: str) -> frozenset[str]:
+    """Kinds from ``xlsx,web,...``.
+
+    Raises:
+        UsageError: One of them is unknown.
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in KINDS]
+    if unknown or not names:
+        raise UsageError(f"There is no output {', '.join(unknown) or text!r}.", f"Choose from {', '.join(KINDS)}.")
+    return frozenset(names)
+
+
+def parse_cores(text: str, known: Sequence[int]) -> frozenset[int]:
+    """Cores from ``0,3`` or ``0-3,6``.
+
+    Raises:
+        UsageError: Not of that form, or a core the capture does not have.
+    """
+    cores: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", part)
+        if match is None:
+            raise UsageError(f"{text!r} is no list of cores.", "Write them as 0,3 or 0-3.")
+        first, last = int(match[1]), int(match[2] or match[1])
+        cores.update(core for core in known if first <= core <= last)
+        if first == last and first not in known:
+            raise UsageError(f"The capture has no core {first}.", f"It has {', '.join(map(str, known))}.")
+    return frozenset(cores)
+
+
+def parse_range(text: str) -> tuple[int | None, int | None]:
+    """A window of time in ns from ``1.2ms..3.4ms``; either side may be left out.
+
+    Raises:
+        UsageError: Not of that form, or it ends before it starts.
+    """
+    sides = text.split("..")
+    if len(sides) != 2:
+        raise UsageError(f"{text!r} is no range of time.", "Write it as 1.2ms..3.4ms.")
+    start, end = (_time(side.strip(), text) for side in sides)
+    if start is not None and end is not None and end <= start:
+        raise UsageError(f"{text!r} ends before it starts.", "")
+    return start, end
+
+
+def _time(text: str, whole: str) -> int | None:
+    if not text:
+        return None
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?|\.\d{1,9})\s*(ns|us|ms|s)?", text)
+    if match is None:
+        raise UsageError(f"{whole!r} is no range of time.", "Units are ns, us, ms and s.")
+    return round(float(match[1]) * _TIMES[match[2] or "ns"])

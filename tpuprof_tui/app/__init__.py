@@ -1,0 +1,32 @@
+"""The explorer on the screen. Importing this package alone loads neither Textual nor numpy."""
+
+from __future__ import annotations
+
+
+def run(
+    path: str | None,
+    *,
+    chip: str | None = None,
+    tiu_mhz: int | None = None,
+    ascii: bool | None = None,  # noqa: A002
+    mouse: bool = True,
+    debug: bool = False,
+) -> int:
+    """Opens the explorer and returns when it is left.
+
+    Args:
+        path: Capture, file in one, or folder of captures; None: the captures below the current directory.
+        chip: Chip name for captures that do not name it.
+        tiu_mhz: TIU clock in MHz; None: the capture's, then the chip's.
+        ascii: Draw with ASCII alone; None: as the terminal and its locale ask.
+        mouse: Whether the mouse is used.
+        debug: Let unexpected errors through with their traceback.
+
+    Returns:
+        Exit status: 0.
+    """
+    from .application import TpuprofApp
+
+    app = TpuprofApp(path, chip=chip, tiu_mhz=tiu_mhz, ascii_only=ascii, debug=debug)
+    app.run(mouse=mouse)
+    return app.return_code or 0

@@ -1,0 +1,324 @@
+"""The application: which screen shows, reading in a thread, keys that work everywhere."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import work
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.filter import LineFilter
+from textual.message import Message
+from textual.screen import ModalScreen, Screen
+from textual.worker import Worker, WorkerState, get_current_worker
+
+from ..errors import TpuprofError
+from .actions import ACTIONS, PANES, Action, bindings, key_text
+from .captures import CancelledError
+from .glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
+from .screens.loading import LoadingPane, LoadingScreen
+from .theme import DARK, Palette, plain_palette
+
+if TYPE_CHECKING:
+    from ..model import Profile
+    from ..readers import Progress
+    from .screens.choose import CaptureList
+    from .session import Session
+
+#: Reports of progress reach the screen at most this often, s.
+REPORT_EVERY = 0.2
+
+
+class TpuprofApp(App[int]):
+    """The explorer.
+
+    Args:
+        path: Capture, file in one, or folder of captures; None: the captures below the current directory.
+        chip: Chip name for captures that do not name it.
+        tiu_mhz: TIU clock in MHz.
+        ascii_only: Draw with ASCII alone; None: as the terminal's locale asks.
+        profile: A profile ready to show, instead of a path.
+        debug: Let unexpected errors through.
+    """
+
+    TITLE = "tpuprof"
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
+    CSS = """
+    Screen { background: $background; color: $foreground; }
+    LinesView { background: $background; }
+    LoadingPane { background: $background; }
+    """
+
+    class Loaded(Message):
+        """A profile is ready to show."""
+
+        def __init__(self, session: Session) -> None:
+            super().__init__()
+            self.session = session
+
+    class Folder(Message):
+        """The path is a folder of captures."""
+
+        def __init__(self, path: str) -> None:
+            super().__init__()
+            self.path = path
+
+    class Failed(Message):
+        """The capture could not be read."""
+
+        def __init__(self, message: str, hint: str) -> None:
+            super().__init__()
+            self.message = message
+            self.hint = hint
+
+    class Reported(Message):
+        """The reader has got further."""
+
+        def __init__(self, progress: Progress) -> None:
+            super().__init__()
+            self.progress = progress
+
+    def __init__(
+        self,
+        path: str | None = None,
+        *,
+        chip: str | None = None,
+        tiu_mhz: int | None = None,
+        ascii_only: bool | None = None,
+        profile: Profile | None = None,
+        debug: bool = False,
+    ) -> None:
+        # NO_COLOR: with an ansi theme from the start only default colours are sent, never greys
+        plain = "NO_COLOR" in os.environ
+        super().__init__(ansi_color=True if plain else None)
+        self.register_theme(DARK)
+        self.theme = "ansi-dark" if plain else DARK.name
+        self.animation_level = "none"
+        self.path = path
+        self.chip = chip
+        self.tiu_mhz = tiu_mhz
+        self.profile = profile
+        self.debug_errors = debug
+        self.ascii_only = wants_ascii(os.environ) if ascii_only is None else ascii_only
+        self.glyphs = ASCII if self.ascii_only else UNICODE
+        self.palette = plain_palette() if plain else Palette()
+        self._ascii_filter = AsciiFilter()
+        self._reading: Worker[None] | None = None
+
+    def get_line_filters(self) -> list[LineFilter]:
+        """Nothing but ASCII reaches a terminal that cannot show more."""
+        filters = list(super().get_line_filters())
+        return [*filters, self._ascii_filter] if self.ascii_only else filters
+
+    def get_default_screen(self) -> Screen[None]:
+        """The first frame: cheap, and painted before anything is read."""
+        return self._loading_screen()
+
+    def _loading_screen(self) -> LoadingScreen:
+        what = self.path or (self.profile.name if self.profile else os.getcwd())
+        return LoadingScreen(what, self.palette, self.glyphs)
+
+    def on_mount(self) -> None:
+        """Reading begins when the first frame is on the screen."""
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        if self.profile is None and self.path is None:
+            self._choose(os.getcwd())
+        else:
+            self._reading = self._read()
+
+    # reading
+
+    @work(thread=True, exclusive=True, group="reading", exit_on_error=False)
+    def _read(self) -> None:
+        worker = get_current_worker()
+        try:
+            session = self._session(worker)
+        except CancelledError:
+            return
+        except TpuprofError as error:
+            self.post_message(self.Failed(error.message, error.hint))
+            return
+        if session is not None and not worker.is_cancelled:
+            self.post_message(self.Loaded(session))
+
+    def _session(self, worker: Worker[None]) -> Session | None:
+        """The profile with its indexes; None where the path is a folder of captures."""
+        from ..readers import open_profile
+        from .captures import holds_captures, is_capture
+        from .session import Session
+
+        profile = self.profile
+        if profile is None:
+            path = self.path or os.curdir
+            if not is_capture(Path(path)) and holds_captures(Path(path)):
+                self.post_message(self.Folder(path))
+                return None
+            told = 0.0
+
+            def report(progress: Progress) -> None:
+                nonlocal told
+                if worker.is_cancelled:
+                    raise CancelledError
+                if progress.core >= 0 or time.monotonic() - told > REPORT_EVERY:
+                    told = time.monotonic()
+                    self.post_message(self.Reported(progress))
+
+            profile = open_profile(path, chip=self.chip, tiu_mhz=self.tiu_mhz, progress=report)
+        if worker.is_cancelled:
+            raise CancelledError
+        session = Session.build(profile)
+        # drawing is imported here too: the event loop stays free for keys
+        from .screens import explorer  # noqa: F401
+
+        return session
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """An unexpected error in a thread ends in a sentence, not in a traceback."""
+        if event.state is not WorkerState.ERROR or event.worker.error is None:
+            return
+        error = event.worker.error
+        if self.debug_errors and isinstance(error, Exception):
+            self._handle_exception(error)
+            return
+        if event.worker.group == "reading":
+            from ..crash_log import reported
+
+            self.post_message(self.Failed(reported(error, [self.path or ""]), "Try tpuprof --debug, and report it."))
+
+    def on_tpuprof_app_reported(self, message: Reported) -> None:
+        """Shows progress."""
+        if isinstance(self.screen, LoadingScreen):
+            self.screen.pane.show_progress(message.progress)
+
+    def on_tpuprof_app_failed(self, message: Failed) -> None:
+        """Says why there is nothing to see, and what to do next."""
+        if isinstance(self.screen, LoadingScreen):
+            self.screen.pane.show_failure(message.message, message.hint)
+
+    def on_tpuprof_app_folder(self, message: Folder) -> None:
+        """A folder of captures: one is to be chosen."""
+        self._choose(message.path)
+
+    def on_tpuprof_app_loaded(self, message: Loaded) -> None:
+        """Opens the explorer."""
+        from .screens.explorer import ExplorerScreen
+
+        self._replace(ExplorerScreen(message.session, self.palette, self.glyphs))
+
+    def on_loading_pane_cancelled(self, message: LoadingPane.Cancelled) -> None:
+        """Stops reading and lists captures instead."""
+        message.stop()
+        if self._reading is not None:
+            self._reading.cancel()
+        self.open_other()
+
+    def _replace(self, screen: Screen[None]) -> None:
+        """Shows another screen in place of all there are."""
+        # the first screen cannot be switched: it stays below
+        while len(self.screen_stack) > 2:
+            self.pop_screen()
+        if len(self.screen_stack) > 1:
+            self.switch_screen(screen)
+        else:
+            self.push_screen(screen)
+
+    def _choose(self, root: str) -> None:
+        from .screens.choose import ChooseScreen
+
+        self._replace(ChooseScreen(root, self.palette))
+
+    def on_capture_list_chosen(self, message: CaptureList.Chosen) -> None:
+        """Opens the chosen capture."""
+        message.stop()
+        self.path, self.profile = message.path, None
+        self.reload()
+
+    def reload(self) -> None:
+        """Reads the capture (again)."""
+        self._replace(self._loading_screen())
+        self._reading = self._read()
+
+    def open_other(self) -> None:
+        """Lists the captures beside the open one, or below the folder it was looked for in."""
+        path = Path(self.path or os.curdir)
+        folder = path.parent if self.path and not (path.is_dir() and not _is_capture_name(path)) else path
+        self._choose(str(folder if folder.is_dir() else Path.cwd()))
+
+    # keys
+
+    def action_help(self) -> None:
+        """Shows the help."""
+        from .screens.help import HelpScreen
+
+        if isinstance(self.screen, HelpScreen):
+            self.pop_screen()
+            return
+        focused = self.screen.focused
+        pane = focused.id if focused is not None and focused.id in PANES else ""
+        self.push_screen(HelpScreen(self.palette, pane or "loading"))
+
+    def action_palette(self) -> None:
+        """Opens the command palette."""
+        self.action_command_palette()
+
+    async def action_quit(self) -> None:
+        """Closes an overlay, else leaves."""
+        if isinstance(self.screen, ModalScreen):
+            self.pop_screen()
+        else:
+            self.exit(0)
+
+    async def action_leave(self) -> None:
+        """Leaves, whatever is open."""
+        self.exit(0)
+
+    def action_repaint(self) -> None:
+        """Draws everything anew."""
+        self.screen.refresh(repaint=True, layout=True)
+
+    def action_suspend(self) -> None:
+        """Back to the shell."""
+        self.action_suspend_process()
+
+    def action_back(self) -> None:
+        """One step back; never out of the program."""
+        if isinstance(self.screen, ModalScreen):
+            self.pop_screen()
+            return
+        back = getattr(self.screen, "back", None)
+        if back is not None:
+            back()
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """All actions of the registry that work on this screen."""
+        focused = screen.focused.id if screen.focused is not None else None
+        groups = PANES.get(focused or "", ("", ("app",)))[1]
+        for action in ACTIONS:
+            if action.pane in groups and action.id != "app.palette":
+                keys = ", ".join(key_text(key) for key in action.keys)
+                yield SystemCommand(action.text, f"{action.help} ({keys})", self._command(action, screen))
+
+    def _command(self, action: Action, screen: Screen[object]):  # type: ignore[no-untyped-def]
+        node = {"app": self, "explorer": screen}.get(action.pane, screen.focused)
+
+        async def run() -> None:
+            await self.run_action(action.function, node)
+
+        return run
+
+
+def _is_capture_name(path: Path) -> bool:
+    """Whether a directory looks like a capture, without importing the readers."""
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return False
+    return any(name == "global.profile" or name.startswith(("cdmlib", "cdma")) for name in names)

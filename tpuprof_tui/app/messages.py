@@ -1,0 +1,32 @@
+"""What panes tell the screen. The screen owns the state; panes only ask for changes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.message import Message
+
+from .state import ViewState
+
+
+class Change(Message):
+    """Asks for another state, as a function of the one that holds when the message arrives.
+
+    A function, not a value: keys pressed faster than the screen repaints must not undo one another.
+    """
+
+    def __init__(self, update: Callable[[ViewState], ViewState]) -> None:
+        super().__init__()
+        self.update = update
+
+
+class ShowDetail(Message):
+    """Asks for the detail of the selected instruction."""
+
+
+class Say(Message):
+    """Asks for a passing message in the bottom line."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text

@@ -1,0 +1,200 @@
+"""Lanes drawn in cells: characters and styles from exact occupancy, at any zoom.
+
+A frame costs O(cells x log instructions) per lane: nothing here looks at the instructions between two edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from rich.segment import Segment
+from rich.style import Style
+
+from ..analysis.figures import CoreIndex
+from ..analysis.lane_index import Cells, LaneIndex, cells
+from ..model import Lane, Profile
+from .format import clean, fit
+from .glyphs import Glyphs
+from .theme import OTHER, Family, Palette, family_of
+
+Ints = npt.NDArray[np.int64]
+
+#: Cells an instruction must fill to carry its name.
+NAMED_CELLS = 4
+#: More instructions than this in a cell are drawn in the engine's colour: few changes of style, no flicker.
+TELLABLE = 2
+
+
+@dataclass
+class Painted:
+    """A lane drawn: one character and one style per cell, and its share of work in the window."""
+
+    chars: list[str]
+    styles: list[Style]
+    utilisation: float
+
+    def segments(self) -> list[Segment]:
+        """Runs of equal style as one segment each."""
+        return merged(self.chars, self.styles)
+
+
+def merged(chars: Sequence[str], styles: Sequence[Style]) -> list[Segment]:
+    """Segments of cells, one for each run of one style."""
+    segments: list[Segment] = []
+    begin = 0
+    for place in range(1, len(chars) + 1):
+        if place == len(chars) or styles[place] is not styles[begin]:
+            segments.append(Segment("".join(chars[begin:place]), styles[begin]))
+            begin = place
+    return segments
+
+
+def levels_of(part: Ints, span: Ints) -> npt.NDArray[np.int64]:
+    """Eighths of each cell that ``part`` fills: 0 only where it is nothing, 8 only where it is nearly all."""
+    safe = np.maximum(span, 1)
+    eighths = (part * 8 + safe // 2) // safe
+    return np.where(part > 0, np.clip(eighths, 1, 8), 0)
+
+
+def paint_lane(profile: Profile, index: LaneIndex, edges: Ints, palette: Palette, glyphs: Glyphs) -> Painted:
+    """A lane in the cells between ``edges`` (int64 ns, cells + 1)."""
+    held = cells(index, edges)
+    span = np.diff(edges)
+    window = int(edges[-1] - edges[0])
+    utilisation = int(held.busy.sum()) / window if window else 0.0
+    chars, styles = _empty(len(span), palette)
+    if not held.count.any():
+        return Painted(chars, styles, utilisation)
+    _paint_cells(profile, index.lane, held, span, chars, styles, palette, glyphs)
+    _paint_names(profile, index.lane, held, span, chars, styles, palette, glyphs)
+    return Painted(chars, styles, utilisation)
+
+
+def _empty(count: int, palette: Palette) -> tuple[list[str], list[Style]]:
+    return [" "] * count, [palette.text] * count
+
+
+def _paint_cells(
+    profile: Profile, lane: Lane, held: Cells, span: Ints, chars: list[str], styles: list[Style], palette: Palette,
+    glyphs: Glyphs,
+) -> None:  # fmt: skip
+    levels = levels_of(held.busy, span)
+    waits = held.wait >= held.sync
+    tinted = (held.wait * 2 > span - held.busy) & (levels < 8)
+    families = _families(profile, lane, held.first, (held.count <= TELLABLE) & (held.busy > 0))
+    dense = palette.engine(lane.engine)
+    for place in np.flatnonzero(held.count).tolist():
+        level = int(levels[place])
+        if not level:
+            quiet = bool(waits[place])
+            chars[place] = glyphs.wait if quiet else glyphs.sync
+            styles[place] = palette.wait if quiet else palette.sync
+            continue
+        family = families.get(place)
+        lone = glyphs.letters and family is not None and held.count[place] == 1
+        chars[place] = family.letter if lone and family else glyphs.levels[level]
+        style = dense if family is None or family is OTHER else palette.family(family)
+        styles[place] = _tint(style) if tinted[place] and palette.colour else style
+
+
+@lru_cache(256)
+def _tint(style: Style) -> Style:
+    return style + Style(bgcolor="#222a36")
+
+
+def _families(profile: Profile, lane: Lane, first: Ints, chosen: npt.NDArray[np.bool_]) -> dict[int, Family]:
+    """Families of the first instruction of the chosen cells, by cell; empty where operations are unknown."""
+    if "type" not in lane:
+        return {}
+    places = np.flatnonzero(chosen & (first >= 0))
+    codes = lane.take("type", first[places]).tolist()
+    texts = profile.strings["type"]
+    return {
+        place: family_of(texts[code]) for place, code in zip(places.tolist(), codes, strict=True) if code >= 0
+    }
+
+
+def _paint_names(
+    profile: Profile, lane: Lane, held: Cells, span: Ints, chars: list[str], styles: list[Style], palette: Palette,
+    glyphs: Glyphs,
+) -> None:  # fmt: skip
+    """Instructions that fill several whole cells become one bar, or one line of waiting, with their name in it."""
+    whole = (held.count == 1) & (held.busy + held.wait + held.sync >= span)
+    for begin, end in _runs(np.where(whole, held.first, -1)):
+        if end - begin < NAMED_CELLS:
+            continue
+        row = int(held.first[begin])
+        name = text_of(profile, lane, "name", row)
+        width = end - begin
+        if held.busy[begin] > 0:
+            type_name = text_of(profile, lane, "type", row)
+            style = palette.filled(family_of(type_name)) if type_name else palette.filled(_engine_family(lane.engine))
+            text = glyphs.edge + fit(name, width - 1)
+        else:
+            style = styles[begin]
+            glyph = chars[begin]
+            shown = fit(name, min(len(name), width - 2)) if name else ""
+            text = f"{glyph}{shown}".ljust(width, glyph)
+        _put(chars, begin, end, text)
+        styles[begin:end] = [style] * width
+
+
+@lru_cache(64)
+def _engine_family(engine: str) -> Family:
+    from .theme import engine_colour
+
+    return Family(engine, engine[:1], engine_colour(engine))
+
+
+def _put(chars: list[str], begin: int, end: int, text: str) -> None:
+    """Puts ``text``, which is as wide as the cells, into them: a wide character and an empty string after it."""
+    if len(text) == end - begin:
+        chars[begin:end] = list(text)
+        return
+    from rich.cells import cell_len
+
+    spread: list[str] = []
+    for char in text:
+        width = cell_len(char)
+        if width:
+            spread += [char] + [""] * (width - 1)
+        elif spread:
+            spread[-1] += char
+    chars[begin:end] = (spread + [" "] * (end - begin))[: end - begin]
+
+
+def _runs(values: Ints) -> list[tuple[int, int]]:
+    """[begin, end) of each run of one value that is not negative."""
+    bounds = np.flatnonzero(np.diff(values)) + 1
+    begins = np.concatenate(([0], bounds)).tolist()
+    ends = np.concatenate((bounds, [len(values)])).tolist()
+    return [(begin, end) for begin, end in zip(begins, ends, strict=True) if values[begin] >= 0]
+
+
+def text_of(profile: Profile, lane: Lane, key: str, row: int) -> str:
+    """Cleaned text of a text column of one instruction; empty where it is unknown."""
+    if key not in lane or row < 0:
+        return ""
+    code = int(lane.take(key, slice(row, row + 1))[0])
+    return clean(profile.text(key, code)) if code >= 0 else ""
+
+
+def paint_core(index: CoreIndex, edges: Ints, palette: Palette, glyphs: Glyphs) -> Painted:
+    """A whole core: blocks where it computed, shades where it only moved data (exposed transfer)."""
+    span = np.diff(edges)
+    window = int(edges[-1] - edges[0])
+    compute = np.diff(index.compute.covered(edges))
+    busy = np.diff(index.either.covered(edges))
+    chars, styles = _empty(len(span), palette)
+    levels = levels_of(busy, span)
+    exposed = busy - compute > compute
+    shades = " ttttTTTT" if glyphs.letters else " ░░░▒▒▒▓▓"
+    for place in np.flatnonzero(levels).tolist():
+        level = int(levels[place])
+        chars[place] = shades[level] if exposed[place] else glyphs.levels[level]
+        styles[place] = palette.exposed if exposed[place] else palette.compute
+    return Painted(chars, styles, int(busy.sum()) / window if window else 0.0)

@@ -1,0 +1,1 @@
+"""Screens: loading, choosing a capture, exploring a profile, help."""

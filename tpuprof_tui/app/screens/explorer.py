@@ -1,0 +1,383 @@
+"""The explorer of one profile: owns the view's state, places the panes, passes the state on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import Screen
+from textual.widget import Widget
+
+from ..actions import bindings
+from ..glyphs import Glyphs
+from ..messages import Change, Say, ShowDetail
+from ..session import Session
+from ..state import Scope, Selection, ViewState
+from ..theme import Palette
+from ..widgets.detail import DetailPane
+from ..widgets.headline import HeadlineBar
+from ..widgets.keybar import KeyBar
+from ..widgets.problems import ProblemsPane
+from ..widgets.summary import SummaryPane
+from ..widgets.table import InstructionTable
+from ..widgets.timeline import Timeline
+from ..widgets.tree import CoreTree
+
+#: From this size on tree, timeline, tabs and detail stand beside one another.
+WIDE, HIGH = 120, 30
+TREE_WIDTH = 36
+DETAIL_WIDTH = 42
+TABS = ("summary", "table", "problems")
+TAB_TITLES = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
+
+
+class ExplorerScreen(Screen[None]):
+    """Tree, timeline, tabs (summary, table, problems) and detail of one profile."""
+
+    AUTO_FOCUS = "#timeline"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("explorer")]
+    CSS = """
+    ExplorerScreen { layers: base; }
+    ExplorerScreen .pane { border: round $border-blurred; border-title-color: $text-muted;
+        border-subtitle-color: $text-muted; background: $background; padding: 0; }
+    ExplorerScreen .pane:focus { border: round $accent; border-title-color: $accent; border-title-style: bold; }
+    ExplorerScreen.small .pane { border: none; border-top: solid $border-blurred; }
+    ExplorerScreen.small .pane:focus { border: none; border-top: solid $accent; }
+    ExplorerScreen.plain .pane:focus { border-title-style: reverse; }
+    ExplorerScreen #lower { height: 1fr; }
+    ExplorerScreen #middle { width: 1fr; }
+    ExplorerScreen .tab { width: 1fr; height: 1fr; }
+    """
+
+    def __init__(self, session: Session, palette: Palette, glyphs: Glyphs, view: ViewState | None = None) -> None:
+        super().__init__(classes="" if palette.colour else "plain")
+        self.session = session
+        self.palette = palette
+        self.glyphs = glyphs
+        profile = session.profile
+        self.view = view or ViewState.of(profile.start_ns, profile.end_ns)
+        self.tab = "summary"
+        self.maximised = ""
+        self.small = False
+        self.tree_wanted = True
+        self.detail_wanted: bool | None = None
+
+    def compose(self) -> ComposeResult:
+        """All panes; which of them show is decided by size and state."""
+        yield HeadlineBar(self.palette)
+        with Horizontal(id="body"):
+            yield _pane(CoreTree(self.session, self.palette, self.glyphs, id="tree"))
+            with Vertical(id="middle"):
+                yield _pane(Timeline(self.session, self.view, self.palette, self.glyphs, id="timeline"))
+                with Horizontal(id="lower"):
+                    yield _pane(SummaryPane(self.session, self.view, self.palette, self.glyphs, id="summary"), "tab")
+                    yield _pane(
+                        InstructionTable(self.session, self.view, self.palette, self.glyphs, id="table"), "tab"
+                    )
+                    yield _pane(ProblemsPane(self.session, self.palette, id="problems"), "tab")
+                    yield _pane(DetailPane(self.session, self.palette, id="detail"))
+        yield KeyBar(self.palette, "timeline")
+
+    def on_mount(self) -> None:
+        """Everything shows the first state."""
+        self.query_one(HeadlineBar).show_session(self.session)
+        self._pass_on()
+
+    # panes
+
+    @property
+    def timeline(self) -> Timeline:
+        """The timeline pane."""
+        return self.query_one("#timeline", Timeline)
+
+    @property
+    def table(self) -> InstructionTable:
+        """The table pane."""
+        return self.query_one("#table", InstructionTable)
+
+    @property
+    def summary(self) -> SummaryPane:
+        """The summary pane."""
+        return self.query_one("#summary", SummaryPane)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Another size may need another layout."""
+        small = event.size.width < WIDE or event.size.height < HIGH
+        if small != self.small:
+            self.small = small
+            self.maximised = ""
+            self.set_class(small, "small")
+        self._arrange(event.size.width, event.size.height)
+
+    def _arrange(self, width: int | None = None, height: int | None = None) -> None:
+        """Shows the panes that this size and state ask for."""
+        width = self.size.width if width is None else width
+        height = self.size.height if height is None else height
+        if self.small:
+            rows = "cores" if not self.maximised else "engines"
+            if self.view.scope.everything and self.view.rows != rows and not self._rows_chosen:
+                self._set(replace(self.view, rows=rows))
+        one = self.maximised
+        shown = {name: name == one for name in ("tree", "timeline", "detail", *TABS)} if one else self._shown()
+        for name, display in shown.items():
+            self.query_one(f"#{name}").display = display
+        self.query_one("#middle").display = one != "tree"
+        self.query_one("#lower").display = any(shown[name] for name in (*TABS, "detail"))
+        self._size_panes(width, height)
+        self.table.activate(shown["table"])
+        self.summary.activate(shown["summary"])
+        self._title()
+        focused = self.focused
+        if focused is None or (focused.id in shown and not shown[focused.id]):
+            self._focus(one or "timeline")
+
+    _rows_chosen = False
+
+    def _shown(self) -> dict[str, bool]:
+        room = not self.small
+        detail = self.view.selection.row >= 0 if self.detail_wanted is None else self.detail_wanted
+        return {
+            "tree": room and self.tree_wanted, "timeline": True, "detail": room and detail,
+            **{name: name == self.tab for name in TABS},
+        }  # fmt: skip
+
+    def _size_panes(self, width: int, height: int) -> None:
+        timeline, tree, detail = self.timeline, self.query_one("#tree"), self.query_one("#detail")
+        frame = 1 if self.small else 2
+        wanted = timeline.wanted_height() + frame
+        body = height - 2
+        if self.maximised:
+            timeline.styles.height = tree.styles.width = detail.styles.width = "1fr"
+            return
+        share = body - 8 if self.small else body * 55 // 100
+        timeline.styles.height = max(min(wanted, share), 3 + frame) if body > 8 else "1fr"
+        tree.styles.width = TREE_WIDTH
+        detail.styles.width = min(max(DETAIL_WIDTH, (width - TREE_WIDTH) * 38 // 100), 64)
+
+    def _title(self) -> None:
+        """Titles of the tabs, the visible one marked; what it holds below."""
+        for name, text in (("summary", self.summary.title_text()), ("table", self.table.title_text())):
+            self.query_one(f"#{name}").border_subtitle = Content(text)
+        problems = len(self.session.profile.problems)
+        parts: list[Content] = []
+        for name in TABS:
+            title = TAB_TITLES[name] + (f" ({problems})" if name == "problems" and problems else "")
+            chosen = name == self.tab
+            text = f"[{title}]" if chosen else f" {title} "
+            parts.append(Content.styled(text, "bold" if chosen else "dim" if self.palette.colour else ""))
+        for name in TABS:
+            self.query_one(f"#{name}").border_title = Content("").join(parts)
+        if self.small and self.tab == "summary":
+            self.query_one("#summary").border_subtitle = Content(self.summary.title_text())
+        self.query_one("#tree").border_title = Content("Cores (t)")
+        self.query_one("#detail").border_title = Content("Detail (i)")
+
+    @on(InstructionTable.Retitled)
+    @on(SummaryPane.Retitled)
+    def retitle(self) -> None:
+        """A pane is about something else."""
+        self._title()
+
+    # state
+
+    @on(Change)
+    def change(self, message: Change) -> None:
+        """A pane asks for another state."""
+        message.stop()
+        self._set(message.update(self.view))
+
+    def _set(self, view: ViewState) -> None:
+        if view == self.view:
+            return
+        old, self.view = self.view, view
+        if old.rows != view.rows or old.scope != view.scope or (old.selection.row < 0) != (view.selection.row < 0):
+            self.timeline.show(view)
+            self._arrange()
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        view = self.view
+        self.timeline.show(view)
+        self.query_one("#tree", CoreTree).show(view)
+        self.query_one("#detail", DetailPane).show(view)
+        self.table.show(view)
+        self.summary.show(view)
+
+    @on(Say)
+    def say(self, message: Say) -> None:
+        """A pane has something to say."""
+        message.stop()
+        self.query_one(KeyBar).say(message.text)
+
+    @on(ShowDetail)
+    def show_detail(self, message: ShowDetail) -> None:
+        """A pane asks for the detail of the selection."""
+        message.stop()
+        if self.view.selection.row < 0:
+            self.query_one(KeyBar).say("Nothing runs at the cursor: . and , go to the next and previous instruction.")
+        elif self.small:
+            self._maximise("detail")
+        else:
+            self.detail_wanted = True
+            self._arrange()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """The bottom line tells the keys of the focused pane."""
+        if event.widget.id:
+            self.query_one(KeyBar).show_pane(event.widget.id)
+
+    # keys
+
+    def _focus(self, name: str) -> None:
+        self.query_one(f"#{name}").focus(scroll_visible=False)
+
+    def _go(self, name: str) -> None:
+        """Focuses a pane; on a small screen it fills it."""
+        if name in TABS:
+            self.tab = name
+        if self.small or self.maximised:
+            self._maximise(name)
+        else:
+            self._arrange()
+        self._focus(name)
+
+    def _maximise(self, name: str) -> None:
+        self.maximised = name
+        if name in TABS:
+            self.tab = name
+        self._arrange()
+        if name:
+            self._focus(name)
+
+    def action_timeline(self) -> None:
+        """The timeline."""
+        self._go("timeline")
+
+    def action_table(self) -> None:
+        """The table."""
+        self._go("table")
+
+    def action_summary(self) -> None:
+        """The summary."""
+        self._go("summary")
+
+    def action_problems(self) -> None:
+        """The problems."""
+        self._go("problems")
+
+    def action_next_pane(self) -> None:
+        """The next pane that shows."""
+        self._cycle(1)
+
+    def action_previous_pane(self) -> None:
+        """The previous pane that shows."""
+        self._cycle(-1)
+
+    def _cycle(self, step: int) -> None:
+        if self.maximised:
+            order = ["timeline", "table", "summary", "problems"]
+            now = order.index(self.maximised) if self.maximised in order else -step
+            self._go(order[(now + step) % len(order)])
+            return
+        order = [name for name in ("tree", "timeline", self.tab, "detail") if self.query_one(f"#{name}").display]
+        focused = self.focused.id if self.focused is not None else ""
+        now = order.index(focused) if focused in order else -step
+        self._focus(order[(now + step) % len(order)])
+
+    def action_tree(self) -> None:
+        """The tree: shown and focused, or hidden."""
+        self._toggle("tree")
+
+    def action_detail(self) -> None:
+        """The detail: shown, or hidden."""
+        if self.view.selection.row < 0 and not self.query_one("#detail").display:
+            self.timeline.action_select()
+            if not self.small:
+                self.detail_wanted = True
+                self._arrange()
+            return
+        self._toggle("detail")
+
+    def _toggle(self, name: str) -> None:
+        shown = self.query_one(f"#{name}").display
+        if self.small or self.maximised:
+            self._maximise("" if shown else name)
+            return
+        if name == "tree":
+            self.tree_wanted = not shown
+        else:
+            self.detail_wanted = not shown
+        self._arrange()
+        if not shown:
+            self._focus(name)
+
+    def action_maximise(self) -> None:
+        """The focused pane fills the screen, or no longer does."""
+        focused = self.focused.id if self.focused is not None else None
+        self._maximise("" if self.maximised or focused is None else focused)
+
+    def action_focus_selection(self) -> None:
+        """The selection into view; again: fitted."""
+        selection = self.view.selection
+        if selection.row < 0:
+            self.query_one(KeyBar).say("Nothing selected: Enter in the timeline or a row of the table selects.")
+            return
+        start, end = self.session.span_of(selection.lane, selection.row)
+        view = self.view
+        shown = view.showing(start, max(end, start + 1)).at(start)
+        if shown == view:
+            span = max((end - start) * 2, self.timeline.cells)
+            shown = view.windowed((start + end) // 2 - span // 2, span).at((start + end) // 2)
+        self._set(shown)
+
+    def action_isolate(self) -> None:
+        """Only the selected core, or all again."""
+        if not self.view.scope.everything:
+            self._set(replace(self.view, scope=Scope()))
+        elif self.view.selection.core >= 0:
+            self._set(replace(self.view, scope=Scope(self.view.selection.core)))
+        elif self.view.selection.lane >= 0:
+            self._set(replace(self.view, scope=Scope(-1, self.view.selection.lane)))
+        else:
+            self.query_one(KeyBar).say("No core selected: j and k in the timeline or the tree (t) select one.")
+
+    def back(self) -> bool:
+        """One step back; False where there is none left."""
+        view = self.view
+        if self.maximised:
+            self._maximise("")
+            self._focus("timeline")
+        elif view.selection.row >= 0:
+            self.detail_wanted = None
+            self._set(replace(view, selection=replace(view.selection, row=-1)))
+        elif not view.scope.everything:
+            self._set(replace(view, scope=Scope()))
+        elif view.selection != Selection():
+            self._set(replace(view, selection=Selection()))
+        else:
+            return False
+        return True
+
+    def action_reload(self) -> None:
+        """Reads the capture again."""
+        self._ask_app("reload")
+
+    def action_open_other(self) -> None:
+        """Lists captures."""
+        self._ask_app("open_other")
+
+    def _ask_app(self, name: str) -> None:
+        method: Callable[[], None] | None = getattr(self.app, name, None)
+        if method is not None:
+            method()
+
+
+def _pane(widget: Widget, *classes: str) -> Widget:
+    widget.add_class("pane", *classes)
+    return widget

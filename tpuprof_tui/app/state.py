@@ -1,0 +1,140 @@
+"""The view's state: one small immutable value, owned by the screen. Views get it and answer with messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+#: A core, a lane (index into ``Profile.lanes``), or neither: everything.
+Rows = Literal["engines", "cores"]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is looked at: all, one core, or one lane.
+
+    Attributes:
+        core: Core number; -1: all cores.
+        lane: Index into ``Profile.lanes``; -1: all lanes of the core.
+    """
+
+    core: int = -1
+    lane: int = -1
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is left out."""
+        return self.core < 0 and self.lane < 0
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is selected; each field narrows the one before.
+
+    Attributes:
+        core: Core number; -1: none.
+        lane: Index into ``Profile.lanes``; -1: none.
+        row: Row of that lane; -1: none.
+    """
+
+    core: int = -1
+    lane: int = -1
+    row: int = -1
+
+
+@dataclass(frozen=True)
+class Sort:
+    """Order of the table: column key and direction."""
+
+    key: str = "start"
+    down: bool = False
+
+
+@dataclass(frozen=True)
+class ViewState:
+    """All that decides what the screen shows of a profile. Times are int ns; windows are half-open.
+
+    Attributes:
+        full_start, full_end: The whole profile.
+        start, end: The visible window.
+        cursor: The time cursor.
+        selection: Shared by all panes.
+        scope: What tree, timeline, table and summary are narrowed to.
+        sort: Order of the table.
+        in_window: Whether the table holds only instructions of the visible window.
+        rows: Whether the timeline shows engines or whole cores.
+        filter: Filter expression of table and timeline; empty: none.
+        marks: Times marked, with their letters.
+    """
+
+    full_start: int
+    full_end: int
+    start: int
+    end: int
+    cursor: int
+    selection: Selection = Selection()
+    scope: Scope = Scope()
+    sort: Sort = Sort()
+    in_window: bool = False
+    rows: Rows = "engines"
+    filter: str = ""
+    marks: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(cls, start: int, end: int) -> ViewState:
+        """The state in which a profile from ``start`` to ``end`` opens: all of it, the cursor in the middle."""
+        end = max(end, start + 1)
+        return cls(start, end, start, end, (start + end) // 2)
+
+    @property
+    def span(self) -> int:
+        """Length of the visible window."""
+        return self.end - self.start
+
+    @property
+    def fits_all(self) -> bool:
+        """Whether the whole profile is visible."""
+        return self.start <= self.full_start and self.end >= self.full_end
+
+    def windowed(self, start: int, span: int) -> ViewState:
+        """The window at ``start``, as long as ``span``, moved and cut so that it lies in the profile."""
+        span = min(max(span, 1), self.full_end - self.full_start)
+        start = min(max(start, self.full_start), self.full_end - span)
+        cursor = min(max(self.cursor, start), start + span - 1)
+        return replace(self, start=start, end=start + span, cursor=cursor)
+
+    def zoomed(self, span: int, minimum: int) -> ViewState:
+        """The window ``span`` long about the cursor, which keeps its place; never shorter than ``minimum``."""
+        span = min(max(span, minimum, 1), self.full_end - self.full_start)
+        offset = (self.cursor - self.start) * span // max(self.span, 1)
+        return self.windowed(self.cursor - offset, span)
+
+    def panned(self, offset: int) -> ViewState:
+        """The window moved by ``offset`` ns; the cursor keeps its place on the screen."""
+        moved = self.windowed(self.start + offset, self.span)
+        shift = moved.start - self.start
+        cursor = min(max(self.cursor + shift, moved.start), moved.end - 1)
+        return replace(moved, cursor=cursor)
+
+    def at(self, time: int) -> ViewState:
+        """The cursor at ``time``, the window moved no further than needed to show it."""
+        time = min(max(time, self.full_start), self.full_end - 1)
+        if time < self.start:
+            moved = self.windowed(time, self.span)
+        elif time >= self.end:
+            moved = self.windowed(time + 1 - self.span, self.span)
+        else:
+            moved = self
+        return replace(moved, cursor=time)
+
+    def showing(self, start: int, end: int) -> ViewState:
+        """The window moved so that [start, end) is visible: not at all, or to put it in the middle."""
+        if start >= self.start and end <= self.end:
+            return self
+        if end - start > self.span:
+            return self.windowed(start - self.span // 10, self.span)
+        return self.windowed((start + end) // 2 - self.span // 2, self.span)
+
+    def fitted(self) -> ViewState:
+        """The whole profile."""
+        return self.windowed(self.full_start, self.full_end - self.full_start)

@@ -1,0 +1,166 @@
+"""Colours: one dark theme, one set of styles for drawn widgets, and the same without any colour.
+
+Nothing is told apart by colour alone: glyphs, letters and names say the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from rich.style import Style
+from textual.theme import Theme
+
+BACKGROUND: Final = "#10141b"
+SURFACE: Final = "#161c26"
+RAISED: Final = "#1f2835"
+LINE: Final = "#334155"
+TEXT: Final = "#d7dde8"
+QUIET: Final = "#8593a8"
+ACCENT: Final = "#5cb8ff"
+GOOD: Final = "#4cc38a"
+CAUTION: Final = "#f0b429"
+BAD: Final = "#ff6b6b"
+
+DARK: Final = Theme(
+    name="tpuprof-dark", primary=ACCENT, secondary="#a78bfa", accent=ACCENT, warning=CAUTION, error=BAD, success=GOOD,
+    foreground=TEXT, background=BACKGROUND, surface=SURFACE, panel=RAISED, dark=True,
+    variables={"border": ACCENT, "border-blurred": LINE, "scrollbar": LINE, "scrollbar-background": SURFACE,
+               "scrollbar-hover": QUIET, "scrollbar-active": ACCENT, "scrollbar-corner-color": SURFACE,
+               "scrollbar-background-hover": SURFACE, "scrollbar-background-active": SURFACE,
+               "block-cursor-background": RAISED, "block-cursor-foreground": TEXT, "block-cursor-text-style": "bold",
+               "block-cursor-blurred-background": RAISED, "block-cursor-blurred-foreground": TEXT},
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of operations.
+
+    Attributes:
+        name: What the legend calls it.
+        letter: Stands for a lone instruction in ASCII.
+        colour: Its colour.
+        words: Function types that contain one of these belong to it (compared in lower case).
+    """
+
+    name: str
+    letter: str
+    colour: str
+    words: tuple[str, ...] = ()
+
+
+#: In the order they are tried.
+FAMILIES: Final = (
+    Family("matmul", "M", "#4f9cf9", ("mm", "matmul", "conv")),
+    Family("pool", "P", "#22c3c3", ("pool", "pord", "dw")),
+    Family("gather", "G", "#c084fc", ("gather", "scatter", "sg")),
+    Family("arithmetic", "A", "#57c785", ("arith", "sar", "lar", "lin", "correlation", "vc")),
+    Family("special", "S", "#f59e57", ("sfu",)),
+    Family("quantise", "Q", "#f472b6", ("rq", "dq")),
+    Family("layout", "L", "#d4b742", ("trans", "bc", "cw", "reverse")),
+    Family("compare", "C", "#94a3f8", ("cmp", "select", "nonzero")),
+    Family("send", "X", "#fb7185", ("send",)),
+    Family("receive", "R", "#fdba74", ("rec",)),
+    Family("tensor move", "T", "#3fb68b", ("dma_tensor",)),
+    Family("matrix move", "B", "#8bbf3f", ("dma_matrix",)),
+    Family("move", "D", "#b5a642", ("dma",)),
+)
+OTHER: Final = Family("other", "O", "#9aa7b8")
+
+#: Colours of work whose operation is unknown, or too dense to tell apart.
+ENGINE_COLOURS: Final = {"TIU": "#4f9cf9", "GDMA": "#3fb68b", "SDMA": "#d4b742", "CDMA": "#c084fc"}
+_MORE_COLOURS: Final = ("#22c3c3", "#f59e57", "#f472b6", "#94a3f8")
+
+
+@lru_cache(1024)
+def family_of(type_name: str) -> Family:
+    """The family of a function type."""
+    lowered = type_name.casefold()
+    for family in FAMILIES:
+        if any(word in lowered for word in family.words):
+            return family
+    return OTHER
+
+
+def engine_colour(engine: str) -> str:
+    """Colour of an engine; engines of other sources get one of their own, always the same."""
+    known = ENGINE_COLOURS.get(engine)
+    return known or _MORE_COLOURS[sum(map(ord, engine)) % len(_MORE_COLOURS)]
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Styles of widgets that draw their own lines.
+
+    Attributes:
+        colour: False: only attributes (bold, dim, reverse, underline) tell things apart.
+    """
+
+    colour: bool = True
+    text: Style = field(default_factory=lambda: Style.parse(TEXT))
+    quiet: Style = field(default_factory=lambda: Style.parse(QUIET))
+    strong: Style = field(default_factory=lambda: Style.parse(f"bold {TEXT}"))
+    title: Style = field(default_factory=lambda: Style.parse(f"bold {ACCENT}"))
+    key: Style = field(default_factory=lambda: Style.parse(f"bold {ACCENT}"))
+    good: Style = field(default_factory=lambda: Style.parse(GOOD))
+    caution: Style = field(default_factory=lambda: Style.parse(CAUTION))
+    bad: Style = field(default_factory=lambda: Style.parse(BAD))
+    compute: Style = field(default_factory=lambda: Style.parse(ENGINE_COLOURS["TIU"]))
+    transfer: Style = field(default_factory=lambda: Style.parse(ENGINE_COLOURS["GDMA"]))
+    exposed: Style = field(default_factory=lambda: Style.parse("#f59e57"))
+    wait: Style = field(default_factory=lambda: Style.parse("#6b7a90"))
+    sync: Style = field(default_factory=lambda: Style.parse("#e0849b"))
+    cursor: Style = field(default_factory=lambda: Style.parse("#e8edf5"))
+    header: Style = field(default_factory=lambda: Style.parse(f"bold {QUIET} on {RAISED}"))
+    rule: Style = field(default_factory=lambda: Style.parse(LINE))
+    chosen: Style = field(default_factory=lambda: Style.parse(f"bold {ACCENT} on {RAISED}"))
+    row: Style = field(default_factory=lambda: Style.parse("on #27405c"))
+    row_blurred: Style = field(default_factory=lambda: Style.parse(f"on {RAISED}"))
+    bar: Style = field(default_factory=lambda: Style.parse(f"{QUIET} on {RAISED}"))
+
+    def engine(self, engine: str) -> Style:
+        """Style of an engine's work."""
+        return Style.parse(engine_colour(engine)) if self.colour else self.text
+
+    def family(self, family: Family) -> Style:
+        """Style of an instruction's cell."""
+        return Style.parse(family.colour) if self.colour else self.text
+
+    def filled(self, family: Family) -> Style:
+        """Style of an instruction wide enough to carry its name."""
+        return Style.parse(f"{BACKGROUND} on {family.colour}") if self.colour else Style(reverse=True)
+
+    def on_cursor(self, style: Style) -> Style:
+        """Style of a filled cell under the time cursor."""
+        if self.colour:
+            return _overlaid(style, "#4b5a70")
+        return style + Style(reverse=not style.reverse, bold=True)
+
+    def on_selected(self, style: Style) -> Style:
+        """Style of a cell of the selected instruction."""
+        if self.colour:
+            return Style.parse(f"bold {BACKGROUND} on #f4f7fb") if style.bgcolor else Style.parse("bold #ffffff")
+        return style + Style(bold=True, underline=True)
+
+    def severity(self, severity: int) -> Style:
+        """Style of a problem, by its severity (0 note, 1 warning, 2 error)."""
+        return (self.quiet, self.caution, self.bad)[min(max(severity, 0), 2)]
+
+
+@lru_cache(512)
+def _overlaid(style: Style, background: str) -> Style:
+    if style.bgcolor is not None:
+        return style + Style.parse(f"bold {BACKGROUND} on #cfd8e6")
+    return style + Style.parse(f"on {background}")
+
+
+def plain_palette() -> Palette:
+    """The palette without any colour."""
+    normal, dim, bold = Style(dim=False), Style(dim=True), Style(bold=True)
+    return Palette(
+        colour=False, text=normal, quiet=dim, strong=bold, title=bold, key=bold, good=normal, caution=bold, bad=bold,
+        compute=normal, transfer=normal, exposed=bold, wait=dim, sync=normal, cursor=bold, header=Style(bold=True,
+        underline=True), rule=dim, chosen=Style(bold=True, reverse=True), row=Style(reverse=True), row_blurred=Style(underline=True), bar=Style(reverse=True),
+    )  # fmt: skip

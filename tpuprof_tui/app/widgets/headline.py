@@ -1,0 +1,84 @@
+"""The top line: where the time went, before any key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ..format import GUESS, clean, fit, percent_text, plural, time_text
+from ..theme import Palette
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+#: Text and style of a part, and how gladly it is left out where there is no room (higher first).
+Part = tuple[str, Style, int]
+
+
+class HeadlineBar(Widget):
+    """One line: capture, total time, busiest and idlest core, exposed transfer, problems."""
+
+    DEFAULT_CSS = "HeadlineBar { dock: top; height: 1; background: $panel; color: $foreground; }"
+
+    def __init__(self, palette: Palette, text: str = "tpuprof") -> None:
+        super().__init__()
+        self.palette = palette
+        self.items: list[list[Part]] = [[(clean(text), palette.title, 0)]]
+
+    def show_session(self, session: Session) -> None:
+        """Shows the figures of a profile."""
+        self.items = headline_items(session, self.palette)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """The line: items are left out from the least important until it fits."""
+        width, base = self.size.width, self.rich_style
+        items = list(self.items)
+        while len(items) > 1 and _width(items) > width:
+            items.remove(max(items, key=lambda item: item[0][2]))
+        segments = [Segment(" ", base)]
+        for number, item in enumerate(items):
+            if number:
+                segments.append(Segment("  ", base))
+            segments += [Segment(text, base + style) for text, style, _ in item]
+        text = "".join(segment.text for segment in segments)
+        if _width(items) > width:
+            return Strip([Segment(fit(text, width), base)], width)
+        return Strip(segments).adjust_cell_length(width, base)
+
+
+def _width(items: list[list[Part]]) -> int:
+    from rich.cells import cell_len
+
+    return 1 + sum(2 + sum(cell_len(text) for text, _, _ in item) for item in items) - 2
+
+
+def headline_items(session: Session, palette: Palette) -> list[list[Part]]:
+    """Parts of the headline of a profile."""
+    profile, figures = session.profile, session.headline
+    quiet, strong = palette.quiet, palette.strong
+    items: list[list[Part]] = [
+        [(clean(profile.name), palette.title, 4)],
+        [(f"{clean(profile.device.chip)} mode {profile.mode}", quiet, 6)],
+        [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)],
+    ]
+    cores = len(profile.cores)
+    if figures.busiest is not None and figures.idlest is not None and cores and figures.total_ns:
+        for word, core, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 1)):
+            if cores == 1 and word == "idlest":
+                continue
+            share = percent_text(core.utilisation, guessed=core.guessed)
+            items.append([(f"{word} ", quiet, rank), (f"core {core.core} ", strong, 0), (share, strong, 0)])
+        exposed = f"{GUESS if figures.guessed else ''}{time_text(figures.exposed_max)}"
+        share = figures.exposed_max / figures.total_ns
+        items.append([("exposed transfer ", quiet, 2), (f"{exposed} {percent_text(share)}", palette.exposed, 0)])
+    items.append([(plural(session.profile.instructions, "instruction"), quiet, 7)])
+    if profile.problems:
+        worst = max(int(problem.severity) for problem in profile.problems)
+        style = palette.severity(worst)
+        items.append([(plural(len(profile.problems), "problem"), style, 3 if worst == 2 else 5)])
+    return items

@@ -1,0 +1,165 @@
+"""Lines of text that scroll: the base of summary, detail, problems, help and the list of captures."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from ..actions import bindings
+from ..theme import Palette
+
+#: One line: segments, each with a style.
+Line = list[Segment]
+
+
+class LinesView(ScrollView, can_focus=True):
+    """Lines built for the width of the pane; with a cursor where some of them stand for something.
+
+    Subclasses give ``build``; ``items`` of its result says which lines the cursor can be on.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list")]
+    DEFAULT_CSS = """
+    LinesView { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow-x: hidden; overflow-y: auto; }
+    """
+
+    def __init__(self, palette: Palette, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.palette = palette
+        self.lines: list[Strip] = []
+        self.items: list[int] = []
+        self.cursor = 0
+        self._built_for = -1
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """Lines for a pane of ``width`` cells, and for each the number of its item (-1: none); empty: no items."""
+        raise NotImplementedError
+
+    def rebuild(self, *, keep_scroll: bool = True) -> None:
+        """Builds the lines anew: what they tell has changed."""
+        width = self.scrollable_content_region.width
+        self._built_for = width
+        lines, items = self.build(max(width, 1))
+        self.lines = [Strip(line) for line in lines]
+        self.items = items
+        self.cursor = min(self.cursor, max(max(items, default=-1), 0))
+        self.virtual_size = Size(width, len(self.lines))
+        if not keep_scroll:
+            self.scroll_to(y=0, animate=False, immediate=True)
+        self.refresh()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lines depend on the width."""
+        if self.scrollable_content_region.width != self._built_for:
+            self.rebuild()
+
+    @property
+    def has_cursor(self) -> bool:
+        """Whether any line stands for something."""
+        return any(item >= 0 for item in self.items)
+
+    def render_line(self, y: int) -> Strip:
+        """Line ``y`` of the visible part."""
+        width = self.size.width
+        number = y + self.scroll_offset.y
+        base = self.rich_style
+        if not 0 <= number < len(self.lines):
+            return Strip([Segment(" " * width, base)], width)
+        strip = self.lines[number].adjust_cell_length(width, Style.null())
+        if self.items and self.items[number] >= 0 and self.items[number] == self.cursor:
+            strip = self._highlighted(strip)
+        return strip.apply_style(base)
+
+    def _highlighted(self, strip: Strip) -> Strip:
+        style = self.palette.row if self.has_focus else self.palette.row_blurred
+        return Strip([Segment(text, (own or Style.null()) + style) for text, own, _ in strip], strip.cell_length)
+
+    def on_focus(self) -> None:
+        """The cursor looks different in the focused pane."""
+        if self.has_cursor:
+            self.refresh()
+
+    def on_blur(self) -> None:
+        """The cursor looks different in the focused pane."""
+        if self.has_cursor:
+            self.refresh()
+
+    def cursor_changed(self) -> None:
+        """Called when the cursor is on another item."""
+
+    def move(self, lines: int) -> None:
+        """Moves the cursor, or scrolls where there is none."""
+        if not self.has_cursor:
+            self.scroll_to(y=self.scroll_offset.y + lines, animate=False, immediate=True)
+            return
+        self.go_to(self.cursor + lines)
+
+    def go_to(self, item: int) -> None:
+        """Puts the cursor on an item and brings it into view."""
+        self.cursor = min(max(item, 0), max(self.items))
+        first = self.items.index(self.cursor)
+        last = len(self.items) - 1 - self.items[::-1].index(self.cursor)
+        height = max(self.scrollable_content_region.height, 1)
+        top = self.scroll_offset.y
+        if first == min(number for number, item in enumerate(self.items) if item >= 0):
+            self.scroll_to(y=0, animate=False, immediate=True)
+        elif first < top or last >= top + height:
+            wanted = first if first < top or last - first >= height else last - height + 1
+            self.scroll_to(y=wanted, animate=False, immediate=True)
+        self.refresh()
+        self.cursor_changed()
+
+    def on_click(self, event: events.Click) -> None:
+        """The mouse moves the cursor; nothing needs it."""
+        offset = event.get_content_offset(self)
+        number = offset.y + self.scroll_offset.y if offset is not None else -1
+        if self.has_cursor and 0 <= number < len(self.items) and self.items[number] >= 0:
+            self.go_to(self.items[number])
+
+    def _page(self) -> int:
+        return max(self.scrollable_content_region.height - 1, 1)
+
+    def action_line_down(self) -> None:
+        """A line down."""
+        self.move(1)
+
+    def action_line_up(self) -> None:
+        """A line up."""
+        self.move(-1)
+
+    def action_half_down(self) -> None:
+        """Half a page down."""
+        self.move(max(self._page() // 2, 1))
+
+    def action_half_up(self) -> None:
+        """Half a page up."""
+        self.move(-max(self._page() // 2, 1))
+
+    def action_page_down(self) -> None:
+        """A page down."""
+        self.move(self._page())
+
+    def action_page_up(self) -> None:
+        """A page up."""
+        self.move(-self._page())
+
+    def action_first(self) -> None:
+        """To the first line."""
+        self.move(-len(self.lines) - 1)
+
+    def action_last(self) -> None:
+        """To the last line."""
+        self.move(len(self.lines) + 1)
+
+    def action_column_left(self) -> None:
+        """Lines are as wide as the pane: nothing to scroll."""
+
+    def action_column_right(self) -> None:
+        """Lines are as wide as the pane: nothing to scroll."""

@@ -1,0 +1,96 @@
+"""What was odd in the capture: what happened, what was done, where."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.binding import BindingType
+
+from ...model import Problem
+from ..actions import bindings
+from ..format import clean, wrap
+from ..messages import Change, Say
+from ..session import Session
+from ..state import Selection, ViewState
+from ..theme import Palette
+from .lines import Line, LinesView
+
+#: Severity in letters, so that it is told without colour.
+WORDS = ("note", "warning", "ERROR")
+
+
+class ProblemsPane(LinesView):
+    """Problems, the worst first."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("problems")]
+
+    def __init__(self, session: Session, palette: Palette, *, id: str) -> None:
+        super().__init__(palette, id=id)
+        self.session = session
+        self.problems = sorted(session.profile.problems, key=lambda problem: -int(problem.severity))
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """Lines of all problems."""
+        if not self.problems:
+            return [[Segment(" No problems: the whole capture could be used.", self.palette.good)]], []
+        lines: list[Line] = []
+        items: list[int] = []
+        for number, problem in enumerate(self.problems):
+            added = self._problem_lines(problem, width)
+            lines += added
+            items += [number] * len(added)
+        return lines, items
+
+    def _problem_lines(self, problem: Problem, width: int) -> list[Line]:
+        word = WORDS[min(max(int(problem.severity), 0), 2)]
+        times = f" (x{problem.count:,})" if problem.count != 1 else ""
+        indent = 10
+        room = max(width - indent - 1, 10)
+        first, *rest = wrap(clean(problem.what) + times, room)
+        style = self.palette.severity(int(problem.severity))
+        lines: list[Line] = [[Segment(f" {word:<8} ", style), Segment(first, self.palette.text)]]
+        lines += [[Segment(" " * indent + line, self.palette.text)] for line in rest]
+        told = "  ".join(part for part in (clean(problem.done), _place(problem)) if part)
+        return lines + [[Segment(" " * indent + line, self.palette.quiet)] for line in wrap(told, room) if line]
+
+    def action_next_problem(self) -> None:
+        """The next problem."""
+        self.move(1)
+
+    def action_previous_problem(self) -> None:
+        """The problem before."""
+        self.move(-1)
+
+    def action_select(self) -> None:
+        """Selects the lane or core of the problem."""
+        if not self.problems:
+            return
+        problem = self.problems[self.cursor]
+        lanes = self.session.profile.lanes
+        lane = next((number for number, lane in enumerate(lanes)
+                     if problem.lane and lane.label == problem.lane and problem.core in (-1, lane.core)), -1)  # fmt: skip
+        core = lanes[lane].core if lane >= 0 else problem.core
+        if lane < 0 and core not in self.session.profile.cores:
+            self.post_message(Say("This problem concerns the whole capture, not one core."))
+            return
+
+        def selected(view: ViewState) -> ViewState:
+            return replace(view, selection=Selection(core, lane))
+
+        self.post_message(Change(selected))
+        self.post_message(Say(f"Selected {lanes[lane].title if lane >= 0 else f'core {core}'}: 1 shows its timeline."))
+
+
+def _place(problem: Problem) -> str:
+    """Where a problem is: file, offset, core, lane."""
+    parts = []
+    if problem.file:
+        offset = f" at byte {problem.offset:,}" if problem.offset >= 0 else ""
+        parts.append(f"{clean(problem.file)}{offset}")
+    if problem.core >= 0:
+        parts.append(f"core {problem.core}")
+    if problem.lane:
+        parts.append(clean(problem.lane))
+    return f"[{', '.join(parts)}]" if parts else ""

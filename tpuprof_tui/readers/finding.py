@@ -66,4 +66,5 @@ def _listed(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def _natural(name: str) -> list[tuple[bool, int, str]]:
-    return [(not part.isdecimal(), int(part[:18]) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name)]
+    parts = re.split(r"(\d+)", name)
+    return [(not part.isdecimal(), int(part[:18]) if part.isdecimal() else 0, part) for part in parts]

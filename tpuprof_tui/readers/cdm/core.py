@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -56,13 +57,26 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         _bind(result, chip)
         for name, engine in result.engines.items():
             _mark_own(result, name, engine, chip)
+    _report_unpaired(result)
     return result
 
 
-def _take_block_commands(result: CoreData, chip: Chip) -> None:
-    """The command streams a bmodel carries instead of nodes."""
+def _report_unpaired(result: CoreData) -> None:
+    """Problems for records without a command and commands without a record."""
+    warn = partial(result.report.warning, file=result.file, core=result.core)
     for name, engine in result.engines.items():
-        engine.commands = block_commands(result, chip, name)
+        if engine.commands is None:
+            continue
+        loose = int(np.count_nonzero(engine.bound[engine.keep] < 0))
+        lost = len(engine.commands) - int(np.count_nonzero(engine.bound >= 0))
+        if loose:
+            warn(f"{name} records without a command.", "They are shown as unknown.", lane=name, count=loose)
+        if lost:
+            done = "Times and sums lack what they took."
+            warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost)
+    for name, commands in (result.nodes.engines if result.nodes is not None else {}).items():
+        if name not in result.engines and len(commands):
+            warn(f"{name} has commands but no record.", "Nothing of it can be shown.", count=len(commands))
 
 
 # -- commands -----------------------------------------------------------------

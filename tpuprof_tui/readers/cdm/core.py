@@ -79,6 +79,12 @@ def _report_unpaired(result: CoreData) -> None:
             warn(f"{name} has commands but no record.", "Nothing of it can be shown.", count=len(commands))
 
 
+def _take_block_commands(result: CoreData, chip: Chip) -> None:
+    """The command streams a bmodel carries instead of nodes."""
+    for name, engine in result.engines.items():
+        engine.commands = block_commands(result, chip, name)
+
+
 # -- commands -----------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ def entry(options: Options, written: Written) -> dict[str, Any]:
         "mode": written.meta["mode"],
         "records": written.records,
         "host_trace": written.meta.get("host_trace"),
-        "known_issue": options.known_issue,
+        "known_issue": options.reference_fails,
         "allow": list(options.allow),
     }
 

@@ -96,7 +96,7 @@ class Options:
     #: What no tool can be asked to tell of this capture (manifest ``allow``).
     allow: tuple[str, ...] = ()
     #: What the reference gets wrong.
-    known_issue: str = ""
+    reference_fails: str = ""
 
     @property
     def chip(self) -> Chip:

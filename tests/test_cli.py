@@ -246,6 +246,14 @@ def test_unreadable_ends_with_2(tmp_path):
         assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("words", [["a\x1b[2J\nb"], ["info", "a\x1b[2J\nb"], ["info", "X", "--\x1b[2J\nb"]])
+def test_messages_cannot_steer_the_terminal(words, capsys):
+    assert main(words) == 2
+    message = capsys.readouterr().err
+    assert "\x1b" not in message
+    assert message.count("\n") == 1
+
+
 def test_errors_say_what_to_do(monkeypatch, capsys):
     def refuses(path, **_):
         raise UnreadableError("Nothing is there.", "Look elsewhere.")

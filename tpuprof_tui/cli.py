@@ -218,7 +218,9 @@ def summary_command(options: argparse.Namespace) -> int:
 
 def _told(message: str, status: int = TpuprofError.exit_code) -> int:
     """Says one sentence on stderr; gives the exit status."""
-    print(f"tpuprof: {message}", file=sys.stderr)
+    from .export.escape import line_text
+
+    print(f"tpuprof: {line_text(message)}", file=sys.stderr)
     return status
 
 

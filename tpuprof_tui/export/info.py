@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+import math
+from typing import Any
 
 from ..analysis import LaneFigures, build_index, lane_figures
 from ..model import Profile
 from .report import MISSING, Report, TimeUnit, clean
 from .summary import MODES, engines_table, problems_table
-
-#: Facts that have a place of their own.
-_TOLD: Final = frozenset(("problems", "lanes"))
 
 
 def info_record(profile: Profile) -> dict[str, Any]:
@@ -40,7 +38,7 @@ def info_record(profile: Profile) -> dict[str, Any]:
         "kernel_launches": len(profile.scopes),
         "lanes": _lane_records(profile),
         "problems": [problem.as_record() for problem in profile.problems],
-        **{key: value for key, value in profile.facts.items() if key not in _TOLD},
+        "facts": dict(profile.facts),
     }
 
 
@@ -99,5 +97,8 @@ def _figures(profile: Profile) -> list[LaneFigures]:
     return [lane_figures(build_index(lane), profile.start_ns, profile.end_ns) for lane in profile.lanes]
 
 
-def _whole(value: float) -> int | float:
+def _whole(value: float) -> int | float | None:
+    """An integer where it is one; JSON knows no infinity."""
+    if not math.isfinite(value):
+        return None
     return int(value) if value == int(value) else value

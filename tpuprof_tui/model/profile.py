@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .counters import GROUP as COUNTERS
 from .lane import Lane
 from .problem import Problem
 from .schema import SCHEMA
@@ -124,10 +125,13 @@ class Profile:
         """Text of a code of a text column."""
         return self.strings[key][code]
 
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self, *, counters: bool = False) -> pandas.DataFrame:
         """All instructions as one data frame, by lane, then start; pandas is imported only now.
 
         Text columns become categoricals, missing integers ``pandas.NA`` (nullable Int64), missing floats NaN.
+
+        Args:
+            counters: Also the raw hardware counters; they are many.
         """
         import pandas
 
@@ -145,7 +149,10 @@ class Profile:
         frames = []
         for number, lane in enumerate(self.lanes):
             if len(lane):
-                frame = pandas.DataFrame({key: series(lane, key) for key in SCHEMA if key in lane})
+                frame = pandas.DataFrame(
+                    {key: series(lane, key) for key, column in SCHEMA.items()
+                     if key in lane and (counters or column.group != COUNTERS)}
+                )  # fmt: skip
                 frame.insert(0, "lane", number)
                 frames.append(frame)
         joined: pandas.DataFrame = pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()

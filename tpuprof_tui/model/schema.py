@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from .columns import Column
+from .counters import COUNTERS
 
 _DMA: Final = ("GDMA", "SDMA", "CDMA")
 _TIU: Final = ("TIU",)
@@ -104,6 +105,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
            group="codes", help="The node's twelve extra bits."),
     Column("precision", "Precision", "des_opt_res0_prec", width=9, engines=_TIU, needs=_NEEDS_COMMANDS,
            group="codes", help="Code of the result's element format."),
+    *COUNTERS,
 )  # fmt: skip
 
 #: The same, by key.

@@ -14,6 +14,7 @@ from ...model.lane import LazyColumn, Rows
 from ...model.sublanes import split_overlaps
 from .chips import Chip, direction_text, family_of, name_table
 from .commands import Commands
+from .counters import counter_columns
 from .detail import Detail, decode_lane
 from .monitor import Stream
 from .operations import count_operations
@@ -114,6 +115,7 @@ class LaneBuilder:
         columns |= self._tiu(word) if family == "tiu" else self._transfer(word, stream, family, detail)
         if detail is not None:
             columns |= _counted(self.chip, detail) if family == "tiu" else _addressed(self.chip, detail)
+        columns |= counter_columns(stream)
         place = f"port {stream.port}" if engine == "CDMA" else engine
         return Lane(engine=engine, core=source.core, port=stream.port, label=place, columns=columns, sublanes=sublanes, registers=detail,
                     group="CDMA" if engine == "CDMA" else f"Core {source.core}", role_guessed=commands is None)  # fmt: skip

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
-from textual.binding import Binding, BindingsMap
+from textual.binding import Binding
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Action:
         text: A word or two for footer and palette.
         help: One sentence for the help screen.
         function: Name of the method without ``action_``, on the widget or screen of the pane.
-        footer: Whether the footer shows it.
+        footer: What the footer calls it, empty: not there; neighbours of one name are shown together.
     """
 
     id: str
@@ -29,10 +30,10 @@ class Action:
     text: str
     help: str
     function: str
-    footer: bool = False
+    footer: str = ""
 
 
-def _table(pane: str, *rows: tuple[str, str, str, str, bool]) -> list[Action]:
+def _table(pane: str, *rows: tuple[str, str, str, str, str]) -> list[Action]:
     """Actions of one pane; the function is the last part of the id, with underscores."""
     return [
         Action(f"{pane}.{name}", tuple(keys.split()), pane, text, sentence, name.replace("-", "_"), footer)
@@ -43,100 +44,100 @@ def _table(pane: str, *rows: tuple[str, str, str, str, bool]) -> list[Action]:
 ACTIONS: Final[tuple[Action, ...]] = (
     *_table(
         "app",
-        ("quit", "q ctrl+c ctrl+q", "Quit", "Leave tpuprof; in an overlay: close it.", True),
-        ("help", "question_mark f1", "Help", "All keys, those of the focused pane first.", True),
-        ("palette", "colon ctrl+p", "Commands", "Find any action by name.", True),
-        ("repaint", "ctrl+l", "Repaint", "Draw the screen anew.", False),
-        ("suspend", "ctrl+z", "Suspend", "Back to the shell; `fg` returns.", False),
-        ("back", "escape backspace", "Back", "One step back: close, restore, clear selection, leave scope.", False),
+        ("quit", "q ctrl+c ctrl+q", "Quit", "Leave tpuprof; in an overlay: close it.", "Quit"),
+        ("help", "question_mark f1", "Help", "All keys, those of the focused pane first.", "Help"),
+        ("palette", "colon ctrl+p", "Commands", "Find any action by name.", "Commands"),
+        ("repaint", "ctrl+l", "Repaint", "Draw the screen anew.", ""),
+        ("suspend", "ctrl+z", "Suspend", "Back to the shell; `fg` returns.", ""),
+        ("back", "escape backspace", "Back", "One step back: close, restore, clear selection, leave scope.", ""),
     ),
     *_table(
         "explorer",
-        ("next-pane", "tab", "Next pane", "Focus the next pane.", True),
-        ("previous-pane", "shift+tab", "Previous pane", "Focus the previous pane.", False),
-        ("timeline", "1", "Timeline", "Focus the timeline; on a small screen it fills the screen.", False),
-        ("table", "2", "Table", "Focus the table of instructions.", False),
-        ("summary", "3", "Summary", "Focus the summary: where the time went.", False),
-        ("problems", "4", "Problems", "Focus the list of problems.", False),
-        ("tree", "t", "Tree", "Show, focus or hide the tree of cores, engines and ports.", True),
-        ("detail", "i", "Detail", "Show or hide all that is known of the selected instruction.", True),
-        ("maximise", "Z", "Maximise", "Give the focused pane the whole screen, or take it back.", False),
-        ("focus-selection", "f", "Focus", "Bring the selected instruction into view; again: zoom to it.", False),
-        ("isolate", "o", "Only this core", "Show only the selected core in all panes; again: all cores.", False),
-        ("reload", "R ctrl+r", "Reload", "Read the capture again.", False),
-        ("open-other", "O", "Open other", "Choose another capture beside or below this one.", False),
+        ("next-pane", "tab", "Next pane", "Focus the next pane.", "Pane"),
+        ("previous-pane", "shift+tab", "Previous pane", "Focus the previous pane.", ""),
+        ("timeline", "1", "Timeline", "Focus the timeline; on a small screen it fills the screen.", ""),
+        ("table", "2", "Table", "Focus the table of instructions.", ""),
+        ("summary", "3", "Summary", "Focus the summary: where the time went.", ""),
+        ("problems", "4", "Problems", "Focus the list of problems.", ""),
+        ("tree", "t", "Tree", "Show, focus or hide the tree of cores, engines and ports.", "Tree"),
+        ("detail", "i", "Detail", "Show or hide all that is known of the selected instruction.", "Detail"),
+        ("maximise", "Z", "Maximise", "Give the focused pane the whole screen, or take it back.", ""),
+        ("focus-selection", "f", "Focus", "Bring the selected instruction into view; again: zoom to it.", ""),
+        ("isolate", "o", "Only this core", "Show only the selected core in all panes; again: all cores.", ""),
+        ("reload", "R ctrl+r", "Reload", "Read the capture again.", ""),
+        ("open-other", "O", "Open other", "Choose another capture beside or below this one.", ""),
     ),
     *_table(
         "timeline",
-        ("zoom-in", "w plus equals_sign", "Zoom in", "Zoom in about the cursor.", True),
-        ("zoom-out", "s minus", "Zoom out", "Zoom out about the cursor.", True),
-        ("pan-left", "a", "Pan left", "Move the window a tenth to earlier times.", True),
-        ("pan-right", "d", "Pan right", "Move the window a tenth to later times.", True),
-        ("window-left", "A", "Previous window", "Move back by a whole window.", False),
-        ("window-right", "D", "Next window", "Move on by a whole window.", False),
-        ("cursor-left", "h left", "Cursor left", "Move the time cursor one cell to the left.", False),
-        ("cursor-right", "l right", "Cursor right", "Move the time cursor one cell to the right.", False),
-        ("lane-down", "j down", "Lane down", "Select the lane below, at the same time.", False),
-        ("lane-up", "k up", "Lane up", "Select the lane above, at the same time.", False),
-        ("lane-page-down", "pagedown ctrl+d ctrl+f", "Lanes down", "Move down by a screenful of lanes.", False),
-        ("lane-page-up", "pageup ctrl+u ctrl+b", "Lanes up", "Move up by a screenful of lanes.", False),
-        ("lane-first", "home", "Window start", "Move the cursor to the start of the window.", False),
-        ("lane-last", "end", "Window end", "Move the cursor to the end of the window.", False),
-        ("fit", "0", "Fit all", "Show the whole capture.", True),
-        ("previous", "comma", "Previous", "Select the previous instruction of the lane.", False),
-        ("next", "full_stop", "Next", "Select the next instruction of the lane.", True),
-        ("select", "enter", "Select", "Select the instruction at the cursor and show its details.", True),
-        ("engines", "e", "Engines/cores", "Show one line for each engine, or one for each core.", True),
+        ("zoom-in", "w plus equals_sign", "Zoom in", "Zoom in about the cursor.", "Zoom"),
+        ("zoom-out", "s minus", "Zoom out", "Zoom out about the cursor.", "Zoom"),
+        ("pan-left", "a", "Pan left", "Move the window a tenth to earlier times.", "Pan"),
+        ("pan-right", "d", "Pan right", "Move the window a tenth to later times.", "Pan"),
+        ("window-left", "A", "Previous window", "Move back by a whole window.", ""),
+        ("window-right", "D", "Next window", "Move on by a whole window.", ""),
+        ("cursor-left", "h left", "Cursor left", "Move the time cursor one cell to the left.", ""),
+        ("cursor-right", "l right", "Cursor right", "Move the time cursor one cell to the right.", ""),
+        ("lane-down", "j down", "Lane down", "Select the lane below, at the same time.", ""),
+        ("lane-up", "k up", "Lane up", "Select the lane above, at the same time.", ""),
+        ("lane-page-down", "pagedown ctrl+d ctrl+f", "Lanes down", "Move down by a screenful of lanes.", ""),
+        ("lane-page-up", "pageup ctrl+u ctrl+b", "Lanes up", "Move up by a screenful of lanes.", ""),
+        ("lane-first", "home", "Window start", "Move the cursor to the start of the window.", ""),
+        ("lane-last", "end", "Window end", "Move the cursor to the end of the window.", ""),
+        ("fit", "0", "Fit all", "Show the whole capture.", "Fit all"),
+        ("previous", "comma", "Previous", "Select the previous instruction of the lane.", "Step"),
+        ("next", "full_stop", "Next", "Select the next instruction of the lane.", "Step"),
+        ("select", "enter", "Select", "Select the instruction at the cursor and show its details.", "Select"),
+        ("engines", "e", "Engines/cores", "Show one line for each engine, or one for each core.", "Engines/cores"),
     ),
     *_table(
         "list",
-        ("line-down", "j down", "Down", "Move down a line.", False),
-        ("line-up", "k up", "Up", "Move up a line.", False),
-        ("half-down", "ctrl+d", "Half page down", "Move down half a page.", False),
-        ("half-up", "ctrl+u", "Half page up", "Move up half a page.", False),
-        ("page-down", "pagedown ctrl+f", "Page down", "Move down a page.", False),
-        ("page-up", "pageup ctrl+b", "Page up", "Move up a page.", False),
-        ("first", "g home", "Top", "Go to the first line.", False),
-        ("last", "G end", "End", "Go to the last line.", False),
-        ("column-left", "h left", "Left", "Scroll to the columns on the left.", False),
-        ("column-right", "l right", "Right", "Scroll to the columns on the right.", False),
+        ("line-down", "j down", "Down", "Move down a line.", ""),
+        ("line-up", "k up", "Up", "Move up a line.", ""),
+        ("half-down", "ctrl+d", "Half page down", "Move down half a page.", ""),
+        ("half-up", "ctrl+u", "Half page up", "Move up half a page.", ""),
+        ("page-down", "pagedown ctrl+f", "Page down", "Move down a page.", ""),
+        ("page-up", "pageup ctrl+b", "Page up", "Move up a page.", ""),
+        ("first", "g home", "Top", "Go to the first line.", ""),
+        ("last", "G end", "End", "Go to the last line.", ""),
+        ("column-left", "h left", "Left", "Scroll to the columns on the left.", ""),
+        ("column-right", "l right", "Right", "Scroll to the columns on the right.", ""),
     ),
     *_table(
         "table",
-        ("select", "enter", "Details", "Show all that is known of the instruction.", True),
-        ("column-previous", "less_than_sign", "Column left", "Choose the column to the left.", True),
-        ("column-next", "greater_than_sign", "Column right", "Choose the column to the right.", True),
-        ("sort", "s", "Sort", "Sort by the chosen column; again: the other way round.", True),
-        ("reverse", "I", "Reverse", "Reverse the order.", False),
-        ("window-only", "v", "Window only", "Only instructions of the timeline's window, or all of the scope.", True),
-        ("centre", "z", "Centre", "Put the selected row in the middle.", False),
-        ("previous", "comma", "Previous", "Select the previous instruction of the same engine.", False),
-        ("next", "full_stop", "Next", "Select the next instruction of the same engine.", False),
+        ("select", "enter", "Details", "Show all that is known of the instruction.", "Details"),
+        ("column-previous", "less_than_sign", "Column left", "Choose the column to the left.", "Column"),
+        ("column-next", "greater_than_sign", "Column right", "Choose the column to the right.", "Column"),
+        ("sort", "s", "Sort", "Sort by the chosen column; again: the other way round.", "Sort"),
+        ("reverse", "I", "Reverse", "Reverse the order.", ""),
+        ("window-only", "v", "Window only", "Only instructions of the timeline's window, or all of the scope.", "Window only"),
+        ("centre", "z", "Centre", "Put the selected row in the middle.", ""),
+        ("previous", "comma", "Previous", "Select the previous instruction of the same engine.", ""),
+        ("next", "full_stop", "Next", "Select the next instruction of the same engine.", ""),
     ),
     *_table(
         "tree",
-        ("node-down", "j down", "Down", "Select the node below; all panes follow.", False),
-        ("node-up", "k up", "Up", "Select the node above.", False),
-        ("fold", "h left", "Fold", "Fold the node, or go to its parent.", False),
-        ("unfold", "l right", "Unfold", "Unfold the node.", False),
-        ("scope", "enter space", "Only this", "Narrow all panes to this core, engine or port; again: everything.", True),
-        ("top", "g home", "Top", "Go to the first node.", False),
-        ("bottom", "G end", "End", "Go to the last node.", False),
-        ("unfold-all", "e", "Unfold all", "Unfold or fold every core.", True),
+        ("node-down", "j down", "Down", "Select the node below; all panes follow.", ""),
+        ("node-up", "k up", "Up", "Select the node above.", ""),
+        ("fold", "h left", "Fold", "Fold the node, or go to its parent.", ""),
+        ("unfold", "l right", "Unfold", "Unfold the node.", ""),
+        ("scope", "enter space", "Only this", "Narrow all panes to this core, engine or port; again: everything.", "Only this"),
+        ("top", "g home", "Top", "Go to the first node.", ""),
+        ("bottom", "G end", "End", "Go to the last node.", ""),
+        ("unfold-all", "e", "Unfold all", "Unfold or fold every core.", "Unfold all"),
     ),
     *_table(
         "problems",
-        ("select", "enter", "Go to core", "Select the core or lane the problem is about.", True),
-        ("next-problem", "right_curly_bracket", "Next problem", "Go to the next problem.", False),
-        ("previous-problem", "left_curly_bracket", "Previous problem", "Go to the previous problem.", False),
+        ("select", "enter", "Go to core", "Select the core or lane the problem is about.", "Go to core"),
+        ("next-problem", "right_curly_bracket", "Next problem", "Go to the next problem.", ""),
+        ("previous-problem", "left_curly_bracket", "Previous problem", "Go to the previous problem.", ""),
     ),
     *_table(
         "chooser",
-        ("open", "enter", "Open", "Open the capture.", True),
+        ("open", "enter", "Open", "Open the capture.", "Open"),
     ),
     *_table(
         "loading",
-        ("cancel", "escape backspace", "Cancel", "Stop reading.", True),
+        ("cancel", "escape backspace", "Cancel", "Stop reading.", "Cancel"),
     ),
 )  # fmt: skip
 
@@ -191,12 +192,13 @@ def bindings(*groups: str) -> list[Binding]:
     ]
 
 
-def bindings_map(*groups: str) -> BindingsMap:
-    """The same as the map a widget holds."""
-    return BindingsMap(bindings(*groups))
-
-
-def footer_actions(pane: str) -> Iterator[Action]:
-    """Actions the footer shows while ``pane`` is focused, nearest first."""
-    groups: Iterable[str] = PANES[pane][1] if pane in PANES else ("app",)
-    return (action for group in groups for action in actions_of(group) if action.footer)
+def footer_keys(pane: str) -> list[tuple[str, str]]:
+    """Keys and name of what the footer shows while ``pane`` is focused, nearest first, help and quit last."""
+    groups = PANES[pane][1] if pane in PANES else ("app",)
+    shown = [action for group in groups for action in actions_of(group) if action.footer]
+    first = [action for action in shown if action.id in ("app.help", "app.quit")]
+    rest = [action for action in shown if action not in first]
+    return [
+        (" ".join(key_text(action.keys[0]) for action in actions), text)
+        for text, actions in ((text, list(group)) for text, group in groupby(rest + first, lambda each: each.footer))
+    ]

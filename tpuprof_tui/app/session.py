@@ -17,6 +17,8 @@ from .state import Scope, Sort
 
 Ints = npt.NDArray[np.int64]
 
+#: Columns the table begins with: what, when, how long.
+_FIRST: Final = ("engine", "core", "order", "name", "start", "duration", "kernel")
 #: Columns that every lane can answer, whether the source names them or not.
 _OF_LANE: Final = ("engine", "core", "port", "duration")
 
@@ -55,7 +57,7 @@ class Session:
         if not self.profile.ports:
             known.discard("port")
         columns = [column for column in COLUMNS if column.key in known and self._in_some_lane(column)]
-        return tuple(sorted(columns, key=lambda column: not column.shown))
+        return tuple(sorted(columns, key=_place_in_table))
 
     def _in_some_lane(self, column: Column) -> bool:
         return any(column.applies_to(lane.engine) for lane in self.profile.lanes) or not self.profile.lanes
@@ -106,6 +108,10 @@ class Session:
         if scope.lane >= 0:
             return self.profile.lanes[scope.lane].title
         return "all cores" if scope.core < 0 else f"core {scope.core}"
+
+
+def _place_in_table(column: Column) -> tuple[int, bool]:
+    return (_FIRST.index(column.key) if column.key in _FIRST else len(_FIRST), not column.shown)
 
 
 def lane_values(lane: Lane, key: str, rows: Rows) -> Array | None:

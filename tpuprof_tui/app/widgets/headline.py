@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: Text and style of a part, and how gladly it is left out where there is no room (higher first).
 Part = tuple[str, Style, int]
 
+#: Parts from this rank on say what is open, not where the time went.
+CAPTION = 4
+
 
 class HeadlineBar(Widget):
     """One line: capture, total time, busiest and idlest core, exposed transfer, problems."""
@@ -28,16 +31,20 @@ class HeadlineBar(Widget):
         super().__init__()
         self.palette = palette
         self.items: list[list[Part]] = [[(clean(text), palette.title, 0)]]
+        self.session: Session | None = None
 
     def show_session(self, session: Session) -> None:
         """Shows the figures of a profile."""
-        self.items = headline_items(session, self.palette)
+        self.session = session
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """The line: items are left out from the least important until it fits."""
+        """The line: words are shortened, then items left out from the least important, until it fits."""
         width, base = self.size.width, self.rich_style
-        items = list(self.items)
+        items = self.items if self.session is None else headline_items(self.session, self.palette)
+        if _width(items) > width and self.session is not None:
+            optional = [item for item in items if item[0][2] < CAPTION]
+            items = items if _width(optional) <= width else headline_items(self.session, self.palette, short=True)
         while len(items) > 1 and _width(items) > width:
             items.remove(max(items, key=lambda item: item[0][2]))
         segments = [Segment(" ", base)]
@@ -45,9 +52,8 @@ class HeadlineBar(Widget):
             if number:
                 segments.append(Segment("  ", base))
             segments += [Segment(text, base + style) for text, style, _ in item]
-        text = "".join(segment.text for segment in segments)
         if _width(items) > width:
-            return Strip([Segment(fit(text, width), base)], width)
+            return Strip([Segment(fit("".join(segment.text for segment in segments), width), base)], width)
         return Strip(segments).adjust_cell_length(width, base)
 
 
@@ -57,28 +63,31 @@ def _width(items: list[list[Part]]) -> int:
     return 1 + sum(2 + sum(cell_len(text) for text, _, _ in item) for item in items) - 2
 
 
-def headline_items(session: Session, palette: Palette) -> list[list[Part]]:
-    """Parts of the headline of a profile."""
+def headline_items(session: Session, palette: Palette, *, short: bool = False) -> list[list[Part]]:
+    """Parts of the headline of a profile; ``short`` leaves out decimals and words."""
     profile, figures = session.profile, session.headline
     quiet, strong = palette.quiet, palette.strong
     items: list[list[Part]] = [
-        [(clean(profile.name), palette.title, 4)],
-        [(f"{clean(profile.device.chip)} mode {profile.mode}", quiet, 6)],
+        [(clean(profile.name), palette.title, CAPTION)],
+        [(f"{clean(profile.device.chip)} mode {profile.mode}", quiet, CAPTION + 2)],
         [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)],
     ]
-    cores = len(profile.cores)
-    if figures.busiest is not None and figures.idlest is not None and cores and figures.total_ns:
-        for word, core, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 1)):
-            if cores == 1 and word == "idlest":
+    if figures.busiest is not None and figures.idlest is not None and figures.total_ns:
+        for word, core, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 2)):
+            if len(profile.cores) == 1 and word == "idlest":
                 continue
-            share = percent_text(core.utilisation, guessed=core.guessed)
-            items.append([(f"{word} ", quiet, rank), (f"core {core.core} ", strong, 0), (share, strong, 0)])
+            share = _share(core.utilisation, core.guessed, short)
+            items.append([(f"{word} ", quiet, rank), (f"core {core.core} {share}", strong, 0)])
         exposed = f"{GUESS if figures.guessed else ''}{time_text(figures.exposed_max)}"
-        share = figures.exposed_max / figures.total_ns
-        items.append([("exposed transfer ", quiet, 2), (f"{exposed} {percent_text(share)}", palette.exposed, 0)])
-    items.append([(plural(session.profile.instructions, "instruction"), quiet, 7)])
+        share = _share(figures.exposed_max / figures.total_ns, False, short)
+        items.append([("exposed " if short else "exposed transfer ", quiet, 1), (f"{exposed} {share}", palette.exposed, 0)])
+    items.append([(plural(session.profile.instructions, "instruction"), quiet, CAPTION + 3)])
     if profile.problems:
         worst = max(int(problem.severity) for problem in profile.problems)
         style = palette.severity(worst)
-        items.append([(plural(len(profile.problems), "problem"), style, 3 if worst == 2 else 5)])
+        items.append([(plural(len(profile.problems), "problem"), style, 3 if worst == 2 else CAPTION + 1)])
     return items
+
+
+def _share(share: float, guessed: bool, short: bool) -> str:
+    return f"{GUESS if guessed else ''}{share * 100:.0f}%" if short else percent_text(share, guessed=guessed)

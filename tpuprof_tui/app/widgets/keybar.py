@@ -7,7 +7,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from ..actions import footer_actions, key_text
+from ..actions import footer_keys
 from ..format import clean, fit
 from ..theme import Palette
 
@@ -50,13 +50,16 @@ class KeyBar(Widget):
         if self.message:
             return Strip([Segment(fit(f" {self.message}", width), base + self.palette.strong)], width)
         segments: list[Segment] = []
-        used = 0
-        for action in footer_actions(self.pane):
-            key = f" {key_text(action.keys[0])}"
-            text = f" {action.text} "
-            if used + len(key) + len(text) > width:
-                continue
-            segments += [Segment(key, base + self.palette.key), Segment(text, base)]
-            used += len(key) + len(text)
-        segments.append(Segment(" " * (width - used), base))
-        return Strip(segments, width)
+        *near, help_key, quit_key = footer_keys(self.pane)
+        room = width - sum(_width(entry) for entry in (help_key, quit_key))
+        for entry in near:
+            if _width(entry) <= room:
+                room -= _width(entry)
+                segments += [Segment(f" {entry[0]}", base + self.palette.key), Segment(f" {entry[1]} ", base)]
+        for entry in (help_key, quit_key):
+            segments += [Segment(f" {entry[0]}", base + self.palette.key), Segment(f" {entry[1]} ", base)]
+        return Strip(segments).adjust_cell_length(width, base)
+
+
+def _width(entry: tuple[str, str]) -> int:
+    return len(entry[0]) + len(entry[1]) + 3

@@ -160,16 +160,20 @@ class SummaryPane(LinesView):
             count = f"{row.count:,} x"
             if width >= 84:
                 count += f"{_number(int(row.mean_ns), means):>10} {means.name}{time_text(row.max_ns):>11}"
-            lines.append(self._bar_line(label, row.share, totals, count, width, self.palette.compute))
+            lines.append(self._bar_line(label, row.share, totals, count, width, self.palette.compute, rows[0].share))
         return lines
 
-    def _bar_line(self, label: str, share: float, total: str, count: str, width: int, style: Style) -> Line:
-        count_width = 35 if width >= 84 else 11
-        name_width = min(max(width - count_width - 32, 10), 34)
-        bar_width = max(width - name_width - count_width - 24, 0)
+    def _bar_line(
+        self, label: str, share: float, total: str, count: str, width: int, style: Style, full: float = 1.0
+    ) -> Line:
+        """A line whose bar is full where the share is ``full``: that of the longest."""
+        count_width = 35 if width >= 84 else 11 if width >= 46 else 0
+        name_width = min(max(width - count_width - 34, 10), 34)
+        bar_width = max(min(width - name_width - count_width - 24, 40), 0)
+        count_width += max(width - name_width - count_width - 24 - bar_width, 0) if count_width else 0
         return [
             Segment(f" {fit(label, name_width)} ", self.palette.text),
-            Segment(bar(share, bar_width, self.glyphs), style),
+            Segment(bar(share / full if full else 0.0, bar_width, self.glyphs), style),
             Segment(f"{percent_text(share):>7}", self.palette.strong),
             Segment(f"{fit(total, 13, right=True)}", self.palette.text),
             Segment(f"{fit(count, count_width, right=True)} ", self.palette.quiet),
@@ -185,15 +189,16 @@ class SummaryPane(LinesView):
     def _cores(self, figures: Figures, width: int) -> list[Line]:
         unit = time_unit(max(max(core.compute, core.transfer, core.idle) for core in figures.cores))
         lines = [self._heading("Cores", width, f"times in {unit.name}")]
-        names = ("compute", "transfer", "overlap", "exposed", "idle")
-        bar_width, column, fitting = _room(width, 16, len(names), unit)
+        names = ("compute", "transfer", "exposed", "idle", "overlap")
+        longest = max(max(core.compute, core.transfer, core.idle) for core in figures.cores)
+        bar_width, column, fitting = _room(width, 14, len(names), longest, unit)
         names = names[:fitting]
-        lines.append(self._header(fit(" core", 8) + " " * bar_width + f"{'busy':>8}", names, column))
+        lines.append(self._header(fit(" core", 6) + " " * bar_width + f"{'busy':>8}", names, column))
         for core in figures.cores:
             style = self.palette.strong if core.core == self.view.selection.core else self.palette.text
             times = dict(compute=core.compute, transfer=core.transfer, overlap=core.overlap, exposed=core.exposed,
                          idle=core.idle)  # fmt: skip
-            line = [Segment(fit(f" {core.core}", 8), style)]
+            line = [Segment(fit(f" {core.core}", 6), style)]
             line.append(Segment(bar(core.utilisation, bar_width, self.glyphs), self.palette.compute))
             line.append(Segment(f"{percent_text(core.utilisation, guessed=core.guessed):>8}", self.palette.strong))
             for name in names:
@@ -214,7 +219,8 @@ class SummaryPane(LinesView):
         lines = [self._heading("Engines", width, note)]
         names = ("busy", "wait", "sync", "idle", "count", "bytes")
         label = max(8, *(len(row.label) + 2 for row in figures.engines))
-        bar_width, column, fitting = _room(width, label + 8, len(names), unit)
+        longest = max(max(row.busy, row.wait, row.sync, row.idle) for row in figures.engines)
+        bar_width, column, fitting = _room(width, label + 8, len(names), longest, unit)
         names = names[:fitting]
         lines.append(self._header(fit(" engine", label) + " " * bar_width + f"{'util':>8}", names, column))
         for row in figures.engines:
@@ -238,10 +244,10 @@ def _cell(ns: int, unit: TimeUnit, guessed: bool, width: int) -> str:
     return f"{text:>{width}}"
 
 
-def _room(width: int, fixed: int, columns: int, unit: TimeUnit) -> tuple[int, int, int]:
+def _room(width: int, fixed: int, columns: int, longest_ns: int, unit: TimeUnit) -> tuple[int, int, int]:
     """Width of the bar, width of a column, and how many columns fit beside ``fixed`` cells."""
-    column = 11
-    fitting = min(max((width - fixed - 4) // column, 0), columns)
+    column = max(len(_number(longest_ns, unit)) + 3, 10)
+    fitting = min(max((width - fixed - 1) // column, 0), columns)
     return max(min(width - fixed - fitting * column - 2, 30), 0), column, fitting
 
 

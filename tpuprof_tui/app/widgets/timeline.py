@@ -197,12 +197,13 @@ class Timeline(Widget, can_focus=True):
         view, count = self.view, self.cells
         marks = ruler(view.start, view.end, count)
         chars = [" "] * count
-        for cell, label in marks.ticks:
-            text = self.glyphs.tick + label
-            if cell + len(text) <= count:
-                chars[cell : cell + len(text)] = list(text)
         styles = [self.palette.quiet] * count
         pointer = cell_at(view.cursor, view.start, view.end, count)
+        for cell, label in marks.ticks:
+            # a label the pointer would cut reads as another number
+            text = self.glyphs.tick + ("" if cell < pointer <= cell + len(label) or cell == pointer else label)
+            if cell + len(text) <= count:
+                chars[cell : cell + len(text)] = list(text)
         if 0 <= pointer < count:
             chars[pointer], styles[pointer] = self.glyphs.pointer, self.palette.cursor
         unit = fit(f"{marks.unit.name} ", self.label_width, right=True)
@@ -240,7 +241,7 @@ class Timeline(Widget, can_focus=True):
         room = width - len(percent) - 3
         label = row.label
         group, _, own = label.rpartition(" ")
-        if not row.first and row.lane >= 0 and number > self.top:
+        if not row.first and row.lane >= 0 and number > self.top and not selected:
             label = " " * (len(group) + 1) + own
         if room < 3:
             return [Segment(fit(mark + row.label, width), self.palette.text)]

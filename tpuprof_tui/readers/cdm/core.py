@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,8 +13,9 @@ from .chips import Chip, family_of
 from .commands import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream
 from .core_data import CoreData, EngineData
 from .detail import attach_registers, block_commands
-from .monitor import Stream, begins_with_preamble, in_order, lifted_ids, read_stream, to_ns
+from .monitor import Stream, in_order, lifted_ids, read_stream, to_ns
 from .nodes import decode_nodes
+from .own_records import mark_own
 from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, pair
 from .report import Report
 from .source import read_bytes
@@ -26,14 +26,12 @@ _MONITORS = {"TIU": BlockType.MONITOR_BD, "GDMA": BlockType.MONITOR_GDMA, "SDMA"
 _LOCAL_MEMORY = 2
 #: Counters of engines of one core whose openings lie further apart than this do not share an origin.
 _ORIGIN_SLACK_NS = 1_000_000
-#: Markers without nodes that firmware may leave at one end of a stream.
-_MOST_MARKERS = 2
 
 
 def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool = False) -> CoreData:
     """Read, order and pair one core's file; what is odd goes to the result's report."""
     report = Report()
-    result = CoreData(core, path.name, read_bytes(path, report), report)
+    result = CoreData(core, path.name, read_bytes(path, report), report, bmodel=bmodel)
     result.blocks = walk_blocks(result.data, report, path.name, core)
     for name in CORE_ENGINES:
         payloads, offsets = result.payloads(_MONITORS[name])
@@ -48,15 +46,12 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         attach_registers(result, chip)
     _lift_ids(result)
     _one_epoch(result, chip, tiu_mhz)
-    if bmodel:
-        for engine in result.engines.values():
-            if chip.preamble:
-                _own_by_records(engine, chip)
+    if bmodel:  # its streams hold none of the profiler's own commands
+        mark_own(result, chip)
         _bind(result, chip)
     else:
         _bind(result, chip)
-        for name, engine in result.engines.items():
-            _mark_own(result, name, engine, chip)
+        mark_own(result, chip)
     _report_unpaired(result)
     return result
 
@@ -240,160 +235,3 @@ def _command_side(name: str, commands: Commands, chip: Chip) -> Side:
         kind[plain] = np.where(to[plain] == _LOCAL_MEMORY, TO_LOCAL, TO_BUS)
     kind[commands.word == 0] = UNKNOWN
     return Side(commands.id, commands.place, kind)
-
-
-# -- the profiler's own records -----------------------------------------------
-
-
-def _mark_own(result: CoreData, name: str, engine: EngineData, chip: Chip) -> None:
-    """Tell instructions from the profiler's opening and closing pairs, and note when the opening wait ended."""
-    if not chip.preamble:
-        return
-    if engine.commands is not None:
-        _own_by_commands(result, name, engine, chip)
-    else:
-        _own_by_records(engine, chip)
-
-
-def _own_by_commands(result: CoreData, name: str, engine: EngineData, chip: Chip) -> None:
-    commands, stream = engine.commands, engine.stream
-    assert commands is not None
-    own = own_commands(name, commands, chip)
-    edge = 64  # the profiler's own records lie at the ends of the stream
-    count = len(stream)
-    rows = np.unique(np.concatenate([np.arange(min(count, edge)), np.arange(max(0, count - edge), count)]))
-    dropped: set[int] = set()
-    for row, command in zip(rows.tolist(), engine.bound[rows].tolist(), strict=True):
-        end = int(stream.end[row])
-        if command in own.opening:
-            engine.sync_end = end if command == own.opening[-1] else engine.sync_end
-        elif command in own.port_sends:
-            engine.port_sync_ends[command - own.port_sends[0]] = end
-        elif command in own.closing:
-            engine.closing_end = max(end, engine.closing_end or end)
-        else:
-            continue
-        dropped.add(row)
-    loose = engine.bound < 0
-    if loose.any():
-        dropped |= _loose_edges(result, name, engine, loose, chip, closed=bool(own.closing))
-    engine.keep = _without(dropped, count)
-
-
-def _without(dropped: set[int], count: int) -> slice | npt.NDArray[np.bool_]:
-    """All rows but some: a slice (views, no copies) where only the ends are dropped."""
-    low, high = 0, count
-    while low in dropped:
-        low += 1
-    while high - 1 in dropped and high > low:
-        high -= 1
-    if len(dropped) == low + count - high:
-        return slice(low, high)
-    keep = np.ones(count, np.bool_)
-    keep[list(dropped)] = False
-    return keep
-
-
-def _loose_edges(
-    result: CoreData, name: str, engine: EngineData, loose: npt.NDArray[np.bool_], chip: Chip, *, closed: bool
-) -> set[int]:
-    """Rows to drop: system records without a command before the first and behind the last record that has one.
-
-    Some firmware writes the profiler's enable and pause markers, or its closing pair, without nodes.
-    """
-    bound = np.flatnonzero(~loose)
-    dropped: set[int] = set()
-    if not len(bound):
-        return dropped
-    stream = engine.stream
-    system = stream.system(chip)
-    row = int(bound[0]) - 1
-    while row >= 0 and system[row] and not stream.lapped:
-        dropped.add(row)
-        row -= 1
-    tail = list(range(len(stream) - 1, int(bound[-1]), -1)) if bound[-1] >= len(stream) - 64 else []
-    if not closed and _closing_pair(stream, system):
-        dropped.update((len(stream) - 1, len(stream) - 2))
-        engine.closing_end = int(stream.end[-1])
-        tail = tail[2:]
-    if len(tail) <= _MOST_MARKERS and all(system[row] for row in tail):
-        dropped.update(tail)
-    if dropped:
-        result.report.note(
-            f"Markers of the profiler without commands at the edges of {name}.",
-            "They are not shown.",
-            file=result.file,
-            core=result.core,
-            count=len(dropped),
-        )
-    return dropped
-
-
-def _closing_pair(stream: Stream, system: npt.NDArray[np.bool_]) -> bool:
-    """Whether the last two records look like the profiler's closing pair: system, ids 0 and 1 behind a reset."""
-    restart = len(stream) == 2 or bool(stream.id[-2] <= stream.id[-3])
-    return len(stream) >= 2 and stream.id[-2:].tolist() == [0, 1] and restart and bool(system[-2:].all())
-
-
-@dataclass(frozen=True)
-class OwnCommands:
-    """Indices of the profiler's own commands in an engine's list."""
-
-    opening: tuple[int, ...]
-    port_sends: tuple[int, ...]
-    closing: tuple[int, ...]
-
-
-def own_commands(name: str, commands: Commands, chip: Chip) -> OwnCommands:
-    """The opening pair (and on SDMA the releases of CDMA ports behind it) and the closing pair.
-
-    The opening pair are the first two commands, the closing pair the last two behind an id reset; all are system
-    commands outside every kernel function.
-    """
-    count = len(commands)
-    family = family_of(name)
-    edge = min(count, 2 + max(chip.cdma_ports, 2))
-    head = commands.take(slice(0, edge))
-    mine = (head.scope < 0) & (head.type_code == chip.system_types[family]) & (head.mode == Mode.TDI)
-    leading = int(np.argmin(mine)) if not mine.all() else len(mine)
-    restart = np.flatnonzero(head.id[1:] <= head.id[:-1]) + 1
-    if len(restart):
-        leading = min(leading, int(restart[0]))
-    opening = tuple(range(2)) if leading >= 2 else ()
-    sends: list[int] = []
-    if name == "SDMA" and opening:
-        engine_code = (head.word >> np.uint32(7)) & np.uint32(7)
-        vsdma = [code for code, engine in chip.engine_codes.items() if engine == "VSDMA"]
-        place = 2
-        while place < leading and int(engine_code[place]) in vsdma:
-            sends.append(place)
-            place += 1
-    closing: tuple[int, ...] = ()
-    if name != "SDMA" and count >= 4:
-        tail = commands.take(slice(count - 2, count))
-        mine = (tail.scope < 0) & (tail.type_code == chip.system_types[family]) & (tail.mode == Mode.TDI)
-        if mine.all() and tail.id.tolist() == [0, 1] and commands.id[count - 3] >= 0:
-            closing = (count - 2, count - 1)
-    return OwnCommands(opening, tuple(sends), closing)
-
-
-def _own_by_records(engine: EngineData, chip: Chip) -> None:
-    """The same from records alone: PMU-only captures and bmodels."""
-    stream = engine.stream
-    low, high = 0, len(stream)
-    if not stream.lapped and begins_with_preamble(stream, chip):
-        engine.sync_end = int(stream.end[1])
-        low = 2
-        if stream.engine == "SDMA":
-            system = stream.system(chip, slice(2, 2 + max(chip.cdma_ports, 1)))
-            while low - 2 < len(system) and system[low - 2] and stream.id[low] == low:
-                engine.port_sync_ends[low - 2] = int(stream.end[low])
-                low += 1
-    if (
-        stream.engine != "SDMA"
-        and high - low >= 2
-        and _closing_pair(stream, stream.system(chip, slice(high - 2, high)))
-    ):
-        high -= 2
-        engine.closing_end = int(stream.end[-1])
-    engine.keep = slice(low, high)

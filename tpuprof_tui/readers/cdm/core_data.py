@@ -50,6 +50,7 @@ class CoreData:
         engines: By name, those with records.
         nodes: Dynamic nodes; None in PMU-only captures.
         mode: 0, 1 or 2, by the blocks present.
+        bmodel: Whether commands come as streams instead of nodes.
         report: Problems of this core.
     """
 
@@ -64,6 +65,7 @@ class CoreData:
     records: int = 0
     first_scope: int = 0
     shared_origin: bool = True
+    bmodel: bool = False
 
     def payloads(self, kind: BlockType) -> tuple[list[Bytes], list[int]]:
         """Payloads and offsets of the blocks of one type."""

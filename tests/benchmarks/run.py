@@ -95,7 +95,7 @@ def measured(words: list[str]) -> Figures:
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in (0, 1):
+    if process.returncode:
         raise SystemExit(f"{' '.join(words)}: exit status {process.returncode}")
     kibibyte = 1 if sys.platform == "darwin" else 1024
     return Figures(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * kibibyte / 2**20)

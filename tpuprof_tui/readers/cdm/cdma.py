@@ -24,6 +24,10 @@ from .source import Bytes, read_bytes
 
 I64 = npt.NDArray[np.int64]
 _ID_DROP = 10
+#: Cycles without a command of the port that lie between launches rather than within one that is out of order.
+_LAUNCH_PAUSE = 20_000
+#: Blocks that mean nothing without a core.
+_OF_CORES = (BlockType.DYN_DATA, BlockType.MONITOR_BD, BlockType.MONITOR_GDMA, BlockType.MONITOR_SDMA)
 
 
 @dataclass
@@ -63,7 +67,16 @@ def read_port(port: int, path: Path, chip: Chip) -> PortData | None:
     """Read a port's file and put its records in launch order; None without records."""
     report = Report()
     data = read_bytes(path, report)
-    blocks = [block for block in walk_blocks(data, report, path.name) if block.kind == BlockType.MONITOR_CDMA]
+    found = walk_blocks(data, report, path.name)
+    blocks = [block for block in found if block.kind == BlockType.MONITOR_CDMA]
+    for block in found:
+        if block.kind in _OF_CORES:
+            report.error(
+                f"A block of type {block.kind} belongs into a core's file.",
+                "It was ignored.",
+                file=path.name,
+                offset=block.offset - 8,
+            )
     payloads = [data[block.offset : block.offset + block.length] for block in blocks]
     stream = read_stream(payloads, [block.offset for block in blocks], chip, "CDMA", report, file=path.name, port=port)
     result = PortData(port, path.name, report, stream)
@@ -94,7 +107,7 @@ def _head_length(stream: Stream, chip: Chip) -> int:
 def _order_launches(result: PortData, stream: Stream) -> None:
     """Cut the records behind the head into launches and put each launch in the order of its ids."""
     ids = stream.id
-    cuts = _launch_cuts(ids, result.head)
+    cuts = _launch_cuts(stream, result.head)
     order: list[I64] = [np.arange(result.head, dtype=np.int64)]
     at = result.head
     for begin, end in pairwise([*cuts, len(ids)]):
@@ -105,12 +118,15 @@ def _order_launches(result: PortData, stream: Stream) -> None:
     result.stream = stream.take(np.concatenate(order))
 
 
-def _launch_cuts(ids: I64, head: int) -> list[int]:
-    """Where launches begin: at id 1, or where the id drops by more than ten."""
+def _launch_cuts(stream: Stream, head: int) -> list[int]:
+    """Where launches begin: at id 1, where the id drops by more than ten, or drops at all after a pause."""
+    ids = stream.id
     if head >= len(ids):
         return []
     drop = ids[:-1] - ids[1:]
-    cut = np.concatenate([[True], (drop > _ID_DROP) | (ids[1:] == 1)])
+    # what is written late within a launch ran with it; a launch of few commands may have lost its id 1
+    pause = stream.start[1:] - np.maximum.accumulate(stream.end)[:-1]
+    cut = np.concatenate([[True], (drop > _ID_DROP) | (ids[1:] == 1) | ((drop > 0) & (pause > _LAUNCH_PAUSE))])
     cut[: head + 1] = False
     cut[head] = True
     places: list[int] = np.flatnonzero(cut).tolist()

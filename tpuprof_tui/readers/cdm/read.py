@@ -42,6 +42,7 @@ def read(
     mhz = tiu_mhz or settings.tpu_freq or kind.tiu_mhz
     cores = _read_cores(files.cores, kind, mhz, settings.bmodel, progress)
     ports = [port for number, file in files.ports if (port := _port(number, file, kind, report)) is not None]
+    _check_counts(settings, cores, ports, report)
     first_scope = 0
     for core in cores:
         core.first_scope = first_scope
@@ -52,6 +53,26 @@ def read(
     for found in (*(core.report for core in cores), *(port.report for port in ports)):
         report.extend(found)
     return _Builder(directory, settings, kind, mhz, cores, ports, report).profile()
+
+
+def _check_counts(settings: Settings, cores: list[CoreData], ports: list[PortData], report: Report) -> None:
+    """A Problem for each engine whose file holds fewer records than ``global.profile`` counts."""
+    held = {("CDMA", port.port): len(port.stream) for port in ports}
+    for core in cores:
+        held |= {(name, core.core): len(engine.stream) for name, engine in core.engines.items()}
+        held |= {(name, core.core): 0 for name in CORE_ENGINES if name not in core.engines}
+    files = {core.core: core.file for core in cores} | {-1 - port.port: port.file for port in ports}
+    for (engine, number), claimed in settings.claimed.items():
+        found = held.get((engine, number))
+        if found is not None and found < claimed:
+            port = engine == "CDMA"
+            report.error(
+                f"global.profile counts {claimed} {engine} records, the file holds {found}.",
+                "What is there is shown.",
+                file=files[-1 - number if port else number],
+                core=-1 if port else number,
+                lane=f"port {number}" if port else engine,
+            )
 
 
 def _chip(settings: Settings, asked: str | None, directory: Path, report: Report) -> Chip:

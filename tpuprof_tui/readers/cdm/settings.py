@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .report import Report
@@ -10,6 +11,7 @@ from .source import SETTINGS_FILE, read_bytes
 
 _LARGEST_FILE = 1 << 24
 _LARGEST_CLOCK_MHZ = 1_000_000
+_COUNT_KEY = re.compile(r"(?:core)?(?P<core>\d{1,4})_(?P<engine>tiu|gdma|sdma)_record|cdma(?P<port>\d{1,4})_record")
 
 
 @dataclass
@@ -23,6 +25,7 @@ class Settings:
         core_num: Lower bound for the number of cores.
         tail_offset_ns: Host time from the last record to the end of ``disable_profile``, ns.
         full: Whether some record count reached ``max_record_num``: the buffer was full.
+        claimed: Record counts by (engine or "CDMA", core or port), as far as the keys tell.
     """
 
     arch: str | None = None
@@ -31,6 +34,7 @@ class Settings:
     core_num: int | None = None
     tail_offset_ns: int | None = None
     full: bool = False
+    claimed: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
 def read_settings(path: Path | None, report: Report) -> Settings:
@@ -104,6 +108,10 @@ class _LineReader:
 
     def _record_count(self, key: str, value: int, offset: int) -> None:
         key = key[:60]
+        match = _COUNT_KEY.fullmatch(key)
+        if match and value > 1:
+            owner = ("CDMA", int(match["port"])) if match["port"] else (match["engine"].upper(), int(match["core"]))
+            self.settings.claimed[owner] = value
         if self.most_records and value >= self.most_records:
             self.settings.full = True
             self.report.error(

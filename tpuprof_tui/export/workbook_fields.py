@@ -1,0 +1,248 @@
+"""What the reference writes of an instruction: its fields by name, in its order, as columns that are read on demand.
+
+Register text, workbook and merged CSV are three spellings of these fields. A command whose registers are known
+(*decoded*) has other fields than a condensed one, so a lane has one set of fields per operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ..model import INT_MISSING, Lane, Profile, Role, column, is_missing
+from ..model.lane import Rows
+from .instructions import DMA_REGISTERS
+
+Array = npt.NDArray[Any]
+
+#: Names of element formats by code; the result of a TIU command and the source of a transfer share them.
+DATA_TYPES: Final = ("INT8", "FP16", "FP32", "INT16", "INT32", "BFP16", "INT4", "FP8", "FP20", "TF32")
+_FORMATS: Final = (*DATA_TYPES, *(f"unknown_{code}" for code in range(len(DATA_TYPES), 128)))
+_PLACE_IN_TYPES: Final = 128
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One field of the instructions of a lane.
+
+    Attributes:
+        kind: ``int`` (int64, or uint64 for 64-bit registers), ``float``, ``percent`` (0 to 100) or ``text`` (codes).
+        values: Its values for some rows; None where every row has ``absent``.
+        absent: What is written where there is no value; None: nothing is.
+        texts: Texts by code.
+    """
+
+    kind: Literal["int", "float", "percent", "text"]
+    values: Callable[[Rows], Array] | None = None
+    absent: str | int | float | None = None
+    texts: Sequence[str] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class FieldSet:
+    """Fields of the commands of one kind.
+
+    Attributes:
+        main: By name, in order.
+        extra: Further ones, which the register text puts under a line of their own (TIU).
+    """
+
+    main: dict[str, Source]
+    extra: dict[str, Source] = field(default_factory=dict)
+
+    @property
+    def all(self) -> dict[str, Source]:
+        """Both, in order."""
+        return {**self.main, **self.extra}
+
+
+#: Fields of the reference by the key of the model's column. An ``ABSENT`` one is left out where it is not known.
+_TIU_CONDENSED: Final = ("type", "name", "start", "end", "command_id", "cycles", "engine_id", "alg_ops", "uarch_ops",
+                         "alg_cycle", "uarch_rate")  # fmt: skip
+_TIU_DECODED: Final = ("name", "type", "start", "end", "command_id", "cycles", "engine_id", "alg_ops", "uarch_ops",
+                       "uarch_rate", "alg_cycle")  # fmt: skip
+_DMA_CONDENSED: Final = ("engine_id", "direction", "from_memory", "to_memory", "data_format", "dma_type",
+                         "dma_function", "type", "name", "start", "end", "command_id", "dtype", "cycles", "stall",
+                         "bytes", "ddr_bandwidth", "transactions", "l2_bandwidth", "dst_addr", "src_addr")  # fmt: skip
+_DMA_DECODED: Final = ("dst_addr", "src_addr", "engine_id", "direction", "from_memory", "to_memory", "type", "name",
+                       "start", "end", "command_id", "dtype", "cycles", "stall", "bytes", "transactions",
+                       "ddr_bandwidth", "l2_bandwidth")  # fmt: skip
+_NODE: Final = {"node_type": "type", "node_engine": "engine", "tiu_type": "des_tsk_typ",
+                "tiu_function": "des_tsk_eu_typ", "node_extra": "extra_info"}  # fmt: skip
+_META: Final = ("order", "core", "mode", "kernel", "scope", "batch")
+
+
+class LaneFields:
+    """The fields of one lane's instructions.
+
+    Attributes:
+        profile: The profile.
+        lane: The lane.
+    """
+
+    def __init__(self, profile: Profile, lane: Lane) -> None:
+        self.profile = profile
+        self.lane = lane
+        self._sources: dict[str, Source] = {}
+        self._sets: dict[int, FieldSet] = {}
+
+    def of(self, operation: int) -> FieldSet:
+        """Fields of the commands decoded as ``operation``; -1: of condensed ones and of those without a command."""
+        if operation not in self._sets:
+            self._sets[operation] = self._tiu(operation) if self.lane.engine == "TIU" else self._transfer(operation)
+        return self._sets[operation]
+
+    def groups(self, rows: Rows) -> list[tuple[int, Array | None]]:
+        """Operations among some rows, each with the places that have it; None: all places."""
+        registers = self.lane.registers
+        if registers is None:
+            return [(-1, None)]
+        operations = registers.operations(rows)
+        distinct = np.unique(operations).tolist()
+        if len(distinct) == 1:
+            return [(distinct[0], None)]
+        return [(operation, np.flatnonzero(operations == operation)) for operation in distinct]
+
+    def operations(self, parts: Sequence[Rows]) -> list[int]:
+        """All operations among some parts of the lane, ascending."""
+        registers = self.lane.registers
+        if registers is None:
+            return [-1]
+        return sorted({number for rows in parts for number in np.unique(registers.operations(rows)).tolist()})
+
+    # -- sets -------------------------------------------------------------
+
+    def _tiu(self, operation: int) -> FieldSet:
+        if operation < 0:
+            main, extra = _TIU_CONDENSED, {name: self._column(key) for key, name in _NODE.items()}
+            extra["des_opt_res0_prec"] = Source("int", self._precision)
+        else:
+            main, extra = _TIU_DECODED, self._registers(operation, "des_")
+        return FieldSet(self._named((*main, *_META)), extra)
+
+    def _transfer(self, operation: int) -> FieldSet:
+        if operation < 0:
+            fields = self._named((*_DMA_CONDENSED, *_META))
+            return FieldSet(fields)
+        registers = self._registers(operation)
+        for name in DMA_REGISTERS:
+            registers.setdefault(name, Source("int", None, 0))
+        fields = {**registers, **self._named((*_DMA_DECODED, *_META))}
+        for key, memory, other in (("ddr_bandwidth", "DDR", ""), ("l2_bandwidth", "L2M", "DDR")):
+            fields[column(key).file_name] = Source("float", partial(self._bandwidth, key, memory, other), 0)
+        kind = registers.get("src_data_format")
+        fields[column("dtype").file_name] = (
+            Source("text", None, "") if kind is None else Source("text", kind.values, texts=_FORMATS)
+        )
+        return FieldSet(fields)
+
+    def _named(self, keys: Sequence[str]) -> dict[str, Source]:
+        return {column(key).file_name: self._column(key) for key in keys}
+
+    def _registers(self, operation: int, prefix: str = "") -> dict[str, Source]:
+        registers = self.lane.registers
+        assert registers is not None
+        return {
+            f"{prefix}{name}": Source("int", partial(registers.field, operation, name))
+            for name in registers.field_names(operation)
+        }
+
+    # -- fields -----------------------------------------------------------
+
+    def _column(self, key: str) -> Source:
+        """A column of the model; the same object whenever it is asked for."""
+        if key not in self._sources:
+            self._sources[key] = self._new_column(key)
+        return self._sources[key]
+
+    def _new_column(self, key: str) -> Source:
+        spec, lane = column(key), self.lane
+        kind = "int" if spec.kind == "hex" else spec.kind
+        absent = "None" if key == "core" else spec.placeholder
+        if key not in lane:
+            fixed = {"core": lane.core, "port": lane.port}.get(key, -1)
+            return Source(kind, None, fixed if fixed >= 0 else absent)
+        texts = self.profile.strings[key] if spec.kind == "text" else ()
+        return Source(kind, partial(lane.take, key), absent, texts)
+
+    def _precision(self, rows: Rows) -> Array:
+        """Format of the result; system commands have none, and what has no command counts as the first."""
+        if "precision" not in self.lane:
+            return np.where(self.lane.take("role", rows) == Role.WORK, 0, INT_MISSING)
+        values = self.lane.take("precision", rows)
+        known = (values != INT_MISSING) | (self.lane.take("role", rows) != Role.WORK)
+        return np.where(known, values, 0)
+
+    def _bandwidth(self, key: str, memory: str, other: str, rows: Rows) -> Array:
+        """A bandwidth where the direction names the memory, and not the other one; else NaN."""
+        placeholder = str(column("direction").placeholder)
+        texts = [*self.profile.strings["direction"], placeholder]
+        mine = np.array([memory in text and not (other and other in text) for text in texts], dtype=np.bool_)
+        touched = mine[self.lane.take("direction", rows)] if "direction" in self.lane else mine[-1]
+        return np.where(touched, self.lane.take(key, rows), np.nan)
+
+
+# -- fields that only workbook and CSV have -------------------------------
+
+
+def data_type_source(fields: FieldSet) -> Source:
+    """``{operand} -> {result}`` of TIU commands, ``None -> None`` for those without (system commands)."""
+    result, operand = fields.extra.get("des_opt_res0_prec"), fields.extra.get("des_opt_opd0_prec")
+    missing = "None -> None"
+    if result is None or result.values is None:
+        return Source("text", None, missing)
+    of_result = result.values
+    of_operand = of_result if operand is None or operand.values is None else operand.values
+
+    def values(rows: Rows) -> Array:
+        to, of = of_result(rows), of_operand(rows)
+        codes = (of & (_PLACE_IN_TYPES - 1)) * _PLACE_IN_TYPES + (to & (_PLACE_IN_TYPES - 1))
+        return np.where(is_missing(to) | is_missing(of), -1, codes).astype(np.int32)
+
+    return Source("text", values, missing, _PAIRS)
+
+
+class _Pairs(Sequence[str]):
+    """Texts of pairs of formats, made when asked for."""
+
+    def __getitem__(self, code: int) -> str:  # type: ignore[override]
+        if not 0 <= code < len(self):
+            raise IndexError(code)
+        return f"{_FORMATS[code // _PLACE_IN_TYPES]} -> {_FORMATS[code % _PLACE_IN_TYPES]}"
+
+    def __len__(self) -> int:
+        return _PLACE_IN_TYPES * _PLACE_IN_TYPES
+
+
+_PAIRS: Final = _Pairs()
+
+
+def recent_cycle_source(lane: Lane) -> Source:
+    """``Avg Cycle Last 200``: ns per command over the last 200 of the stream (metrics 6.1).
+
+    The first 199 rows have their end divided by their command id instead.
+    """
+    order = lane["order"]
+    in_order = bool((order[1:] >= order[:-1]).all())
+    stream = None if in_order else np.argsort(order, kind="stable")
+    place: Array | None = None
+    if stream is not None:
+        place = np.empty(len(stream), dtype=np.int64)
+        place[stream] = np.arange(len(stream))
+
+    def values(rows: Rows) -> Array:
+        numbers = np.arange(*rows.indices(len(lane))) if isinstance(rows, slice) else rows
+        places = numbers if place is None else place[rows]
+        ends = lane.take("end", rows)
+        ids = lane.take("command_id", rows)
+        before = np.maximum(places - 199, 0)
+        starts = lane.take("start", before if stream is None else stream[before])
+        recent = np.where(places < 199, ends / np.maximum(ids, 1), (ends - starts) / 200)
+        return np.asarray(np.rint(recent), dtype=np.int64)
+
+    return Source("int", values)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from ..model import Profile
 from .finding import device_and_call, find_captures
+from .fingerprint import fingerprint
 
-__all__ = ["Progress", "ProgressCallback", "device_and_call", "find_captures", "open_profile"]
+__all__ = ["Progress", "ProgressCallback", "device_and_call", "find_captures", "fingerprint", "open_profile"]
 
 
 @dataclass(frozen=True)

@@ -36,14 +36,14 @@ def find_captures(root: str | os.PathLike[str], *, depth: int = 3, seconds: floa
             if time.monotonic() > end:
                 return
             names, folders = _listed(folder)
-            if any(_belongs(name) for name in names):
+            if any(belongs(name) for name in names):
                 yield folder
             elif remaining:
                 below.extend(folder / name for name in folders)
         level = below
 
 
-def _belongs(name: str) -> bool:
+def belongs(name: str) -> bool:
     """Whether a file of this name belongs to a capture."""
     return name == "global.profile" or (name.startswith(("cdmlib", "cdma")) and name.endswith(".profile"))
 

@@ -1,0 +1,33 @@
+"""Whether a capture on disk is still the one that was read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from .finding import belongs
+
+
+def fingerprint(path: str | os.PathLike[str]) -> str:
+    """A short text that changes when any file of a capture is added, removed, resized or rewritten.
+
+    Args:
+        path: Capture directory, or a file in it.
+
+    Returns:
+        Hexadecimal digits; empty where nothing can be seen.
+    """
+    directory = Path(path)
+    if not directory.is_dir():
+        directory = directory.parent
+    seen: list[tuple[str, int, int]] = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if belongs(entry.name):
+                    state = entry.stat()
+                    seen.append((entry.name, state.st_size, state.st_mtime_ns))
+    except OSError:
+        return ""
+    return hashlib.blake2b(repr(sorted(seen)).encode(), digest_size=12).hexdigest()

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import big_profile, make_lane, make_profile, small_profile
 
+from tpuprof_tui.analysis import figures
 from tpuprof_tui.analysis.figures import build_indexes, bytes_between, core_figures, headline, lane_figures
 from tpuprof_tui.analysis.top import top
 from tpuprof_tui.model import INT_MISSING, Role, Strings
@@ -59,6 +60,13 @@ def test_core_figures_against_the_obvious(window, core):
     assert figures.busy == (compute | transfer).sum()
     assert figures.idle == (~any_role).sum()
     assert figures == core_figures(PROFILE, tuple(INDEXES), core, start, end)
+
+
+def test_threads_make_the_same_indexes(monkeypatch):
+    monkeypatch.setattr(figures, "MANY", 1)
+    threaded = build_indexes(PROFILE)
+    assert [index.lane for index in threaded] == list(PROFILE.lanes)
+    assert headline(PROFILE, threaded) == headline(PROFILE, INDEXES)
 
 
 def test_submitted_commands_count_for_their_core_alone():

@@ -8,7 +8,8 @@ submitted, *overlap* what both cover, *exposed* transfer without compute.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +22,9 @@ from .intervals import Intervals
 from .lane_index import LaneIndex, build_index, count_between, rows_between
 
 Array = npt.NDArray[Any]
+
+#: Instructions from which threads save more than they cost.
+MANY = 2_000_000
 
 #: Engines of a core that move data.
 TRANSFER_ENGINES = ("GDMA", "SDMA", "CDMA")
@@ -128,9 +132,21 @@ class Indexes(tuple[LaneIndex, ...]):
 
 
 def build_indexes(profile: Profile) -> Indexes:
-    """All that the figures of a profile are made from; once per profile, numpy nearly throughout."""
-    indexes = Indexes(build_index(lane) for lane in profile.lanes)
-    indexes.by_core = {core: build_core_index(indexes, core) for core in profile.cores}
+    """All that the figures of a profile are made from; once per profile, on several threads where there is much."""
+    if profile.instructions < MANY:
+        return _assembled(profile, map)
+    # imported only where it pays
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
+        return _assembled(profile, pool.map)
+
+
+def _assembled(profile: Profile, mapped: Callable[..., Iterable[Any]]) -> Indexes:
+    """The indexes of a profile; ``mapped`` applies a function to each of many things, in order."""
+    indexes = Indexes(mapped(build_index, profile.lanes))
+    made = mapped(lambda core: build_core_index(indexes, core), profile.cores)
+    indexes.by_core = dict(zip(profile.cores, made, strict=True))
     return indexes
 
 

@@ -98,21 +98,19 @@ class Intervals:
     def intersect(self, other: Intervals) -> Intervals:
         """What both cover; O(fewer log more + pieces)."""
         few, many = (self, other) if len(self) <= len(other) else (other, self)
-        low = np.searchsorted(many.ends, few.starts, side="right")
-        counts = np.maximum(np.searchsorted(many.starts, few.ends, side="left") - low, 0)
-        mine = np.repeat(np.arange(len(few)), counts)
-        # place of each piece among those of its interval
-        step = np.arange(len(mine)) - np.repeat(np.cumsum(counts) - counts, counts)
-        theirs = low[mine] + step
+        mine, theirs = _meeting(few, many)
         return _summed(np.maximum(few.starts[mine], many.starts[theirs]), np.minimum(few.ends[mine], many.ends[theirs]))
 
     def minus(self, other: Intervals) -> Intervals:
-        """What this covers and ``other`` does not."""
-        if not len(self) or not len(other):
+        """What this covers and ``other`` does not; fast where this is short."""
+        _, theirs = _meeting(self, other)
+        if not len(theirs):
             return self
-        gaps = _summed(np.append(self.starts[0], other.ends), np.append(other.starts, self.ends[-1]))
-        real = gaps.ends > gaps.starts
-        return self.intersect(_summed(gaps.starts[real], gaps.ends[real]))
+        met = np.unique(theirs)
+        gaps = Intervals.union(
+            np.append(self.starts[0], other.ends[met]), np.append(other.starts[met], self.ends[-1])
+        )  # fmt: skip
+        return self.intersect(gaps)
 
     def union_with(self, other: Intervals) -> Intervals:
         """What one or the other covers."""
@@ -128,6 +126,16 @@ class Intervals:
             return np.zeros(np.shape(times), dtype=np.bool_)
         place = np.searchsorted(self.starts, times, side="right") - 1
         return np.asarray((place >= 0) & (self.ends[np.maximum(place, 0)] > times), dtype=np.bool_)
+
+
+def _meeting(few: Intervals, many: Intervals) -> tuple[Ints, Ints]:
+    """Places of the intervals that share time, pair by pair, ascending; O(few log many + pairs)."""
+    low = np.searchsorted(many.ends, few.starts, side="right")
+    counts = np.maximum(np.searchsorted(many.starts, few.ends, side="left") - low, 0)
+    mine = np.repeat(np.arange(len(few)), counts)
+    # place of each pair among those of its interval
+    step = np.arange(len(mine)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return mine, low[mine] + step
 
 
 def _summed(starts: Ints, ends: Ints) -> Intervals:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 from capture_writer.capture import write_capture
 from capture_writer.damage import DAMAGES, damage_capture
@@ -13,7 +13,7 @@ from capture_writer.kinds import KINDS
 from truth_tables import Leave, Truth, differences, read_truth
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model import Severity, is_missing
+from tpuprof_tui.model import Role, Severity, is_missing
 from tpuprof_tui.readers import open_profile
 
 #: Kinds in which something must be found again: tried with other seeds, too.
@@ -24,13 +24,15 @@ _TRICKY = ("lost", "lost_mode2", "lost_opening", "no_opening", "ring", "ring_all
            "late_overlap", "crossed_pairs", "noise")  # fmt: skip
 _SEEDS = (7, 4242)
 _SLOW = ("id_wrap", "rvt_wrap")
-_CASES = [*((name, 0) for name in KINDS if name not in _SLOW), *((name, seed) for name in _TRICKY for seed in _SEEDS)]
+_CASES = [
+    *((name, 0) for name in KINDS if name not in (*_SLOW, "des_no_blocks")),
+    *((name, seed) for name in _TRICKY for seed in _SEEDS),
+]
 _SHIFTS = {"core shift": ("core", "CDMA"), "CDMA shift": ("CDMA",)}
 
 
-def _case(name: str, seed: int, parent: Path) -> tuple[Path, Truth, Leave]:
-    options = KINDS[name]
-    options = replace(options, seed=seed) if seed else options
+def _case(name: str, parent: Path, **more: Any) -> tuple[Path, Truth, Leave]:
+    options = replace(KINDS[name], **more)
     written = write_capture(options, parent)
     truth = read_truth(parent / f"{name}.truth.json")
     shift = tuple(lane for allowed in options.allow for lane in _SHIFTS.get(allowed, ()))
@@ -40,5 +42,86 @@ def _case(name: str, seed: int, parent: Path) -> tuple[Path, Truth, Leave]:
 
 @pytest.mark.parametrize(("name", "seed"), _CASES)
 def test_every_instruction_is_what_was_written(tmp_path: Path, name: str, seed: int) -> None:
-    path, truth, leave = _case(name, seed, tmp_path)
+    path, truth, leave = _case(name, tmp_path, **({"seed": seed} if seed else {}))
     assert differences(open_profile(path), truth, leave) == []
+
+
+#: Losses on top of other oddities.
+_MIXED = {
+    "cdma_short": [{"lost_cdma": 0.2, "seed": 20}, {"lost_cdma": 0.3, "seed": 21}, {"lost_cdma": 0.2, "seed": 27}],
+    "cdma_twins": [{"lost_cdma": 0.1, "cdma_pairs": 2, "seed": 27}, {"lost_cdma": 0.3, "cdma_pairs": 2, "seed": 24}],
+    "cdma_partial": [{"lost_cdma": 0.3, "seed": 23}],
+    "lost": [{"lost": 0.1, "seed": 5}, {"lost": 0.3, "seed": 6}],
+    "sync_only": [{"lost": 0.05, "seed": 7}],
+    "sdma_swap": [{"lost": 0.05, "seed": 8}],
+    "ring_wrap": [{"lost": 0.03, "seed": 9}],
+    "many_blocks": [{"lost": 0.05, "seed": 10}],
+    "batches": [{"wrap_at": 0.3, "overlap": 0.1, "lost": 0.02, "seed": 12}],
+    "tiny_kernels": [{"wrap_at": 0.5, "overlap": 0.1, "sdma": True, "seed": 13}],
+}
+
+
+@pytest.mark.parametrize(("name", "more"), [(name, more) for name, list_ in _MIXED.items() for more in list_])
+def test_several_oddities_at_once(tmp_path: Path, name: str, more: dict[str, Any]) -> None:
+    path, truth, leave = _case(name, tmp_path, **more)
+    assert differences(open_profile(path), truth, leave) == []
+
+
+@pytest.mark.parametrize("name", _SLOW)
+def test_ids_that_start_again_within_a_kernel(tmp_path: Path, name: str) -> None:
+    path, truth, leave = _case(name, tmp_path)
+    assert differences(open_profile(path), truth, leave) == []
+
+
+def test_des_commands_without_their_blocks_keep_the_kernel_they_ran_in(tmp_path: Path) -> None:
+    path, truth, leave = _case("des_no_blocks", tmp_path)
+    profile = open_profile(path)
+    assert differences(profile, truth, leave) == []
+    for (engine, core), wanted in truth.lanes.items():
+        lane = profile.lane(engine, core)
+        assert lane is not None
+        prebuilt = wanted["mode"] == 3
+        kernels = [truth.funcs[code] for code in wanted["func"][prebuilt]]
+        assert profile.strings["kernel"].texts(lane["kernel"][prebuilt]) == kernels
+        assert (lane["scope"][prebuilt] == wanted["scope"][prebuilt]).all()
+        assert (is_missing(lane["name"]) >= (prebuilt & (lane["role"] == Role.WORK))).all()
+        assert (lane["mode"][~prebuilt] == 0).all()
+
+
+# -- damaged ---------------------------------------------------------------
+
+_HARMLESS = [
+    name for name, damage in DAMAGES.items()
+    if not damage.allow and name not in ("bad_truncated_block", "bad_utf8_name", "bad_garbage_core", "bad_zero_core")
+]  # fmt: skip
+_LEAVE = {"bad_node_kind": Leave(unbound=1), "bad_node_engine": Leave(unbound=1),
+          "bad_extra_short": Leave(condensed=100),
+          "bad_partial_record": Leave(unbound=1)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _HARMLESS)
+def test_damage_costs_only_what_it_hit(tmp_path: Path, name: str) -> None:
+    profile = open_profile(damage_capture(name, tmp_path))
+    assert differences(profile, read_truth(tmp_path / f"{name}.truth.json"), _LEAVE.get(name, Leave())) == []
+    assert any(problem.severity > Severity.NOTE for problem in profile.problems)
+
+
+@pytest.mark.parametrize("name", ["bad_garbage_core", "bad_zero_core", "bad_truncated_block"])
+def test_a_core_that_is_lost_leaves_the_others_as_they_were(tmp_path: Path, name: str) -> None:
+    profile = open_profile(damage_capture(name, tmp_path))
+    truth = read_truth(tmp_path / f"{name}.truth.json")
+    whole = {key: lane for key, lane in truth.lanes.items() if key[1] != 1}
+    lanes = tuple(lane for lane in profile.lanes if lane.core != 1)
+    if name != "bad_truncated_block":  # launches are counted over the cores there are
+        for (_, core), columns in whole.items():
+            columns["scope"][(columns["scope"] >= 0) & (core > 1)] -= truth.meta["kernels"]
+    found = differences(replace(profile, lanes=lanes), replace(truth, lanes=whole), Leave(shift=("core",)))
+    assert found == []
+    assert profile.cores == (*truth.meta["written_cores"], *profile.cores[len(truth.meta["written_cores"]) :])
+
+
+@pytest.mark.parametrize("name", [name for name, damage in DAMAGES.items() if damage.allow])
+def test_what_no_reader_can_tell_is_refused_in_one_sentence(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UnreadableError) as refusal:
+        open_profile(damage_capture(name, tmp_path))
+    assert "\n" not in str(refusal.value)

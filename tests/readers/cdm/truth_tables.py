@@ -262,7 +262,7 @@ class _Comparison:
             yield from _unlike(key, name, bound & (seen != values), seen)
         if key[0] in ("GDMA", "SDMA"):
             yield from self._transfers(key, lane, rows, wanted, bound & ~system)
-        if registers.any():
+        if registers.any() and lane.registers is not None:
             yield from self._registers(key, lane, rows, wanted, bound & registers)
 
     def _texts(self, lane: Lane, key: str, rows: np.ndarray) -> np.ndarray:
@@ -310,7 +310,7 @@ class _Comparison:
         yield from _unlike(key, "data type", work & ~lossy & (seen != kinds), seen)
 
     def _registers(self, key: Key, lane: Lane, rows: np.ndarray, wanted: Columns, which: np.ndarray) -> Iterator[str]:
-        assert lane.registers is not None
+        assert lane.registers is not None  # else their names were wrong already
         if key[0] == "TIU":
             seen = lane["alg_ops"][rows]
             wrong = which & (wanted["alg_ops"] >= 0) & (seen != wanted["alg_ops"])

@@ -135,7 +135,7 @@ def _launch_cuts(stream: Stream, head: int) -> list[int]:
         begun = ids[result[-1] : place]
         # id 1 may be written behind the first few of its own launch
         late_one = ids[place] == 1 and len(begun) <= _ID_DROP and begun.max() <= _ID_DROP + 1 and not (begun == 1).any()
-        if not late_one or len(begun) >= begun.max():
+        if not late_one or len(begun) >= begun.max() or pause[place - 1] > _LAUNCH_PAUSE:
             result.append(place)
     return result
 

@@ -216,7 +216,7 @@ def test_without_a_path_the_explorer_chooses(terminal):
 def test_a_missing_path_never_starts_the_explorer(terminal, capsys):
     assert main(["/nowhere/at/all"]) == 2
     assert not terminal
-    assert "There is no /nowhere/at/all." in capsys.readouterr().err
+    assert "/nowhere/at/all: no such file or directory." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["dumb", "", "unknown"])
@@ -252,6 +252,18 @@ def test_messages_cannot_steer_the_terminal(words, capsys):
     message = capsys.readouterr().err
     assert "\x1b" not in message
     assert message.count("\n") == 1
+
+
+def test_a_folder_of_captures_names_them():
+    done = tool("summary", SAMPLES)
+    assert done.returncode == 2
+    assert f"{SAMPLES} is no capture, but a folder of " in done.stderr
+    assert f"Name one of them: {SAMPLES / 'aks_bmodel'}, " in done.stderr
+
+
+def test_a_folder_without_captures_is_told_apart(tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "folder of" not in tool("summary", tmp_path).stderr
 
 
 def test_errors_say_what_to_do(monkeypatch, capsys):

@@ -11,6 +11,8 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from . import __version__
@@ -164,7 +166,7 @@ def open_command(options: argparse.Namespace) -> int:
     """Opens the explorer; prints the summary where there is no terminal to show it."""
     path = options.capture
     if path is not None and not os.path.exists(path):
-        raise UnreadableError(f"There is no {path}.", "Give the directory of a capture.")
+        raise UnreadableError(f"{path}: no such file or directory.")
     if not _is_terminal():
         if path is None:
             raise UsageError("No capture given, and this is not a terminal to choose one in.", "See tpuprof --help.")
@@ -234,7 +236,24 @@ def _opened(options: argparse.Namespace) -> Profile:
         raise UsageError("No capture given.", "See tpuprof --help; a capture named like a command is ./NAME.")
     from .readers import open_profile
 
-    return open_profile(options.capture, chip=options.chip, tiu_mhz=options.tiu_freq)
+    try:
+        return open_profile(options.capture, chip=options.chip, tiu_mhz=options.tiu_freq)
+    except UnreadableError as error:
+        raise _folder_error(options.capture) or error from None
+
+
+def _folder_error(path: str) -> UnreadableError | None:
+    """What to say of a folder that is no capture but holds some; None of anything else."""
+    from .readers import find_captures
+
+    found = list(islice(find_captures(path, seconds=1.0), 9))
+    if not found or found[0] == Path(path):
+        return None
+    named = ", ".join(str(capture) for capture in found[:3])
+    return UnreadableError(
+        f"{path} is no capture, but a folder of {'more than 8' if len(found) > 8 else len(found)}.",
+        f"Name one of them: {named}{', ...' if len(found) > 3 else '.'}",
+    )
 
 
 def _show(report: Any) -> None:

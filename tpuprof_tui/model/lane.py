@@ -73,6 +73,7 @@ class Lane:
         sublanes: int = 1,
         role_guessed: bool = False,
         registers: RegisterFields | None = None,
+        describe: Callable[[int], str] | None = None,
     ) -> None:
         self.engine = engine
         self.core = core
@@ -82,6 +83,7 @@ class Lane:
         self.sublanes = sublanes
         self.role_guessed = role_guessed
         self.registers = registers
+        self._describe = describe
         self._columns = dict(columns)
         self._length = len(columns["start"])  # type: ignore[arg-type]
         for values in self._columns.values():
@@ -101,6 +103,10 @@ class Lane:
     def title(self) -> str:
         """Group and label, for messages and headers."""
         return f"{self.group} {self.label}"
+
+    def reading(self, row: int) -> str:
+        """One line that says what an instruction did, as far as the capture knows; empty where nothing reads it."""
+        return "" if self._describe is None else self._describe(row)
 
     def keys(self) -> tuple[str, ...]:
         """Keys of the columns this lane knows."""

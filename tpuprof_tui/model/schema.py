@@ -105,6 +105,15 @@ COLUMNS: Final[tuple[Column, ...]] = (
            group="codes", help="The node's twelve extra bits."),
     Column("precision", "Precision", "des_opt_res0_prec", width=9, engines=_TIU, needs=_NEEDS_COMMANDS,
            group="codes", help="Code of the result's element format."),
+    Column("dependency", "Dependency", "", "hex", width=10, needs=_NEEDS_REGISTERS, group="synchronisation",
+           aliases=("cmd_id_dep",), help="The dependency register as it is: an id and bits that say whose it is."),
+    Column("depends_on", "Depends on", "", width=10, engines=("TIU", "GDMA"), needs=_NEEDS_REGISTERS,
+           group="synchronisation",
+           help="Cmd Id of the other engine's command (GDMA's of TIU, TIU's of GDMA) that must retire first; 0: none."),
+    Column("message", "Message", "", width=8, needs=_NEEDS_REGISTERS, group="synchronisation", aliases=("msg",),
+           help="Message that a send or wait names."),
+    Column("message_count", "Count", "", width=6, needs=_NEEDS_REGISTERS, group="synchronisation",
+           help="Of a wait: how many sends of its message release it; of a send: how many waits its message serves."),
     *COUNTERS,
 )  # fmt: skip
 

@@ -46,10 +46,18 @@ class StringsBuilder:
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
+        self._texts: list[str] = []
 
     def code(self, text: str) -> int:
         """Code of ``text``, new or known."""
-        return self._codes.setdefault(text, len(self._codes))
+        code = self._codes.setdefault(text, len(self._texts))
+        if code == len(self._texts):
+            self._texts.append(text)
+        return code
+
+    def text(self, code: int) -> str:
+        """Text of a code handed out; empty for -1."""
+        return self._texts[code] if 0 <= code < len(self._texts) else ""
 
     def build(self) -> Strings:
         """The finished table."""

@@ -16,8 +16,10 @@ from .chips import Chip, direction_text, family_of, name_table
 from .commands import Commands
 from .counters import counter_columns
 from .detail import Detail, decode_lane
+from .messages import message_columns
 from .monitor import Stream
 from .operations import count_operations
+from .reading import LaneReading
 from .registers import addresses_of_many
 from .source import Bytes
 
@@ -115,10 +117,19 @@ class LaneBuilder:
         columns |= self._tiu(word) if family == "tiu" else self._transfer(word, stream, family, detail)
         if detail is not None:
             columns |= _counted(self.chip, detail) if family == "tiu" else _addressed(self.chip, detail)
+        if detail is not None:
+            columns |= message_columns(self.chip, detail)
         columns |= counter_columns(stream)
+        describe = LaneReading(self.chip, engine, columns, self._text, detail, commands is None)
         place = f"port {stream.port}" if engine == "CDMA" else engine
-        return Lane(engine=engine, core=source.core, port=stream.port, label=place, columns=columns, sublanes=sublanes, registers=detail,
-                    group="CDMA" if engine == "CDMA" else f"Core {source.core}", role_guessed=commands is None)  # fmt: skip
+        return Lane(engine=engine, core=source.core, port=stream.port, label=place, columns=columns,
+                    sublanes=sublanes, registers=detail, describe=describe,
+                    group="CDMA" if engine == "CDMA" else f"Core {source.core}",
+                    role_guessed=commands is None)  # fmt: skip
+
+    def _text(self, key: str, code: int) -> str:
+        """Text of a code of a text column."""
+        return self.strings[key].text(code)
 
     # -- preparation ------------------------------------------------------
 

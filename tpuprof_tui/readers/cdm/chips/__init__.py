@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from .chip import (
     Chip,
+    DependencyRule,
     MemoryRule,
+    MessageRule,
     SyncRecord,
     SystemRule,
     chip_by_arch,
@@ -22,8 +24,10 @@ from .names import NameTable, packed_keys, variant_direction
 __all__ = [
     "Chip",
     "ChipDataError",
+    "DependencyRule",
     "Field",
     "MemoryRule",
+    "MessageRule",
     "NameTable",
     "RecordLayout",
     "SyncRecord",

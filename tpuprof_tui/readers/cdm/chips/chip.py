@@ -56,6 +56,27 @@ class SystemRule:
 
 
 @dataclass(frozen=True)
+class MessageRule:
+    """Where a send or wait command holds its message: the id in the lowest ``id_bits`` of ``field``, and a count.
+
+    The count of a wait says how many sends release it, that of a send how many waits its message serves.
+    """
+
+    field: str
+    id_bits: int
+    count_bit: int
+    count_bits: int
+
+
+@dataclass(frozen=True)
+class DependencyRule:
+    """What ``cmd_id_dep`` holds: a command id in the lowest ``id_bits``, used if ``enable_bit`` (if any) is set."""
+
+    id_bits: int
+    enable_bit: int | None
+
+
+@dataclass(frozen=True)
 class MemoryRule:
     """Which memory an address lies in.
 
@@ -92,6 +113,8 @@ class Chip:
         send_functions: Function codes of system sends by family.
         wait_functions: Function codes of system waits by family.
         system_records: How a system record shows in its counters, by family; families without a rule are missing.
+        messages: Where send and wait commands hold their message, by family.
+        dependencies: What ``cmd_id_dep`` holds, by family.
         engine_codes: Engine name by the code of dynamic nodes.
         rvt_id_limit: TIU id at which firmware inserts a pair that resets ids; None when it never does.
         rvt_fill: Type and function of those inserted commands by family.
@@ -119,6 +142,8 @@ class Chip:
     send_functions: Mapping[str, frozenset[int]]
     wait_functions: Mapping[str, frozenset[int]]
     system_records: Mapping[str, SystemRule]
+    messages: Mapping[str, MessageRule]
+    dependencies: Mapping[str, DependencyRule]
     engine_codes: Mapping[int, str]
     rvt_id_limit: int | None
     rvt_fill: Mapping[str, tuple[int, int]]
@@ -252,6 +277,8 @@ def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:
         send_functions=_frozen(data["send_functions"], frozenset),
         wait_functions=_frozen(data["wait_functions"], frozenset),
         system_records=_frozen(data["system_records"], lambda item: SystemRule(tuple(item["fields"]), item["equals"])),
+        messages=_frozen(data["messages"], lambda item: MessageRule(**item)),
+        dependencies=_frozen(data["dependencies"], lambda item: DependencyRule(**item)),
         engine_codes=MappingProxyType({int(code): name for code, name in data["engine_codes"].items()}),
         rvt_id_limit=data["rvt_id_limit"],
         rvt_fill=_frozen(data["rvt_fill"], tuple),

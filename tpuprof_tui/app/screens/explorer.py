@@ -67,6 +67,7 @@ class ExplorerScreen(Screen[None]):
         self.small = False
         self.tree_wanted = True
         self.detail_wanted: bool | None = None
+        self._titles: dict[tuple[str, str], str] = {}
 
     def compose(self) -> ComposeResult:
         """All panes; which of them show is decided by size and state."""
@@ -162,8 +163,9 @@ class ExplorerScreen(Screen[None]):
 
     def _title(self) -> None:
         """Titles of the tabs, the visible one marked; what it holds below."""
-        for name, text in (("summary", self.summary.title_text()), ("table", self.table.title_text())):
-            self.query_one(f"#{name}").border_subtitle = Content(text)
+        texts = {"summary": self.summary.title_text, "table": self.table.title_text}
+        if self.tab in texts:
+            self._put_title(self.tab, "border_subtitle", Content(texts[self.tab]()))
         problems = len(self.session.profile.problems)
         parts: list[Content] = []
         for name in TABS:
@@ -171,12 +173,15 @@ class ExplorerScreen(Screen[None]):
             chosen = name == self.tab
             text = f"[{title}]" if chosen else f" {title} "
             parts.append(Content.styled(text, "bold" if chosen else "dim" if self.palette.colour else ""))
-        for name in TABS:
-            self.query_one(f"#{name}").border_title = Content("").join(parts)
-        if self.small and self.tab == "summary":
-            self.query_one("#summary").border_subtitle = Content(self.summary.title_text())
-        self.query_one("#tree").border_title = Content("Cores (t)")
-        self.query_one("#detail").border_title = Content("Detail (i)")
+        self._put_title(self.tab, "border_title", Content("").join(parts))
+        self._put_title("tree", "border_title", Content("Cores (t)"))
+        self._put_title("detail", "border_title", Content("Detail (i)"))
+
+    def _put_title(self, pane: str, where: str, title: Content) -> None:
+        """Sets a title that has changed: each setting repaints the whole pane."""
+        if self._titles.get((pane, where)) != title.plain:
+            self._titles[pane, where] = title.plain
+            setattr(self.query_one(f"#{pane}"), where, title)
 
     @on(InstructionTable.Retitled)
     @on(SummaryPane.Retitled)

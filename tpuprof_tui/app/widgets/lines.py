@@ -8,7 +8,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -37,6 +37,7 @@ class LinesView(ScrollView, can_focus=True):
         self.items: list[int] = []
         self.cursor = 0
         self._built_for = -1
+        self._base = Style.null()
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Lines for a pane of ``width`` cells, and for each the number of its item (-1: none); empty: no items."""
@@ -65,11 +66,16 @@ class LinesView(ScrollView, can_focus=True):
         """Whether any line stands for something."""
         return any(item >= 0 for item in self.items)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Lines of a region; what they share is looked up once."""
+        self._base = self.rich_style
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """Line ``y`` of the visible part."""
         width = self.size.width
         number = y + self.scroll_offset.y
-        base = self.rich_style
+        base = self._base
         if not 0 <= number < len(self.lines):
             return Strip([Segment(" " * width, base)], width)
         strip = self.lines[number].adjust_cell_length(width, Style.null())

@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events, work
 from textual.binding import BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -65,6 +65,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._have: tuple[object, ...] = ()
         self._texts: dict[int, list[str]] = {}
         self._active = False
+        self._base = Style.null()
 
     def _width_of(self, column: Column) -> int:
         width = max(column.width, len(header_text(column.title, column.unit)) + 2)
@@ -82,7 +83,8 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._order_anew()
         if old.selection != view.selection:
             self._follow(view.selection)
-        self.refresh()
+        if (old.selection, old.sort) != (view.selection, view.sort):
+            self.refresh()
 
     def activate(self, active: bool) -> None:
         """Says whether the table is visible: order and texts are made only then."""
@@ -168,11 +170,16 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Rows that fit on the screen below the header."""
         return max(self.scrollable_content_region.height - 1, 1)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Lines of a region; what they share is looked up once."""
+        self._base = self.rich_style
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """Header or a row."""
         width = self.size.width
         left = self.scroll_offset.x
-        base = self.rich_style
+        base = self._base
         if y == 0:
             return self._cropped(self._header(), left, width, self.palette.header).apply_style(base)
         position = self.scroll_offset.y + y - 1

@@ -11,6 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import BindingType
+from textual.content import Content
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -75,17 +76,24 @@ class Timeline(Widget, can_focus=True):
         self.view = view
         self.palette = palette
         self.glyphs = glyphs
-        self.rows = rows_of(session, view)
+        self.rows: list[Row] = []
         self.top = 0
         self._drawn: OrderedDict[tuple[int, int, int, int, int], Painted] = OrderedDict()
+        self._longest = 6
+        self._base = Style.null()
+        self._titles = ("", "")
+        self._take_rows()
+
+    def _take_rows(self) -> None:
+        self.rows = rows_of(self.session, self.view)
+        self._longest = max((len(row.label) for row in self.rows), default=6)
 
     # what is where
 
     @property
     def label_width(self) -> int:
         """Cells left of the time axis: labels and utilisation."""
-        longest = max((len(row.label) for row in self.rows), default=6)
-        return min(longest + 10, max(self.size.width // 3, 0))
+        return min(self._longest + 10, max(self.size.width // 3, 0))
 
     @property
     def cells(self) -> int:
@@ -121,14 +129,22 @@ class Timeline(Widget, can_focus=True):
         """Shows a state, repainting only what it changes."""
         old, self.view = self.view, view
         if (old.scope, old.rows) != (view.scope, view.rows):
-            self.rows = rows_of(self.session, view)
+            self._take_rows()
+        top, before = self.top, self.selected_row(old)
         self._scroll_to_selection()
-        if replace(old, cursor=view.cursor, sort=view.sort, in_window=view.in_window) == view:
-            self._refresh_columns(old.cursor, view.cursor)
-        else:
-            self.refresh()
-        self.border_title = self.title_text()
-        self.border_subtitle = self.legend_text()
+        same = replace(old, cursor=view.cursor, selection=view.selection, sort=view.sort, in_window=view.in_window)
+        if same == view and top == self.top:
+            self._refresh_parts(old, before)
+            return
+        self.refresh()
+        self._retitle()
+
+    def _retitle(self) -> None:
+        """Sets titles that have changed: each setting repaints the whole pane."""
+        titles = (self.title_text(), self.legend_text())
+        if titles != self._titles:
+            self._titles = titles
+            self.border_title, self.border_subtitle = Content(titles[0]), Content(titles[1])
 
     def title_text(self) -> str:
         """The visible window, for the border."""
@@ -154,8 +170,7 @@ class Timeline(Widget, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         """More or fewer lanes fit."""
         self._scroll_to_selection()
-        self.border_title = self.title_text()
-        self.border_subtitle = self.legend_text()
+        self._retitle()
 
     def _scroll_to_selection(self) -> None:
         row = self.selected_row(self.view)
@@ -164,24 +179,37 @@ class Timeline(Widget, can_focus=True):
             top = min(max(top, row - self.lines + 1), row)
         self.top = max(top, 0)
 
-    def _refresh_columns(self, *times: int) -> None:
-        """Repaints two columns, the ruler and the line about the cursor: cheap on slow lines."""
-        width, height = self.size
+    def _refresh_parts(self, old: ViewState, before: int) -> None:
+        """Repaints what a moved cursor or selection changes: cheap on slow lines.
+
+        Args:
+            old: The state shown so far.
+            before: The line selected so far.
+        """
+        view, (width, height) = self.view, self.size
         regions = [Region(0, 0, width, 1)]
         if self._info_lines:
             regions.append(Region(0, height - 1, width, 1))
-        for time in times:
-            cell = cell_at(time, self.view.start, self.view.end, self.cells)
-            if 0 <= cell < self.cells:
-                regions.append(Region(self.label_width + cell, 0, 1, height))
+        if old.selection != view.selection:
+            shown = range(self.top, self.top + self.lines)
+            lines = {line for line in (before, self.selected_row(view)) if line in shown}
+            regions += [Region(0, line - self.top + 1, width, 1) for line in lines]
+        if old.cursor != view.cursor:
+            cells = {cell_at(time, view.start, view.end, self.cells) for time in (old.cursor, view.cursor)}
+            regions += [Region(self.label_width + cell, 0, 1, height) for cell in cells if 0 <= cell < self.cells]
         self.refresh(*regions)
 
     # drawing
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Lines of a region; what they share is looked up once."""
+        self._base = self.rich_style
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """Ruler, lanes, and what is at the cursor."""
         width, height = self.size
-        base = self.rich_style
+        base = self._base
         if y == 0:
             segments = self._ruler()
         elif self._info_lines and y == height - 1:

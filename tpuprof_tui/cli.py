@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from . import __version__
+from .cli_export import EXPORT_EXAMPLES, EXPORT_HELP, EXPORT_OPTIONS, check_expected, run_asked
 from .errors import TpuprofError, UnreadableError, UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ examples:
   tpuprof summary cdm_profile_data_dev0-0     where the time went, as text
   tpuprof info cdm_profile_data_dev0-0 --json
   tpuprof instructions cdm_profile_data_dev0-0 --format csv --core 0 --engine TIU > tiu.csv
+  tpuprof export cdm_profile_data_dev0-0 out --perfetto
   tpuprof ./info                              a capture that is named like a command
 
 exit status: 0 fine, 1 something in the capture is lost or unreadable, 2 nothing could be shown
@@ -71,11 +73,15 @@ class Command:
         help: One line.
         run: Does it; gives the exit status.
         description: More lines.
+        epilog: Lines below the options.
+        folder: Whether an output folder may follow the capture.
     """
 
     help: str
     run: Callable[[argparse.Namespace], int]
     description: str = ""
+    epilog: str = ""
+    folder: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -146,7 +152,7 @@ def build_parser(name: str) -> Parser:
         prog="tpuprof" if opens else f"tpuprof {name}",
         usage="tpuprof [CAPTURE] [options]\n       tpuprof COMMAND CAPTURE [options]" if opens else None,
         description=command.description or command.help,
-        epilog=f"commands:\n{others}\n{EXAMPLES}" if opens else None,
+        epilog=f"commands:\n{others}\n{EXAMPLES}" if opens else command.epilog or None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -156,6 +162,8 @@ def build_parser(name: str) -> Parser:
         nargs="?",
         help="directory of a capture, or a file in it" + ("; or a folder of captures" if opens else ""),
     )
+    if command.folder:
+        parser.add_argument("folder", metavar="OUTDIR", nargs="?", help="output folder (default: profile_out)")
     for option in OPTIONS:
         if not option.commands or name in option.commands:
             parser.add_argument(*option.flags, **option.settings)
@@ -201,10 +209,14 @@ def instructions_command(options: argparse.Namespace) -> int:
     if options.core is not None and options.core not in profile.cores:
         known = ", ".join(map(str, profile.cores)) or "none"
         raise UsageError(f"The capture has no core {options.core}.", f"Its cores: {known}.")
+    from .analysis.filters import compile_filter
     from .export.instructions import write_instructions
 
+    keep = compile_filter(options.filter, profile) if options.filter else None
     sys.stdout.flush()
-    write_instructions(profile, sys.stdout.buffer, form=options.format, core=options.core, engine=options.engine)
+    write_instructions(
+        profile, sys.stdout.buffer, form=options.format, core=options.core, engine=options.engine, keep=keep
+    )
     sys.stdout.buffer.flush()
     return _status(profile)
 
@@ -215,6 +227,15 @@ def summary_command(options: argparse.Namespace) -> int:
     from .export.summary import summary_report
 
     _show(summary_report(profile))
+    return _status(profile)
+
+
+def export_command(options: argparse.Namespace) -> int:
+    """Writes files."""
+    if options.capture is not None:
+        check_expected(options.expect, options.capture)
+    profile = _opened(options)
+    run_asked(options, profile)
     return _status(profile)
 
 
@@ -237,9 +258,14 @@ def _opened(options: argparse.Namespace) -> Profile:
     from .readers import open_profile
 
     try:
-        return open_profile(options.capture, chip=options.chip, tiu_mhz=options.tiu_freq)
+        profile = open_profile(options.capture, chip=options.chip, tiu_mhz=options.tiu_freq)
     except UnreadableError as error:
         raise _folder_error(options.capture) or error from None
+    if options.trace_file is not None:
+        from .readers.host import with_host_trace
+
+        profile = with_host_trace(profile, options.trace_file)
+    return profile
 
 
 def _folder_error(path: str) -> UnreadableError | None:
@@ -299,6 +325,10 @@ OPTIONS: Final = (
         {"metavar": "NAME", "help": "chip (AKS, AKSV, ...) of a capture that does not say it itself"},
     ),
     Option(
+        ("--trace_file", "--trace-file"),
+        {"metavar": "FILE", "help": "host trace (Chrome-trace JSON, also .gz) to show beside the capture"},
+    ),
+    Option(
         ("--json",),
         {"action": "store_true", "help": "one JSON object"},
         ("info",),
@@ -318,6 +348,12 @@ OPTIONS: Final = (
         {"type": str.upper, "choices": ENGINES, "help": "only one engine"},
         ("instructions",),
     ),
+    Option(
+        ("--filter",),
+        {"metavar": "EXPR", "help": "only instructions that pass, such as 'kernel=rmsnorm* dur>1us'"},
+        ("instructions", "export"),
+    ),
+    *(Option(flags, settings, ("export",)) for flags, settings in EXPORT_OPTIONS),
     Option(
         ("--ascii",),
         {"action": "store_const", "const": True, "dest": "ascii", "help": "draw with ASCII characters alone"},
@@ -350,4 +386,11 @@ COMMANDS: Final = {
         "Every instruction on stdout: by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order.",
     ),
     "summary": Command("where the time went, as text", summary_command),
+    "export": Command(
+        "workbook, web view, Perfetto trace, summary and register text",
+        export_command,
+        EXPORT_HELP,
+        EXPORT_EXAMPLES,
+        folder=True,
+    ),
 }

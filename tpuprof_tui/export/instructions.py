@@ -76,7 +76,13 @@ STYLES: Final[dict[Format, Style]] = {
 
 
 def write_instructions(
-    profile: Profile, sink: ByteSink, *, form: Format = "jsonl", core: int | None = None, engine: str | None = None
+    profile: Profile,
+    sink: ByteSink,
+    *,
+    form: Format = "jsonl",
+    core: int | None = None,
+    engine: str | None = None,
+    keep: Callable[[Lane], npt.NDArray[np.bool_]] | None = None,
 ) -> int:
     """Writes all instructions, or those of a core or an engine, to a binary file or pipe.
 
@@ -86,6 +92,7 @@ def write_instructions(
         form: ``jsonl`` or ``csv``; CSV starts with a line of field names.
         core: Only this core's instructions, the CDMA commands it submitted among them; None for all.
         engine: Only this engine's; None for all.
+        keep: Mask of a lane's rows to write; None for all.
 
     Returns:
         Number of instructions written.
@@ -101,6 +108,8 @@ def write_instructions(
     written = 0
     for lane in lanes:
         rows = stream_rows(lane, core)
+        if keep is not None:
+            rows = _kept(rows, keep(lane))
         count = len(lane) if isinstance(rows, slice) else len(rows)
         plan = _LanePlan(profile, lane, style, names)
         for first in range(0, count, SLICE):
@@ -130,6 +139,13 @@ def stream_rows(lane: Lane, core: int | None = None) -> slice | npt.NDArray[np.i
     if rows is None:
         rows = np.arange(len(lane), dtype=np.int64)
     return np.asarray(rows[lane.take("core", rows) == core], dtype=np.int64)
+
+
+def _kept(rows: slice | npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Those of the rows that the mask lets pass, in their order."""
+    if isinstance(rows, slice):
+        return np.flatnonzero(mask)
+    return np.asarray(rows[mask[rows]], dtype=np.int64)
 
 
 def header(lanes: Sequence[Lane]) -> list[str]:

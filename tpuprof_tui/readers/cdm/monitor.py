@@ -264,7 +264,7 @@ def _unwrapped(stream: Stream, report: Report, *, file: str, serial: bool) -> St
                 core=stream.core,
                 lane=stream.engine,
             )
-        elif lift and change - _WRAP > -_DISORDER:
+        elif lift and change - _WRAP > -limit:
             lift -= _WRAP  # written after the wrap, started before it
         offsets[number + 1] = lift
     if len(jumps):

@@ -51,6 +51,13 @@ _ORDINARY: tuple[Options, ...] = (
             kernels=("zoo", "mlp"), seed=128),
     Options("zoo_undecodable", "operations whose registers the reference cannot decode", cores=_TWO, mode=2,
             kernels=("rmsnorm", "zoo_undecodable"), seed=129, reference_fails="register decoder crashes"),
+    Options("dependencies", "registers name what each command waits for", mode=2, dependencies=True, batches=2,
+            seed=134),
+    Options("dependencies_des", "the same, matmuls dispatched as DES blocks, AKSV", "AKSV", mode=2, dependencies=True,
+            des=("a16_matmul", "matmul"), seed=135),
+    Options("dependencies_lost", "the same, 3 % of the records lost", mode=2, dependencies=True, lost=0.03, seed=136),
+    Options("dependencies_bmodel", "a compiled model whose registers name what they wait for", mode=0, bmodel=True,
+            dependencies=True, batches=2, seed=137),
     Options("sync_only", "kernels that only synchronise", cores=_FOUR, seed=125,
             kernels=("sync_only", "rmsnorm", "sync_only", "sync_only", "mlp", "sync_only"), batches=3),
 )  # fmt: skip

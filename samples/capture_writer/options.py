@@ -47,6 +47,8 @@ class Options:
     rvt: tuple[str, ...] = ()
     #: DES nodes whose blocks are not in the file.
     des_blocks: bool = True
+    #: Registers name the commands and messages that commands wait for; the truth tells who released whom.
+    dependencies: bool = False
     #: A compiled model: command streams instead of nodes.
     bmodel: bool = False
     #: Host trace beside the capture, ``tail_offset_ns`` in global.profile.

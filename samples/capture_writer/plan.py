@@ -12,6 +12,7 @@ from .chips import CDMA, ENGINES
 from .kernels import KERNELS, LAYER, TINY, Setting
 from .options import Options
 from .program import DES, RVT, TDI, Program
+from .synchronisation import synchronise
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
@@ -77,7 +78,7 @@ def make_plan(options: Options, rng: np.random.Generator) -> Plan:
     extras = [int(extra) for extra in rng.integers(0, 3, size=len(running))]
     if options.cdma_twins:
         extras = [1] * len(running)
-    sample = [_program(options, running, name, extras[0], 0, 0) for name in _step(options)]
+    sample = [_program(options, running, name, extras[0], 0, 0, 0) for name in _step(options)]
     per_step = len(running) * max(1, sum(len(p.rows) for p in sample))
     names, kernel, batch = _sequence(options, per_step)
     with_cdma = np.array([name == "all_reduce" for name in names])[kernel]
@@ -102,14 +103,17 @@ def _programs(plan: Plan, name: str, place: int, where: I64, extra: int) -> I32:
         slots = np.maximum(0, -(-(options.ports - first) // cores))
     out = np.zeros(len(where), dtype=np.int32)
     for number in np.unique(slots):
-        key = (name, extra, int(number), flavour if number else 0)
+        # with dependencies, every core has messages of its own
+        key = (name, extra, int(number), flavour if number else 0, place if options.dependencies else 0)
         out[slots == number] = plan.catalogue.number(
-            key, lambda n=int(number): _program(options, plan.running, name, extra, n, flavour)
+            key, lambda n=int(number): _program(options, plan.running, name, extra, n, flavour, place)
         )
     return out
 
 
-def _program(options: Options, running: tuple[int, ...], name: str, extra: int, slots: int, flavour: int) -> Program:
+def _program(
+    options: Options, running: tuple[int, ...], name: str, extra: int, slots: int, flavour: int, place: int
+) -> Program:
     mode = DES if name in options.des else RVT if name in options.rvt else TDI
     setting = Setting(
         options.chip,
@@ -126,6 +130,8 @@ def _program(options: Options, running: tuple[int, ...], name: str, extra: int, 
     )
     program = KERNELS[name](setting)
     program.name = dict(options.rename).get(name, program.name)
+    if options.dependencies:
+        synchronise(program, len(running), place)
     return program
 
 

@@ -46,6 +46,8 @@ class Row:
     #: Message and count of a system command.
     message: int = 0
     count: int = 1
+    #: Cmd Id of the other engine's command that must have retired; 0: none.
+    dependency: int = 0
     #: Which of the core's CDMA ports (0, 1, ...) takes the command.
     slot: int = 0
     #: Command id, and bytes the engine moved before; filled by the program.

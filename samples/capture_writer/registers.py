@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .chips import CDMA, DDR, FP32, INT8, INT16, LMEM, MEMORY_TAG, TIU
+from .chips import CDMA, DDR, FP32, GDMA, INT8, INT16, LMEM, MEMORY_TAG, TIU
 from .layouts import Values, layouts, pack
 from .program import Program, Row
+from .synchronisation import DEPENDENCY_ENABLE
 
 _BANK = 0x4000
 _BANKS = 16
+#: First bit of the count in the messages of DMA engines; TIU has its count at bit 16.
+_DMA_COUNT_BIT = 9
 #: Where the weights and the activations of a kernel lie in DDR.
 _WEIGHTS, _ACTIVATIONS = 0x2000_0000, 0x0080_0000
 
 
-def command_bytes(program: Program, number: int, dependency: int = 0) -> bytes:
-    """Register bytes of command ``number`` of a program.
-
-    ``dependency`` is the id of the other engine's command it waits for.
-    """
+def command_bytes(program: Program, number: int) -> bytes:
+    """Register bytes of command ``number`` of a program."""
     row = program.rows[number]
     if row.engine == TIU:
         values = _tiu_values(program, number)
@@ -27,7 +27,12 @@ def command_bytes(program: Program, number: int, dependency: int = 0) -> bytes:
     else:
         values = _dma_values(program, number)
     layout = layouts(program.chip.layouts)[row.op.layout]
-    return pack(layout, values | {"cmd_id_dep": dependency})
+    return pack(layout, values | {"cmd_id_dep": _dependency(row)})
+
+
+def _dependency(row: Row) -> int:
+    """Id of the other engine's command to wait for; GDMA has a bit to say so."""
+    return row.dependency | (DEPENDENCY_ENABLE if row.dependency and row.engine == GDMA else 0)
 
 
 # -- addresses ------------------------------------------------------------
@@ -194,7 +199,7 @@ def _dma_values(program: Program, number: int) -> Values:
         "src_data_format": row.dtype,
     }  # fmt: skip
     if row.op.system:
-        return values | {"constant_value": row.count << 16 | row.message}
+        return values | {"constant_value": row.count << _DMA_COUNT_BIT | row.message}
     src_high, src_low = _address(program, number, row.src)
     dst_high, dst_low = _address(program, number, row.dst)
     values |= {

@@ -20,6 +20,7 @@ from .build import Built
 from .chips import ENGINES
 from .ops import OPS
 from .streams import ID_WRAP, WORK, Stream
+from .synchronisation import links
 
 #: Above this many records the columns go to an .npz beside the JSON.
 JSON_LIMIT = 50_000
@@ -142,6 +143,8 @@ class Truth:
             "funcs": self.funcs,
             "tracks": tracks,
         }
+        if self.built.options.dependencies:
+            body["links"] = links(self.built)
         if large:
             body["arrays"] = path.with_suffix(".npz").name
             self._save_arrays(path.with_suffix(".npz"))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
+
+# nothing here multiplies matrices: numpy's threads for that would only cost start-up time and memory
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from .cli import main
 

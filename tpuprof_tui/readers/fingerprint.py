@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
@@ -21,6 +20,8 @@ def fingerprint(path: str | os.PathLike[str]) -> str:
     directory = Path(path)
     if not directory.is_dir():
         directory = directory.parent
+    import hashlib  # not needed for opening a capture
+
     seen: list[tuple[str, int, int]] = []
     try:
         with os.scandir(directory) as entries:

@@ -1,0 +1,65 @@
+// The start: what needs no columns is shown first, then columns are read lane by lane.
+
+async function readAll() {
+  // the first lanes on the screen come first; details only when everything can be drawn
+  for (const lane of lanes) await lane.readOverview();
+  redraw();
+  let since = performance.now();
+  const pause = async () => {
+    if (performance.now() - since < 40) return;
+    redraw();
+    await new Promise((resolve) => setTimeout(resolve));
+    since = performance.now();
+  };
+  for (const lane of lanes) {
+    await lane.readColumns();
+    await pause();
+  }
+  for (const each of launches.values()) await each.readColumns();
+  document.documentElement.dataset.drawn = Math.round(performance.now());
+  drawLegend();
+  redraw();
+  for (const lane of lanes) {
+    await lane.readDetails();
+    await pause();
+  }
+  document.documentElement.dataset.ready = Math.round(performance.now());
+  redraw();
+}
+
+function start() {
+  const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+  document.documentElement.dataset.theme = dark ? 'dark' : 'light';
+  readTheme();
+  colours.rebuild();
+  byId('title').textContent = profile.name;
+  byId('subtitle').textContent = [profile.chip, `${profile.cores.length} cores`, `mode ${profile.mode}`,
+    `${grouped(profile.total)} instructions`].join(' · ');
+  byId('made-by').textContent = `tpuprof ${profile.version}`;
+  timeline.start();
+  minimap.start();
+  hover.start();
+  panels.start();
+  overview.start();
+  startControls();
+  drawCoreButtons();
+  drawFilters();
+  drawLegend();
+  showPanel('bandwidth');
+  const wanted = /^#core(\d+)$/.exec(location.hash);
+  if (wanted && profile.cores.includes(Number(wanted[1]))) showCore(Number(wanted[1]));
+  else showView(location.hash === '#timeline' ? 'timeline' : 'overview');
+  byId('omitted').hidden = profile.until === null;
+  if (profile.until !== null) {
+    byId('omitted').textContent = `Instructions that start after ${durationText(profile.until)} are not in this page one by one.`;
+  }
+  readAll().catch((error) => {
+    const text = `This page is damaged or was cut off: its data could not be read (${error.message}).`;
+    byId('failure').textContent = text;
+    byId('failure').hidden = false;
+  });
+}
+
+// For scripts that look at the page.
+window.tpuprof = { profile, state, lanes, kinds, timeline, setWindow, select, factsOf, columnOf, inflate };
+start();

@@ -1,0 +1,208 @@
+// Local memory over time: which addresses of a lane's share decoded commands read and wrote.
+
+const memory = {
+  loaded: new Map(), // lane index -> columns
+  loading: false,
+  shown: null,
+
+  get core() {
+    const cores = (profile.memory ? profile.memory.lanes : []).map(({ lane }) => lanes[lane].core);
+    if (this.wanted !== undefined && cores.includes(this.wanted) && state.cores.has(this.wanted)) return this.wanted;
+    return cores.find((core) => state.cores.has(core));
+  },
+
+  // Reads the columns of a core when they are first wanted.
+  async load(core) {
+    if (this.loading) return;
+    this.loading = true;
+    for (const record of profile.memory.lanes) {
+      if (lanes[record.lane].core !== core || this.loaded.has(record.lane)) continue;
+      const columns = await readChunk(record.chunk);
+      columns.end = Float64Array.from(columns.start, (time, i) => time + columns.duration[i]);
+      let latest = -Infinity;
+      columns.latest = columns.end.map((time) => (latest = Math.max(latest, time)));
+      this.loaded.set(record.lane, columns);
+    }
+    this.loading = false;
+    redraw();
+  },
+
+  draw(raster) {
+    if (!profile.memory) {
+      drawNote(raster, 'The local memory chart needs a capture of mode 2: addresses stand in decoded commands.');
+      return;
+    }
+    const core = this.core;
+    if (core === undefined) {
+      drawNote(raster, 'None of the chosen cores has decoded commands.');
+      return;
+    }
+    const records = profile.memory.lanes.filter(({ lane }) => lanes[lane].core === core);
+    if (records.some(({ lane }) => !this.loaded.has(lane))) {
+      this.load(core);
+      drawNote(raster, 'Reading …');
+      return;
+    }
+    this.drawCore(raster, core, records);
+  },
+
+  drawCore(raster, core, records) {
+    const side = 90;
+    const strip = Math.min(46, raster.height * 0.2);
+    const frame = { x0: GUTTER, x1: GUTTER + timeline.plot - side, y0: 6, y1: raster.height - strip - 28, strip, core };
+    this.frame = frame;
+    const sums = { read: new Float64Array(raster.pw), write: new Float64Array(raster.pw) };
+    const use = { read: new Float64Array(256), write: new Float64Array(256) };
+    for (const { lane } of records) this.drawAccesses(raster, lane, frame, sums, use);
+    const stripTop = frame.y1 + 6;
+    const most = Math.max(1, ...sums.read.map((value, x) => value + sums.write[x]));
+    for (let x = 0; x < raster.pw; x++) {
+      const scale = ((strip - 2) * raster.ratio) / most, bottom = Math.round((stripTop + strip) * raster.ratio);
+      const reads = Math.round(sums.read[x] * scale), writes = Math.round(sums.write[x] * scale);
+      raster.box(x, bottom - reads, x + 1, bottom, theme.goodPixel);
+      raster.box(x, bottom - reads - writes, x + 1, bottom - reads, theme.badPixel);
+    }
+    this.drawSide(raster, frame, use, side);
+    const context = raster.show();
+    this.drawTexts(context, raster, frame, stripTop, most);
+  },
+
+  timeX(time, frame) {
+    return frame.x0 + ((time - state.from) / (state.to - state.from)) * (frame.x1 - frame.x0);
+  },
+
+  drawAccesses(raster, index, frame, sums, use) {
+    const columns = this.loaded.get(index), { ratio } = raster, { writes, lane_bytes: laneBytes } = profile.memory;
+    const tall = frame.y1 - frame.y0, count = columns.start.length;
+    const edge = Math.round(frame.x1 * ratio);
+    for (let i = lowerBound(columns.latest, state.from, 0, count); i < count && columns.start[i] < state.to; i++) {
+      if (columns.end[i] < state.from) continue;
+      const write = writes[columns.operand[i]];
+      if (state.memoryFilter !== 'all' && (state.memoryFilter === 'write') !== write) continue;
+      const left = Math.max(Math.floor(this.timeX(columns.start[i], frame) * ratio), Math.round(frame.x0 * ratio));
+      const right = Math.min(Math.max(Math.floor(this.timeX(columns.end[i], frame) * ratio), left + 1), edge);
+      const top = frame.y0 + (columns.address[i] / laneBytes) * tall;
+      const bottom = top + Math.max((columns.size[i] / laneBytes) * tall, 1);
+      raster.box(left, Math.round(top * ratio), right, Math.round(bottom * ratio),
+        write ? theme.badPixel : theme.goodPixel);
+      const key = write ? 'write' : 'read';
+      if (left < edge) sums[key][left] += columns.size[i];
+      const last = Math.min(255, Math.floor(((columns.address[i] + columns.size[i] - 1) / laneBytes) * 256));
+      for (let place = Math.floor((columns.address[i] / laneBytes) * 256); place <= last; place++) use[key][place]++;
+    }
+  },
+
+  // How often each part of the addresses was used in the window.
+  drawSide(raster, frame, use, side) {
+    const { ratio } = raster, x0 = Math.round((frame.x1 + 8) * ratio);
+    const most = Math.max(1, ...use.read.map((value, place) => value + use.write[place]));
+    const tall = frame.y1 - frame.y0;
+    for (let place = 0; place < 256; place++) {
+      const top = Math.round((frame.y0 + (place / 256) * tall) * ratio);
+      const bottom = Math.round((frame.y0 + ((place + 1) / 256) * tall) * ratio);
+      const scale = ((side - 16) * ratio) / most;
+      const reads = Math.round(use.read[place] * scale), writes = Math.round(use.write[place] * scale);
+      raster.box(x0, top, x0 + reads, bottom, theme.goodPixel);
+      raster.box(x0 + reads, top, x0 + reads + writes, bottom, theme.badPixel);
+    }
+  },
+
+  drawTexts(context, raster, frame, stripTop, most) {
+    const { lane_bytes: laneBytes, bank_bytes: bankBytes } = profile.memory;
+    const banks = laneBytes / bankBytes, tall = frame.y1 - frame.y0;
+    const every = Math.ceil(banks / Math.max(1, Math.floor(tall / 14)));
+    context.font = FONT;
+    context.textBaseline = 'middle';
+    for (let bank = 0; bank <= banks; bank++) {
+      const y = frame.y0 + (bank / banks) * tall;
+      context.globalAlpha = 0.6;
+      context.fillStyle = theme.line;
+      context.fillRect(frame.x0, Math.round(y), frame.x1 - frame.x0, 1);
+      context.globalAlpha = 1;
+      if (bank < banks && bank % every === 0) {
+        context.fillStyle = theme.quiet;
+        context.textAlign = 'right';
+        context.fillText(`BANK[${bank}]`, GUTTER - 8, y + Math.min(tall / banks, 14) / 2);
+        context.textAlign = 'left';
+      }
+    }
+    context.font = `600 ${FONT}`;
+    context.fillStyle = theme.text;
+    context.fillText(`Core ${frame.core}`, 18, frame.y0 + 10);
+    context.font = FONT;
+    for (const [label, colour, y] of [['read', theme.good, 28], ['write', theme.bad, 42]]) {
+      context.fillStyle = colour;
+      context.fillRect(18, frame.y0 + y - 4, 8, 8);
+      context.fillStyle = theme.quiet;
+      context.fillText(label, 32, frame.y0 + y);
+    }
+    context.fillText('bytes per lane', 18, stripTop + 10);
+    context.fillText(`most ${sizeText(most)}`, 18, stripTop + 24);
+    context.fillText('use per address', frame.x1 + 8, stripTop + 10);
+    const axis = timeTicks(raster.width);
+    axis.ticks = axis.ticks.map(([, time]) => [this.timeX(time, frame), time]);
+    drawAxis(context, axis, frame.x1, raster.height - 18, 18);
+    const cut = profile.memory.lanes.find(({ lane, until }) => lanes[lane].core === frame.core && until !== null);
+    if (cut) {
+      context.fillStyle = theme.caution;
+      context.fillText(`Accesses after ${durationText(cut.until)} are left out of this page.`, frame.x0 + 8, frame.y0 + 10);
+    }
+  },
+
+  find(x, y) {
+    const { frame } = this;
+    if (!frame || x < frame.x0 || x > frame.x1 || y < frame.y0 || y > frame.y1) return null;
+    const perPixel = (state.to - state.from) / (frame.x1 - frame.x0);
+    const time = state.from + (x - frame.x0) * perPixel;
+    const address = ((y - frame.y0) / (frame.y1 - frame.y0)) * profile.memory.lane_bytes;
+    for (const { lane } of profile.memory.lanes) {
+      if (lanes[lane].core !== frame.core || !this.loaded.has(lane)) continue;
+      const columns = this.loaded.get(lane);
+      const after = lowerBound(columns.start, time + perPixel, 0, columns.start.length);
+      for (let i = after - 1; i >= 0 && columns.latest[i] >= time - perPixel; i--) {
+        const inside = address >= columns.address[i] && address < columns.address[i] + columns.size[i];
+        const write = profile.memory.writes[columns.operand[i]];
+        if (state.memoryFilter !== 'all' && (state.memoryFilter === 'write') !== write) continue;
+        if (inside && columns.end[i] >= time - perPixel) return { lane: lanes[lane], columns, place: i, write };
+      }
+    }
+    return null;
+  },
+
+  hit(x, y) {
+    const found = this.find(x, y);
+    if (!found || !found.lane.details || !found.lane.details.order) return null;
+    const row = found.lane.details.order.indexOf(found.columns.order[found.place]);
+    return row < 0 ? null : { lane: found.lane, row };
+  },
+
+  facts(x, y) {
+    const found = this.find(x, y);
+    if (!found) return null;
+    const { columns, place, lane } = found, address = columns.address[place], size = columns.size[place];
+    return {
+      title: `${found.write ? 'Write' : 'Read'} of ${profile.memory.operands[columns.operand[place]]}`,
+      facts: [
+        ['Lane', lane.title],
+        ['global_idx', grouped(columns.order[place])],
+        ['Address', hexText(address)],
+        ['Bank', `${Math.floor(address / profile.memory.bank_bytes)}`],
+        ['Bytes per lane', `${grouped(size)} (by the shape)`],
+        ['Start', `${grouped(columns.start[place])} ns`],
+        ['End', `${grouped(columns.end[place])} ns`],
+      ],
+    };
+  },
+};
+
+panels.drawn.memory = memory;
+
+function drawNote(raster, text) {
+  const context = raster.show();
+  context.font = FONT;
+  context.fillStyle = theme.quiet;
+  context.textAlign = 'center';
+  context.textBaseline = 'middle';
+  context.fillText(text, raster.width / 2, raster.height / 2);
+  context.textAlign = 'left';
+}

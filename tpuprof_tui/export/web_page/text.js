@@ -1,0 +1,65 @@
+// Numbers and times as people read them, and elements whose texts are never taken for markup.
+
+const MISSING = '–';
+const UNITS = [['s', 1e9], ['ms', 1e6], ['µs', 1e3], ['ns', 1]];
+
+function grouped(value, decimals = 0) {
+  return value.toLocaleString('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+}
+
+function unitFor(ns) {
+  return UNITS.find(([, length]) => Math.abs(ns) >= length) || UNITS[3];
+}
+
+// A length of time in the unit that reads well.
+function durationText(ns) {
+  const [unit, length] = unitFor(ns);
+  const value = ns / length;
+  return `${grouped(value, length === 1 ? 0 : value < 10 ? 3 : value < 100 ? 2 : 1)} ${unit}`;
+}
+
+// A point in time, as exact as a step of the axis needs.
+function timeText(ns, step, length) {
+  const decimals = Math.max(0, Math.ceil(Math.log10(length / step) - 1e-9));
+  return grouped(ns / length, Math.min(decimals, 9));
+}
+
+function percentText(share, decimals = 1) {
+  return `${grouped(share * 100, decimals)} %`;
+}
+
+function sizeText(bytes) {
+  for (const [unit, length] of [['TB', 1e12], ['GB', 1e9], ['MB', 1e6], ['kB', 1e3]]) {
+    if (bytes >= length) return `${grouped(bytes / length, 2)} ${unit}`;
+  }
+  return `${grouped(bytes)} B`;
+}
+
+function hexText(value) {
+  return `0x${value.toString(16).toUpperCase()}`;
+}
+
+// An element with a class, texts or elements inside, and handlers or properties.
+function el(tag, className = '', children = [], properties = {}) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  for (const child of [].concat(children)) element.append(child);
+  for (const [key, value] of Object.entries(properties)) {
+    if (key.startsWith('data-') || key.startsWith('aria-') || key === 'role' || key === 'colspan') {
+      element.setAttribute(key, value);
+    } else element[key] = value;
+  }
+  return element;
+}
+
+function byId(id) {
+  return document.getElementById(id);
+}
+
+// A text that fits a width, cut with an ellipsis; empty where not even a few letters fit.
+function fitted(context, text, width) {
+  const full = context.measureText(text).width;
+  if (full <= width) return text;
+  const letters = Math.floor((text.length * width) / full) - 1;
+  return letters < 3 ? '' : `${text.slice(0, letters)}…`;
+}

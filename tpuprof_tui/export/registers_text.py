@@ -19,7 +19,7 @@ from .files import whole_file
 from .instructions import ordered_lanes
 from .rendering import Field, rendered_rows
 from .selection import Selection
-from .workbook_fields import FieldSet, LaneFields, Source
+from .workbook_fields import EVERYTHING, FieldSet, LaneFields, Source
 
 Progress = Callable[[float], None]
 
@@ -29,7 +29,7 @@ _FILES: Final = {"TIU": "tiu", "GDMA": "tdma", "SDMA": "tdma", "CDMA": "cdma"}
 
 
 def write_registers_text(
-    profile: Profile, directory: Path, selection: Selection = Selection(), *, progress: Progress | None = None
+    profile: Profile, directory: Path, selection: Selection = EVERYTHING, *, progress: Progress | None = None
 ) -> int:
     """Writes the register text of all cores and ports that have chosen instructions.
 
@@ -60,7 +60,7 @@ def write_registers_text(
     return written
 
 
-def register_files(profile: Profile, selection: Selection = Selection()) -> list[str]:
+def register_files(profile: Profile, selection: Selection = EVERYTHING) -> list[str]:
     """Names of the files that `write_registers_text` writes."""
     return list(_files(profile, selection))
 

@@ -17,8 +17,11 @@ import numpy.typing as npt
 from ..model import INT_MISSING, Lane, Profile, Role, column, is_missing
 from ..model.lane import Rows
 from .instructions import DMA_REGISTERS
+from .selection import Selection
 
 Array = npt.NDArray[Any]
+
+EVERYTHING: Final = Selection()
 
 #: Names of element formats by code; the result of a TIU command and the source of a transfer share them.
 DATA_TYPES: Final = ("INT8", "FP16", "FP32", "INT16", "INT32", "BFP16", "INT4", "FP8", "FP20", "TF32")

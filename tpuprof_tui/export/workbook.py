@@ -1,0 +1,361 @@
+"""A profile as a workbook: the reference's sheets in its layout, then what it leaves out.
+
+Blocks and small sheets are placed cell by cell; rows of instructions are made by array operations and go into the
+file a slice at a time, so memory does not grow with their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..model import Lane, Profile, Role
+from ..model.lane import Rows
+from .files import whole_file
+from .instructions import ordered_lanes
+from .registers_text import chosen_rows, slices
+from .selection import Selection
+from .workbook_blocks import Head, dma_head, summary_sheet, table_sheet, tiu_head
+from .workbook_cells import Value, column_letters, shown_length
+from .workbook_columns import further_names, reference_names, sheet_columns
+from .workbook_fields import EVERYTHING, LaneFields, Source, data_type_source, recent_cycle_source
+from .workbook_kernels import KERNEL_COLUMNS, KernelTable
+from .workbook_package import Package, SheetEntry
+from .workbook_rows import RowWriter, SheetColumn, Values, values_of
+from .workbook_statistics import CoreTotals, Totals, lane_totals, overall_row, port_totals, summary_row, type_rows
+from .workbook_styles import COLUMN_HEADER, COUNT, TABS
+
+Progress = Callable[[float], None]
+Array = npt.NDArray[Any]
+
+#: Rows that are read and written at a time.
+SLICE: Final = 16_384
+#: Rows of a sheet, by the file format.
+SHEET_ROWS: Final = 1_048_576
+#: Rows whose cells decide how wide a column is, and the most characters that count.
+_SAMPLE: Final = 30
+_LONGEST: Final = 35
+#: Share of the time that goes into sums, before rows are written.
+_SUMS_SHARE: Final = 0.1
+
+
+def write_workbook(
+    profile: Profile, path: Path, selection: Selection = EVERYTHING, *, progress: Progress | None = None
+) -> int:
+    """Writes the workbook.
+
+    Sheets: summary of engines; TIU, GDMA and SDMA of each core that has chosen instructions; CDMA ports; kernel
+    functions (where they are known); problems. Rows are in the order of the engine's stream. What does not fit one
+    sheet goes on in sheets numbered ``(2)``, ``(3)``, ...
+
+    Args:
+        profile: The profile.
+        path: The file, replaced when complete.
+        selection: Which instructions; figures are over these as well.
+        progress: Gets the share that is done, 0 to 1.
+
+    Returns:
+        Number of instructions written.
+
+    Raises:
+        WriteError: The file could not be written; nothing is left behind.
+    """
+    with whole_file(path) as stream:
+        return _Workbook(profile, Package(stream), selection, progress).write()
+
+
+@dataclass
+class _LaneSheet:
+    """What one lane's sheet is made of."""
+
+    profile: Profile
+    lane: Lane
+    rows: Rows
+    count: int
+    fields: LaneFields
+    totals: Totals = field(default_factory=Totals)
+
+    @property
+    def title(self) -> str:
+        return f"{self.lane.engine}_{self.lane.port if self.lane.core < 0 else self.lane.core}"
+
+    @cached_property
+    def operations(self) -> list[int]:
+        """Operations among the rows."""
+        return self.fields.operations([part for part, _ in slices(self.rows, SLICE)])
+
+    @cached_property
+    def occurring(self) -> list[str]:
+        """Names of the fields that the register text would have of these rows."""
+        names: dict[str, None] = {}
+        for operation in self.operations:
+            for name, source in self.fields.of(operation).all.items():
+                if source.values is not None or source.absent is not None:
+                    names[name] = None
+        return list(names)
+
+    @cached_property
+    def sources(self) -> dict[int, dict[str, Source]]:
+        """Where the values of each column are, by operation."""
+        recent = recent_cycle_source(self.lane) if self.lane.engine == "TIU" else None
+        found = {}
+        for operation in self.operations:
+            some = self.fields.of(operation)
+            sources = {**some.all, **self._layer_sources}
+            if recent is not None:
+                sources |= {"Avg Cycle Last 200": recent, "Data Type": data_type_source(some)}
+            else:
+                for name, text in (("Direction", "-"), ("Data Type", "None")):
+                    sources[name] = self._without_system(operation, name, sources[name], text)
+            if self.lane.engine == "CDMA":
+                sources["Port"] = Source("int", None, self.lane.port)
+            found[operation] = sources
+        return found
+
+    @cached_property
+    def _layer_sources(self) -> dict[str, Source]:
+        return dict.fromkeys(("Layer Id", "Layer Name"), Source("text", None, "-"))
+
+    def _without_system(self, operation: int, name: str, source: Source, text: str) -> Source:
+        """A text column that says ``text`` for system commands, which move nothing."""
+        texts = [*source.texts, text, "" if source.absent is None else str(source.absent)]
+        system, missing = len(texts) - 2, len(texts) - 1
+
+        def values(rows: Rows) -> Array:
+            role = self.lane.take("role", rows)
+            codes = np.full(len(role), missing) if source.values is None else source.values(rows)
+            codes = np.where(codes < 0, missing, codes)
+            return np.where(role == Role.WORK, codes, system).astype(np.int32)
+
+        return Source("text", values, None, texts)
+
+    def columns(self, beside: Iterable[str] = ()) -> list[SheetColumn]:
+        """The sheet's columns; ``beside``: names that occur in other lanes of the same register text."""
+        engine = self.lane.engine
+        names = reference_names(engine, list(dict.fromkeys([*self.occurring, *beside])))
+        further = [*self.occurring, *(["Port"] if engine == "CDMA" else [])]
+        names += further_names(engine, further)
+        known: dict[str, Source] = {}
+        for sources in self.sources.values():
+            for name, source in sources.items():
+                if name not in known or known[name].values is None:
+                    known[name] = source
+        return sheet_columns(names, known)
+
+    def values(self, columns: Sequence[SheetColumn], rows: Rows) -> list[Values]:
+        """Values of all columns in some rows."""
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        groups = [(self.sources[operation], places) for operation, places in self.fields.groups(rows)]
+        return [
+            values_of([(sources.get(column.name), places) for sources, places in groups], rows, numbers)
+            for column in columns
+        ]
+
+
+class _Workbook:
+    """One workbook being written."""
+
+    def __init__(self, profile: Profile, package: Package, selection: Selection, progress: Progress | None) -> None:
+        self._profile = profile
+        self._package = package
+        self._progress = progress or (lambda share: None)
+        self._sheets: list[_LaneSheet] = []
+        for lane in ordered_lanes(profile):
+            rows, count = chosen_rows(lane, selection)
+            if count and lane.engine in ("TIU", "GDMA", "SDMA", "CDMA"):
+                self._sheets.append(_LaneSheet(profile, lane, rows, count, LaneFields(profile, lane)))
+        self._todo = sum(sheet.count for sheet in self._sheets)
+        self._done = 0
+
+    def write(self) -> int:
+        kernels = self._sums()
+        self._summary()
+        for sheet in self._sheets:
+            self._rows_sheets(sheet)
+        if kernels:
+            forms = [_kernel_form(name) for name in KERNEL_COLUMNS]
+            self._table("Kernel Functions", "kernels", KERNEL_COLUMNS, kernels, forms)
+        self._problems()
+        self._package.close(self._profile.name)
+        self._progress(1.0)
+        return self._todo
+
+    # -- figures ----------------------------------------------------------
+
+    def _sums(self) -> list[list[str | int | float | None]]:
+        """Adds up all lanes; gives the rows of the kernel functions."""
+        table = KernelTable(self._profile)
+        self._cores: dict[int, CoreTotals] = {}
+        self._loose = Totals()
+        added = 0
+        for sheet in self._sheets:
+            lane, parts = sheet.lane, [part for part, _ in slices(sheet.rows, 4 * SLICE)]
+            if lane.core >= 0:
+                sheet.totals = lane_totals(self._profile, lane, parts)
+                self._of(lane.core)[lane.engine] = sheet.totals
+            else:
+                for core, totals in port_totals(self._profile, lane, parts).items():
+                    sheet.totals += totals
+                    if core is None:
+                        self._loose += totals
+                    else:
+                        known = self._of(core)
+                        known["CDMA"] = known.get("CDMA", Totals()) + totals
+            table.add(lane, parts)
+            added += sheet.count
+            self._progress(_SUMS_SHARE * added / self._todo)
+        rows = table.rows()
+        return rows if any(row[0] != "-" for row in rows) else []
+
+    def _of(self, core: int) -> dict[str, Totals]:
+        return self._cores.setdefault(core, CoreTotals(core, {})).engines
+
+    def _summary(self) -> None:
+        profile = self._profile
+        cores = [self._cores[core] for core in sorted(self._cores)]
+        every = [sheet.totals for sheet in self._sheets]
+        start = min((some.start for some in every if some.start is not None), default=0)
+        end = max((some.end for some in every if some.end is not None), default=0)
+        many = len(profile.cores) > 1
+        rows: list[list[Value]] = [[core.core, *summary_row(profile, core, end - start, many)] for core in cores]
+        overall: list[Value] = ["Overall", *overall_row(profile, cores, self._loose, end - start, many)]
+        head = summary_sheet(profile, rows, overall)
+        self._small_sheet("Engine Summary", "summary", head, ["B6"])
+
+    def _problems(self) -> None:
+        titles = ("Severity", "Times", "Core", "Lane", "File", "Offset", "What happened", "What was done")
+        rows = [
+            [problem.severity.word, problem.count, problem.core if problem.core >= 0 else None, problem.lane or None,
+             problem.file or None, problem.offset if problem.offset >= 0 else None, problem.what, problem.done]
+            for problem in self._profile.problems
+        ]  # fmt: skip
+        self._table("Problems", "problems", titles, rows, ["General"] * len(titles))
+
+    # -- sheets -----------------------------------------------------------
+
+    def _table(self, title: str, tab: str, titles: Sequence[str], rows: Sequence[Sequence[Value]],
+               forms: Sequence[str]) -> None:  # fmt: skip
+        head = table_sheet(titles, rows[: SHEET_ROWS - 1], forms)
+        reach = f"$A$1:${column_letters(len(titles))}${max(head.grid.height, 1)}"
+        self._small_sheet(title, tab, head, ["A2"], reach)
+
+    def _small_sheet(self, title: str, tab: str, head: Head, frozen: Sequence[str], reach: str = "") -> None:
+        widths = head.grid.widths(head.loose)
+        with self._package.sheet(SheetEntry(title, reach)) as part:
+            body = head.grid.xml(self._package.styles, self._package.strings, head.rows)
+            text = _opening(TABS[tab], widths, frozen[0], outlined=False) + body + _ending(head, reach)
+            part.write(text.encode("utf-8"))
+
+    def _rows_sheets(self, sheet: _LaneSheet) -> None:
+        """The sheet of a lane, and the further ones it needs."""
+        beside = [
+            name
+            for other in self._sheets
+            if other.lane.core == sheet.lane.core >= 0 and {other.lane.engine, sheet.lane.engine} == {"GDMA", "SDMA"}
+            for name in other.occurring
+        ]
+        columns = sheet.columns(beside)
+        head = self._head(sheet)
+        head.grid.line(head.header_row, 1, (column.name for column in columns), COLUMN_HEADER)
+        room = SHEET_ROWS - head.header_row
+        for number, (rows, count) in enumerate(slices(sheet.rows, room), 1):
+            title = sheet.title if number == 1 else f"{sheet.title} ({number})"
+            self._rows_sheet(title, sheet, columns, head, rows, count)
+
+    def _head(self, sheet: _LaneSheet) -> Head:
+        if sheet.lane.engine != "TIU":
+            return dma_head(self._profile, sheet.totals)
+        types = type_rows(self._profile, sheet.lane, (part for part, _ in slices(sheet.rows, 4 * SLICE)))
+        return tiu_head(self._profile, sheet.totals, types)
+
+    def _rows_sheet(self, title: str, sheet: _LaneSheet, columns: Sequence[SheetColumn], head: Head, rows: Rows,
+                    count: int) -> None:  # fmt: skip
+        package = self._package
+        last = head.header_row + count
+        reach = f"$A${head.header_row}:${column_letters(len(columns))}${last}"
+        writer = RowWriter(columns, package.styles, package.strings)
+        with package.sheet(SheetEntry(title, reach), count * len(columns) * 50) as part:
+            widths = _widths(sheet, columns, head, next(slices(rows, _SAMPLE))[0])
+            outlined = any("outlineLevel" in some for some in head.rows.values())
+            text = _opening(TABS[sheet.lane.engine], widths, f"A{head.header_row + 1}", outlined)
+            part.write((text + head.grid.xml(package.styles, package.strings, head.rows)).encode("utf-8"))
+            first = head.header_row + 1
+            for some, length in slices(rows, SLICE):
+                part.write(writer.xml(first, sheet.values(columns, some), length))
+                first += length
+                self._written(length)
+            part.write(_ending(head, reach).encode("utf-8"))
+
+    def _written(self, count: int) -> None:
+        self._done += count
+        self._progress(_SUMS_SHARE + (1 - _SUMS_SHARE) * self._done / self._todo)
+
+
+# -- around the rows ----------------------------------------------------------
+
+
+def _opening(tab: str, widths: dict[int, float] | dict[int, int], frozen: str, outlined: bool) -> str:
+    """A sheet up to its rows; ``frozen`` is the first cell that scrolls."""
+    columns = "".join(
+        f'<col min="{column}" max="{column}" width="{_width(length):.2f}" customWidth="1"/>'
+        for column, length in sorted(widths.items())
+    )
+    letters = frozen.rstrip("0123456789")
+    row, column = int(frozen[len(letters) :]), ord(letters) - ord("A")
+    split = (f' xSplit="{column}"' if column else "") + (f' ySplit="{row - 1}"' if row > 1 else "")
+    levels = ' outlineLevelRow="1"' if outlined else ""
+    pane = "bottomRight" if column and row > 1 else "bottomLeft"
+    return (
+        '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+        '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
+        f'<sheetPr><tabColor rgb="FF{tab}"/></sheetPr>'
+        f'<sheetViews><sheetView workbookViewId="0"><pane{split} topLeftCell="{frozen}" activePane="{pane}" '
+        f'state="frozen"/><selection pane="{pane}" activeCell="{frozen}" sqref="{frozen}"/></sheetView></sheetViews>'
+        f'<sheetFormatPr defaultRowHeight="15"{levels}/>'
+        f"<cols>{columns}</cols><sheetData>"
+    )
+
+
+def _ending(head: Head, reach: str) -> str:
+    """A sheet from the end of its rows."""
+    merged = "".join(f'<mergeCell ref="{cells}"/>' for cells in head.merges)
+    return (
+        "</sheetData>"
+        + (f'<autoFilter ref="{reach.replace("$", "")}"/>' if reach else "")
+        + (f'<mergeCells count="{len(head.merges)}">{merged}</mergeCells>' if merged else "")
+        + '<pageSetup orientation="landscape"/></worksheet>'
+    )
+
+
+def _width(length: float) -> float:
+    """Width of a column for its longest text; the filter's button stands in the header."""
+    return min(max(length * 1.05 + 2.5, 7), 90)
+
+
+def _widths(sheet: _LaneSheet, columns: Sequence[SheetColumn], head: Head, sample: Rows) -> dict[int, int]:
+    """Longest text of each column among the blocks, the headers and the first rows."""
+    widths = head.grid.widths(head.loose)
+    for place, (column, some) in enumerate(zip(columns, sheet.values(columns, sample), strict=True), 1):
+        if some.array is None:
+            continue
+        shown = [_shown(column, some, value) for value in some.array.tolist()]
+        widths[place] = max(widths.get(place, 0), min(max(shown, default=0), _LONGEST))
+    return widths
+
+
+def _shown(column: SheetColumn, some: Values, value: Any) -> int:
+    if column.kind == "text":
+        return shown_length(some.texts[value], "") if 0 <= value < len(some.texts) else 0
+    return len(hex(value)) if column.kind == "hex" else shown_length(value, column.style.form)
+
+
+def _kernel_form(name: str) -> str:
+    if name.endswith("(us)"):
+        return "#,##0.000"
+    return "0.00%" if name in ("Time Ratio", "uArch URate") else COUNT

@@ -1,0 +1,385 @@
+"""Rows of many cells as XML, a block at a time, by array operations: no Python object per row or cell.
+
+A block is a matrix of bytes with one line per row. It begins as copies of one template; values are then written into
+their places, right-aligned over NUL bytes, and all NUL bytes are dropped at the end. Numbers become digits by looking
+up groups of four in a table; texts are numbers of shared strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ..model import is_missing
+from .workbook_cells import EXACT, SharedStrings, cell_text, column_letters, text_style
+from .workbook_fields import Source
+from .workbook_styles import Style, Styles
+
+Array = npt.NDArray[Any]
+Bytes = npt.NDArray[np.uint8]
+
+#: Rows of one matrix: some megabytes.
+BLOCK: Final = 2048
+_DECIMALS: Final = 4
+
+
+@dataclass(frozen=True)
+class SheetColumn:
+    """One column of a sheet of rows.
+
+    Attributes:
+        name: Its header.
+        kind: How its values are written; ``hex`` is a text.
+        style: Look of its cells.
+        filled: Whether empty cells have that look as well.
+    """
+
+    name: str
+    kind: Literal["int", "hex", "float", "percent", "text"]
+    style: Style
+    filled: bool
+
+
+@dataclass(frozen=True)
+class Values:
+    """Values of one column in some rows.
+
+    Attributes:
+        array: int64 or uint64, float64, or codes into ``texts``; None where every row has ``absent``.
+        missing: Where there is none; None: nowhere.
+        absent: What is written there; None: nothing.
+        texts: Texts by code.
+    """
+
+    array: Array | None
+    missing: npt.NDArray[np.bool_] | None
+    absent: str | int | float | None
+    texts: Sequence[str] = ()
+
+    def part(self, first: int, last: int) -> Values:
+        """The values of some of the rows."""
+        return Values(
+            None if self.array is None else self.array[first:last],
+            None if self.missing is None else self.missing[first:last],
+            self.absent,
+            self.texts,
+        )
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What one column writes in a block: ``before``, ``body`` (one line per row, or none), ``after``."""
+
+    column: SheetColumn
+    letters: str
+    before: bytes
+    body: Bytes | None
+    after: bytes
+    missing: npt.NDArray[np.bool_] | None
+
+
+class RowWriter:
+    """Writes the rows of one sheet."""
+
+    def __init__(self, columns: Sequence[SheetColumn], styles: Styles, strings: SharedStrings) -> None:
+        self._columns = [
+            (column, column_letters(place), f'" s="{styles.number(column.style)}"'.encode())
+            for place, column in enumerate(columns, 1)
+        ]
+        self._styles = styles
+        self._strings = strings
+        self._text_bodies: dict[tuple[str, int], bytes] = {}
+
+    def xml(self, first_row: int, values: Sequence[Values], count: int) -> bytes:
+        """The XML of ``count`` neighbouring rows of a sheet.
+
+        Args:
+            first_row: Number of the first row in the sheet, from 1.
+            values: Values of each column.
+            count: How many rows.
+        """
+        blocks = []
+        for first in range(0, count, BLOCK):
+            last = min(first + BLOCK, count)
+            pieces = [
+                piece
+                for (column, letters, style), some in zip(self._columns, values, strict=True)
+                if (piece := self._piece(column, letters, style, some.part(first, last), last - first)) is not None
+            ]
+            blocks.append(_block(first_row + first, pieces, last - first))
+        return b"".join(blocks)
+
+    # -- columns ----------------------------------------------------------
+
+    def _piece(self, column: SheetColumn, letters: str, style: bytes, some: Values, count: int) -> _Piece | None:
+        if some.array is None or (some.missing is not None and bool(some.missing.all())):
+            return self._constant(column, letters, style, self._absent(column, some))
+        missing = some.missing if some.missing is not None and bool(some.missing.any()) else None
+        if column.kind == "text":
+            return self._texts(column, letters, style, some, missing)
+        array = some.array
+        if missing is not None:
+            array = np.where(missing, array.dtype.type(0), array)
+            absent = self._absent(column, some)
+            if absent is not None:
+                array = np.where(missing, array.dtype.type(_number(absent)), array)
+                missing = None
+        return _numbers(column, letters, style, array, missing)
+
+    @staticmethod
+    def _absent(column: SheetColumn, some: Values) -> str | int | float | None:
+        """What stands for no value; a text in a column of numbers is left out."""
+        if isinstance(some.absent, str) and column.kind not in ("text", "percent"):
+            return None
+        return some.absent
+
+    def _constant(
+        self, column: SheetColumn, letters: str, style: bytes, value: str | int | float | None
+    ) -> _Piece | None:
+        if value is None:
+            return _Piece(column, letters, style + b"/>", None, b"", None) if column.filled else None
+        if column.kind == "text":
+            return _Piece(column, letters, self._text_body(column, str(value)), None, b"", None)
+        if column.kind == "percent":
+            share = repr(_number(value) / 100).encode()
+            return _Piece(column, letters, style + b"><v>" + share + b"</v></c>", None, b"", None)
+        if column.kind == "hex":
+            return _Piece(column, letters, style + _INLINE + hex(int(value)).encode() + _INLINE_END, None, b"", None)
+        return _Piece(column, letters, style + b"><v>" + str(value).encode() + b"</v></c>", None, b"", None)
+
+    def _texts(self, column: SheetColumn, letters: str, style: bytes, some: Values,
+               missing: npt.NDArray[np.bool_] | None) -> _Piece:  # fmt: skip
+        assert some.array is not None
+        codes = some.array if missing is None else np.where(missing, -1, some.array)
+        distinct, inverse = np.unique(codes, return_inverse=True)
+        bodies = [self._text_of(column, style, some, code) for code in distinct.tolist()]
+        if len(bodies) == 1:
+            return _Piece(column, letters, bodies[0], None, b"", None)
+        table = np.array(bodies)
+        return _Piece(column, letters, b"", table[inverse].view(np.uint8).reshape(len(codes), -1), b"", None)
+
+    def _text_of(self, column: SheetColumn, style: bytes, some: Values, code: int) -> bytes:
+        text = some.texts[code] if 0 <= code < len(some.texts) else some.absent
+        if text is None:
+            # an empty cell; without a look it is left out by an element that readers pass over
+            return style + b"/>"
+        return self._text_body(column, str(text))
+
+    def _text_body(self, column: SheetColumn, text: str) -> bytes:
+        style = text_style(column.style, text)
+        key = (text, self._styles.number(style))
+        if key not in self._text_bodies:
+            self._text_bodies[key] = f'" s="{key[1]}" t="s"><v>{self._strings.number(text)}</v></c>'.encode()
+        return self._text_bodies[key]
+
+
+_INLINE: Final = b' t="inlineStr"><is><t>'
+_INLINE_END: Final = b"</t></is></c>"
+
+
+def _numbers(column: SheetColumn, letters: str, style: bytes, array: Array,
+             missing: npt.NDArray[np.bool_] | None) -> _Piece:  # fmt: skip
+    before, after = style + b"><v>", b"</v></c>"
+    if column.kind == "hex":
+        return _Piece(column, letters, style + _INLINE + b"0x", hex_digits(array), _INLINE_END, missing)
+    if column.kind == "percent":
+        return _Piece(column, letters, before, _fractions(rounded_rates(array), 1000), after, missing)
+    if column.kind == "float":
+        scaled = np.rint(np.where(np.isfinite(array), array, 0.0) * 10**_DECIMALS)
+        if bool((scaled >= 0).all() and (scaled < EXACT).all()):
+            return _Piece(column, letters, before, _fractions(scaled.astype(np.uint64), 10**_DECIMALS), after, missing)
+        return _Piece(column, letters, before, _spelled(array, lambda value: repr(round(value, _DECIMALS))), after,
+                      missing)  # fmt: skip
+    if len(array) and (int(array.min()) < 0 or int(array.max()) > EXACT):
+        return _Piece(column, letters, style, _spelled(array, _long_number), b"", missing)
+    return _Piece(column, letters, before, digits(array), after, missing)
+
+
+def _number(value: str | int | float) -> int | float:
+    """A number; of a text like ``12.5%`` its percentage."""
+    return float(value.rstrip("%")) if isinstance(value, str) else value
+
+
+def _long_number(value: int) -> str:
+    """The rest of a cell that holds an integer which spreadsheets may not hold exactly: that is a text then."""
+    if abs(value) <= EXACT:
+        return f"><v>{value}</v></c>"
+    return f' t="inlineStr"><is><t>{value}</t></is></c>'
+
+
+def _spelled(array: Array, spell: Callable[[Any], str]) -> Bytes:
+    """Values written one by one, for what is rare."""
+    table = np.array([cell_text("") + spell(value) for value in array.tolist()], dtype="S")
+    return table.view(np.uint8).reshape(len(array), -1)
+
+
+# -- digits -------------------------------------------------------------------
+
+
+def digits(array: Array) -> Bytes:
+    """Decimal digits of whole numbers of at least 0, one line each, with NUL bytes before them."""
+    return _in_groups(array.astype(np.uint64), _decimal_groups(), 10_000)
+
+
+def hex_digits(array: Array) -> Bytes:
+    """Hexadecimal digits of whole numbers (int64 ones as 64 bits), one line each, with NUL bytes before them."""
+    return _in_groups(array.astype(np.uint64), _hex_groups(), 1 << 16)
+
+
+def _in_groups(rest: npt.NDArray[np.uint64], groups: npt.NDArray[np.uint32], base: int) -> Bytes:
+    """Groups of four digits: leading zeros only where digits stand before; nothing for a number used up."""
+    parts: list[npt.NDArray[np.uint32]] = []
+    whole = np.uint64(base)
+    while True:
+        if not len(rest) or int(rest.max()) < base:
+            place = rest.astype(np.int64)
+            if parts:
+                place[rest == 0] = 2 * base
+            parts.append(groups[place])
+            break
+        higher = rest // whole
+        place = (rest - higher * whole).astype(np.int64)
+        place[higher > 0] += base
+        if parts:
+            place[rest == 0] = 2 * base
+        parts.append(groups[place])
+        rest = higher
+    joined = np.stack(parts[::-1], axis=1)
+    return joined.view(np.uint8).reshape(len(joined), -1)
+
+
+@cache
+def _decimal_groups() -> npt.NDArray[np.uint32]:
+    return _groups([str(number) for number in range(10_000)])
+
+
+@cache
+def _hex_groups() -> npt.NDArray[np.uint32]:
+    return _groups([f"{number:x}" for number in range(1 << 16)])
+
+
+def _groups(texts: list[str]) -> npt.NDArray[np.uint32]:
+    """Four bytes per number: first padded with NUL, then with zeros, then nothing."""
+    first = b"".join(text.rjust(4, "\0").encode() for text in texts)
+    then = b"".join(text.rjust(4, "0").encode() for text in texts)
+    return np.frombuffer(first + then + b"\0\0\0\0", dtype=np.uint32)
+
+
+def _fractions(scaled: npt.NDArray[np.uint64], unit: int) -> Bytes:
+    """``scaled / unit`` in decimal digits, without zeros at its end."""
+    whole = scaled // np.uint64(unit)
+    rest = (scaled - whole * np.uint64(unit)).astype(np.int64) * (10_000 // unit)
+    ends = _fraction_groups()[rest].view(np.uint8).reshape(len(scaled), 8)
+    return np.concatenate([digits(whole), ends], axis=1)
+
+
+@cache
+def _fraction_groups() -> npt.NDArray[np.uint64]:
+    """Eight bytes per number below 10,000: the point and four digits without zeros at their end."""
+    texts = [f".{number:04d}".rstrip("0").rstrip(".").ljust(8, "\0") for number in range(10_000)]
+    return np.frombuffer("".join(texts).encode(), dtype=np.uint64)
+
+
+def rounded_rates(percent: Array) -> npt.NDArray[np.uint64]:
+    """Percentages in thousandths of the whole, rounded as text with one decimal is."""
+    finite = np.where(np.isfinite(percent) & (percent > 0), percent, 0.0)
+    tenths = finite * 10
+    result = np.rint(tenths)
+    for place in np.flatnonzero(np.abs(tenths - np.floor(tenths) - 0.5) < 1e-6).tolist():
+        result[place] = round(float(f"{finite[place]:.1f}") * 10)
+    return result.astype(np.uint64)
+
+
+# -- blocks -------------------------------------------------------------------
+
+
+def _block(first_row: int, pieces: Sequence[_Piece], count: int) -> bytes:
+    """Some rows: a matrix made of copies of a template, values written in, NUL bytes dropped."""
+    numbers = digits(np.arange(first_row, first_row + count))
+    gap = b"\0" * numbers.shape[1]
+    template = bytearray(b'<row r="' + gap + b'">')
+    places: list[tuple[int, int, _Piece]] = []
+    for piece in pieces:
+        template += f'<c r="{piece.letters}'.encode()
+        start = len(template)
+        template += gap + piece.before
+        value = len(template)
+        template += b"\0" * (0 if piece.body is None else piece.body.shape[1]) + piece.after
+        places.append((start, value, piece))
+    template += b"</row>"
+    matrix = np.tile(np.frombuffer(bytes(template), dtype=np.uint8), (count, 1))
+    width = numbers.shape[1]
+    matrix[:, 8 : 8 + width] = numbers
+    for start, value, piece in places:
+        matrix[:, start : start + width] = numbers
+        if piece.body is not None:
+            matrix[:, value : value + piece.body.shape[1]] = piece.body
+        if piece.missing is not None:
+            _blank(matrix, piece, start, start + width, value)
+    return matrix.tobytes().translate(None, b"\0")
+
+
+def _blank(matrix: Bytes, piece: _Piece, start: int, after_number: int, value: int) -> None:
+    """Takes a column's cells out of the rows that have no value, or leaves empty ones there."""
+    rows = np.flatnonzero(piece.missing)
+    end = value + (0 if piece.body is None else piece.body.shape[1]) + len(piece.after)
+    if piece.column.filled:
+        quote = piece.before.index(b'"', 5)  # the end of the style's number
+        empty = np.frombuffer(piece.before[: quote + 1] + b"/>", dtype=np.uint8)
+        matrix[rows, after_number:end] = 0
+        matrix[rows, after_number : after_number + len(empty)] = empty
+        return
+    matrix[rows, start - len(f'<c r="{piece.letters}') : end] = 0
+
+
+def values_of(sources: Sequence[tuple[Source | None, Array | None]], rows: Any, numbers: Array) -> Values:
+    """A column's values in some rows, from what holds it for each kind of command.
+
+    Args:
+        sources: Where the values are, and the places among the rows that have them there (None: all).
+        rows: The rows, as a lane takes them.
+        numbers: The same as an array.
+    """
+    first, places = sources[0]
+    if places is None or all(source is first for source, _ in sources):
+        if first is None or first.values is None:
+            return Values(None, None, None if first is None else first.absent)
+        array = first.values(rows)
+        missing = is_missing(array)
+        return Values(array, missing if bool(missing.any()) else None, first.absent, first.texts)
+    return _merged(sources, numbers)
+
+
+def _merged(sources: Sequence[tuple[Source | None, Array | None]], numbers: Array) -> Values:
+    held = [source for source, _ in sources if source is not None and source.values is not None]
+    texts = max((source.texts for source in held), key=len, default=())
+    absent = None if any(source is None for source, _ in sources) else sources[0][0] and sources[0][0].absent
+    result: Array | None = None
+    missing = np.ones(len(numbers), dtype=np.bool_)
+    for source, places in sources:
+        if source is None or places is None:
+            continue
+        if source.values is not None:
+            part = source.values(numbers[places])
+            lost = is_missing(part)
+        elif isinstance(source.absent, (int, float)):
+            part, lost = np.full(len(places), source.absent), np.zeros(len(places), dtype=np.bool_)
+        else:
+            continue
+        if result is None:
+            result = np.zeros(len(numbers), dtype=part.dtype)
+        elif result.dtype != part.dtype:
+            # registers are never negative: int64 fits uint64
+            kind = np.uint64 if part.dtype == np.uint64 else np.promote_types(result.dtype, part.dtype)
+            result = result if result.dtype == np.uint64 else result.astype(kind)
+        if isinstance(source.absent, (int, float)) and bool(lost.any()):
+            part, lost = np.where(lost, source.absent, part), np.zeros(len(places), dtype=np.bool_)
+        result[places], missing[places] = part, lost
+    if result is None:
+        return Values(None, None, absent)
+    return Values(result, missing, absent, texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .dependencies import Link, LinkKind, Links, find_links
 from .figures import (
     CoreFigures,
     Headline,
@@ -26,6 +27,9 @@ __all__ = [
     "Intervals",
     "LaneFigures",
     "LaneIndex",
+    "Link",
+    "LinkKind",
+    "Links",
     "SummaryRow",
     "TopRow",
     "build_index",
@@ -35,6 +39,7 @@ __all__ = [
     "core_figures",
     "count_between",
     "event_at",
+    "find_links",
     "headline",
     "lane_figures",
     "rows_between",

@@ -117,7 +117,7 @@ def tiu_head(profile: Profile, total: Totals, types: Sequence[TypeRow]) -> Head:
     cells[3] = cells[5] = cells[8] = cells[10] = 1.0
     _values(grid, 7 + len(types), 2, cells, BLOCK_VALUE)
     folded = ' hidden="1"' if head.header_row > _TALLEST_BLOCK else ""
-    head.rows = {row: f' outlineLevel="1"{folded}' for row in range(3, head.header_row)}
+    head.rows = dict.fromkeys(range(3, head.header_row), f' outlineLevel="1"{folded}')
     head.rows[head.header_row] = ' collapsed="1"' if folded else ""
     return head
 

@@ -87,9 +87,11 @@ class Package:
             for place, entry in enumerate(self._sheets)
             if entry.filter_range
         )
+        named = f"<definedNames>{names}</definedNames>" if names else ""
         return (
-            f'{_HEAD}<workbook xmlns="{_MAIN}" xmlns:r="{_OFFICE}"><bookViews><workbookView tabRatio="850"/></bookViews>'
-            f"<sheets>{sheets}</sheets>{f'<definedNames>{names}</definedNames>' if names else ''}</workbook>"
+            f'{_HEAD}<workbook xmlns="{_MAIN}" xmlns:r="{_OFFICE}">'
+            '<bookViews><workbookView tabRatio="850"/></bookViews>'
+            f"<sheets>{sheets}</sheets>{named}</workbook>"
         )
 
     def _relations(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -96,7 +96,8 @@ def _tiu_part(lane: Lane, rows: Rows) -> Totals:
         alg_cycle=int(counted(lane, "alg_cycle", rows).sum()),
         alg_ops=int(counted(lane, "alg_ops", rows).sum()),
         uarch_ops=int(counted(lane, "uarch_ops", rows).sum()),
-        **_bounds(lane, rows),
+        start=_bound(lane, "start", rows, np.min),
+        end=_bound(lane, "end", rows, np.max),
     )
 
 
@@ -118,15 +119,14 @@ def _transfer_part(profile: Profile, lane: Lane, rows: Rows) -> Totals:
         ddr_cycles=int(cycles[ddr].sum()),
         l2_bytes=int(sizes[l2].sum()),
         l2_cycles=int(cycles[l2].sum()),
-        **_bounds(lane, rows),
+        start=_bound(lane, "start", rows, np.min),
+        end=_bound(lane, "end", rows, np.max),
     )
 
 
-def _bounds(lane: Lane, rows: Rows) -> dict[str, int | None]:
-    starts = lane.take("start", rows)
-    if not len(starts):
-        return {"start": None, "end": None}
-    return {"start": int(starts.min()), "end": int(lane.take("end", rows).max())}
+def _bound(lane: Lane, key: str, rows: Rows, of: Callable[[Array], Any]) -> int | None:
+    values = lane.take(key, rows)
+    return int(of(values)) if len(values) else None
 
 
 def counted(lane: Lane, key: str, rows: Rows) -> Array:

@@ -289,10 +289,11 @@ def rounded_rates(percent: Array) -> npt.NDArray[np.uint64]:
     """Percentages in thousandths of the whole, rounded as text with one decimal is."""
     finite = np.where(np.isfinite(percent) & (percent > 0), percent, 0.0)
     tenths = finite * 10
-    result = np.rint(tenths)
+    result: Array = np.rint(tenths)
     for place in np.flatnonzero(np.abs(tenths - np.floor(tenths) - 0.5) < 1e-6).tolist():
         result[place] = round(float(f"{finite[place]:.1f}") * 10)
-    return result.astype(np.uint64)
+    rounded: npt.NDArray[np.uint64] = result.astype(np.uint64)
+    return rounded
 
 
 # -- blocks -------------------------------------------------------------------
@@ -320,13 +321,12 @@ def _block(first_row: int, pieces: Sequence[_Piece], count: int) -> bytes:
         if piece.body is not None:
             matrix[:, value : value + piece.body.shape[1]] = piece.body
         if piece.missing is not None:
-            _blank(matrix, piece, start, start + width, value)
+            _blank(matrix, piece, np.flatnonzero(piece.missing), start, start + width, value)
     return matrix.tobytes().translate(None, b"\0")
 
 
-def _blank(matrix: Bytes, piece: _Piece, start: int, after_number: int, value: int) -> None:
-    """Takes a column's cells out of the rows that have no value, or leaves empty ones there."""
-    rows = np.flatnonzero(piece.missing)
+def _blank(matrix: Bytes, piece: _Piece, rows: Array, start: int, after_number: int, value: int) -> None:
+    """Takes a column's cells out of some rows, or leaves empty ones there."""
     end = value + (0 if piece.body is None else piece.body.shape[1]) + len(piece.after)
     if piece.column.filled:
         quote = piece.before.index(b'"', 5)  # the end of the style's number
@@ -358,7 +358,8 @@ def values_of(sources: Sequence[tuple[Source | None, Array | None]], rows: Any, 
 def _merged(sources: Sequence[tuple[Source | None, Array | None]], numbers: Array) -> Values:
     held = [source for source, _ in sources if source is not None and source.values is not None]
     texts = max((source.texts for source in held), key=len, default=())
-    absent = None if any(source is None for source, _ in sources) else sources[0][0] and sources[0][0].absent
+    first = sources[0][0]
+    absent = None if first is None or any(source is None for source, _ in sources) else first.absent
     result: Array | None = None
     missing = np.ones(len(numbers), dtype=np.bool_)
     for source, places in sources:

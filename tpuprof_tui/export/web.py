@@ -38,13 +38,14 @@ MOST_ACCESSES: Final = 1_500_000
 SCRIPTS: Final = ("codec.js", "text.js", "model.js", "colours.js", "state.js", "raster.js", "timeline.js", "minimap.js",
                   "hover.js", "panels.js", "memory.js", "shares.js", "table.js", "overview.js", "controls.js",
                   "main.js")  # fmt: skip
+EVERYTHING: Final = Selection()
 _UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "/": "\\u002f"}
 
 
 def write_web(
     profile: Profile,
     path: str | Path,
-    selection: Selection = Selection(),
+    selection: Selection = EVERYTHING,
     *,
     progress: Progress | None = None,
     most: int = MOST_INSTRUCTIONS,

@@ -55,7 +55,7 @@ class Chunk:
         octets = unsigned.astype("<i8").view(np.uint8).reshape(len(values), 8)
         for plane in range(planes):
             self._parts.append(self._stream.compress(octets[:, plane].tobytes()))
-        self.columns.append((key, planes, ascending, -(1 << 31) <= low and high < 1 << 31))
+        self.columns.append((key, planes, ascending, low >= -(1 << 31) and high < 1 << 31))
 
     def base64(self) -> bytes:
         """The finished chunk; nothing can be added after."""

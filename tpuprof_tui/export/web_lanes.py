@@ -224,7 +224,7 @@ def _overview_cells(chosen: ChosenLane, index: LaneIndex, window: tuple[int, int
 
 
 def bytes_in_cells(chosen: ChosenLane, key: str, edges: Ints) -> Ints:
-    """Bytes moved in each cell, from the bandwidth of the chosen rows (GB/s are bytes/ns) and the part of each inside."""
+    """Bytes moved in each cell: the bandwidth of the chosen rows (GB/s are bytes/ns) by the part of each inside."""
     moved = np.zeros(len(edges))
     base = int(edges[0])
     for rows, _ in chosen.parts(chosen.count):

@@ -17,6 +17,7 @@ from .selection import Selection
 RATIO_LIMITS: Final = (15.0, 30.0)
 BANDWIDTH_LIMITS: Final = (0.50, 0.75)
 GOOD, DOUBTFUL, BAD = "", "doubtful", "bad"
+EVERYTHING: Final = Selection()
 #: Problems that the page lists.
 PROBLEMS: Final = 500
 
@@ -78,7 +79,7 @@ def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
     }
 
 
-def summary_record(profile: Profile, selection: Selection = Selection()) -> dict[str, Any]:
+def summary_record(profile: Profile, selection: Selection = EVERYTHING) -> dict[str, Any]:
     """The reference's summary of the whole profile: columns, rows of texts, and how each cell is coloured.
 
     Of a selection of cores only their rows are kept; the last row is always that over all cores.

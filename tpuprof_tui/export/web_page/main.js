@@ -61,5 +61,5 @@ function start() {
 }
 
 // For scripts that look at the page.
-window.tpuprof = { profile, state, lanes, kinds, timeline, setWindow, select, factsOf, columnOf, inflate };
+window.tpuprof = { profile, state, lanes, kinds, timeline, drawNow, showPanel, setWindow, select, factsOf, columnOf, inflate };
 start();

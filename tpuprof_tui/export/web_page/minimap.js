@@ -60,15 +60,19 @@ const minimap = {
   shares() {
     const key = `${[...state.cores].sort()}|${[...state.engines]}|${lanes.filter((lane) => lane.overview).length}`;
     if (this.key === key) return this.found;
-    const cells = 1024;
-    const found = [new Float64Array(cells), new Float64Array(cells)], counts = [0, 0];
-    for (const lane of shownLanes()) {
-      if (!lane.overview) continue;
-      const which = lane.transfers ? 1 : 0;
-      counts[which]++;
-      for (let i = 0; i < cells; i++) found[which][i] += lane.overview.busy[i] / (SPAN / cells);
-    }
-    found.forEach((shares, which) => shares.forEach((share, i) => (shares[i] = share / Math.max(counts[which], 1))));
+    const cells = 1024, perCell = SPAN / cells;
+    const found = [false, true].map((transfers) => {
+      const cores = new Map(); // of each core what its engines did, at most the whole cell
+      for (const lane of shownLanes()) {
+        if (!lane.overview || lane.transfers !== transfers) continue;
+        const sums = cores.get(lane.key) || new Float64Array(cells);
+        lane.overview.busy.forEach((ns, i) => (sums[i] = Math.min(1, sums[i] + ns / perCell)));
+        cores.set(lane.key, sums);
+      }
+      const mean = new Float64Array(cells);
+      for (const sums of cores.values()) sums.forEach((share, i) => (mean[i] += share / cores.size));
+      return mean;
+    });
     this.key = key;
     this.found = found;
     return found;

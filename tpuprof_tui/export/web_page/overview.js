@@ -80,8 +80,10 @@ const overview = {
       const value = (row) => parseFloat(row.cells[this.sort]);
       cores.sort((a, b) => (this.descending ? value(b) - value(a) : value(a) - value(b)) || a.core - b.core);
     }
+    // long names may break where a word begins
+    const words = (name) => name.split(/(?=[A-Z(][a-z])/).flatMap((word) => [el('wbr'), word]);
     const head = el('tr', '', columns.map(([name, help], place) => el('th', '', el('button', '',
-      `${name}${place === this.sort ? (this.descending ? ' ▾' : ' ▴') : ''}`, { title: help, onclick: () => {
+      [...words(name), `${place === this.sort ? (this.descending ? ' ▾' : ' ▴') : ''}`], { title: help, onclick: () => {
         this.descending = place === this.sort ? !this.descending : place !== 0;
         this.sort = place;
         this.drawSummary();

@@ -169,7 +169,7 @@ class _Writer:
     def _nested(self, job: Job, sequence: PacketSequence) -> None:
         for place, rows in job.sources:
             lane = self._profile.lanes[place]
-            thread = lane.take("thread", rows) if "thread" in lane else None
+            thread = lane.take("nest", rows) if "nest" in lane else None
             tracks = nested_tracks(lane.take("start", rows), lane.take("end", rows), thread)
             for number, (places, begins) in enumerate(tracks, 1):
                 own = sequence if number == 1 else self._define(job.track.overflow(number))

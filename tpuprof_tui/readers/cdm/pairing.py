@@ -295,14 +295,18 @@ class _Matcher:
         return result
 
     def _first_offset(self, lapped: bool) -> int:
+        """The offset of the first run, on the best way through the first runs; others may hold soon behind it."""
         end = min(self.runs, 2 * _LOOK)
         last = self.launches - self.runs
-        best, best_score = 0, -np.inf
-        for value in [*((last, 0) if lapped else (0, last)), *self._candidates(0, end)]:
-            score = float(self._scores(0, end, value).sum())
-            if score > best_score + 1e-9:
-                best, best_score = value, score
-        return best
+        likely = [last, 0] if lapped else [0, last]
+        offsets = list(
+            dict.fromkeys([*likely, *self._candidates(0, end), *range(1, _LOOK), *range(last - _LOOK, last)])
+        )
+        scores = np.stack([self._scores(0, end, value) for value in offsets], axis=1)
+        value = scores[-1]
+        for score in scores[-2::-1]:
+            value = score + np.maximum(value, value.max() - _MARGIN)
+        return offsets[int(value.argmax())]
 
     # -- result -----------------------------------------------------------
 
@@ -347,10 +351,9 @@ def _repaired(place: I64, side: Side, other: Side) -> I64:
         return place
     bound = np.flatnonzero(place >= 0)
     before = np.searchsorted(bound, loose) - 1
+    given = -1  # last command that was given here; all before it are out of reach
     for number, row in enumerate(loose.tolist()):
-        low = int(place[bound[before[number]]]) if before[number] >= 0 else -1
-        if row and place[row - 1] >= 0:
-            low = int(place[row - 1])
+        low = max(given, int(place[bound[before[number]]]) if before[number] >= 0 else -1)
         after = before[number] + 1
         high = int(place[bound[after]]) if after < len(bound) else len(other.id)
         if not 1 < high - low <= 4096:
@@ -360,7 +363,17 @@ def _repaired(place: I64, side: Side, other: Side) -> I64:
         kind = other.kind[window]
         if side.kind[row] != UNKNOWN:
             same &= (kind == UNKNOWN) | ((kind == SYSTEM) == (side.kind[row] == SYSTEM))
-        hits = np.flatnonzero(same)
+        hits = low + 1 + np.flatnonzero(same)
         if len(hits):
-            place[row] = low + 1 + int(hits[0])
+            neighbours = [int(bound[at]) for at in (after - 1, after) if 0 <= at < len(bound)]
+            place[row] = given = _likeliest(hits, row, neighbours, place, side.id)
     return place
+
+
+def _likeliest(hits: I64, row: int, neighbours: list[int], place: I64, ids: I64) -> int:
+    """The command that lies in one launch with that of a neighbour, as the ids of both do; else the first."""
+    for near in sorted(neighbours, key=lambda other: abs(int(ids[other] - ids[row]))):
+        wanted = int(place[near] + ids[row] - ids[near])
+        if (ids[row] - ids[near]) * (row - near) > 0 and wanted in hits:
+            return wanted
+    return int(hits[0])

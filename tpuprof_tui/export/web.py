@@ -23,7 +23,7 @@ from .files import whole_file
 from .selection import Selection
 from .web_codec import Chunk
 from .web_kinds import Kinds
-from .web_lanes import ChosenLane, chosen_lanes, cut_time, lane_record
+from .web_lanes import ChosenLane, chosen_lanes, cut_time, drawing_order, lane_record
 from .web_launches import launch_records
 from .web_memory import OPERANDS, WRITES, Accesses, LocalMemory, accesses
 from .web_overview import overview_record
@@ -176,11 +176,10 @@ class _Page:
                 break
         found = Accesses.joined(parts)
         chunk = Chunk(len(found.rows))
-        starts = chosen.lane.take("start", chosen.rows)
-        lengths = np.maximum(chosen.lane.take("end", chosen.rows) - starts, 0)
-        chunk.add("start", [starts[found.rows]], ascending=True)
-        chunk.add("duration", [lengths[found.rows]])
-        chunk.add("order", [chosen.lane.take("order", chosen.rows)[found.rows]], ascending=True)
+        order, _ = drawing_order(chosen, shown)
+        place = np.arange(shown)
+        place[order] = np.arange(shown)
+        chunk.add("row", [place[found.rows]], ascending=True)
         chunk.add("operand", [found.operand])
         chunk.add("address", [found.address])
         chunk.add("size", [found.size])

@@ -117,7 +117,7 @@ def lane_record(
     """
     lane = chosen.lane
     codes, totals = _kinds_and_totals(chosen, kinds, shown)
-    order, subrows = _drawing_order(chosen, shown)
+    order, subrows = drawing_order(chosen, shown)
     drawn, told = Chunk(shown), Chunk(shown)
     starts, ends = _column(chosen, "start", shown), _column(chosen, "end", shown)
     drawn.add("start", [starts[order]], ascending=True)
@@ -199,7 +199,7 @@ def _summed(total: npt.NDArray[Any], part: npt.NDArray[Any]) -> npt.NDArray[Any]
     return part
 
 
-def _drawing_order(chosen: ChosenLane, shown: int) -> tuple[slice | Ints, list[int]]:
+def drawing_order(chosen: ChosenLane, shown: int) -> tuple[slice | Ints, list[int]]:
     """The order in which rows are written (by row of the lane's drawing, then start), and how many each row has."""
     if chosen.lane.sublanes <= 1:
         return slice(None), [shown]

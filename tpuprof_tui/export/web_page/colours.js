@@ -4,6 +4,17 @@ const PALETTE = ['#4f9cf9', '#3fb68b', '#f59e57', '#c084fc', '#f472b6', '#22b8cf
   '#ef6f6c', '#2dd4bf', '#e8890c', '#a3a3f5', '#5cb85c', '#e05297', '#3b82c4', '#b5894e', '#9b59d0', '#38a169', '#d97757'];
 const COLOUR_KEYS = { function: 'name', type: 'type', kernel: 'kernel', direction: 'direction', core: null };
 
+// Every further round through the palette is a shade greyer.
+function colourOfRank(rank) {
+  const round = Math.min(3, Math.floor(rank / PALETTE.length)), colour = pixel(PALETTE[rank % PALETTE.length]);
+  return round ? hexOf(mixed(colour, 0xff808080, 1 - 0.25 * round)) : PALETTE[rank];
+}
+
+function hexOf(value) {
+  const bytes = [value & 255, (value >> 8) & 255, (value >> 16) & 255];
+  return `#${bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}
+
 const theme = {};
 
 // Little-endian pixels: red is the lowest byte.
@@ -48,7 +59,7 @@ const colours = {
         }
       }
       const ranked = [...times].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
-      ranked.forEach(([code], rank) => this.ofCode.set(code, PALETTE[rank % PALETTE.length]));
+      ranked.forEach(([code], rank) => this.ofCode.set(code, colourOfRank(rank)));
     }
     this.ofKind = Array.from({ length: kinds.count }, (_, kind) => {
       if (kinds.role[kind] > ROLE.WORK) return theme.still;

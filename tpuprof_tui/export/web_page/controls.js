@@ -209,7 +209,12 @@ function panelTools(name) {
   }
   if (name === 'memory' && profile.memory) {
     const cores = [...new Set(profile.memory.lanes.map(({ lane }) => lanes[lane].core))];
-    return [choice(cores.map((core) => [core, `Core ${core}`]), memory.core ?? cores[0], (value) => {
+    const mark = (label, colour) => {
+      const swatch = el('span', 'swatch');
+      swatch.style.background = `var(--${colour})`;
+      return el('span', 'quiet', [swatch, label]);
+    };
+    return [mark('read', 'good'), mark('write', 'bad'), choice(cores.map((core) => [core, `Core ${core}`]), memory.core ?? cores[0], (value) => {
       memory.wanted = Number(value);
       state.cores.add(memory.wanted);
       drawCoreButtons();

@@ -105,7 +105,8 @@ const hover = {
       redraw();
     }
     this.place(event);
-    showCursor(timeline.timeAt(this.point(event).x));
+    this.last = timeline.timeAt(this.point(event).x);
+    showCursor(this.last);
   },
 
   show(hit) {
@@ -133,6 +134,7 @@ const hover = {
 
   clear() {
     state.hovered = null;
+    this.last = undefined;
     byId('card').hidden = true;
     showCursor(null);
     redraw();

@@ -1,5 +1,7 @@
 // Local memory over time: which addresses of a lane's share decoded commands read and wrote.
 
+const SIDE = 100; // where the bars of use per address end, in the gutter
+
 const memory = {
   loaded: new Map(), // lane index -> columns
   loading: false,
@@ -17,11 +19,15 @@ const memory = {
     this.loading = true;
     for (const record of profile.memory.lanes) {
       if (lanes[record.lane].core !== core || this.loaded.has(record.lane)) continue;
-      const columns = await readChunk(record.chunk);
-      columns.end = Float64Array.from(columns.start, (time, i) => time + columns.duration[i]);
-      let latest = -Infinity;
-      columns.latest = columns.end.map((time) => (latest = Math.max(latest, time)));
-      this.loaded.set(record.lane, columns);
+      const columns = await readChunk(record.chunk), lane = lanes[record.lane];
+      const count = columns.row.length;
+      const [start, end, latest] = [0, 1, 2].map(() => new Float64Array(count));
+      for (let i = 0, last = -Infinity; i < count; i++) {
+        start[i] = lane.columns.start[columns.row[i]];
+        end[i] = lane.ends[columns.row[i]];
+        latest[i] = last = Math.max(last, end[i]);
+      }
+      this.loaded.set(record.lane, { ...columns, start, end, latest });
     }
     this.loading = false;
     redraw();
@@ -39,7 +45,7 @@ const memory = {
     }
     const records = profile.memory.lanes.filter(({ lane }) => lanes[lane].core === core);
     if (records.some(({ lane }) => !this.loaded.has(lane))) {
-      this.load(core);
+      if (records.every(({ lane }) => lanes[lane].columns)) this.load(core);
       drawNote(raster, 'Reading …');
       return;
     }
@@ -47,9 +53,8 @@ const memory = {
   },
 
   drawCore(raster, core, records) {
-    const side = 90;
     const strip = Math.min(46, raster.height * 0.2);
-    const frame = { x0: GUTTER, x1: GUTTER + timeline.plot - side, y0: 6, y1: raster.height - strip - 28, strip, core };
+    const frame = { x0: GUTTER, x1: GUTTER + timeline.plot, y0: 6, y1: raster.height - strip - 28, strip, core };
     this.frame = frame;
     const sums = { read: new Float64Array(raster.pw), write: new Float64Array(raster.pw) };
     const use = { read: new Float64Array(256), write: new Float64Array(256) };
@@ -62,7 +67,7 @@ const memory = {
       raster.box(x, bottom - reads, x + 1, bottom, theme.goodPixel);
       raster.box(x, bottom - reads - writes, x + 1, bottom - reads, theme.badPixel);
     }
-    this.drawSide(raster, frame, use, side);
+    this.drawSide(raster, frame, use);
     const context = raster.show();
     this.drawTexts(context, raster, frame, stripTop, most);
   },
@@ -93,17 +98,17 @@ const memory = {
   },
 
   // How often each part of the addresses was used in the window.
-  drawSide(raster, frame, use, side) {
-    const { ratio } = raster, x0 = Math.round((frame.x1 + 8) * ratio);
+  drawSide(raster, frame, use) {
+    const { ratio } = raster, x0 = Math.round(SIDE * ratio);
     const most = Math.max(1, ...use.read.map((value, place) => value + use.write[place]));
     const tall = frame.y1 - frame.y0;
     for (let place = 0; place < 256; place++) {
       const top = Math.round((frame.y0 + (place / 256) * tall) * ratio);
       const bottom = Math.round((frame.y0 + ((place + 1) / 256) * tall) * ratio);
-      const scale = ((side - 16) * ratio) / most;
+      const scale = ((SIDE - 18) * ratio) / most;
       const reads = Math.round(use.read[place] * scale), writes = Math.round(use.write[place] * scale);
-      raster.box(x0, top, x0 + reads, bottom, theme.goodPixel);
-      raster.box(x0 + reads, top, x0 + reads + writes, bottom, theme.badPixel);
+      raster.box(x0 - reads, top, x0, bottom, theme.goodPixel);
+      raster.box(x0 - reads - writes, top, x0 - reads, bottom, theme.badPixel);
     }
   },
 
@@ -126,22 +131,12 @@ const memory = {
         context.textAlign = 'left';
       }
     }
-    context.font = `600 ${FONT}`;
-    context.fillStyle = theme.text;
-    context.fillText(`Core ${frame.core}`, 18, frame.y0 + 10);
-    context.font = FONT;
-    for (const [label, colour, y] of [['read', theme.good, 28], ['write', theme.bad, 42]]) {
-      context.fillStyle = colour;
-      context.fillRect(18, frame.y0 + y - 4, 8, 8);
-      context.fillStyle = theme.quiet;
-      context.fillText(label, 32, frame.y0 + y);
-    }
-    context.fillText('bytes per lane', 18, stripTop + 10);
-    context.fillText(`most ${sizeText(most)}`, 18, stripTop + 24);
-    context.fillText('use per address', frame.x1 + 8, stripTop + 10);
+    context.fillStyle = theme.quiet;
+    context.fillText('↑ use per address', 18, stripTop + 8);
+    context.fillText('bytes per lane begun', 18, stripTop + 22);
+    context.fillText(`most ${sizeText(most)}`, 18, stripTop + 36);
     const axis = timeTicks(raster.width);
-    axis.ticks = axis.ticks.map(([, time]) => [this.timeX(time, frame), time]);
-    drawAxis(context, axis, frame.x1, raster.height - 18, 18);
+    drawAxis(context, axis, raster.width, raster.height - 18, 18);
     const cut = profile.memory.lanes.find(({ lane, until }) => lanes[lane].core === frame.core && until !== null);
     if (cut) {
       context.fillStyle = theme.caution;
@@ -171,9 +166,7 @@ const memory = {
 
   hit(x, y) {
     const found = this.find(x, y);
-    if (!found || !found.lane.details || !found.lane.details.order) return null;
-    const row = found.lane.details.order.indexOf(found.columns.order[found.place]);
-    return row < 0 ? null : { lane: found.lane, row };
+    return found && { lane: found.lane, row: found.columns.row[found.place] };
   },
 
   facts(x, y) {
@@ -183,8 +176,9 @@ const memory = {
     return {
       title: `${found.write ? 'Write' : 'Read'} of ${profile.memory.operands[columns.operand[place]]}`,
       facts: [
+        ['Function', kinds.name(lane.columns.kind[columns.row[place]])],
         ['Lane', lane.title],
-        ['global_idx', grouped(columns.order[place])],
+        ['global_idx', grouped(lane.detail('order', columns.row[place]))],
         ['Address', hexText(address)],
         ['Bank', `${Math.floor(address / profile.memory.bank_bytes)}`],
         ['Bytes per lane', `${grouped(size)} (by the shape)`],

@@ -58,18 +58,30 @@ const panels = {
 drawers.push(() => panels.draw());
 
 // Scale marks of a vertical axis from 0 to `top`, between y0 (top) and y1 (bottom).
+const SCALE_STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 2000, 5000];
+
+function scaleStep(top) {
+  return SCALE_STEPS.find((each) => top / each <= 4) || top / 4;
+}
+
+// The lines of the scale; drawn first, so that they lie below.
+function scaleLines(raster, top, y0, y1) {
+  const step = scaleStep(top), x0 = Math.round(GUTTER * raster.ratio);
+  for (let value = 0; value <= top * 1.0001; value += step) {
+    const y = Math.round((y1 - ((y1 - y0) * value) / top) * raster.ratio);
+    raster.box(x0, y, x0 + Math.round(timeline.plot * raster.ratio), y + 1, theme.linePixel);
+  }
+}
+
 function drawScale(context, top, unit, y0, y1) {
-  const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 2000, 5000].find((each) => top / each <= 4)
-    || top / 4;
+  const step = scaleStep(top);
   context.font = FONT;
   context.textAlign = 'right';
   context.textBaseline = 'middle';
   for (let value = 0; value <= top * 1.0001; value += step) {
     const y = y1 - ((y1 - y0) * value) / top;
     context.fillStyle = theme.quiet;
-    if (value > 0 && y > y0 + 2) context.fillText(grouped(value, step < 1 ? 1 : 0), GUTTER - 8, y);
-    context.fillStyle = theme.line;
-    context.fillRect(GUTTER, Math.round(y), timeline.plot, 1);
+    if (value > 0) context.fillText(grouped(value, step < 1 ? 1 : 0), GUTTER - 8, y);
   }
   context.textAlign = 'left';
   context.fillStyle = theme.quiet;
@@ -182,6 +194,7 @@ const bandwidth = {
   drawStack(raster, { y0, y1, top }, edges, byCore) {
     const { ratio } = raster;
     const bottom = Math.round(y1 * ratio), tall = Math.round((y1 - y0) * ratio);
+    scaleLines(raster, top, y0, y1);
     for (let i = 0; i + 1 < edges.length; i++) {
       const left = Math.round(Math.max(timeline.xOf(edges[i]), GUTTER) * ratio);
       const right = Math.round(Math.min(timeline.xOf(edges[i + 1]), GUTTER + timeline.plot) * ratio);
@@ -212,14 +225,12 @@ const bandwidth = {
 panels.drawn.bandwidth = bandwidth;
 
 const scatter = {
-  marks: [],
-
   draw(raster) {
     const { ratio } = raster, y0 = 12, y1 = raster.height - 24;
     const axis = timeTicks(raster.width);
-    this.marks = [];
     const size = Math.max(2, Math.round(3 * ratio));
     let known = false;
+    scaleLines(raster, 100, y0, y1);
     for (const lane of shownLanes()) {
       if (lane.transfers || !lane.columns || !lane.columns.uarch_rate) continue;
       known = true;
@@ -231,23 +242,20 @@ const scatter = {
           const x = Math.round(timeline.xOf(track.start[i]) * ratio);
           const y = Math.round((y1 - ((y1 - y0) * Math.min(rate, 10000)) / 10000) * ratio);
           if (x < GUTTER * ratio) continue;
-          const match = !filters.matches || filters.matches[track.kind[i]];
+          const match = !filters.dim || filters.dim[track.kind[i]];
           const colour = rate < 10000 ? theme.badPixel : theme.goodPixel;
           raster.box(x, y - (size >> 1), x + size, y + (size >> 1) + 1,
             match ? colour : mixed(colour, theme.bgPixel, 0.2));
         }
       }
     }
-    this.frame = { y0, y1 };
-    const context = raster.show();
+    this.frame = known ? { y0, y1 } : null;
     if (!known) {
-      context.font = FONT;
-      context.fillStyle = theme.quiet;
-      context.textAlign = 'center';
-      context.fillText('The uArch rate is known from captures of mode 2, of cores that compute.', raster.width / 2,
-        raster.height / 2);
+      raster.clear(theme.bgPixel);
+      drawNote(raster, 'The uArch rate is known from captures of mode 2, of cores that compute.');
       return;
     }
+    const context = raster.show();
     drawScale(context, 100, '% per command', y0, y1);
     context.font = `600 ${FONT}`;
     context.fillStyle = theme.text;

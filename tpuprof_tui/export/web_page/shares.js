@@ -117,7 +117,8 @@ const shares = {
       const bar = el('span', 'bar');
       bar.style.width = `${(name.ns / names[0].ns) * 100}%`;
       bar.style.background = this.colour(name, place);
-      return el('div', 'bar-row', [el('span', 'bar-name', name.text, { title: `${name.type}: ${name.text}` }),
+      const text = [name.text, ...(this.ambiguous(names, name) ? [el('span', 'quiet', ` ${name.type}`)] : [])];
+      return el('div', 'bar-row', [el('span', 'bar-name', text, { title: `${name.type}: ${name.text}` }),
         el('span', 'bar-room', bar), el('span', 'number', percentText(name.ns / total)),
         el('span', 'number quiet', durationText(name.ns))]);
     });
@@ -129,12 +130,18 @@ const shares = {
     return types.flatMap((type) => type.names.map((name) => ({ ...name, type: type.text }))).sort((a, b) => b.ns - a.ns);
   },
 
+  // Whether a name occurs under more than one type.
+  ambiguous(names, name) {
+    return names.some((other) => other.code === name.code && other.type !== name.type);
+  },
+
   list(types, total, most) {
     const names = this.ranked(types);
     const rows = names.slice(0, most).map((name, place) => {
       const swatch = el('span', 'swatch');
       swatch.style.background = this.colour(name, place);
-      return el('div', 'share-row', [swatch, el('span', 'bar-name', name.text, { title: `${name.type}: ${name.text}` }),
+      const text = [name.text, ...(this.ambiguous(names, name) ? [el('span', 'quiet', ` ${name.type}`)] : [])];
+      return el('div', 'share-row', [swatch, el('span', 'bar-name', text, { title: `${name.type}: ${name.text}` }),
         el('span', 'number', percentText(name.ns / total))]);
     });
     if (names.length > most) rows.push(el('div', 'quiet', `and ${names.length - most} more`));

@@ -27,6 +27,7 @@ const filters = {
   passes: new Uint8Array(kinds.count).fill(1),
   matches: null, // per kind, while a search is on
   number: null, // a global_idx that is searched for
+  dim: null, // the matches, where any kind matches: the others are drawn faintly
 
   get active() {
     return Object.keys(this.wanted).length > 0 || this.hidden.size > 0;
@@ -48,6 +49,7 @@ const filters = {
     this.query = query;
     this.matches = null;
     this.number = null;
+    this.dim = null;
     if (!query) return;
     const exact = query !== query.toLowerCase();
     const fold = (text) => (exact ? text : text.toLowerCase());
@@ -60,6 +62,7 @@ const filters = {
     for (let kind = 0; kind < kinds.count; kind++) {
       for (const key of Object.keys(found)) if (found[key][kinds.code[key][kind]]) this.matches[kind] = 1;
     }
+    if (this.matches.includes(1)) this.dim = this.matches;
   },
 };
 

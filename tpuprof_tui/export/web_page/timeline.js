@@ -1,7 +1,7 @@
 // The timeline: a row per engine of a core, a box per instruction; where boxes are narrower than a pixel, exact sums.
 
 const AXIS = 24;
-const CORE_HEIGHT = 20, LAUNCH_HEIGHT = 15, TRACK_HEIGHT = 30, TALLEST = 64, ROW_GAP = 3;
+const CORE_HEIGHT = 20, LAUNCH_HEIGHT = 15, TRACK_HEIGHT = 30, TALLEST = 96, ROW_GAP = 3;
 
 const timeline = {
   raster: null,
@@ -138,7 +138,7 @@ const timeline = {
       const left = Math.max(x0, Math.floor(x0 + (track.start[i] - state.from) * scale));
       const right = Math.min(x1, Math.floor(x0 + (track.end[i] - state.from) * scale));
       if (right <= last) continue;
-      const dim = (filters.matches && !filters.matches[track.kind[i]]) || (filters.active && !filters.passes[track.kind[i]]);
+      const dim = (filters.dim && !filters.dim[track.kind[i]]) || (filters.active && !filters.passes[track.kind[i]]);
       const colour = colours.ofKernel(track.kind[i]);
       raster.box(Math.max(left, last), y0, Math.max(right, left + 1), y1, mixed(pixel(colour), theme.bgPixel, dim ? 0.1 : 0.35));
       raster.box(left, y0, left + 1, y1, mixed(pixel(colour), theme.bgPixel, dim ? 0.2 : 0.9));
@@ -269,7 +269,7 @@ function drawBoxes(raster, track, { x0, x1, y0, y1 }, labels) {
   const scale = (x1 - x0) / (state.to - state.from), from = state.from, tall = y1 - y0;
   const laneColour = colours.by === 'core' ? pixel(colours.ofCore(lane.core)) : 0;
   const colourOf = (k) => (laneColour && !colours.quiet[k] ? laneColour : colours.pixelOfKind[k]);
-  const back = theme.rowPixel, matches = filters.matches;
+  const back = theme.rowPixel, matches = filters.dim;
   let i = track.firstAfter(from);
   while (i < n && start[i] < state.to) {
     const left = x0 + (start[i] - from) * scale, right = x0 + (end[i] - from) * scale;
@@ -341,7 +341,7 @@ function pushLabel(labels, raster, track, place, a, b, y1, h) {
   labels.push({
     text,
     more: durationText(track.end[place] - track.start[place]),
-    colour: filters.matches && !filters.matches[kind] ? theme.quiet : textOn(colours.ofInstruction(track.lane, kind)),
+    colour: filters.dim && !filters.dim[kind] ? theme.quiet : textOn(colours.ofInstruction(track.lane, kind)),
     x: a / raster.ratio + 4,
     y: (y1 - Math.min(h, 26 * raster.ratio) / 2) / raster.ratio,
     width: (b - a) / raster.ratio - 8,

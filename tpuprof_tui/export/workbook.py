@@ -6,36 +6,27 @@ file a slice at a time, so memory does not grow with their number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
-from ..model import Lane, Profile, Role
+from ..model import Profile
 from ..model.lane import Rows
 from .files import whole_file
-from .instructions import ordered_lanes
-from .registers_text import chosen_rows, slices
+from .registers_text import slices
 from .selection import Selection
 from .workbook_blocks import Head, dma_head, summary_sheet, table_sheet, tiu_head
 from .workbook_cells import Value, column_letters, shown_length
-from .workbook_columns import further_names, reference_names, sheet_columns
-from .workbook_fields import EVERYTHING, LaneFields, Source, data_type_source, recent_cycle_source
+from .workbook_fields import EVERYTHING
 from .workbook_kernels import KERNEL_COLUMNS, KernelTable
+from .workbook_lanes import SLICE, LaneRows, chosen_lanes
 from .workbook_package import Package, SheetEntry
-from .workbook_rows import RowWriter, SheetColumn, Values, values_of
+from .workbook_rows import RowWriter, SheetColumn, Values
 from .workbook_statistics import CoreTotals, Totals, lane_totals, overall_row, port_totals, summary_row, type_rows
 from .workbook_styles import COLUMN_HEADER, COUNT, TABS
 
 Progress = Callable[[float], None]
-Array = npt.NDArray[Any]
 
-#: Rows that are read and written at a time.
-SLICE: Final = 16_384
 #: Rows of a sheet, by the file format.
 SHEET_ROWS: Final = 1_048_576
 #: Rows whose cells decide how wide a column is, and the most characters that count.
@@ -70,94 +61,6 @@ def write_workbook(
         return _Workbook(profile, Package(stream), selection, progress).write()
 
 
-@dataclass
-class _LaneSheet:
-    """What one lane's sheet is made of."""
-
-    profile: Profile
-    lane: Lane
-    rows: Rows
-    count: int
-    fields: LaneFields
-    totals: Totals = field(default_factory=Totals)
-
-    @property
-    def title(self) -> str:
-        return f"{self.lane.engine}_{self.lane.port if self.lane.core < 0 else self.lane.core}"
-
-    @cached_property
-    def operations(self) -> list[int]:
-        """Operations among the rows."""
-        return self.fields.operations([part for part, _ in slices(self.rows, SLICE)])
-
-    @cached_property
-    def occurring(self) -> list[str]:
-        """Names of the fields that the register text would have of these rows."""
-        names: dict[str, None] = {}
-        for operation in self.operations:
-            for name, source in self.fields.of(operation).all.items():
-                if source.values is not None or source.absent is not None:
-                    names[name] = None
-        return list(names)
-
-    @cached_property
-    def sources(self) -> dict[int, dict[str, Source]]:
-        """Where the values of each column are, by operation."""
-        recent = recent_cycle_source(self.lane) if self.lane.engine == "TIU" else None
-        found = {}
-        for operation in self.operations:
-            some = self.fields.of(operation)
-            sources = {**some.all, **self._layer_sources}
-            if recent is not None:
-                sources |= {"Avg Cycle Last 200": recent, "Data Type": data_type_source(some)}
-            else:
-                for name, text in (("Direction", "-"), ("Data Type", "None")):
-                    sources[name] = self._without_system(operation, name, sources[name], text)
-            if self.lane.engine == "CDMA":
-                sources["Port"] = Source("int", None, self.lane.port)
-            found[operation] = sources
-        return found
-
-    @cached_property
-    def _layer_sources(self) -> dict[str, Source]:
-        return dict.fromkeys(("Layer Id", "Layer Name"), Source("text", None, "-"))
-
-    def _without_system(self, operation: int, name: str, source: Source, text: str) -> Source:
-        """A text column that says ``text`` for system commands, which move nothing."""
-        texts = [*source.texts, text, "" if source.absent is None else str(source.absent)]
-        system, missing = len(texts) - 2, len(texts) - 1
-
-        def values(rows: Rows) -> Array:
-            role = self.lane.take("role", rows)
-            codes = np.full(len(role), missing) if source.values is None else source.values(rows)
-            codes = np.where(codes < 0, missing, codes)
-            return np.where(role == Role.WORK, codes, system).astype(np.int32)
-
-        return Source("text", values, None, texts)
-
-    def columns(self, beside: Iterable[str] = ()) -> list[SheetColumn]:
-        """The sheet's columns; ``beside``: names that occur in other lanes of the same register text."""
-        engine = self.lane.engine
-        names = reference_names(engine, list(dict.fromkeys([*self.occurring, *beside])))
-        further = [*self.occurring, *(["Port"] if engine == "CDMA" else [])]
-        names += further_names(engine, further)
-        known: dict[str, Source] = {}
-        for sources in self.sources.values():
-            for name, source in sources.items():
-                if name not in known or known[name].values is None:
-                    known[name] = source
-        return sheet_columns(names, known)
-
-    def values(self, columns: Sequence[SheetColumn], rows: Rows) -> list[Values]:
-        """Values of all columns in some rows."""
-        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-        groups = [(self.sources[operation], places) for operation, places in self.fields.groups(rows)]
-        return [
-            values_of([(sources.get(column.name), places) for sources, places in groups], rows, numbers)
-            for column in columns
-        ]
-
-
 class _Workbook:
     """One workbook being written."""
 
@@ -165,11 +68,8 @@ class _Workbook:
         self._profile = profile
         self._package = package
         self._progress = progress or (lambda share: None)
-        self._sheets: list[_LaneSheet] = []
-        for lane in ordered_lanes(profile):
-            rows, count = chosen_rows(lane, selection)
-            if count and lane.engine in ("TIU", "GDMA", "SDMA", "CDMA"):
-                self._sheets.append(_LaneSheet(profile, lane, rows, count, LaneFields(profile, lane)))
+        self._sheets = chosen_lanes(profile, selection)
+        self._totals: dict[str, Totals] = {}
         self._todo = sum(sheet.count for sheet in self._sheets)
         self._done = 0
 
@@ -197,16 +97,18 @@ class _Workbook:
         for sheet in self._sheets:
             lane, parts = sheet.lane, [part for part, _ in slices(sheet.rows, 4 * SLICE)]
             if lane.core >= 0:
-                sheet.totals = lane_totals(self._profile, lane, parts)
-                self._of(lane.core)[lane.engine] = sheet.totals
+                total = lane_totals(self._profile, lane, parts)
+                self._of(lane.core)[lane.engine] = total
             else:
+                total = Totals()
                 for core, totals in port_totals(self._profile, lane, parts).items():
-                    sheet.totals += totals
+                    total += totals
                     if core is None:
                         self._loose += totals
                     else:
                         known = self._of(core)
                         known["CDMA"] = known.get("CDMA", Totals()) + totals
+            self._totals[sheet.title] = total
             table.add(lane, parts)
             added += sheet.count
             self._progress(_SUMS_SHARE * added / self._todo)
@@ -219,7 +121,7 @@ class _Workbook:
     def _summary(self) -> None:
         profile = self._profile
         cores = [self._cores[core] for core in sorted(self._cores)]
-        every = [sheet.totals for sheet in self._sheets]
+        every = list(self._totals.values())
         start = min((some.start for some in every if some.start is not None), default=0)
         end = max((some.end for some in every if some.end is not None), default=0)
         many = len(profile.cores) > 1
@@ -252,15 +154,9 @@ class _Workbook:
             text = _opening(TABS[tab], widths, frozen[0], outlined=False) + body + _ending(head, reach)
             part.write(text.encode("utf-8"))
 
-    def _rows_sheets(self, sheet: _LaneSheet) -> None:
+    def _rows_sheets(self, sheet: LaneRows) -> None:
         """The sheet of a lane, and the further ones it needs."""
-        beside = [
-            name
-            for other in self._sheets
-            if other.lane.core == sheet.lane.core >= 0 and {other.lane.engine, sheet.lane.engine} == {"GDMA", "SDMA"}
-            for name in other.occurring
-        ]
-        columns = sheet.columns(beside)
+        columns = sheet.columns(self._sheets)
         head = self._head(sheet)
         head.grid.line(head.header_row, 1, (column.name for column in columns), COLUMN_HEADER)
         room = SHEET_ROWS - head.header_row
@@ -268,13 +164,13 @@ class _Workbook:
             title = sheet.title if number == 1 else f"{sheet.title} ({number})"
             self._rows_sheet(title, sheet, columns, head, rows, count)
 
-    def _head(self, sheet: _LaneSheet) -> Head:
+    def _head(self, sheet: LaneRows) -> Head:
         if sheet.lane.engine != "TIU":
-            return dma_head(self._profile, sheet.totals)
+            return dma_head(self._profile, self._totals[sheet.title])
         types = type_rows(self._profile, sheet.lane, (part for part, _ in slices(sheet.rows, 4 * SLICE)))
-        return tiu_head(self._profile, sheet.totals, types)
+        return tiu_head(self._profile, self._totals[sheet.title], types)
 
-    def _rows_sheet(self, title: str, sheet: _LaneSheet, columns: Sequence[SheetColumn], head: Head, rows: Rows,
+    def _rows_sheet(self, title: str, sheet: LaneRows, columns: Sequence[SheetColumn], head: Head, rows: Rows,
                     count: int) -> None:  # fmt: skip
         package = self._package
         last = head.header_row + count
@@ -338,7 +234,7 @@ def _width(length: float) -> float:
     return min(max(length * 1.05 + 2.5, 7), 90)
 
 
-def _widths(sheet: _LaneSheet, columns: Sequence[SheetColumn], head: Head, sample: Rows) -> dict[int, int]:
+def _widths(sheet: LaneRows, columns: Sequence[SheetColumn], head: Head, sample: Rows) -> dict[int, int]:
     """Longest text of each column among the blocks, the headers and the first rows."""
     widths = head.grid.widths(head.loose)
     for place, (column, some) in enumerate(zip(columns, sheet.values(columns, sample), strict=True), 1):

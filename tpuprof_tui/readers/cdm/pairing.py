@@ -135,6 +135,7 @@ class _Matcher:
         self.clean = clean
         runs = joint_groups(records)
         launches = joint_groups(commands)
+        self.lapped = False
         self.runs = len(runs)
         self.launches = len(launches)
         #: run of each record, launch of each command, and where launches and runs begin in each engine's list
@@ -199,6 +200,8 @@ class _Matcher:
         inside = (launches >= 0) & (launches < self.launches)
         wanted = self.commands_in[np.where(inside, launches, 0)]
         lost = np.maximum(wanted - self.records_in[begin:end], 0)
+        if begin == 0 and self.lapped:
+            lost[:1] = 0  # the head of the oldest launch was overwritten, however long it was
         total[inside] += _LOST * lost[inside]
         return total
 
@@ -208,6 +211,7 @@ class _Matcher:
         """Find the launch of each run: keep to one offset until another explains what follows better."""
         if not self.runs or not self.launches:
             return
+        self.lapped = lapped
         offset = self._first_offset(lapped)
         at = 0
         stuck = False  # two offsets must not take turns at one place
@@ -295,17 +299,20 @@ class _Matcher:
         return result
 
     def _first_offset(self, lapped: bool) -> int:
-        """The offset of the first run, on the best way through the first runs; others may hold soon behind it."""
+        """The offset of the first run, on the best way through the first runs; others may hold soon behind it.
+
+        Of a lapped ring the first runs are cut and thin: what explains most of them holds for all.
+        """
         end = min(self.runs, 2 * _LOOK)
         last = self.launches - self.runs
-        likely = [last, 0] if lapped else [0, last]
-        offsets = list(
-            dict.fromkeys([*likely, *self._candidates(0, end), *range(1, _LOOK), *range(last - _LOOK, last)])
-        )
+        likely = [last, 0] if lapped else [0, last, *range(1, _LOOK)]
+        offsets = list(dict.fromkeys([*likely, *self._candidates(0, end)]))
         scores = np.stack([self._scores(0, end, value) for value in offsets], axis=1)
-        value = scores[-1]
-        for score in scores[-2::-1]:
-            value = score + np.maximum(value, value.max() - _MARGIN)
+        value = scores.sum(axis=0)
+        if not lapped:
+            value = scores[-1]
+            for score in scores[-2::-1]:
+                value = score + np.maximum(value, value.max() - _MARGIN)
         return offsets[int(value.argmax())]
 
     # -- result -----------------------------------------------------------

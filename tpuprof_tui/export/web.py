@@ -124,6 +124,7 @@ class _Page:
             "selection": _selection_text(selection),
             "shown": sum(each["shown"] for each in records),
             "until": until,
+            "most": self._most,
             "lanes": records,
             "launches": launch_records(profile, lanes, kinds, self._put_chunk, until),
             "memory": self._memory(lanes, [each["shown"] for each in records]),

@@ -21,8 +21,9 @@ from .web_kinds import Kinds
 SLICE: Final = 1 << 18
 #: Rows of a lane whose events overlap; what overlaps deeper shares the last.
 SUBROWS: Final = 8
-#: Cells of the exact overview.
+#: Cells of the exact overview; finer where it has to stand in for instructions.
 CELLS: Final = 1024
+FINE_CELLS: Final = 8192
 #: Scales of numbers that are no integers: hundredths of a percent, ten-thousandths of a GB/s.
 SCALES: Final = {"uarch_rate": 100, "ddr_bandwidth": 10_000, "l2_bandwidth": 10_000}
 #: What is needed to draw, and what only the details of an instruction and the table need; True: neighbours are close.
@@ -152,12 +153,13 @@ def lane_record(
     }
 
 
-def edges_of(window: tuple[int, int]) -> Ints:
+def edges_of(window: tuple[int, int], cells_wanted: int = CELLS) -> Ints:
     """The edges of the overview's cells, ns."""
     start, end = window
-    places = np.arange(CELLS + 1, dtype=np.int64)
+    places = np.arange(cells_wanted + 1, dtype=np.int64)
+    whole, rest = divmod(end - start, cells_wanted)
     # in two steps: the product of a long time and the number of cells may not fit
-    return np.asarray(start + (end - start) // CELLS * places + (end - start) % CELLS * places // CELLS, np.int64)
+    return np.asarray(start + whole * places + rest * places // cells_wanted, np.int64)
 
 
 def _column(chosen: ChosenLane, key: str, count: int) -> Ints:
@@ -211,8 +213,9 @@ def drawing_order(chosen: ChosenLane, shown: int) -> tuple[slice | Ints, list[in
 
 def _overview_cells(chosen: ChosenLane, index: LaneIndex, window: tuple[int, int], bandwidth: bool) -> Chunk:
     """What fills each cell of the overview: ns of work, of waits and syncs; and bytes where asked for."""
-    chunk = Chunk(CELLS)
-    edges = edges_of(window)
+    wanted = FINE_CELLS if bandwidth else CELLS
+    chunk = Chunk(wanted)
+    edges = edges_of(window, wanted)
     found = cells(index, edges)
     chunk.add("busy", [found.busy])
     chunk.add("still", [found.wait + found.sync])

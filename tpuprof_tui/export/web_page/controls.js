@@ -31,8 +31,13 @@ function showCore(core) {
   showView('timeline');
 }
 
+// Numbers of the cores that have lanes; -1, the CDMA ports, comes last.
+function allCores() {
+  return [...new Set(lanes.map((lane) => lane.key))].sort((a, b) => (a < 0) - (b < 0) || a - b);
+}
+
 function drawCoreButtons() {
-  const keys = [...new Set(lanes.map((lane) => lane.key))].sort((a, b) => (a < 0) - (b < 0) || a - b);
+  const keys = allCores();
   const all = keys.every((key) => state.cores.has(key));
   const button = (label, pressed, title, onclick) => el('button', 'chip', label, { title, onclick, 'aria-pressed': pressed });
   byId('cores').replaceChildren(
@@ -269,7 +274,7 @@ const KEYS = [
   ['0', 'whole capture'],
   ['f', 'zoom to the selected instruction'],
   [', .', 'previous, next instruction of the lane'],
-  ['[ ]', 'previous, next core'],
+  ['[ ]', 'previous, next core; a click on a core in the gutter shows it alone'],
   ['/', 'search names; Enter or n: next, N: previous'],
   ['m b', 'remember this window, go back to it'],
   ['1 2', 'overview, timeline'],
@@ -284,7 +289,7 @@ function pointerTime() {
 }
 
 function stepCore(by) {
-  const keys = [...new Set(lanes.map((lane) => lane.key))].sort((a, b) => (a < 0) - (b < 0) || a - b);
+  const keys = allCores();
   const at = state.cores.size === 1 ? keys.indexOf([...state.cores][0]) + by : by > 0 ? 0 : keys.length - 1;
   chooseCores([keys[(at + keys.length) % keys.length]]);
 }
@@ -350,6 +355,7 @@ function onKey(event) {
   const action = ACTIONS[event.key];
   if (!action || (TIMELINE_KEYS.has(event.key) && state.view !== 'timeline')) return;
   event.preventDefault();
+  byId('card').hidden = true;
   action();
 }
 

@@ -145,7 +145,12 @@ const hover = {
     if (event.button !== 0) return;
     const box = byId('timeline-box');
     const first = this.point(event), { from, to } = state, scroll = box.scrollTop;
-    if (first.x < GUTTER || first.x > GUTTER + timeline.plot) return;
+    if (first.x < GUTTER) {
+      const row = first.y > AXIS && timeline.rowAt(first.y);
+      if (row && row.kind === 'core') chooseCores(state.cores.size > 1 ? [row.lane.key] : allCores());
+      return;
+    }
+    if (first.x > GUTTER + timeline.plot) return;
     const choosing = event.shiftKey || first.y < AXIS;
     let moved = false;
     box.setPointerCapture(event.pointerId);

@@ -50,8 +50,9 @@ function start() {
   if (wanted && profile.cores.includes(Number(wanted[1]))) showCore(Number(wanted[1]));
   else showView(location.hash === '#timeline' ? 'timeline' : 'overview');
   byId('omitted').hidden = profile.until === null;
+  byId('omitted').title = 'Later ones are in all sums, but not in this page; see the overview.';
   if (profile.until !== null) {
-    byId('omitted').textContent = `Instructions that start after ${durationText(profile.until)} are not in this page one by one.`;
+    byId('omitted').textContent = `Single instructions end at ${durationText(profile.until)}.`;
   }
   readAll().catch((error) => {
     const text = `This page is damaged or was cut off: its data could not be read (${error.message}).`;

@@ -56,26 +56,28 @@ const minimap = {
     event.target.addEventListener('pointerup', release, { once: true });
   },
 
-  // Mean share of time per cell over the shown lanes: compute upwards from the middle, transfers downwards.
-  shares() {
-    const key = `${[...state.cores].sort()}|${[...state.engines]}|${lanes.filter((lane) => lane.overview).length}`;
+  // Mean share of time per pixel over the shown cores: of compute, and of transfers.
+  shares(pixels) {
+    const key = [pixels, [...state.cores].sort(), [...state.engines], lanes.filter((lane) => lane.overview).length].join('|');
     if (this.key === key) return this.found;
-    const cells = 1024, perCell = SPAN / cells;
-    const found = [false, true].map((transfers) => {
-      const cores = new Map(); // of each core what its engines did, at most the whole cell
+    const perPixel = SPAN / pixels;
+    this.found = [false, true].map((transfers) => {
+      const cores = new Map(); // of each core what its engines did, at most all of the time
       for (const lane of shownLanes()) {
         if (!lane.overview || lane.transfers !== transfers) continue;
-        const sums = cores.get(lane.key) || new Float64Array(cells);
-        lane.overview.busy.forEach((ns, i) => (sums[i] = Math.min(1, sums[i] + ns / perCell)));
+        const sums = cores.get(lane.key) || new Float64Array(pixels);
+        for (let x = 0; x < pixels; x++) {
+          const time = WINDOW_START + x * perPixel;
+          sums[x] = Math.min(1, sums[x] + lane.overview.between('busy', time, time + perPixel) / perPixel);
+        }
         cores.set(lane.key, sums);
       }
-      const mean = new Float64Array(cells);
-      for (const sums of cores.values()) sums.forEach((share, i) => (mean[i] += share / cores.size));
+      const mean = new Float64Array(pixels);
+      for (const sums of cores.values()) sums.forEach((share, x) => (mean[x] += share / cores.size));
       return mean;
     });
     this.key = key;
-    this.found = found;
-    return found;
+    return this.found;
   },
 
   draw() {
@@ -86,11 +88,10 @@ const minimap = {
     raster.clear(theme.surfacePixel);
     const x0 = Math.round(GUTTER * raster.ratio), x1 = Math.round((raster.width - RIGHT) * raster.ratio);
     const middle = Math.round(raster.ph / 2), half = middle - Math.round(3 * raster.ratio);
-    const [compute, transfer] = this.shares();
+    const [compute, transfer] = this.shares(x1 - x0);
     for (let x = x0; x < x1; x++) {
-      const cell = Math.min(1023, Math.floor(((x - x0) / (x1 - x0)) * 1024));
-      raster.box(x, middle - Math.round(half * Math.min(1, compute[cell])), x + 1, middle, pixel(PALETTE[0]));
-      raster.box(x, middle, x + 1, middle + Math.round(half * Math.min(1, transfer[cell])), pixel(PALETTE[1]));
+      raster.box(x, middle - Math.round(half * compute[x - x0]), x + 1, middle, pixel(PALETTE[0]));
+      raster.box(x, middle, x + 1, middle + Math.round(half * transfer[x - x0]), pixel(PALETTE[1]));
     }
     const context = raster.show();
     const left = this.xOf(state.from), right = Math.max(this.xOf(state.to), left + 2);

@@ -80,6 +80,28 @@ class Track {
   }
 }
 
+// What fills the cells of the whole window, as running sums: exact for whole cells, evenly spread inside one.
+class Overview {
+  constructor(columns) {
+    this.sums = {};
+    for (const [key, values] of Object.entries(columns)) {
+      this.sums[key] = new Float64Array(values.length + 1);
+      values.forEach((value, i) => (this.sums[key][i + 1] = this.sums[key][i] + value));
+    }
+    this.cells = columns.busy.length;
+  }
+
+  before(key, time) {
+    const at = Math.min(Math.max(((time - WINDOW_START) / SPAN) * this.cells, 0), this.cells);
+    const cell = Math.min(Math.floor(at), this.cells - 1), sums = this.sums[key];
+    return sums[cell] + (sums[cell + 1] - sums[cell]) * (at - cell);
+  }
+
+  between(key, from, to) {
+    return this.before(key, to) - this.before(key, from);
+  }
+}
+
 class Lane {
   constructor(record, index) {
     Object.assign(this, record);
@@ -98,7 +120,7 @@ class Lane {
   }
 
   async readOverview() {
-    this.overview = await readChunk(this.cells);
+    this.overview = new Overview(await readChunk(this.cells));
   }
 
   async readColumns() {

@@ -56,11 +56,10 @@ const overview = {
         + `${grouped(profile.whole)} instructions.`);
     }
     if (profile.until !== null) {
-      const most = Math.max(...lanes.map((lane) => lane.shown));
-      notes.push(`This page holds ${grouped(profile.shown)} of ${grouped(profile.total)} instructions one by one: those `
-        + `that start before ${durationText(profile.until)} (${grouped(profile.until)} ns), at most ${grouped(most)} of a `
-        + 'lane. Later ones are left out: no boxes, hover, search, table or uArch rate. Summary, totals, shares of the '
-        + 'whole capture, the strip above the timeline and the bandwidth are of all. To see a later part, export a range.');
+      notes.push(`A page holds at most ${grouped(profile.most)} instructions one by one. This one holds `
+        + `${grouped(profile.shown)} of ${grouped(profile.total)}: those that start before ${durationText(profile.until)} `
+        + `(${grouped(profile.until)} ns). Later ones are left out: no boxes, hover, search, table or uArch rate. `
+        + 'Summary, totals, shares of the whole capture, the strip above the timeline and the bandwidth are of all. To see a later part, export a range.');
     }
     if (profile.mode < 2 && !profile.bmodel) {
       notes.push('uArch rates and local memory addresses are known from captures of mode 2 only: TIU boxes have full height, '

@@ -129,6 +129,7 @@ const bandwidth = {
   // GB/s per segment and core: a map of arrays for each memory.
   measure(edges) {
     const found = { ddr: new Map(), l2: new Map() };
+    const last = profile.until ?? Infinity; // from here on the overview speaks for all instructions
     for (const lane of shownLanes()) {
       if (!lane.transfers || !lane.columns) continue;
       for (const memory of ['ddr', 'l2']) {
@@ -137,14 +138,14 @@ const bandwidth = {
         for (const track of lane.tracks) {
           const sums = bytesOf(track)[memory];
           if (!sums[track.n]) continue;
-          let before = movedBefore(track, sums, edges[0]);
+          let before = movedBefore(track, sums, Math.min(edges[0], last));
           for (let i = 1; i < edges.length; i++) {
-            const moved = movedBefore(track, sums, edges[i]);
+            const moved = movedBefore(track, sums, Math.min(edges[i], last));
             values[i - 1] += (moved - before) / (edges[i] - edges[i - 1]);
             before = moved;
           }
         }
-        if (profile.until !== null && lane.overview && lane.overview[memory]) this.addOverview(lane, memory, edges, values);
+        if (profile.until !== null && lane.overview && lane.overview.sums[memory]) this.addOverview(lane, memory, edges, values);
         found[memory].set(lane.core, values);
       }
     }
@@ -153,16 +154,9 @@ const bandwidth = {
 
   // Beyond the instructions that the page holds: the bytes of the overview's cells, spread evenly in each.
   addOverview(lane, memory, edges, values) {
-    const bytes = lane.overview[memory], perCell = SPAN / bytes.length;
     for (let i = 0; i + 1 < edges.length; i++) {
       const from = Math.max(edges[i], profile.until), to = edges[i + 1];
-      if (to <= from) continue;
-      const first = Math.max(0, Math.floor((from - WINDOW_START) / perCell));
-      for (let cell = first; cell < bytes.length && WINDOW_START + cell * perCell < to; cell++) {
-        const left = Math.max(from, WINDOW_START + cell * perCell);
-        const right = Math.min(to, WINDOW_START + (cell + 1) * perCell);
-        values[i] += (bytes[cell] * Math.max(right - left, 0)) / perCell / (to - edges[i]);
-      }
+      if (to > from) values[i] += lane.overview.between(memory, from, to) / (to - edges[i]);
     }
   },
 

@@ -112,19 +112,15 @@ const timeline = {
   drawOverview(row, x0, x1, y0, y1) {
     const { overview } = row.lane;
     if (!overview || row.part > 0 || filters.active) return;
-    const cells = overview.busy.length, perCell = SPAN / cells;
     const from = row.lane.columns ? profile.until : WINDOW_START;
-    const scale = (x1 - x0) / (state.to - state.from);
-    const first = Math.max(0, Math.floor((Math.max(from, state.from) - WINDOW_START) / perCell));
-    for (let cell = first; cell < cells; cell++) {
-      const start = Math.max(WINDOW_START + cell * perCell, from);
-      if (start > state.to) break;
-      const left = Math.max(x0, Math.floor(x0 + (start - state.from) * scale));
-      const right = Math.min(x1, Math.floor(x0 + (WINDOW_START + (cell + 1) * perCell - state.from) * scale));
-      const busy = Math.min(1, overview.busy[cell] / perCell), still = Math.min(1, overview.still[cell] / perCell);
-      const top = y1 - Math.round((y1 - y0) * busy);
-      this.raster.box(left, top, right, y1, mixed(theme.accentPixel, theme.rowPixel, 0.55));
-      this.raster.box(left, Math.max(y0, top - Math.round((y1 - y0) * still)), right, top, theme.stillPixel);
+    const perPixel = (state.to - state.from) / (x1 - x0), tall = y1 - y0;
+    const colour = mixed(theme.accentPixel, theme.rowPixel, 0.55);
+    for (let x = Math.max(x0, Math.floor(x0 + (from - state.from) / perPixel)); x < x1; x++) {
+      const left = Math.max(state.from + (x - x0) * perPixel, from), right = state.from + (x + 1 - x0) * perPixel;
+      const share = (key) => Math.min(1, overview.between(key, left, right) / Math.max(right - left, 1e-9));
+      const top = y1 - Math.round(tall * share('busy'));
+      this.raster.box(x, top, x + 1, y1, colour);
+      this.raster.box(x, Math.max(y0, top - Math.round(tall * share('still'))), x + 1, top, theme.stillPixel);
     }
   },
 

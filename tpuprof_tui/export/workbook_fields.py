@@ -26,7 +26,8 @@ EVERYTHING: Final = Selection()
 #: Names of element formats by code; the result of a TIU command and the source of a transfer share them.
 DATA_TYPES: Final = ("INT8", "FP16", "FP32", "INT16", "INT32", "BFP16", "INT4", "FP8", "FP20", "TF32")
 _FORMATS: Final = (*DATA_TYPES, *(f"unknown_{code}" for code in range(len(DATA_TYPES), 128)))
-_PLACE_IN_TYPES: Final = 128
+_SIDES: Final = (*_FORMATS, "None")
+_NO_FORMAT: Final = len(_FORMATS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,20 +195,27 @@ class LaneFields:
 
 
 def data_type_source(fields: FieldSet) -> Source:
-    """``{operand} -> {result}`` of TIU commands, ``None -> None`` for those without (system commands)."""
+    """``{operand} -> {result}`` of TIU commands; without an operand the result twice; ``None`` for what has no format.
+
+    System commands have neither.
+    """
     result, operand = fields.extra.get("des_opt_res0_prec"), fields.extra.get("des_opt_opd0_prec")
-    missing = "None -> None"
-    if result is None or result.values is None:
-        return Source("text", None, missing)
-    of_result = result.values
-    of_operand = of_result if operand is None or operand.values is None else operand.values
+    operand = operand or result
 
     def values(rows: Rows) -> Array:
-        to, of = of_result(rows), of_operand(rows)
-        codes = (of & (_PLACE_IN_TYPES - 1)) * _PLACE_IN_TYPES + (to & (_PLACE_IN_TYPES - 1))
-        return np.where(is_missing(to) | is_missing(of), -1, codes).astype(np.int32)
+        codes = _format_codes(operand, rows) * len(_SIDES) + _format_codes(result, rows)
+        return np.asarray(codes, dtype=np.int32)
 
-    return Source("text", values, missing, _PAIRS)
+    if operand is None:
+        return Source("text", None, "None -> None")
+    return Source("text", values, "None -> None", _PAIRS)
+
+
+def _format_codes(source: Source | None, rows: Rows) -> Array:
+    if source is None or source.values is None:
+        return np.array(_NO_FORMAT)
+    codes = source.values(rows)
+    return np.where(is_missing(codes), _NO_FORMAT, codes & (len(_FORMATS) - 1))
 
 
 class _Pairs(Sequence[str]):
@@ -216,10 +224,10 @@ class _Pairs(Sequence[str]):
     def __getitem__(self, code: int) -> str:  # type: ignore[override]
         if not 0 <= code < len(self):
             raise IndexError(code)
-        return f"{_FORMATS[code // _PLACE_IN_TYPES]} -> {_FORMATS[code % _PLACE_IN_TYPES]}"
+        return f"{_SIDES[code // len(_SIDES)]} -> {_SIDES[code % len(_SIDES)]}"
 
     def __len__(self) -> int:
-        return _PLACE_IN_TYPES * _PLACE_IN_TYPES
+        return len(_SIDES) ** 2
 
 
 _PAIRS: Final = _Pairs()

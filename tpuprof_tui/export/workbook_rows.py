@@ -165,7 +165,7 @@ class RowWriter:
 
     def _text_of(self, column: SheetColumn, style: bytes, some: Values, code: int) -> bytes:
         text = some.texts[code] if 0 <= code < len(some.texts) else some.absent
-        if text is None:
+        if text is None or text == "":
             # an empty cell; without a look it is left out by an element that readers pass over
             return style + b"/>"
         return self._text_body(column, str(text))
@@ -356,31 +356,52 @@ def values_of(sources: Sequence[tuple[Source | None, Array | None]], rows: Any, 
 
 
 def _merged(sources: Sequence[tuple[Source | None, Array | None]], numbers: Array) -> Values:
-    held = [source for source, _ in sources if source is not None and source.values is not None]
-    texts = max((source.texts for source in held), key=len, default=())
-    first = sources[0][0]
-    absent = None if first is None or any(source is None for source, _ in sources) else first.absent
+    texts, absent, held = _texts_of(sources)
     result: Array | None = None
     missing = np.ones(len(numbers), dtype=np.bool_)
-    for source, places in sources:
+    for (source, places), (first_code, absent_code) in zip(sources, held, strict=True):
         if source is None or places is None:
             continue
+        filler = absent_code if source.kind == "text" else source.absent
         if source.values is not None:
             part = source.values(numbers[places])
             lost = is_missing(part)
-        elif isinstance(source.absent, (int, float)):
-            part, lost = np.full(len(places), source.absent), np.zeros(len(places), dtype=np.bool_)
+            part = part + first_code if first_code else part
         else:
-            continue
+            part, lost = np.zeros(len(places), dtype=np.int64), np.ones(len(places), dtype=np.bool_)
+        if isinstance(filler, (int, float)) and bool(lost.any()):
+            part, lost = np.where(lost, filler, part), np.zeros(len(places), dtype=np.bool_)
         if result is None:
             result = np.zeros(len(numbers), dtype=part.dtype)
         elif result.dtype != part.dtype:
             # registers are never negative: int64 fits uint64
             kind = np.uint64 if part.dtype == np.uint64 else np.promote_types(result.dtype, part.dtype)
             result = result if result.dtype == np.uint64 else result.astype(kind)
-        if isinstance(source.absent, (int, float)) and bool(lost.any()):
-            part, lost = np.where(lost, source.absent, part), np.zeros(len(places), dtype=np.bool_)
         result[places], missing[places] = part, lost
-    if result is None:
-        return Values(None, None, absent)
     return Values(result, missing, absent, texts)
+
+
+def _texts_of(
+    sources: Sequence[tuple[Source | None, Array | None]],
+) -> tuple[Sequence[str], str | int | float | None, list[tuple[int, int | None]]]:
+    """One table of texts for sources that may have different ones.
+
+    Returns:
+        The table, what stands for no value, and for each source the code of its first text and of its own ``absent``.
+    """
+    some = [source for source, _ in sources if source is not None]
+    tables = [source.texts for source in some if source.values is not None]
+    absents = {source.absent for source in some} if len(some) == len(sources) else {None, *(s.absent for s in some)}
+    if all(table is tables[0] for table in tables) and len(absents) == 1:
+        return tables[0] if tables else (), absents.pop(), [(0, None)] * len(sources)
+    joined: list[str] = []
+    held: list[tuple[int, int | None]] = []
+    for source, _ in sources:
+        first = len(joined)
+        if source is None or source.kind != "text":
+            held.append((0, None))
+            continue
+        joined += source.texts
+        held.append((first, None if source.absent is None else len(joined)))
+        joined += [] if source.absent is None else [str(source.absent)]
+    return joined, None, held

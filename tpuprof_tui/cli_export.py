@@ -94,9 +94,9 @@ def run_asked(options: argparse.Namespace, profile: Profile) -> None:
     written = run_export(profile, job, teller.progress)
     teller.written(written)
     if "summary" in job.kinds and not options.machine:
-        from .export.summary_text import console_summary
+        from .export.summary_text import summary_console
 
-        print(console_summary(profile, job.selection), end="")
+        print(summary_console(profile, job.selection), end="")
 
 
 def check_expected(expected: str | None, capture: str) -> None:

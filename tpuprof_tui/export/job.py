@@ -25,11 +25,14 @@ _CSV: Final = "PerfDoc/PerfAI_output.csv"
 _WEB: Final = "PerfWeb/result.html"
 _PERFETTO: Final = "perfetto.pftrace"
 _SUMMARY: Final = "summary.txt"
-#: What may ever be on such a list: nothing else is removed, whatever the list says.
-_OWN: Final = re.compile(
-    r"summary\.txt|perfetto\.pftrace|PerfDoc/PerfAI_output\.(xlsx|csv)|PerfWeb/result\.html"
-    r"|(tiu|tdma|cdma)RegInfo_\d{1,9}\.txt"
-)
+#: What may ever be on such a list, by kind: nothing else is removed, whatever the list says.
+_OWN: Final = {
+    "summary": re.compile(r"summary\.txt"),
+    "pftrace": re.compile(r"perfetto\.pftrace"),
+    "regs": re.compile(r"(tiu|tdma|cdma)RegInfo_\d{1,9}\.txt"),
+    "xlsx": re.compile(r"PerfDoc/PerfAI_output\.(xlsx|csv)"),
+    "web": re.compile(r"PerfWeb/result\.html"),
+}
 _TIMES: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _LARGEST_LIST: Final = 1 << 20
 
@@ -92,7 +95,7 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
             if kind in job.kinds:
                 written += _WRITERS[kind](profile, job, lambda done, kind=kind: report(kind, done))  # type: ignore[misc]
     finally:
-        _remember(job.folder, before, written)
+        _remember(job, before, written)
     return [Written(path, path.stat().st_size) for path in written]
 
 
@@ -110,9 +113,7 @@ def _summary(profile: Profile, job: Job, progress: Callable[[float], None]) -> l
     from .summary_text import write_summary_text
 
     path = job.folder / _SUMMARY
-    with whole_file(path) as stream:
-        write_summary_text(profile, stream, job.selection)
-    progress(1.0)
+    write_summary_text(profile, path, job.selection, progress=progress)
     return [path]
 
 
@@ -120,15 +121,15 @@ def _perfetto(profile: Profile, job: Job, progress: Callable[[float], None]) -> 
     from .perfetto import write_perfetto
 
     path = job.folder / _PERFETTO
-    with whole_file(path) as stream:
-        write_perfetto(profile, stream, job.selection, progress=progress)
+    write_perfetto(profile, path, job.selection, progress=progress)
     return [path]
 
 
 def _registers(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
-    from .registers_text import write_registers_text
+    from .registers_text import register_files, write_registers_text
 
-    return write_registers_text(profile, job.folder, job.document_selection, progress=progress)
+    write_registers_text(profile, job.folder, job.document_selection, progress=progress)
+    return [job.folder / name for name in register_files(profile, job.document_selection)]
 
 
 def _workbook(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
@@ -136,10 +137,9 @@ def _workbook(profile: Profile, job: Job, progress: Callable[[float], None]) -> 
     from .workbook import write_workbook
 
     paths = [job.folder / _WORKBOOK, job.folder / _CSV]
-    with whole_file(paths[0]) as stream:
-        write_workbook(profile, stream, job.document_selection, progress=lambda done: progress(0.85 * done))
-    with whole_file(paths[1]) as stream:
-        write_merged_csv(profile, stream, job.document_selection, progress=lambda done: progress(0.85 + 0.15 * done))
+    selection = job.document_selection
+    write_workbook(profile, paths[0], selection, progress=lambda done: progress(0.85 * done))
+    write_merged_csv(profile, paths[1], selection, progress=lambda done: progress(0.85 + 0.15 * done))
     return paths
 
 
@@ -147,8 +147,7 @@ def _web(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[
     from .web import write_web
 
     path = job.folder / _WEB
-    with whole_file(path) as stream:
-        write_web(profile, stream, job.document_selection, progress=progress)
+    write_web(profile, path, job.document_selection, progress=progress)
     return [path]
 
 
@@ -171,21 +170,27 @@ def _own_files(folder: Path) -> set[str]:
         names = json.loads(text)
     except (OSError, ValueError, RecursionError):
         return set()
-    return (
-        {name for name in names if isinstance(name, str) and _OWN.fullmatch(name)} if isinstance(names, list) else set()
-    )
+    if not isinstance(names, list):
+        return set()
+    return {name for name in names if isinstance(name, str) and _own(name, KINDS)}
 
 
-def _remember(folder: Path, before: set[str], written: Iterable[Path]) -> None:
-    """Remove what the earlier run wrote and this one did not, and leave the new list."""
-    names = {PurePosixPath(path.relative_to(folder)).as_posix() for path in written}
+def _own(name: str, kinds: Iterable[str]) -> bool:
+    """Whether an export of these kinds writes a file of this name."""
+    return any(_OWN[kind].fullmatch(name) for kind in kinds)
+
+
+def _remember(job: Job, before: set[str], written: Iterable[Path]) -> None:
+    """Remove what an earlier run wrote of the same kinds and this one did not, and leave the new list."""
+    names = {PurePosixPath(path.relative_to(job.folder)).as_posix() for path in written}
     if not names:
         return
-    for name in before - names:
+    stale = {name for name in before - names if _own(name, job.kinds)}
+    for name in stale:
         with contextlib.suppress(OSError):
-            os.unlink(folder / name)
-    with contextlib.suppress(WriteError), whole_file(folder / OWN_LIST) as stream:
-        stream.write(json.dumps(sorted(names), indent=0).encode("ascii"))
+            os.unlink(job.folder / name)
+    with contextlib.suppress(WriteError), whole_file(job.folder / OWN_LIST) as stream:
+        stream.write(json.dumps(sorted((before - stale) | names), indent=0).encode("ascii"))
 
 
 # -- what the command line says -----------------------------------------------

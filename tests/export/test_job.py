@@ -1,0 +1,178 @@
+"""Export jobs: which files appear, what of an earlier run goes, and what the options mean."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.profiles import small_profile
+from tpuprof_tui.cli import build_parser
+from tpuprof_tui.cli_export import kinds_asked
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.export.files import WriteError, whole_file
+from tpuprof_tui.export.job import OWN_LIST, Job, parse_cores, parse_kinds, parse_range, run_export
+from tpuprof_tui.export.selection import Selection
+
+
+def run(folder: Path, *kinds: str, **settings) -> list[str]:
+    written = run_export(small_profile(1), Job(folder, frozenset(kinds), **settings))
+    assert all(file.size == file.path.stat().st_size > 0 for file in written)
+    return sorted(str(file.path.relative_to(folder)) for file in written)
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != OWN_LIST
+    )
+
+
+def test_every_kind_lies_where_it_is_documented(tmp_path: Path) -> None:
+    names = run(tmp_path, "summary", "pftrace", "regs", "xlsx", "web")
+    assert names == files(tmp_path)
+    fixed = {
+        "summary.txt",
+        "perfetto.pftrace",
+        "PerfDoc/PerfAI_output.xlsx",
+        "PerfDoc/PerfAI_output.csv",
+        "PerfWeb/result.html",
+    }
+    assert fixed <= set(names)
+    assert {"tiuRegInfo_0.txt", "tdmaRegInfo_0.txt"} <= set(names)
+
+
+def test_only_stale_files_of_the_same_kind_go(tmp_path: Path) -> None:
+    (tmp_path / "tiuRegInfo_77.txt").write_text("somebody else's")
+    (tmp_path / "notes.txt").write_text("mine")
+    first = run(tmp_path, "regs", "summary")
+    again = run(tmp_path, "regs", document_cores=frozenset({0}))
+    assert set(again) < set(first)
+    left = files(tmp_path)
+    assert set(left) == {*again, "summary.txt", "tiuRegInfo_77.txt", "notes.txt"}
+
+
+def test_a_forged_list_removes_nothing_else(tmp_path: Path) -> None:
+    victim = tmp_path / "victim.txt"
+    victim.write_text("precious")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / OWN_LIST).write_text(json.dumps(["../victim.txt", str(victim), "PerfWeb/../../victim.txt", 3, None]))
+    run(out, "regs")
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("text", ["[", "[" * 100_000, '{"a": 1}', "\x00\xff"])
+def test_a_broken_list_is_no_list(tmp_path: Path, text: str) -> None:
+    (tmp_path / OWN_LIST).write_text(text, encoding="latin-1")
+    assert run(tmp_path, "summary") == ["summary.txt"]
+
+
+def test_nothing_is_written_into_the_capture(tmp_path: Path) -> None:
+    profile = small_profile(1)
+    object.__setattr__(profile, "path", str(tmp_path))
+    with pytest.raises(WriteError, match="inside the capture"):
+        run_export(profile, Job(tmp_path / "out", frozenset({"summary"})))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+
+    def interrupted(error: type[BaseException]) -> None:
+        with whole_file(path) as stream:
+            stream.write(b"half")
+            raise error
+
+    with pytest.raises(RuntimeError):
+        interrupted(RuntimeError)
+    assert list(tmp_path.iterdir()) == []
+    path.write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(KeyboardInterrupt)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_a_file_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(WriteError, match="could not be written"):
+        run_export(small_profile(1), Job(tmp_path / "out", frozenset({"summary"})))
+
+
+def test_the_selection_reaches_the_files(tmp_path: Path) -> None:
+    run(tmp_path, "regs", selection=Selection(cores=frozenset({1})))
+    assert {"tiuRegInfo_1.txt"} <= set(files(tmp_path))
+    assert "tiuRegInfo_0.txt" not in files(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "kinds"),
+    [
+        ("", "regs web xlsx"),
+        ("--disable_web", "regs xlsx"),
+        ("--disable_doc", "regs web"),
+        ("--perfetto", "pftrace regs summary web xlsx"),
+        ("--perfetto --disable_summary", "pftrace regs web xlsx"),
+        ("--perfetto --disable_web --disable_doc", "pftrace summary"),
+        ("--enable_doc", "pftrace regs summary xlsx"),
+        ("--enable_doc --disable_summary", "pftrace regs xlsx"),
+        ("--only web,summary --disable_web", "summary web"),
+    ],
+)
+def test_options_of_the_published_tool(options: str, kinds: str) -> None:
+    parsed = build_parser("export").parse_args(["capture", *options.split()])
+    assert sorted(kinds_asked(parsed)) == kinds.split()
+
+
+def test_nothing_to_write_is_an_error() -> None:
+    parsed = build_parser("export").parse_args(["capture", "--disable_web", "--disable_doc"])
+    with pytest.raises(UsageError, match="nothing to write"):
+        kinds_asked(parsed)
+
+
+def test_unknown_options_are_an_error() -> None:
+    with pytest.raises(UsageError):
+        build_parser("export").parse_args(["capture", "--disable_everything"])
+
+
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [
+        ("1.2ms..3.4ms", (1_200_000, 3_400_000)),
+        ("..5us", (None, 5_000)),
+        ("10..", (10, None)),
+        ("0.5us..1s", (500, 1_000_000_000)),
+    ],
+)
+def test_ranges_of_time(text: str, window: tuple[int | None, int | None]) -> None:
+    assert parse_range(text) == window
+
+
+@pytest.mark.parametrize("text", ["1ms", "5ms..1ms", "a..b", "1..2..3", "-5..7", "1e99..", "9" * 50 + ".."])
+def test_ranges_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_range(text)
+
+
+def test_lists_of_cores() -> None:
+    assert parse_cores("0,3", [0, 1, 2, 3]) == {0, 3}
+    assert parse_cores("1-9", [0, 1, 4]) == {1, 4}
+    for text in ("7", "x", "0-", "", "99999999999"):
+        with pytest.raises(UsageError):
+            parse_cores(text, [0, 1])
+
+
+def test_lists_of_kinds() -> None:
+    assert parse_kinds("xlsx, web") == {"xlsx", "web"}
+    for text in ("", "xlsx,pdf"):
+        with pytest.raises(UsageError):
+            parse_kinds(text)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder_is_one_message(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(WriteError, match="could not be written"):
+        run_export(small_profile(1), Job(tmp_path / "out", frozenset({"summary"})))

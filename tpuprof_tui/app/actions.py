@@ -185,11 +185,15 @@ def actions_of(group: str) -> Iterator[Action]:
 def bindings(*groups: str) -> list[Binding]:
     """Textual bindings of some groups, with the actions' ids, so that keys can be mapped anew."""
     return [
-        Binding(key, action.function, action.text, show=False, id=action.id, tooltip=action.help)
+        Binding(",".join(action.keys), _target(action), action.text, show=False, id=action.id, tooltip=action.help)
         for group in groups
         for action in actions_of(group)
-        for key in [",".join(action.keys)]
     ]
+
+
+def _target(action: Action) -> str:
+    """The function as Textual calls it; those of the app work from overlays too."""
+    return f"app.{action.function}" if action.pane == "app" else action.function
 
 
 def footer_keys(pane: str) -> list[tuple[str, str]]:

@@ -53,6 +53,7 @@ class TpuprofApp(App[int]):
     Screen { background: $background; color: $foreground; }
     LinesView { background: $background; }
     LoadingPane { background: $background; }
+    CommandPalette SearchIcon { display: none; }
     """
 
     class Loaded(Message):

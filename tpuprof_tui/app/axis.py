@@ -54,7 +54,7 @@ def ruler(start: int, end: int, cells: int) -> Ruler:
             size = step * factor
             decimals = time_decimals(unit, size)
             width = len(time_number(end, unit, decimals)) + 3
-            if (end - start) // size <= max(cells // width, 1):
+            if size * cells >= (end - start) * width:
                 return Ruler(unit, _ticks(start, end, cells, size, unit, decimals))
         step *= 10
 

@@ -16,7 +16,7 @@ from rich.style import Style
 
 from ..analysis.figures import CoreIndex
 from ..analysis.lane_index import Cells, LaneIndex, cells
-from ..model import Lane, Profile
+from ..model import Lane, Profile, Role
 from .format import clean, fit
 from .glyphs import Glyphs
 from .theme import OTHER, Family, Palette, family_of
@@ -83,7 +83,8 @@ def _paint_cells(
     glyphs: Glyphs,
 ) -> None:  # fmt: skip
     levels = levels_of(held.busy, span)
-    waits = held.wait >= held.sync
+    waits = held.wait > held.sync
+    _mark_instants(lane, held, levels, waits)
     tinted = (held.wait * 2 > span - held.busy) & (levels < 8)
     families = _families(profile, lane, held.first, (held.count <= TELLABLE) & (held.busy > 0))
     dense = palette.engine(lane.engine)
@@ -99,6 +100,17 @@ def _paint_cells(
         chars[place] = family.letter if lone and family else glyphs.levels[level]
         style = dense if family is None or family is OTHER else palette.family(family)
         styles[place] = _tint(style) if tinted[place] and palette.colour else style
+
+
+def _mark_instants(
+    lane: Lane, held: Cells, levels: npt.NDArray[np.int64], waits: npt.NDArray[np.bool_]
+) -> None:
+    """Instructions of no length fill nothing: their role decides how they show."""
+    instants = np.flatnonzero((held.count > 0) & (held.busy + held.wait + held.sync == 0) & (held.first >= 0))
+    if len(instants):
+        roles = lane.take("role", held.first[instants])
+        levels[instants[roles == Role.WORK]] = 1
+        waits[instants[roles == Role.WAIT]] = True
 
 
 @lru_cache(256)

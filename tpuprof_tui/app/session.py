@@ -158,6 +158,7 @@ def sort_keys(session: Session, key: str, numbers: Ints) -> Array:
     bounds = np.searchsorted(numbers, session.offsets)
     column = next((column for column in COLUMNS if column.key == key), None)
     text = column is not None and column.kind == "text"
+    engines = sorted({lane.engine for lane in session.profile.lanes})
     for lane_number, lane in enumerate(session.profile.lanes):
         chosen = numbers[bounds[lane_number] : bounds[lane_number + 1]]
         if not len(chosen):
@@ -165,9 +166,9 @@ def sort_keys(session: Session, key: str, numbers: Ints) -> Array:
         rows = _rows(chosen - session.offsets[lane_number], len(lane))
         values = lane_values(lane, key, rows)
         if key == "engine" and values is None:
-            parts.append(np.full(len(chosen), sum(lane.engine.encode()[:1]) << 8 | lane_number, dtype=np.int64))
+            parts.append(np.full(len(chosen), engines.index(lane.engine), dtype=np.int64))
         elif values is None:
-            parts.append(np.full(len(chosen), -1 if text else INT_MISSING, dtype=np.int64))
+            parts.append(np.full(len(chosen), -1, np.int32) if text else np.full(len(chosen), INT_MISSING, np.int64))
         elif text:
             parts.append(session.profile.strings[key].ranks[values])
         else:

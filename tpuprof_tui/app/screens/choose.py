@@ -66,7 +66,7 @@ class CaptureList(LinesView):
                 else f"Looking for captures below {clean(self.root)} ..."
             )
             return [[Segment(f" {line}", self.palette.quiet)] for line in wrap(text, width - 2)], []
-        path_width = max(width - 47, 16)
+        path_width = max(width - 50, 16)
         names = f" {fit('capture', path_width)} {'device':>7} {'call':>6} {'mode':>5} {'total':>11}  {'busiest':<13}"
         lines: list[Line] = [[Segment(fit(names, width), self.palette.header)]]
         items = [-1]

@@ -18,7 +18,7 @@ from ..actions import bindings
 from ..glyphs import Glyphs
 from ..messages import Change, Say, ShowDetail
 from ..session import Session
-from ..state import Scope, Selection, ViewState
+from ..state import Rows, Scope, Selection, ViewState
 from ..theme import Palette
 from ..widgets.detail import DetailPane
 from ..widgets.headline import HeadlineBar
@@ -67,6 +67,7 @@ class ExplorerScreen(Screen[None]):
         self.small = False
         self.tree_wanted = True
         self.detail_wanted: bool | None = None
+        self.rows_chosen = False
         self._titles: dict[tuple[str, str], str] = {}
 
     def compose(self) -> ComposeResult:
@@ -120,10 +121,10 @@ class ExplorerScreen(Screen[None]):
         """Shows the panes that this size and state ask for."""
         width = self.size.width if width is None else width
         height = self.size.height if height is None else height
-        if self.small:
-            rows = "cores" if not self.maximised else "engines"
-            if self.view.scope.everything and self.view.rows != rows and not self._rows_chosen:
-                self._set(replace(self.view, rows=rows))
+        cores = self.small and not self.maximised and self.view.scope.everything
+        rows: Rows = "cores" if cores else "engines"
+        if self.view.rows != rows and not self.rows_chosen:
+            self._set(replace(self.view, rows=rows))
         one = self.maximised
         shown = {name: name == one for name in ("tree", "timeline", "detail", *TABS)} if one else self._shown()
         for name, display in shown.items():
@@ -137,8 +138,6 @@ class ExplorerScreen(Screen[None]):
         focused = self.focused
         if focused is None or (focused.id in shown and not shown[focused.id]):
             self._focus(one or "timeline")
-
-    _rows_chosen = False
 
     def _shown(self) -> dict[str, bool]:
         room = not self.small
@@ -164,8 +163,7 @@ class ExplorerScreen(Screen[None]):
     def _title(self) -> None:
         """Titles of the tabs, the visible one marked; what it holds below."""
         texts = {"summary": self.summary.title_text, "table": self.table.title_text}
-        if self.tab in texts:
-            self._put_title(self.tab, "border_subtitle", Content(texts[self.tab]()))
+        told = texts[self.tab]() if self.tab in texts else ""
         problems = len(self.session.profile.problems)
         parts: list[Content] = []
         for name in TABS:
@@ -173,7 +171,10 @@ class ExplorerScreen(Screen[None]):
             chosen = name == self.tab
             text = f"[{title}]" if chosen else f" {title} "
             parts.append(Content.styled(text, "bold" if chosen else "dim" if self.palette.colour else ""))
+        if self.small and told:
+            parts.append(Content.styled(f" {told}", "dim" if self.palette.colour else ""))
         self._put_title(self.tab, "border_title", Content("").join(parts))
+        self._put_title(self.tab, "border_subtitle", Content(told))
         self._put_title("tree", "border_title", Content("Cores (t)"))
         self._put_title("detail", "border_title", Content("Detail (i)"))
 
@@ -195,7 +196,9 @@ class ExplorerScreen(Screen[None]):
     def change(self, message: Change) -> None:
         """A pane asks for another state."""
         message.stop()
-        self._set(message.update(self.view))
+        view = message.update(self.view)
+        self.rows_chosen = self.rows_chosen or view.rows != self.view.rows
+        self._set(view)
 
     def _set(self, view: ViewState) -> None:
         if view == self.view:

@@ -68,7 +68,7 @@ class HelpScreen(ModalScreen[None]):
     """Help over whatever is on the screen."""
 
     AUTO_FOCUS = "#help"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("help")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
     CSS = """
     HelpScreen { align: center middle; }
     HelpScreen #help { width: 88%; max-width: 96; height: 92%; border: round $accent; background: $surface; }

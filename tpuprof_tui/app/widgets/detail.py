@@ -46,7 +46,7 @@ class DetailPane(LinesView):
             text = "No instruction selected: Enter in the timeline or a row of the table selects one."
             return [[Segment(f" {line}", self.palette.quiet)] for line in wrap(text, width - 2)], []
         lane = self.session.profile.lanes[self.selection.lane]
-        lines: list[Line] = [*self._heading(lane, width)]
+        lines: list[Line] = [*self._heading(lane, width), *self._missing_lines(lane, width)]
         items = [-1] * len(lines)
         shown = [column for column in COLUMNS if column.applies_to(lane.engine) and self._known(lane, column)]
         number = 0
@@ -58,10 +58,8 @@ class DetailPane(LinesView):
                 lines += added
                 items += [number] * len(added)
                 number += 1
-        for extra in (self._register_lines(lane, width), self._missing_lines(lane, width)):
-            lines += extra
-            items += [-1] * len(extra)
-        return lines, items
+        registers = self._register_lines(lane, width)
+        return lines + registers, items + [-1] * len(registers)
 
     def _known(self, lane: Lane, column: Column) -> bool:
         """Ports of lanes without ports say nothing; all else is shown, be it missing."""

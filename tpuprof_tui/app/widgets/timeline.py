@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -213,7 +214,7 @@ class Timeline(Widget, can_focus=True):
         if y == 0:
             segments = self._ruler()
         elif self._info_lines and y == height - 1:
-            segments = [Segment(fit(self._info(), width), self.palette.text)]
+            segments = self._bottom(width)
         else:
             number = y - 1 + self.top
             if not 0 <= number < len(self.rows) or y > self.lines:
@@ -305,6 +306,15 @@ class Timeline(Widget, can_focus=True):
         if first <= last and last - first >= 2 and cell_at(start, view.start, view.end, count) == first:
             chars[first] = self.glyphs.mark
 
+    def _bottom(self, width: int) -> list[Segment]:
+        """What is at the cursor, and the legend where the border has no room for it."""
+        info = self._info()
+        legend = f" {self.legend_text()} " if not self.styles.border_bottom[0] else ""
+        room = width - cell_len(info) - cell_len(legend)
+        if room < 1:
+            return [Segment(fit(info, width), self.palette.text)]
+        return [Segment(info + " " * room, self.palette.text), Segment(legend, self.palette.quiet)]
+
     def _info(self) -> str:
         """What is at the cursor, in words."""
         view = self.view
@@ -312,7 +322,7 @@ class Timeline(Widget, can_focus=True):
         text = f" {exact_time(view.cursor, resolution)}"
         number = self.selected_row(view)
         if number < 0:
-            return f"{text}  j k choose a lane, Enter an instruction"
+            return f"{text}  j k lane, Enter selects"
         row = self.rows[number]
         if row.lane < 0:
             return f"{text}  {row.label}  (e: its engines)"

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from textual.keys import _get_key_aliases
+
+from tpuprof_tui.app import actions
+from tpuprof_tui.app.actions import ACTIONS, GROUPS, PANES, Action, actions_of, bindings, footer_keys, key_text
+from tpuprof_tui.app.application import TpuprofApp
+from tpuprof_tui.app.screens.choose import CaptureList
+from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.screens.loading import LoadingPane
+from tpuprof_tui.app.widgets.lines import LinesView
+from tpuprof_tui.app.widgets.problems import ProblemsPane
+from tpuprof_tui.app.widgets.table import InstructionTable
+from tpuprof_tui.app.widgets.timeline import Timeline
+from tpuprof_tui.app.widgets.tree import CoreTree
+
+OWNERS = {
+    "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": Timeline, "list": LinesView, "table": InstructionTable,
+    "tree": CoreTree, "problems": ProblemsPane, "chooser": CaptureList, "loading": LoadingPane,
+}  # fmt: skip
+#: Never to be bound: what terminals send for other keys, or take for themselves.
+FORBIDDEN = {"ctrl+i", "ctrl+m", "ctrl+h", "f10", "f11", "ctrl+s"}
+
+
+def clashes(pane: str, everything: tuple[Action, ...]) -> list[str]:
+    """Keys that two actions of one pane share; the panes above may only be covered where that is said below."""
+    groups = PANES[pane][1]
+    keys = Counter(key for action in everything if action.pane in groups for key in action.keys)
+    return sorted(key for key, count in keys.items() if count > 1)
+
+
+@pytest.mark.parametrize("pane", PANES)
+def test_no_two_actions_share_a_key_in_a_pane(pane):
+    # while loading there is nothing to go back to: Esc cancels
+    allowed = ["backspace", "escape"] if pane == "loading" else []
+    assert clashes(pane, ACTIONS) == allowed
+
+
+def test_a_clash_would_be_found():
+    doubled = (*ACTIONS, Action("table.other", ("s",), "table", "Other", "Another thing.", "other"))
+    assert clashes("table", doubled) == ["s"]
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
+def test_every_action_is_explained_bound_and_done_by_a_function(action):
+    assert action.help.endswith(".")
+    assert action.text
+    assert action.keys
+    assert action.pane in GROUPS
+    assert not FORBIDDEN & set(action.keys)
+    assert callable(getattr(OWNERS[action.pane], f"action_{action.function}"))
+
+
+def test_ids_are_unique():
+    assert len({action.id for action in ACTIONS}) == len(ACTIONS)
+
+
+def test_every_escape_has_a_twin():
+    for action in ACTIONS:
+        assert ("escape" in action.keys) == ("backspace" in action.keys)
+
+
+def test_bindings_carry_the_ids_of_their_actions():
+    made = bindings("timeline", "app")
+    assert {binding.id for binding in made} == {action.id for action in (*actions_of("timeline"), *actions_of("app"))}
+
+
+@pytest.mark.parametrize("pane", PANES)
+def test_the_footer_always_tells_help_and_quit(pane):
+    texts = [text for _, text in footer_keys(pane)]
+    assert {"Help", "Quit"} <= set(texts)
+
+
+def test_footer_shows_neighbours_of_one_name_together():
+    assert ("w s", "Zoom") in footer_keys("timeline")
+
+
+def test_key_names_are_those_people_write():
+    assert key_text("question_mark") == "?"
+    assert key_text("ctrl+p") == "Ctrl+P"
+    for action in ACTIONS:
+        for key in action.keys:
+            shown = key_text(key)
+            assert len(shown) == 1 or shown[0].isupper() or shown == key
+            assert _get_key_aliases(key)
+    assert actions.key_text("Z") == "Z"

@@ -1,0 +1,430 @@
+"""Keys and what they change, without a terminal."""
+
+from __future__ import annotations
+
+import pytest
+from profiles import big_profile, make_lane, make_profile, small_profile
+from screen import explorer, frame, opened, press, settled
+
+from tpuprof_tui.app.application import TpuprofApp
+from tpuprof_tui.app.screens.help import HelpScreen
+from tpuprof_tui.app.state import Scope, Selection
+from tpuprof_tui.app.widgets.detail import DetailPane
+from tpuprof_tui.app.widgets.tree import CoreTree
+from tpuprof_tui.model import Problem, Severity, Strings
+
+WIDE, SMALL = (160, 48), (80, 24)
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return small_profile(1, instructions=600)
+
+
+def shown(screen):
+    return {pane.id for pane in screen.query(".pane") if pane.display and pane.size.area}
+
+
+async def test_the_first_screen_answers_where_the_time_went(profile):
+    for size in (WIDE, SMALL):
+        async with opened(profile, size) as pilot:
+            text = frame(pilot.app)
+            for word in ("total", "busiest core", "idlest core", "exposed", "Kernel functions", "rmsnorm_multi", "%"):
+                assert word in text, f"{word} at {size}"
+
+
+async def test_wide_screens_show_tree_timeline_and_summary(profile):
+    async with opened(profile, (120, 30)) as pilot:
+        assert shown(explorer(pilot)) == {"tree", "timeline", "summary"}
+        assert explorer(pilot).focused.id == "timeline"
+
+
+async def test_small_screens_show_cores_and_the_list(profile):
+    async with opened(profile, SMALL) as pilot:
+        screen = explorer(pilot)
+        assert shown(screen) == {"timeline", "summary"}
+        assert [row.label for row in screen.timeline.rows][:3] == ["Core 0", "Core 1", "Core 2"]
+
+
+async def test_zoom_pan_and_fit(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        everything = screen.view.span
+        await press(pilot, "w w w")
+        assert screen.view.span == pytest.approx(everything / 8, abs=8)
+        cursor = screen.view.cursor
+        assert screen.view.start <= cursor < screen.view.end
+        start = screen.view.start
+        await press(pilot, "d")
+        assert screen.view.start > start
+        await press(pilot, "A")
+        assert screen.view.start < start
+        await press(pilot, "s")
+        assert screen.view.span == pytest.approx(everything / 4, abs=8)
+        await press(pilot, "0")
+        assert screen.view.fits_all
+
+
+async def test_zoom_ends_at_a_nanosecond_a_cell(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, " ".join("w" * 25))
+        assert screen.view.span == screen.timeline.cells
+
+
+async def test_keys_faster_than_the_screen_do_not_undo_one_another(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        for _ in range(5):
+            screen.timeline.action_zoom_in()
+        await settled(pilot)
+        assert screen.view.span == pytest.approx((screen.view.full_end - screen.view.full_start) / 32, abs=8)
+
+
+async def test_the_cursor_moves_a_cell_and_drags_the_window(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "w w w w home")
+        assert screen.view.cursor == screen.view.start
+        start = screen.view.start
+        await press(pilot, "left")
+        assert screen.view.start < start
+        assert screen.view.cursor == screen.view.start
+        await press(pilot, "end l")
+        assert screen.view.cursor >= start
+
+
+async def test_lanes_are_chosen_and_instructions_stepped_through(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j j")
+        assert screen.view.selection == Selection(0, 1)
+        await press(pilot, "full_stop")
+        row = screen.view.selection.row
+        assert row >= 0
+        await press(pilot, "full_stop full_stop comma")
+        assert screen.view.selection == Selection(0, 1, row + 1)
+        assert screen.view.cursor == screen.session.span_of(1, row + 1)[0]
+        assert "Detail" in frame(pilot.app)
+
+
+async def test_enter_selects_what_is_at_the_cursor(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j full_stop escape enter")
+        lane, row = screen.view.selection.lane, screen.view.selection.row
+        start, end = screen.session.span_of(lane, row)
+        assert start <= screen.view.cursor < end
+
+
+async def test_selection_is_shared_by_all_panes(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 j j j")
+        number = int(screen.table.order[screen.table.position])
+        lane, row = screen.session.place(number)
+        assert screen.view.selection == Selection(profile.lanes[lane].core, lane, row)
+        assert screen.query_one("#detail", DetailPane).selection == screen.view.selection
+        assert screen.query_one("#tree", CoreTree).cursor_node.data == Scope(profile.lanes[lane].core, lane)
+        await press(pilot, "1 full_stop")
+        assert int(screen.table.order[screen.table.position]) == screen.session.number(lane, row + 1)
+
+
+async def test_the_table_sorts_and_reverses(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 greater_than_sign s")
+        assert screen.view.sort.key == "duration"
+        assert screen.view.sort.down
+        spans = [screen.session.span_of(*screen.session.place(int(number))) for number in screen.table.order]
+        durations = [end - start for start, end in spans]
+        assert durations == sorted(durations, reverse=True)
+        await press(pilot, "s")
+        assert not screen.view.sort.down
+        await press(pilot, "I")
+        assert screen.view.sort.down
+        header = next(line for line in frame(pilot.app).splitlines() if "Duration ns" in line)
+        assert "Duration ns ▼" in header
+
+
+async def test_the_table_can_follow_the_window(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "w w w 2 v")
+        window = (screen.view.start, screen.view.end)
+        assert 0 < len(screen.table.order) < profile.instructions
+        for number in screen.table.order.tolist():
+            start, end = screen.session.span_of(*screen.session.place(number))
+            assert start < window[1]
+            assert end > window[0]
+        assert "in the window" in frame(pilot.app)
+
+
+async def test_tables_move_by_pages_and_to_their_ends(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 G")
+        assert screen.table.position == profile.instructions - 1
+        await press(pilot, "g pagedown")
+        assert screen.table.position == screen.table.page
+        await press(pilot, "ctrl+d ctrl+u pageup")
+        assert screen.table.position == 0
+        await press(pilot, "l l")
+        assert screen.table.scroll_offset.x > 0
+        await press(pilot, "h h h")
+        assert screen.table.scroll_offset.x == 0
+
+
+async def test_large_tables_are_sorted_in_a_thread():
+    async with opened(big_profile(60_000, cores=2)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 greater_than_sign s")
+        assert not screen.table.busy
+        first = screen.session.span_of(*screen.session.place(int(screen.table.order[0])))
+        assert first[1] - first[0] == max(int(lane["duration"].max()) for lane in screen.session.profile.lanes)
+
+
+async def test_the_summary_follows_window_and_core(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        assert screen.summary.figures.scope == Scope()
+        await press(pilot, "w w")
+        assert (screen.summary.figures.start, screen.summary.figures.end) == (screen.view.start, screen.view.end)
+        await press(pilot, "j")
+        assert screen.summary.figures.scope == Scope(0)
+        assert "core 0, window of" in frame(pilot.app)
+        await press(pilot, "escape")
+        assert screen.summary.figures.scope == Scope()
+
+
+async def test_one_core_can_be_isolated(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j j o")
+        assert screen.view.scope == Scope(0)
+        assert {row.core for row in screen.timeline.rows} <= {0, -1}
+        await press(pilot, "2")
+        cores = {screen.session.place(int(number))[0] for number in screen.table.order}
+        assert all(profile.lanes[lane].core in (0, -1) for lane in cores)
+        await press(pilot, "o")
+        assert screen.view.scope == Scope()
+
+
+async def test_the_tree_selects_and_narrows(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "shift+tab")
+        assert screen.focused.id == "tree"
+        await press(pilot, "j j")
+        assert screen.view.selection == Selection(0, 0)
+        await press(pilot, "enter")
+        assert screen.view.scope == Scope(0, 0)
+        assert [row.lane for row in screen.timeline.rows] == [0]
+        await press(pilot, "enter")
+        assert screen.view.scope == Scope()
+
+
+async def test_focus_brings_the_selection_into_view_then_fits_it(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 j j 1 w w w w w w D D D")
+        await press(pilot, "f")
+        start, end = screen.session.span_of(screen.view.selection.lane, screen.view.selection.row)
+        assert screen.view.start <= start
+        assert end <= screen.view.end
+        await press(pilot, "f")
+        assert screen.view.span == max((end - start) * 2, screen.timeline.cells)
+        assert screen.view.start <= start < end <= screen.view.end
+
+
+async def test_escape_goes_one_step_back_and_never_quits(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j o full_stop")
+        steps = []
+        for _ in range(5):
+            await press(pilot, "escape")
+            steps.append((screen.view.selection.row, screen.view.scope, screen.view.selection))
+        assert steps[0][0] == -1
+        assert steps[1][1] == Scope()
+        assert steps[2][2] == Selection()
+        assert pilot.app.is_running
+        assert pilot.app.screen is screen
+
+
+async def test_small_screens_maximise_and_restore(profile):
+    async with opened(profile, SMALL) as pilot:
+        screen = explorer(pilot)
+        for key, pane in (("1", "timeline"), ("2", "table"), ("3", "summary"), ("4", "problems"), ("t", "tree")):
+            await press(pilot, key)
+            assert shown(screen) == {pane}
+            assert screen.focused.id == pane
+        await press(pilot, "backspace")
+        assert shown(screen) == {"timeline", "problems"}
+        await press(pilot, "j e full_stop i")
+        assert shown(screen) == {"detail"}
+        await press(pilot, "i")
+        assert "timeline" in shown(screen)
+
+
+async def test_panes_take_turns(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        seen = []
+        for _ in range(3):
+            await press(pilot, "tab")
+            seen.append(screen.focused.id)
+        assert seen == ["summary", "tree", "timeline"]
+        await press(pilot, "t")
+        assert "tree" not in shown(screen)
+        await press(pilot, "Z")
+        assert shown(screen) == {"timeline"}
+        await press(pilot, "Z")
+        assert shown(screen) == {"timeline", "summary"}
+
+
+async def test_problems_are_listed_and_lead_to_their_core(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "4")
+        text = frame(pilot.app)
+        assert text.index("ERROR") < text.index("warning") < text.index("note ")
+        assert "12 bytes of a node are missing. (x3)" in text
+        assert "cdmlib_1.profile at byte 77" in text
+        await press(pilot, "enter")
+        selection = explorer(pilot).view.selection
+        assert (selection.core, profile.lanes[selection.lane].label) == (1, "GDMA")
+
+
+async def test_help_lists_the_focused_pane_first_and_closes(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "2 question_mark")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        text = frame(pilot.app)
+        assert "Sort by the chosen column" in text
+        await press(pilot, "q")
+        assert pilot.app.screen is explorer(pilot)
+        await press(pilot, "f1 escape")
+        assert explorer(pilot).focused.id == "table"
+
+
+async def test_the_palette_finds_actions_by_name(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "colon")
+        await pilot.press(*"zoom in")
+        await pilot.pause(0.3)
+        await press(pilot, "down enter")
+        await pilot.pause(0.2)
+        assert not explorer(pilot).view.fits_all
+
+
+async def test_q_and_ctrl_c_quit(profile):
+    for key in ("q", "ctrl+c"):
+        async with opened(profile) as pilot:
+            await pilot.press(key)
+            await pilot.pause(0.1)
+            assert not pilot.app.is_running
+            assert pilot.app.return_value == 0
+
+
+async def test_detail_tells_values_units_and_what_is_missing(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j full_stop Z")
+        screen._maximise("detail")
+        await settled(pilot)
+        text = frame(pilot.app)
+        lane, row = screen.view.selection.lane, screen.view.selection.row
+        start, end = screen.session.span_of(lane, row)
+        assert f"{end - start:,} ns" in text
+        assert "uArch rate" in text
+        assert "- needs mode 2: this capture is mode 1" in text
+        assert text.count("needs mode 2") == 1
+
+
+async def test_guessed_figures_carry_their_sign():
+    async with opened(small_profile(0, instructions=300)) as pilot:
+        text = frame(pilot.app)
+        assert "busiest core 0 ~" in text
+        lanes = [line for line in text.splitlines() if "TIU" in line]
+        assert lanes
+        assert all("~" in line for line in lanes)
+        assert "names need mode 1" in text
+
+
+async def test_resizing_to_nothing_and_back_loses_nothing(profile):
+    async with opened(profile) as pilot:
+        before = frame(pilot.app)
+        for size in ((1, 1), (2, 40), (200, 2), (79, 23), (30, 10), (119, 29), WIDE):
+            await pilot.resize_terminal(*size)
+            await settled(pilot)
+        assert frame(pilot.app) == before
+
+
+async def test_hostile_names_are_shown_harmless():
+    lane = make_lane("TIU", 0, starts=[0, 50], ends=[50, 90], name=[0, 1], kernel=[0, 0], type=[0, 0])
+    strings = {
+        "name": Strings(["\x1b[31mred[/bold]", "注意力\u202e"]),
+        "kernel": Strings(["[link=x]k\x07"]),
+        "type": Strings(["mm"]),
+    }
+    problem = Problem(Severity.ERROR, "bad \x1b[2J[red]", file="\x1b]0;x\x07.profile")
+    async with opened(make_profile([lane], strings=strings, problems=[problem])) as pilot:
+        for keys in ("full_stop", "2", "3", "4", "question_mark"):
+            await press(pilot, keys)
+            text = frame(pilot.app)
+            assert "\x1b" not in text
+            assert "\x07" not in text
+            assert "\u202e" not in text
+        await press(pilot, "q 4")
+        assert "bad \ufffd[2J[red]" in frame(pilot.app)
+
+
+@pytest.mark.parametrize("size", [WIDE, SMALL])
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("empty", ["This capture holds no instructions"]),
+        ("one instruction", ["1 instruction", "5 ns"]),
+        ("no length", ["1 instruction"]),
+        ("only problems", ["no instructions", "problem"]),
+        ("64 cores", ["busiest core"]),
+    ],
+)
+async def test_odd_profiles_open(kind, words, size):
+    odd = {
+        "empty": lambda: make_profile([]),
+        "one instruction": lambda: make_profile([make_lane("TIU", 0, starts=[7], ends=[12])]),
+        "no length": lambda: make_profile([make_lane("TIU", 0, starts=[7], ends=[7])]),
+        "only problems": lambda: make_profile([], cores=[0], problems=[Problem(Severity.ERROR, "Nothing is left.")]),
+        "64 cores": lambda: big_profile(2000, cores=64),
+    }[kind]()
+    async with opened(odd, size) as pilot:
+        text = frame(pilot.app)
+        for word in words:
+            if size == WIDE:
+                assert word in text
+        for keys in ("j full_stop w d", "2 G g s", "3 j", "4 j enter", "t j enter", "escape i f o e 0"):
+            await press(pilot, keys)
+        assert pilot.app.is_running
+
+
+async def test_many_lanes_scroll_with_the_selection():
+    async with opened(big_profile(2000, cores=64), (120, 30)) as pilot:
+        screen = explorer(pilot)
+        assert "more" in screen.timeline.legend_text()
+        await press(pilot, "j pagedown pagedown pagedown")
+        number = screen.timeline.selected_row(screen.view)
+        assert screen.timeline.top <= number < screen.timeline.top + screen.timeline.lines
+        assert screen.timeline.top > 0
+
+
+async def test_the_mouse_selects_but_is_not_needed(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await pilot.click("#timeline", offset=(60, 3))
+        await settled(pilot)
+        assert screen.view.selection.lane == screen.timeline.rows[1].lane
+        await press(pilot, "2 g")
+        await pilot.click("#table", offset=(10, 5))
+        await settled(pilot)
+        assert screen.table.position == 3

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tpuprof_tui.app.format import (
+    UNITS,
+    bytes_text,
+    clean,
+    exact_time,
+    fit,
+    percent_text,
+    time_number,
+    time_text,
+    time_unit,
+    wrap,
+)
+
+
+@pytest.mark.parametrize(
+    ("hostile", "harmless"),
+    [
+        ("\x1b[2Jboo", "\ufffd[2Jboo"),
+        ("a\u202eb", "a\ufffdb"),
+        ("lone\udc80", "lone\ufffd"),
+        ("two\nlines\ttab", "two lines tab"),
+        ("[bold]name[/]", "[bold]name[/]"),
+        ("注意力", "注意力"),
+        ("join\u200ded", "join\ufffded"),
+        ("z" + "\u0301" * 9, "z\u0301\u0301"),
+    ],
+)
+def test_names_cannot_steer_the_terminal(hostile, harmless):
+    assert clean(hostile) == harmless
+
+
+@given(st.text())
+def test_cleaned_names_hold_nothing_a_terminal_acts_on(text):
+    cleaned = clean(text)
+    assert not {unicodedata.category(char) for char in cleaned} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    cleaned.encode("utf-8")
+
+
+@given(st.text(), st.integers(0, 40), st.booleans())
+def test_fitted_text_has_exactly_the_width_asked_for(text, width, right):
+    assert cell_len(fit(clean(text), width, right=right)) == width
+
+
+@given(st.text(alphabet="ab 注\u0301", max_size=60), st.integers(1, 20))
+def test_wrapped_lines_are_no_wider_than_asked_for_and_lose_nothing(text, width):
+    width = max(width, 2)
+    lines = wrap(clean(text), width)
+    assert all(cell_len(line) <= width for line in lines)
+    assert "".join(lines).replace(" ", "") == "".join(clean(text).split())
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [(0, "0 ns"), (999, "999 ns"), (1_000, "1.000 us"), (12_345, "12.35 us"), (999_999, "1000.0 us"),
+     (695_956, "696.0 us"), (4_295_000_000, "4.295 s"), (-1_500, "-1.500 us")],
+)  # fmt: skip
+def test_times_have_units_that_fit(ns, text):
+    assert time_text(ns).replace(",", "") == text
+
+
+@given(st.integers(-(10**15), 10**15))
+def test_exact_times_lose_no_digit(ns):
+    number, unit = exact_time(ns).split(" ")
+    scale = {each.name: each.ns for each in UNITS}[unit]
+    whole, _, decimals = number.replace(",", "").lstrip("-").partition(".")
+    assert int(whole) * scale + int((decimals or "0").ljust(len(str(scale)) - 1, "0")[:9] or 0) == abs(ns)
+
+
+def test_thousands_are_separated():
+    assert time_number(12_345_678, UNITS[0], 0) == "12,345,678"
+    assert time_number(12_345_678_900, UNITS[1], 1) == "12,345,678.9"
+
+
+@given(st.integers(1, 10**18))
+def test_a_unit_is_the_largest_that_fits(ns):
+    assert time_unit(ns).ns <= ns
+
+
+def test_shares_and_bytes():
+    assert percent_text(0.784) == "78.4%"
+    assert percent_text(1.0) == "100%"
+    assert percent_text(0.5, guessed=True) == "~50.0%"
+    assert bytes_text(None) == "-"
+    assert bytes_text(1536) == "1.5 KiB"

@@ -1,0 +1,197 @@
+"""From a path to the screen: reading, cancelling, choosing, errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+from profiles import small_profile
+from screen import frame, settled
+from textual.pilot import Pilot
+
+from tpuprof_tui import readers
+from tpuprof_tui.app.application import TpuprofApp
+from tpuprof_tui.app.captures import Found, facts_of, found_captures
+from tpuprof_tui.app.screens.choose import ChooseScreen
+from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.screens.loading import LoadingScreen
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.readers import Progress
+
+
+async def until_reading(pilot: Pilot[int], true: Callable[[], bool]) -> None:
+    """Waits for something a thread brings about while it goes on."""
+    for _ in range(500):
+        if true():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"did not come true; the screen shows\n{frame(pilot.app)}")
+
+
+async def until(pilot: Pilot[int], true: Callable[[], bool]) -> None:
+    """Waits for something a thread brings about before it ends."""
+    await until_reading(pilot, true)
+    await settled(pilot)
+
+
+def make_captures(folder, *names):
+    for name in names:
+        (folder / name).mkdir(parents=True)
+        (folder / name / "global.profile").write_text("arch: 4\n")
+
+
+@pytest.fixture
+def reading(monkeypatch):
+    """Stands for the reader: waits for ``go``, tells progress, gives a small profile."""
+
+    class Reading:
+        go = threading.Event()
+        paths: list[str] = []
+        error: Exception | None = None
+
+    def open_profile(path, *, chip=None, tiu_mhz=None, progress=None):
+        Reading.paths.append(str(path))
+        if progress is not None:
+            progress(Progress("records", 40, 100, core=3, records=1234))
+        for _ in range(1000):
+            if Reading.go.wait(0.01):
+                break
+            if progress is not None:
+                progress(Progress("records", 50, 100))
+        if Reading.error is not None:
+            raise Reading.error
+        return small_profile(1, instructions=300)
+
+    Reading.go = threading.Event()
+    Reading.paths = []
+    Reading.error = None
+    monkeypatch.setattr(readers, "open_profile", open_profile)
+    yield Reading
+    Reading.go.set()
+
+
+def test_the_first_frame_needs_neither_numpy_nor_the_model():
+    code = (
+        "import sys, tpuprof_tui.app; assert 'textual' not in sys.modules;"
+        "import tpuprof_tui.app.application;"
+        "wrong = [m for m in sys.modules if m.split('.')[0] in ('numpy', 'pandas', 'plotext')"
+        " or m.startswith(('tpuprof_tui.model', 'tpuprof_tui.analysis', 'tpuprof_tui.readers'))];"
+        "sys.exit(', '.join(wrong) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+async def test_progress_shows_while_a_capture_is_read(tmp_path, reading):
+    make_captures(tmp_path, "one")
+    app = TpuprofApp(str(tmp_path / "one"))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until_reading(pilot, lambda: "1,234 records" in frame(app))
+        text = frame(app)
+        assert "Reading" in text
+        assert "core   3" in text
+        assert "40 B of 100 B" in text or "50 B of 100 B" in text
+        reading.go.set()
+        await until(pilot, lambda: isinstance(app.screen, ExplorerScreen))
+
+
+async def test_escape_cancels_reading_and_lists_captures(tmp_path, reading):
+    make_captures(tmp_path, "one", "two")
+    app = TpuprofApp(str(tmp_path / "one"))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until_reading(pilot, lambda: "1,234 records" in frame(app))
+        await pilot.press("escape")
+        await until_reading(pilot, lambda: isinstance(app.screen, ChooseScreen) and "two" in frame(app))
+        reading.go.set()
+        await settled(pilot)
+        assert isinstance(app.screen, ChooseScreen), "what was cancelled does not open later"
+
+
+async def test_a_folder_of_captures_lists_them_and_opens_one(tmp_path, reading):
+    make_captures(tmp_path, "cdm_profile_data_dev0-0", "cdm_profile_data_dev1-12")
+    reading.go.set()
+    app = TpuprofApp(str(tmp_path))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ChooseScreen) and "dev1-12" in frame(app))
+        await until(pilot, lambda: "%" in frame(app))
+        line = next(line for line in frame(app).splitlines() if "dev1-12" in line)
+        assert line.split()[:4] == ["cdm_profile_data_dev1-12", "1", "12", "1"]
+        await pilot.press("j", "enter")
+        await until(pilot, lambda: isinstance(app.screen, ExplorerScreen))
+        assert reading.paths[-1].endswith("dev1-12")
+        await pilot.press("O")
+        await until(pilot, lambda: isinstance(app.screen, ChooseScreen) and "dev0-0" in frame(app))
+
+
+async def test_without_a_path_captures_below_the_directory_are_listed(tmp_path, reading, monkeypatch):
+    make_captures(tmp_path, "a/b/deep", "near")
+    reading.go.set()
+    monkeypatch.chdir(tmp_path)
+    app = TpuprofApp(None, ascii_only=False)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: "a/b/deep" in frame(app) and "near" in frame(app))
+
+
+async def test_an_empty_folder_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    app = TpuprofApp(None)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: "No capture below" in frame(app))
+        assert "Start tpuprof with the path of a" in frame(app)
+
+
+async def test_unreadable_captures_end_in_a_sentence_and_a_next_step(tmp_path, reading):
+    make_captures(tmp_path, "one")
+    reading.error = UnreadableError("The chip \x1b[5m17 is unknown.", "Give --chip NAME.")
+    reading.go.set()
+    app = TpuprofApp(str(tmp_path / "one"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "is unknown" in frame(app))
+        text = frame(app)
+        assert "Give --chip NAME." in text
+        assert "\x1b" not in text
+        assert "Esc lists the captures" in text
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, ChooseScreen))
+
+
+async def test_unexpected_errors_end_in_a_sentence_too(tmp_path, reading, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    make_captures(tmp_path, "one")
+    reading.error = ZeroDivisionError("surprise")
+    reading.go.set()
+    app = TpuprofApp(str(tmp_path / "one"))
+    async with app.run_test(size=(120, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, LoadingScreen) and app.screen.pane.failure is not None)
+        assert "Unexpected error" in frame(app)
+        assert "surprise" in frame(app)
+        assert "Traceback" not in frame(app)
+    assert list((tmp_path / "state").rglob("*.log"))
+
+
+async def test_reloading_reads_again(tmp_path, reading):
+    make_captures(tmp_path, "one")
+    reading.go.set()
+    app = TpuprofApp(str(tmp_path / "one"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ExplorerScreen))
+        first = app.screen
+        await pilot.press("R")
+        await until(pilot, lambda: isinstance(app.screen, ExplorerScreen) and app.screen is not first)
+        assert len(reading.paths) == 2
+
+
+def test_what_is_known_of_a_capture_is_filled_in(tmp_path, reading):
+    make_captures(tmp_path, "cdm_profile_data_dev3-7")
+    reading.go.set()
+    found = list(found_captures(tmp_path, 3, 2.0))
+    assert [(each.device, each.call, each.mode) for each in found] == [("3", "7", "")]
+    told = facts_of(found[0], lambda: False)
+    assert told.mode == "1"
+    assert told.total.endswith("us")
+    assert "%" in told.busiest
+    reading.error = UnreadableError("no")
+    assert facts_of(Found(tmp_path), lambda: False).failed

@@ -14,6 +14,7 @@ from .figures import (
     headline,
     lane_figures,
 )
+from .headroom import HeadroomRow, headroom
 from .intervals import Intervals
 from .lane_index import Cells, LaneIndex, build_index, cells, count_between, event_at, rows_between
 from .reference import SummaryRow, summary_table, summary_text
@@ -23,6 +24,7 @@ __all__ = [
     "Cells",
     "CoreFigures",
     "Headline",
+    "HeadroomRow",
     "Indexes",
     "Intervals",
     "LaneFigures",
@@ -41,6 +43,7 @@ __all__ = [
     "event_at",
     "find_links",
     "headline",
+    "headroom",
     "lane_figures",
     "rows_between",
     "summary_table",

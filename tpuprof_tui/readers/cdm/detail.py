@@ -33,6 +33,11 @@ I64 = npt.NDArray[np.int64]
 I16 = npt.NDArray[np.int16]
 
 _KV_HEADER = 12
+#: Bits of a memory code where source and destination are packed into one place.
+PLACE_BITS = 3
+#: Memory codes that a node's two bits can hold.
+NODE_MEMORIES = 4
+_L2M = 1
 #: Blocks of ready-made command streams, by engine.
 _STREAM_BLOCKS = {"TIU": BlockType.DES_BDC, "GDMA": BlockType.DES_GDMA, "SDMA": BlockType.DES_SDMA}
 
@@ -141,6 +146,7 @@ class Detail:
         offset: First byte of each row's command, -1 without one.
         operation: Operation index of each row, -1 without one or where it cannot be decoded.
         function: Function code of each row.
+        places: Source and destination memory of each row, packed, where nodes could not hold them; else None.
     """
 
     chip: Chip
@@ -149,6 +155,7 @@ class Detail:
     offset: I64
     operation: I16
     function: npt.NDArray[np.int8]
+    places: npt.NDArray[np.uint8] | None = None
 
     def operations(self, rows: Rows) -> I16:
         """Operation index of each row's command; -1 without registers."""
@@ -205,15 +212,26 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Det
     types, functions = codes_of_many(chip, engine, data, offset, operation)
     decoded = operation >= 0
     word = (types & 31) << 10 | (functions & 31) << 15
+    places: npt.NDArray[np.uint8] | None = None
     if family_of(engine) != "tiu":
-        word |= _transfer_bits(chip, engine, data, offset, operation)
+        source, target = (memories_of(chip, side) for side in addresses_of_many(chip, engine, data, offset, operation))
+        if largest_memory(chip) >= NODE_MEMORIES:
+            old = commands.word >> np.uint32(24)
+            node = old & np.uint32(3) | (old >> np.uint32(2) & np.uint32(3)) << np.uint32(PLACE_BITS)
+            places = np.where(decoded, source | target << PLACE_BITS, node).astype(np.uint8)
+        kind, missing = field_of_many(chip, engine, data, offset, operation, "src_data_format")
+        word |= np.where(missing, 15, kind.astype(np.int64) & 15) << 20 | _node_memories(source, target)
     commands.word = np.where(decoded, (word | 1).astype(np.uint32), commands.word)
-    return Detail(chip, engine, data, offset, operation, functions.astype(np.int8))
+    return Detail(chip, engine, data, offset, operation, functions.astype(np.int8), places)
 
 
-def _transfer_bits(chip: Chip, engine: str, data: Bytes, offset: I64, operation: I16) -> I64:
-    """Data type and memories as a node's extra bits hold them."""
-    source, target = addresses_of_many(chip, engine, data, offset, operation)
-    bits = memories_of(chip, source) << 24 | memories_of(chip, target) << 26
-    kind, missing = field_of_many(chip, engine, data, offset, operation, "src_data_format")
-    return bits | np.where(missing, 15, kind.astype(np.int64) & 15) << 20
+def _node_memories(source: I64, target: I64) -> I64:
+    """Memories as a node's extra bits hold them; those it has no code for count as L2M."""
+    sides = [np.where(side < NODE_MEMORIES, side, _L2M) for side in (source, target)]
+    return sides[0] << 24 | sides[1] << 26
+
+
+def largest_memory(chip: Chip) -> int:
+    """Largest memory code that an address of the chip can mean."""
+    rule = chip.memory_of_address
+    return max(rule.other, *rule.tags.values(), *(memory for _, _, memory in rule.windows))

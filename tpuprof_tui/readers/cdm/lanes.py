@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...model import INT_MISSING, Lane, Role, StringsBuilder
-from ...model.lane import LazyColumn, Rows
+from ...model import Lane, Role, StringsBuilder
+from ...model.lane import Array, LazyColumn, Rows
 from ...model.sublanes import split_overlaps
-from .chips import Chip, direction_text, family_of, name_table
-from .commands import Commands
+from .chips import Chip, family_of, name_table, variant_direction
+from .commands import Commands, Mode
+from .computations import at_peak, condensed_columns, conflict_columns, counted_columns
 from .counters import counter_columns
-from .detail import Detail, decode_lane
+from .detail import PLACE_BITS, Detail, decode_lane
+from .lane_columns import I64, Words, Work, constant, counting, known_or_missing, scoped
 from .messages import message_columns
 from .monitor import Stream
-from .operations import count_operations
 from .reading import LaneReading
-from .registers import addresses_of_many
 from .source import Bytes
-
-Array = npt.NDArray[Any]
-I64 = npt.NDArray[np.int64]
+from .transfers import Transfers, TransferTables, node_places
 
 _ENGINE_ID = {"TIU": 0, "GDMA": 1, "SDMA": 3, "CDMA": 4}
 _MODES = ("TDI", "RVT", "DES")
+_TEXTS = ("engine", "name", "type", "kernel", "mode", "direction", "dtype", "from_memory", "to_memory")
 _LONG_WAIT_NS = 1000
 _CODES = 1 << 10  # type and function code
 _PLACES = 1 << 14  # and source and destination memory
-_UNKNOWN_TYPE = 31
+_VARIANTS = 0x1FFFFF  # type code and generator index
+
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass
@@ -55,26 +55,30 @@ class LaneSource:
     data: Bytes
 
 
+@dataclass(frozen=True)
+class _OwnNames:
+    """Names that do not come from the codes of a node.
+
+    Attributes:
+        place: Which of them each row has, -1 for none.
+        types, names: Their string codes.
+    """
+
+    place: npt.NDArray[np.int32]
+    types: npt.NDArray[np.int32]
+    names: npt.NDArray[np.int32]
+
+
 class LaneBuilder:
     """Builds the lanes of one profile; they share the tables of strings."""
 
-    def __init__(self, chip: Chip) -> None:
+    def __init__(self, chip: Chip, tiu_mhz: float) -> None:
         self.chip = chip
-        keys = ("engine", "name", "type", "kernel", "mode", "direction", "dtype", "from_memory", "to_memory")
-        self.strings = {key: StringsBuilder() for key in keys}
+        self.tiu_mhz = tiu_mhz
+        self.strings = {key: StringsBuilder() for key in _TEXTS}
         for mode in _MODES:
             self.strings["mode"].code(mode)
-        self._memory = np.array([self.strings["from_memory"].code(_memory(chip, code)) for code in range(4)], np.int32)
-        for code in range(4):
-            self.strings["to_memory"].code(_memory(chip, code))
-        self._direction = np.array(
-            [self.strings["direction"].code(direction_text(chip, place & 3, place >> 2)) for place in range(16)],
-            np.int32,
-        )
-        ways = [direction_text(chip, place & 3, place >> 2) for place in range(16)]
-        ddr = np.array(["DDR" in way for way in ways])
-        self._touches = {"DDR": ddr, "L2M": ~ddr & np.array(["L2M" in way for way in ways])}
-        self._dtype = np.array([self.strings["dtype"].code(chip.data_type_text(code)) for code in range(16)], np.int32)
+        self._tables = TransferTables(chip, self.strings)
 
     def build(self, source: LaneSource, scope_kernel: npt.NDArray[np.int32]) -> Lane:
         """The lane of one stream.
@@ -85,47 +89,37 @@ class LaneBuilder:
         """
         stream, commands = _ordered(source)
         order = None if stream is source.stream else np.argsort(source.stream.start, kind="stable")
-        engine = stream.engine
-        family = family_of(engine)
+        engine, family, count = stream.engine, family_of(stream.engine), len(stream)
         detail = decode_lane(self.chip, engine, source.data, commands) if commands is not None else None
-        word = commands.word if commands is not None else np.zeros(len(stream), np.uint32)
-        labels = self._labelled(stream, word)
-        word = labels if labels is not None else word
+        generated = _generated(self.chip, commands)
+        work = Work(self._words(stream, commands), self.chip.system_types[family], generated)
         sublane, sublanes = split_overlaps(stream.start, stream.end)
         columns: dict[str, Array | LazyColumn] = {
             "start": stream.start,
             "end": stream.end,
-            "order": order if order is not None else _counting(len(stream)),
-            "sublane": sublane if sublane is not None else _constant(len(stream), 0, np.int16),
-            "role": self._roles(word, family),
-            "engine": _constant(len(stream), self.strings["engine"].code(engine), np.int32),
-            "engine_id": _constant(len(stream), _ENGINE_ID[engine], np.int64),
-            "duration": lambda rows: stream.end[rows] - stream.start[rows],
-            "cycles": stream.cycles
-            if stream.cycles is not None
-            else lambda rows: stream.end[rows] - stream.start[rows] + 1,
-            "command_id": stream.id if family == "cdma" else lambda rows: stream.id[rows].astype(np.int64) + 1,
-            "core": _constant(len(stream), source.core, np.int64)
-            if source.cores is None
-            else _submitters(source, order),
+            "order": order if order is not None else counting(count),
+            "sublane": sublane if sublane is not None else constant(count, 0, np.int16),
+            "role": self._roles(work, family),
+            "engine": constant(count, self.strings["engine"].code(engine), np.int32),
+            "engine_id": constant(count, _ENGINE_ID[engine], np.int64),
+            "core": _cores(source, order, count),
+            **_times(stream, family),
         }
         if engine == "CDMA":
-            columns["port"] = _constant(len(stream), stream.port, np.int64)
-        columns |= self._named(word, family, detail if family == "tiu" else None)
+            columns["port"] = constant(count, stream.port, np.int64)
+        own = self._own_names(work, generated, detail if family == "tiu" else None)
+        columns |= self._named(work.word, family, own)
         if commands is not None:
-            columns |= _scoped(commands, source.first_scope, scope_kernel)
-        columns |= self._tiu(word) if family == "tiu" else self._transfer(word, stream, family, detail)
-        if detail is not None:
-            columns |= _counted(self.chip, detail) if family == "tiu" else _addressed(self.chip, detail)
+            columns |= scoped(commands, source.first_scope, scope_kernel)
+        columns |= self._figures(stream, work, own, detail)
         if detail is not None:
             columns |= message_columns(self.chip, detail)
         columns |= counter_columns(stream)
         describe = LaneReading(self.chip, engine, columns, self._text, detail, commands is None)
-        place = f"port {stream.port}" if engine == "CDMA" else engine
-        return Lane(engine=engine, core=source.core, port=stream.port, label=place, columns=columns,
-                    sublanes=sublanes, registers=detail, describe=describe,
+        return Lane(engine=engine, core=source.core, port=stream.port, columns=columns, sublanes=sublanes,
+                    label=f"port {stream.port}" if engine == "CDMA" else engine,
                     group="CDMA" if engine == "CDMA" else f"Core {source.core}",
-                    role_guessed=commands is None)  # fmt: skip
+                    registers=detail, describe=describe, role_guessed=commands is None)  # fmt: skip
 
     def _text(self, key: str, code: int) -> str:
         """Text of a code of a text column."""
@@ -133,17 +127,16 @@ class LaneBuilder:
 
     # -- preparation ------------------------------------------------------
 
-    def _labelled(self, stream: Stream, word: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32] | None:
-        """Words with made-up ones for system records without a command: send or wait, by duration and alternation.
+    def _words(self, stream: Stream, commands: Commands | None) -> Words:
+        """Node words, with made-up ones for system records without a command.
 
-        The longer of the two alternating halves are the waits, and everything above 1 us (pipeline 9).
+        Sends and waits alternate: the longer of the two halves are the waits, and everything above 1 us (pipeline 9).
         """
+        word = commands.word if commands is not None else np.zeros(len(stream), np.uint32)
         loose = np.flatnonzero(word == 0)
+        loose = loose[stream.system(self.chip, loose)] if len(loose) else loose
         if not len(loose):
-            return None
-        loose = loose[stream.system(self.chip, loose)]
-        if not len(loose):
-            return None
+            return word
         family = family_of(stream.engine)
         length = stream.end[loose] - stream.start[loose]
         odd = np.arange(len(loose)) & 1
@@ -151,196 +144,129 @@ class LaneBuilder:
         is_wait = (length > _LONG_WAIT_NS) | (odd == wait_parity)
         typ = self.chip.system_types[family]
         send, wait = min(self.chip.send_functions[family]), min(self.chip.wait_functions[family])
-        result = word.copy()
-        result[loose] = np.where(is_wait, np.uint32(typ << 10 | wait << 15), np.uint32(typ << 10 | send << 15))
+        result: Words = word.copy()
+        made_up = [np.uint32(typ << 10 | function << 15) for function in (send, wait)]
+        result[loose] = np.where(is_wait, made_up[1], made_up[0])
         return result
 
-    def _roles(self, word: npt.NDArray[np.uint32], family: str) -> npt.NDArray[np.int8]:
+    def _roles(self, work: Work, family: str) -> npt.NDArray[np.int8]:
         table = np.full(_CODES, Role.WORK, np.int8)
-        typ = self.chip.system_types[family]
         for function in range(32):
             wait = function in self.chip.wait_functions[family]
-            table[typ | function << 5] = Role.WAIT if wait else Role.SYNC
-        roles: npt.NDArray[np.int8] = table[(word >> np.uint32(10)) & np.uint32(_CODES - 1)]
+            table[work.system | function << 5] = Role.WAIT if wait else Role.SYNC
+        roles: npt.NDArray[np.int8] = table[(work.word >> np.uint32(10)) & np.uint32(_CODES - 1)]
+        if work.generated is not None:
+            roles[work.generated] = Role.WORK
         return roles
 
-    # -- columns ----------------------------------------------------------
+    # -- names ------------------------------------------------------------
 
-    def _named(self, word: npt.NDArray[np.uint32], family: str, detail: Detail | None) -> dict[str, LazyColumn]:
-        """Type and name: of condensed commands by their codes, of decoded TIU commands by their operation."""
+    def _own_names(self, work: Work, generated: Bools | None, detail: Detail | None) -> _OwnNames | None:
+        """Names of decoded TIU commands, by their operation, and of generator indices."""
+        place, types, names = np.zeros(0, np.int32), list[str](), list[str]()
+        if detail is not None:
+            _, place, types, names = detail.texts()
+        if generated is not None:
+            rows = np.flatnonzero(generated)
+            keys, where = np.unique((work.word[rows] >> np.uint32(10)) & np.uint32(_VARIANTS), return_inverse=True)
+            more = name_table(self.chip, "TIU", rvt=True).texts(keys)
+            place = place if len(place) else np.full(len(work.word), -1, np.int32)
+            place[rows] = (where + len(types)).astype(np.int32)
+            types, names = [*types, *more[0]], [*names, *more[1]]
+        if not types:
+            return None
+        codes = [np.array([*(self.strings[key].code(text) for text in texts), -1], np.int32)
+                 for key, texts in (("type", types), ("name", names))]  # fmt: skip
+        return _OwnNames(place, codes[0], codes[1])
+
+    def _named(self, word: Words, family: str, own: _OwnNames | None) -> dict[str, LazyColumn]:
+        """Type and name: by the codes of the node unless the row has names of its own."""
         names = name_table(self.chip, family)
-        used = np.flatnonzero(
-            np.bincount(((word >> np.uint32(10)) & np.uint32(_CODES - 1)).astype(np.int64), minlength=_CODES)
-        )
-        directed = _PLACES if names.directed else _CODES
-        type_table = np.full(directed, -1, np.int32)
-        name_table_ = np.full(directed, -1, np.int32)
-        for code in used.tolist():
-            for key in range(code, directed, _CODES):
-                kind, name = names.texts_of(key)
-                type_table[key] = self.strings["type"].code(kind)
-                name_table_[key] = self.strings["name"].code(name)
+        codes = ((word >> np.uint32(10)) & np.uint32(_CODES - 1)).astype(np.int64)
+        size = _PLACES if names.directed else _CODES
+        tables = {key: np.full(size, -1, np.int32) for key in ("type", "name")}
+        for code in np.flatnonzero(np.bincount(codes, minlength=_CODES)).tolist():
+            for key in range(code, size, _CODES):
+                for table, text in zip(tables, names.texts_of(key), strict=True):
+                    tables[table][key] = self.strings[table].code(text)
 
-        decoded, own_types, own_names = self._operation_codes(detail)
-
-        def coded(table: npt.NDArray[np.int32], own: npt.NDArray[np.int32]) -> LazyColumn:
+        def column(table: npt.NDArray[np.int32], mine: Callable[[_OwnNames], npt.NDArray[np.int32]]) -> LazyColumn:
             def values(rows: Rows) -> Array:
                 some = word[rows]
                 key = (some >> np.uint32(10)) & np.uint32(_CODES - 1)
-                if directed == _PLACES:
+                if size == _PLACES:
                     key |= ((some >> np.uint32(24)) & np.uint32(15)) << np.uint32(10)
                 result: Array = table[key]
                 result[some == 0] = -1
-                if decoded is not None:
-                    key = decoded[rows]
-                    result = np.where(key >= 0, own[key], result)
-                return result
-
-            return values
-
-        return {"type": coded(type_table, own_types), "name": coded(name_table_, own_names)}
-
-    def _operation_codes(self, detail: Detail | None) -> tuple[Array | None, Array, Array]:
-        """For each row its place in the following string codes of types and names; None without registers."""
-        if detail is None:
-            none = np.zeros(0, np.int32)
-            return None, none, none
-        _, places, types, names = detail.texts()
-        own = [np.array([*(self.strings[key].code(text) for text in texts), -1], np.int32)
-               for key, texts in (("type", types), ("name", names))]  # fmt: skip
-        return places, own[0], own[1]
-
-    def _tiu(self, word: npt.NDArray[np.uint32]) -> dict[str, LazyColumn]:
-        system = self.chip.system_types["tiu"]
-
-        def precision(rows: Rows) -> Array:
-            some = word[rows]
-            result = _bits(some, 20, 7)
-            result[(some == 0) | (_bits(some, 10, 5) == system)] = INT_MISSING
-            return result
-
-        return {
-            "tiu_type": _field(word, 10, 5),
-            "tiu_function": _field(word, 15, 5),
-            "node_type": _field(word, 0, 7),
-            "node_engine": _field(word, 7, 3),
-            "node_extra": _field(word, 20, 12),
-            "precision": precision,
-        }
-
-    def _transfer(self, word: npt.NDArray[np.uint32], stream: Stream, family: str,
-                  detail: Detail | None) -> dict[str, LazyColumn]:  # fmt: skip
-        system = self.chip.system_types[family]
-
-        def of_work(read: Callable[[Array], Array], missing: int) -> LazyColumn:
-            def values(rows: Rows) -> Array:
-                some = word[rows]
-                result = read(some)
-                result[(some == 0) | (_bits(some, 10, 5) == system)] = missing
-                return result
-
-            return values
-
-        direction = np.full(16, self._direction[0], np.int32) if family == "cdma" else self._direction
-        dtype = (
-            self._dtype
-            if detail is None
-            else np.append(self._dtype[:15], self.strings["dtype"].code("")).astype(np.int32)
-        )
-        counters = _PORT_COUNTERS if family == "cdma" else _DMA_COUNTERS
-
-        def total(names: tuple[str, ...]) -> LazyColumn:
-            def values(rows: Rows) -> Array:
-                result = stream.counter(names[0], rows)  # type: ignore[arg-type]
-                for name in names[1:]:
-                    result = result + stream.counter(name, rows)  # type: ignore[arg-type]
-                return result
-
-            return values
-
-        size = total(counters["bytes"])
-
-        touches = self._touches
-
-        def bandwidth(memory: str) -> LazyColumn:
-            def values(rows: Rows) -> Array:
-                length = np.maximum(stream.end[rows] - stream.start[rows], 1)
-                result: Array = np.round(size(rows) / length, 4)
-                if detail is None:
+                if own is None:
                     return result
-                # of a decoded command the direction says which memory's bandwidth it is
-                mine = touches[memory][_bits(word[rows], 24, 4)]
-                decoded = detail.operation[rows] >= 0
-                return np.where(decoded, np.where(mine, result, 0.0), result if memory == "DDR" else np.nan)
+                place = own.place[rows]
+                return np.where(place >= 0, mine(own)[place], result)
 
             return values
 
-        columns: dict[str, LazyColumn] = {
-            "direction": of_work(lambda some: direction[_bits(some, 24, 4)], -1),
-            "from_memory": of_work(lambda some: self._memory[_bits(some, 24, 2)], -1),
-            "to_memory": of_work(lambda some: self._memory[_bits(some, 26, 2)], -1),
-            "dtype": of_work(lambda some: dtype[_bits(some, 20, 4)], -1),
-            "data_format": of_work(lambda some: _bits(some, 20, 4), INT_MISSING),
-            "dma_type": _field(word, 10, 5),
-            "dma_function": _field(word, 15, 5),
-            "bytes": size,
-            "ddr_bandwidth": bandwidth("DDR"),
-            "transactions": total(counters["transactions"]),
-        }
-        if detail is not None:
-            columns["l2_bandwidth"] = bandwidth("L2M")
-        if counters["stall"]:
-            columns["stall"] = total(counters["stall"])
+        return {"type": column(tables["type"], lambda some: some.types),
+                "name": column(tables["name"], lambda some: some.names)}  # fmt: skip
+
+    # -- figures ----------------------------------------------------------
+
+    def _figures(
+        self, stream: Stream, work: Work, own: _OwnNames | None, detail: Detail | None
+    ) -> dict[str, LazyColumn]:
+        """What only computations or only transfers have."""
+        times = _times(stream, "")
+        if family_of(stream.engine) == "tiu":
+            columns = condensed_columns(work)
+            if detail is not None:
+                columns |= counted_columns(self.chip, detail, times["cycles"], self.tiu_mhz)
+            columns |= conflict_columns(stream, times["cycles"])
+        else:
+            places = self._moved_places(work, own, detail)
+            columns = Transfers(self._tables, stream, work, places, detail).columns()
+        if "ideal" in columns:
+            columns["at_peak"] = at_peak(columns["ideal"], times["duration"])
         return columns
 
-
-#: Record counters behind the transfer columns (metrics 2.3).
-_DMA_COUNTERS: Mapping[str, tuple[str, ...]] = {
-    "bytes": ("gif_mem_w_cntr", "axi_d0_w_cntr"),
-    "stall": ("gif_wr_rd_stall_cntr",),
-    "transactions": ("axi_d0_wr_vaild_cntr", "axi_d0_rd_vaild_cntr"),
-}
-_PORT_COUNTERS: Mapping[str, tuple[str, ...]] = {
-    "bytes": ("m0_data_aw_cntr",),
-    "stall": (),
-    "transactions": ("ari_data_valid_cntr", "ati_data_valid_cntr", "m0_data_rd_valid_cntr", "m0_data_wr_valid_cntr"),
-}
+    def _moved_places(self, work: Work, own: _OwnNames | None, detail: Detail | None) -> npt.NDArray[np.uint8] | None:
+        """Memories of each row where the bits of its word do not tell them: wide codes, and names that imply them."""
+        places = None if detail is None else detail.places
+        if own is None or work.generated is None:
+            return places
+        places = node_places(work.word) if places is None else places
+        implied = [variant_direction(self.strings["name"].text(code)) for code in own.names.tolist()]
+        known = np.array([entry is not None for entry in implied])
+        packed = np.array([entry[0] | entry[1] << PLACE_BITS if entry else 0 for entry in implied], np.uint8)
+        return np.where(work.generated & known[own.place], packed[own.place], places)
 
 
-def _memory(chip: Chip, code: int) -> str:
-    return chip.memories[code] if code < len(chip.memories) else "INVALID"
+def _generated(chip: Chip, commands: Commands | None) -> Bools | None:
+    """Commands whose node holds a generator index instead of codes; None where none do."""
+    if commands is None or "rvt" not in chip.name_tables:
+        return None
+    generated = commands.mode == Mode.RVT
+    return generated if generated.any() else None
 
 
-def _bits(word: Array, first: int, width: int) -> Array:
-    result: Array = ((word >> np.uint32(first)) & np.uint32((1 << width) - 1)).astype(np.int64)
-    return result
+def _times(stream: Stream, family: str) -> dict[str, LazyColumn]:
+    """Duration, cycles and id."""
+    start, end, cycles, ids = stream.start, stream.end, stream.cycles, stream.id
+    first = 0 if family == "cdma" else 1
+
+    def command_id(rows: Rows) -> Array:
+        return ids[rows].astype(np.int64) + first
+
+    return {
+        "duration": lambda rows: end[rows] - start[rows],
+        "cycles": (lambda rows: end[rows] - start[rows] + 1) if cycles is None else (lambda rows: cycles[rows]),
+        "command_id": command_id,
+    }
 
 
-def _field(word: Array, first: int, width: int) -> LazyColumn:
-    """A bit field of the node words; missing where there is no command."""
-
-    def values(rows: Rows) -> Array:
-        some = word[rows]
-        result = _bits(some, first, width)
-        result[some == 0] = INT_MISSING
-        return result
-
-    return values
-
-
-def _counting(count: int) -> LazyColumn:
-    def values(rows: Rows) -> Array:
-        return np.arange(*rows.indices(count)) if isinstance(rows, slice) else np.asarray(rows, np.int64)
-
-    return values
-
-
-def _constant(count: int, value: int, dtype: type[np.generic]) -> LazyColumn:
-    def values(rows: Rows) -> Array:
-        length = len(range(*rows.indices(count))) if isinstance(rows, slice) else len(rows)
-        return np.full(length, value, dtype)
-
-    return values
+def _cores(source: LaneSource, order: I64 | None, count: int) -> LazyColumn:
+    """The lane's core, or each row's submitter."""
+    if source.cores is None:
+        return constant(count, source.core, np.int64)
+    return known_or_missing(source.cores if order is None else source.cores[order])
 
 
 def _ordered(source: LaneSource) -> tuple[Stream, Commands | None]:
@@ -350,66 +276,3 @@ def _ordered(source: LaneSource) -> tuple[Stream, Commands | None]:
         return stream, commands
     order = np.argsort(stream.start, kind="stable")
     return stream.take(order), None if commands is None else commands.take(order)
-
-
-def _counted(chip: Chip, detail: Detail) -> dict[str, LazyColumn | Array]:
-    """Operation counts of TIU commands, computed for the rows asked for."""
-
-    def figure(name: str) -> LazyColumn:
-        def values(rows: Rows) -> Array:
-            counts = count_operations(chip, detail.data, detail.offset[rows], detail.operation[rows])
-            if name == "uarch_rate":
-                return counts.uarch_rates
-            some: Array = getattr(counts, name)
-            return np.where(some < 0, INT_MISSING, some)
-
-        return values
-
-    return {"alg_ops": figure("alg_ops"), "uarch_ops": figure("uarch_ops"), "alg_cycle": figure("alg_cycles"),
-            "uarch_rate": figure("uarch_rate")}  # fmt: skip
-
-
-def _addressed(chip: Chip, detail: Detail) -> dict[str, LazyColumn | Array]:
-    """Addresses of transfers."""
-
-    def address(side: int) -> LazyColumn:
-        def values(rows: Rows) -> Array:
-            operation = detail.operation[rows]
-            some = addresses_of_many(chip, detail.engine, detail.data, detail.offset[rows], operation)[side]
-            return np.where(operation < 0, INT_MISSING, some)
-
-        return values
-
-    return {"src_addr": address(0), "dst_addr": address(1)}
-
-
-def _scoped(commands: Commands, first_scope: int, scope_kernel: Array) -> dict[str, LazyColumn | Array]:
-    scope, batch, mode = commands.scope, commands.batch, commands.mode
-    kernels = np.concatenate([scope_kernel, np.array([-1], np.int32)])
-
-    def scopes(rows: Rows) -> Array:
-        some = scope[rows].astype(np.int64)
-        return np.where(some < 0, INT_MISSING, some + first_scope)
-
-    def kernel(rows: Rows) -> Array:
-        some = scope[rows]
-        result: Array = kernels[np.where(some < 0, len(scope_kernel), some + first_scope)]
-        return result
-
-    def batches(rows: Rows) -> Array:
-        some = batch[rows].astype(np.int64)
-        return np.where(some < 0, INT_MISSING, some)
-
-    return {"kernel": kernel, "scope": scopes, "batch": batches,
-            "mode": lambda rows: mode[rows].astype(np.int32) - 1}  # fmt: skip
-
-
-def _submitters(source: LaneSource, order: I64 | None) -> LazyColumn:
-    assert source.cores is not None
-    cores = source.cores if order is None else source.cores[order]
-
-    def values(rows: Rows) -> Array:
-        some = cores[rows].astype(np.int64)
-        return np.where(some < 0, INT_MISSING, some)
-
-    return values

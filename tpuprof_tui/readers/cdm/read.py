@@ -148,7 +148,7 @@ class _Builder:
     def profile(self) -> Profile:
         sources = self._sources()
         zero = min((int(source.stream.start.min()) for source in sources), default=0)
-        builder = LaneBuilder(self.chip)
+        builder = LaneBuilder(self.chip, self.mhz)
         scopes = self._scopes(builder)
         lanes: list[Lane] = []
         tail: int | None = None

@@ -181,7 +181,7 @@ class LaneReading:
             return ""
         direction = self._name("direction", row)
         port = family_of(self.engine) == "cdma"
-        peak = 0.0 if port else peak_gbps(direction, self.chip.ddr_gbps, self.chip.l2_gbps)
+        peak = 0.0 if port else self.chip.peak_gbps(direction)
         rate = f"{size / length:.1f}"
         return f"{rate} of {peak:.1f} GB/s" if peak else f"{rate} GB/s"
 
@@ -189,13 +189,6 @@ class LaneReading:
 def _counted(count: int, what: str, behind: str, before: str = "") -> str:
     """A number of things; empty for none."""
     return f"{before}{count} {what}{'s' * (count != 1)}{behind}" if count else ""
-
-
-def peak_gbps(direction: str, ddr: float, l2: float) -> float:
-    """Peak bandwidth of a direction: that of DDR where DDR takes part, else that of L2; 0 unknown."""
-    if "DDR" in direction:
-        return ddr
-    return l2 if "L2" in direction else 0.0
 
 
 def transfer_name(command: Command) -> str:

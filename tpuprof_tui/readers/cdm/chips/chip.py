@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from .figures import TransferFigures, transfer_figures
 from .layout import ChipDataError, RecordLayout, record_layout
 from .names import NameTable, name_table
 
@@ -115,6 +116,7 @@ class Chip:
         system_records: How a system record shows in its counters, by family; families without a rule are missing.
         messages: Where send and wait commands hold their message, by family.
         dependencies: What ``cmd_id_dep`` holds, by family.
+        figures: How figures of transfers come from their counters, by family.
         engine_codes: Engine name by the code of dynamic nodes.
         rvt_id_limit: TIU id at which firmware inserts a pair that resets ids; None when it never does.
         rvt_fill: Type and function of those inserted commands by family.
@@ -144,6 +146,7 @@ class Chip:
     system_records: Mapping[str, SystemRule]
     messages: Mapping[str, MessageRule]
     dependencies: Mapping[str, DependencyRule]
+    figures: Mapping[str, TransferFigures]
     engine_codes: Mapping[int, str]
     rvt_id_limit: int | None
     rvt_fill: Mapping[str, tuple[int, int]]
@@ -181,6 +184,12 @@ class Chip:
     def l2_gbps(self) -> float:
         """Peak L2 bandwidth, GB/s; 0 where none is given."""
         return float(self.parameter("L2 Max BW(GB/s)"))
+
+    def peak_gbps(self, direction: str) -> float:
+        """Peak bandwidth of a direction, GB/s: DDR's where DDR takes part, else L2's; 0 where none is given."""
+        if "DDR" in direction:
+            return self.ddr_gbps
+        return self.l2_gbps if "L2" in direction else 0.0
 
     @property
     def npu_lanes(self) -> int:
@@ -265,13 +274,14 @@ def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:
     """
     rule = data["memory_of_address"]
     memories = tuple(common["memories"])
+    records = _frozen(data["records"], lambda key: record_layout(key, common["records"][key]))
     chip = Chip(
         name=data["name"],
         arch_codes=tuple(data["arch_codes"]),
         arch_names=tuple(name.upper() for name in data["arch_names"]),
         core_count=data["core_count"],
         cdma_ports=data["cdma_ports"],
-        records=_frozen(data["records"], lambda key: record_layout(key, common["records"][key])),
+        records=records,
         preamble=data["preamble"],
         system_types=_frozen(data["system_types"], int),
         send_functions=_frozen(data["send_functions"], frozenset),
@@ -279,6 +289,9 @@ def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:
         system_records=_frozen(data["system_records"], lambda item: SystemRule(tuple(item["fields"]), item["equals"])),
         messages=_frozen(data["messages"], lambda item: MessageRule(**item)),
         dependencies=_frozen(data["dependencies"], lambda item: DependencyRule(**item)),
+        figures=MappingProxyType(
+            {family: transfer_figures(item, records[family]) for family, item in data["figures"].items()}
+        ),
         engine_codes=MappingProxyType({int(code): name for code, name in data["engine_codes"].items()}),
         rvt_id_limit=data["rvt_id_limit"],
         rvt_fill=_frozen(data["rvt_fill"], tuple),

@@ -1,0 +1,91 @@
+"""Figures of a transfer from its record's counters, written as text.
+
+``a+b`` adds counters, ``a+b|c`` takes the larger of two sums, and ``/16`` behind everything divides, rounding down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .layout import ChipDataError, RecordLayout
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Formula:
+    """The larger of some sums of counters, divided by ``divisor`` and rounded down."""
+
+    sums: tuple[tuple[str, ...], ...]
+    divisor: int
+
+    def of(self, counter: Callable[[str], Counts]) -> Counts:
+        """Values for records whose counters ``counter`` gives by name."""
+        result: Counts | None = None
+        for names in self.sums:
+            total = counter(names[0])
+            for name in names[1:]:
+                total = total + counter(name)
+            result = total if result is None else np.maximum(result, total)
+        assert result is not None
+        return result if self.divisor == 1 else result // self.divisor
+
+
+@dataclass(frozen=True)
+class TransferFigures:
+    """How the figures of transfers come from their counters.
+
+    Attributes:
+        condensed: Formula by column, for records whose command's registers are not known.
+        detailed: The same where they are known; columns that are not here as condensed.
+        rates: Column of a bandwidth, and the column of bytes it comes from.
+        ddr_only: Columns that are 0 where the direction does not touch DDR.
+        by_direction: Whether bandwidths of condensed commands go by their direction; else all count as DDR's.
+    """
+
+    condensed: Mapping[str, Formula]
+    detailed: Mapping[str, Formula]
+    rates: Mapping[str, str]
+    ddr_only: frozenset[str]
+    by_direction: bool
+
+
+def formula(text: str) -> Formula:
+    """The formula written as ``text``.
+
+    Raises:
+        ChipDataError: it names no counter, or the divisor is no positive number.
+    """
+    sums, _, divisor = text.partition("/")
+    parsed = tuple(tuple(name.strip() for name in part.split("+")) for part in sums.split("|"))
+    if not all(name for names in parsed for name in names) or (divisor and not (divisor.isdigit() and int(divisor))):
+        raise ChipDataError(f"{text!r} is no formula")
+    return Formula(parsed, int(divisor or 1))
+
+
+def transfer_figures(data: Mapping[str, Any], layout: RecordLayout) -> TransferFigures:
+    """The checked figures of a data file's entry.
+
+    Raises:
+        ChipDataError: a formula is none, or names a counter that the record lacks.
+    """
+    parts = [
+        MappingProxyType({column: formula(text) for column, text in data.get(part, {}).items()})
+        for part in ("condensed", "detailed")
+    ]
+    used = {name for part in parts for item in part.values() for names in item.sums for name in names}
+    if not used <= layout.by_name.keys():
+        raise ChipDataError(f"{sorted(used - layout.by_name.keys())} are no counters of {layout.name}")
+    return TransferFigures(
+        parts[0],
+        parts[1],
+        MappingProxyType(dict(data.get("rates", {}))),
+        frozenset(data.get("ddr_only", ())),
+        bool(data.get("by_direction", False)),
+    )

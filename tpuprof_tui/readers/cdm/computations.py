@@ -1,0 +1,88 @@
+"""Columns of TIU instructions: codes of condensed commands, operation counts of decoded ones, ratios and the peak."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ...model import INT_MISSING
+from ...model.lane import Array, LazyColumn, Rows
+from .chips import Chip
+from .detail import Detail
+from .lane_columns import Work, field
+from .lane_columns import bits as bit_field
+from .monitor import Stream
+from .operations import count_operations, model_of
+
+#: What the reference adds to the cycles it divides by.
+_RATIO_FLOOR = 0.0001
+
+
+def condensed_columns(work: Work) -> dict[str, LazyColumn]:
+    """Codes of the commands' nodes (metrics 2.1)."""
+    word = work.word
+    return {
+        "tiu_type": field(word, 10, 5),
+        "tiu_function": field(word, 15, 5),
+        "node_type": field(word, 0, 7),
+        "node_engine": field(word, 7, 3),
+        "node_extra": field(word, 20, 12),
+        "precision": work.column(lambda rows: bit_field(word[rows], 20, 7), INT_MISSING, coded=True),
+    }
+
+
+def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn, mhz: float) -> dict[str, LazyColumn]:
+    """Operation counts of decoded commands, and how close they come to the peak (metrics 3.1, 4)."""
+
+    def figure(name: str) -> LazyColumn:
+        def values(rows: Rows) -> Array:
+            some: Array = getattr(
+                count_operations(chip, detail.data, detail.offset[rows], detail.operation[rows]), name
+            )
+            return some if some.dtype.kind == "f" else np.where(some < 0, INT_MISSING, some)
+
+        return values
+
+    def ratio(name: str) -> LazyColumn:
+        def values(rows: Rows) -> Array:
+            some = figure(name)(rows)
+            return np.where(some == INT_MISSING, np.nan, 100.0 * some / (cycles(rows) + _RATIO_FLOOR))
+
+        return values
+
+    def ideal(rows: Rows) -> Array:
+        alg = figure("alg_cycles")(rows)
+        return np.where(alg > 0, alg * (1000.0 / mhz), np.nan)
+
+    columns = {"alg_ops": figure("alg_ops"), "uarch_ops": figure("uarch_ops"), "alg_cycle": figure("alg_cycles"),
+               "uarch_rate": figure("uarch_rates"), "ideal": ideal}  # fmt: skip
+    model = model_of(chip)
+    if model is not None and model.initial_cycles:
+        columns["initial_ratio"] = ratio("initial_cycles")
+    if model is not None and model.bank_conflicts:
+        columns["conflict_ratio"] = ratio("bank_conflicts")
+    return columns
+
+
+def conflict_columns(stream: Stream, cycles: LazyColumn) -> dict[str, LazyColumn]:
+    """Thread and bank conflicts where records count them (metrics 2.2, 3.1); they go before the modelled ones."""
+    if "bank_conflict" not in stream.layout.by_name:
+        return {}
+
+    def counter(name: str) -> LazyColumn:
+        return lambda rows: stream.counter(name, rows)  # type: ignore[arg-type]
+
+    def ratio(rows: Rows) -> npt.NDArray[np.float64]:
+        result: npt.NDArray[np.float64] = 100.0 * counter("bank_conflict")(rows) / np.maximum(cycles(rows), 1)
+        return result
+
+    return {"thread": counter("thread_id"), "conflict_cycles": counter("bank_conflict"), "conflict_ratio": ratio}
+
+
+def at_peak(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:
+    """Time at the peak over time taken, in percent; NaN where the former is unknown."""
+
+    def values(rows: Rows) -> Array:
+        return 100.0 * ideal(rows) / np.maximum(duration(rows), 1)
+
+    return values

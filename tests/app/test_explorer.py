@@ -6,7 +6,6 @@ import pytest
 from profiles import big_profile, make_lane, make_profile, small_profile
 from screen import explorer, frame, opened, press, settled
 
-from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.screens.help import HelpScreen
 from tpuprof_tui.app.state import Scope, Selection
 from tpuprof_tui.app.widgets.detail import DetailPane

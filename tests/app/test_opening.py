@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 from profiles import small_profile
@@ -49,8 +50,8 @@ def reading(monkeypatch):
 
     class Reading:
         go = threading.Event()
-        paths: list[str] = []
-        error: Exception | None = None
+        paths: ClassVar[list[str]] = []
+        error: ClassVar[Exception | None] = None
 
     def open_profile(path, *, chip=None, tiu_mhz=None, progress=None):
         Reading.paths.append(str(path))

@@ -113,8 +113,10 @@ def test_an_empty_lane_is_empty():
 
 
 def test_types_of_real_captures_have_families():
-    names = {"mm/mm2": "matmul", "sCONV": "matmul", "arith/SEG": "arithmetic", "dw/pool": "pool", "sSFU": "special",
-             "RQ/DQ": "quantise", "DMA_tensor": "tensor move", "receive": "receive", "DMA_gather": "gather"}  # fmt: skip
+    names = {
+        "mm/mm2": "matmul", "sCONV": "matmul", "arith/SEG": "arithmetic", "dw/pool": "pool", "sSFU": "special",
+        "RQ/DQ": "quantise", "DMA_tensor": "tensor move", "receive": "receive", "DMA_gather": "gather",
+    }  # fmt: skip
     assert {name: family_of(name).name for name in names} == names
 
 

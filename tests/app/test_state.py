@@ -85,6 +85,6 @@ def test_ticks_are_round_and_never_overlap(start, span, cells):
 def test_ticks_have_one_unit_that_fits():
     marks = ruler(0, 695_956, 80)
     assert marks.unit.name == "us"
-    assert ("0", "100") == (marks.ticks[0][1], marks.ticks[1][1])
+    assert (marks.ticks[0][1], marks.ticks[1][1]) == ("0", "100")
     close = ruler(347_000, 347_080, 80)
     assert close.ticks[0][1] == "347.00"

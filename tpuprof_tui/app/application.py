@@ -289,7 +289,7 @@ class TpuprofApp(App[int]):
         """Back to the shell."""
         self.action_suspend_process()
 
-    def action_back(self) -> None:
+    async def action_back(self) -> None:
         """One step back; never out of the program."""
         if isinstance(self.screen, ModalScreen):
             self.pop_screen()

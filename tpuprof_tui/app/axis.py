@@ -59,9 +59,7 @@ def ruler(start: int, end: int, cells: int) -> Ruler:
         step *= 10
 
 
-def _ticks(
-    start: int, end: int, cells: int, size: int, unit: TimeUnit, decimals: int
-) -> tuple[tuple[int, str], ...]:
+def _ticks(start: int, end: int, cells: int, size: int, unit: TimeUnit, decimals: int) -> tuple[tuple[int, str], ...]:
     first = -(-start // size) * size
     return tuple(
         (cell_at(time, start, end, cells), time_number(time, unit, decimals)) for time in range(first, end, size)

@@ -1,4 +1,4 @@
-"""Captures below a folder and what is known of each. Readers are imported when called: in a thread, not at the start."""
+"""Captures below a folder and what is known of each. Readers are imported when called, in a thread."""
 
 from __future__ import annotations
 

@@ -39,8 +39,7 @@ def _number_texts(column: Column, values: Array) -> list[str]:
     if gone is None:
         return [value_text(column, value) for value in values.tolist()]
     return [
-        MISSING if missing else value_text(column, value)
-        for value, missing in zip(values.tolist(), gone, strict=True)
+        MISSING if missing else value_text(column, value) for value, missing in zip(values.tolist(), gone, strict=True)
     ]
 
 

@@ -53,6 +53,17 @@ def merged(chars: Sequence[str], styles: Sequence[Style]) -> list[Segment]:
     return segments
 
 
+def joined(segments: Sequence[Segment]) -> list[Segment]:
+    """Neighbours of one style as one segment each."""
+    result: list[Segment] = []
+    for segment in segments:
+        if result and result[-1].style is segment.style:
+            result[-1] = Segment(result[-1].text + segment.text, segment.style)
+        else:
+            result.append(segment)
+    return result
+
+
 def levels_of(part: Ints, span: Ints) -> npt.NDArray[np.int64]:
     """Eighths of each cell that ``part`` fills: 0 only where it is nothing, 8 only where it is nearly all."""
     safe = np.maximum(span, 1)
@@ -102,9 +113,7 @@ def _paint_cells(
         styles[place] = _tint(style) if tinted[place] and palette.colour else style
 
 
-def _mark_instants(
-    lane: Lane, held: Cells, levels: npt.NDArray[np.int64], waits: npt.NDArray[np.bool_]
-) -> None:
+def _mark_instants(lane: Lane, held: Cells, levels: npt.NDArray[np.int64], waits: npt.NDArray[np.bool_]) -> None:
     """Instructions of no length fill nothing: their role decides how they show."""
     instants = np.flatnonzero((held.count > 0) & (held.busy + held.wait + held.sync == 0) & (held.first >= 0))
     if len(instants):
@@ -125,9 +134,7 @@ def _families(profile: Profile, lane: Lane, first: Ints, chosen: npt.NDArray[np.
     places = np.flatnonzero(chosen & (first >= 0))
     codes = lane.take("type", first[places]).tolist()
     texts = profile.strings["type"]
-    return {
-        place: family_of(texts[code]) for place, code in zip(places.tolist(), codes, strict=True) if code >= 0
-    }
+    return {place: family_of(texts[code]) for place, code in zip(places.tolist(), codes, strict=True) if code >= 0}
 
 
 def _paint_names(

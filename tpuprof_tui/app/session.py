@@ -52,7 +52,7 @@ class Session:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Columns the table shows: those that some lane knows, the preferred ones first."""
-        known = {key for lane in self.profile.lanes for key in lane.keys()}
+        known: set[str] = set().union(*(lane.keys() for lane in self.profile.lanes))
         known.update(_OF_LANE)
         if not self.profile.ports:
             known.discard("port")

@@ -161,6 +161,7 @@ def plain_palette() -> Palette:
     normal, dim, bold = Style(dim=False), Style(dim=True), Style(bold=True)
     return Palette(
         colour=False, text=normal, quiet=dim, strong=bold, title=bold, key=bold, good=normal, caution=bold, bad=bold,
-        compute=normal, transfer=normal, exposed=bold, wait=dim, sync=normal, cursor=bold, header=Style(bold=True,
-        underline=True), rule=dim, chosen=Style(bold=True, reverse=True), row=Style(reverse=True), row_blurred=Style(underline=True), bar=Style(reverse=True),
+        compute=normal, transfer=normal, exposed=bold, wait=dim, sync=normal, cursor=bold,
+        header=Style(bold=True, underline=True), rule=dim, chosen=Style(bold=True, reverse=True),
+        row=Style(reverse=True), row_blurred=Style(underline=True), bar=Style(reverse=True),
     )  # fmt: skip

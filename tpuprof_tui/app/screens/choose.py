@@ -51,7 +51,7 @@ class CaptureList(LinesView):
             return isinstance(message, CaptureList.Update)
 
     def __init__(self, root: str, palette: Palette) -> None:
-        super().__init__(palette, id="chooser")
+        super().__init__(palette, "chooser")
         self.root = root
         self.found: list[Found] = []
         self.finished = False

@@ -74,16 +74,14 @@ class ExplorerScreen(Screen[None]):
         """All panes; which of them show is decided by size and state."""
         yield HeadlineBar(self.palette)
         with Horizontal(id="body"):
-            yield _pane(CoreTree(self.session, self.palette, self.glyphs, id="tree"))
+            yield _pane(CoreTree(self.session, self.palette, self.glyphs))
             with Vertical(id="middle"):
-                yield _pane(Timeline(self.session, self.view, self.palette, self.glyphs, id="timeline"))
+                yield _pane(Timeline(self.session, self.view, self.palette, self.glyphs))
                 with Horizontal(id="lower"):
-                    yield _pane(SummaryPane(self.session, self.view, self.palette, self.glyphs, id="summary"), "tab")
-                    yield _pane(
-                        InstructionTable(self.session, self.view, self.palette, self.glyphs, id="table"), "tab"
-                    )
-                    yield _pane(ProblemsPane(self.session, self.palette, id="problems"), "tab")
-                    yield _pane(DetailPane(self.session, self.palette, id="detail"))
+                    yield _pane(SummaryPane(self.session, self.view, self.palette, self.glyphs), "tab")
+                    yield _pane(InstructionTable(self.session, self.view, self.palette, self.glyphs), "tab")
+                    yield _pane(ProblemsPane(self.session, self.palette), "tab")
+                    yield _pane(DetailPane(self.session, self.palette))
         yield KeyBar(self.palette, "timeline")
 
     def on_mount(self) -> None:

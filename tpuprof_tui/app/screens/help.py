@@ -35,12 +35,12 @@ class HelpLines(LinesView):
     """The lines of the help screen."""
 
     def __init__(self, palette: Palette, pane: str) -> None:
-        super().__init__(palette, id="help")
-        self.pane = pane
+        super().__init__(palette, "help")
+        self.about = pane
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Keys by group, nearest first; then the others, then words."""
-        near = PANES.get(self.pane, ("", ("app",)))[1]
+        near = PANES.get(self.about, ("", ("app",)))[1]
         lines: list[Line] = []
         for group in [*near, *(group for group in GROUPS if group not in near and group not in ("loading", "chooser"))]:
             lines += [[Segment(f" {GROUPS[group]}", self.palette.title)]]

@@ -24,8 +24,8 @@ LABEL = 15
 class DetailPane(LinesView):
     """The selected instruction; the line under the cursor is explained."""
 
-    def __init__(self, session: Session, palette: Palette, *, id: str) -> None:
-        super().__init__(palette, id=id)
+    def __init__(self, session: Session, palette: Palette) -> None:
+        super().__init__(palette, "detail")
         self.session = session
         self.selection = Selection()
 
@@ -118,7 +118,8 @@ class DetailPane(LinesView):
             value = int(lane.registers.field(operation, name, rows)[0])
             text = f"{value:,}" if -1024 < value < 1024 else f"{value:,} 0x{value & (1 << 64) - 1:x}"
             room = min(label, max(width // 2, 8))
-            lines.append([Segment(f"  {fit(clean(name), room)} ", self.palette.quiet), Segment(text, self.palette.text)])
+            label_part = Segment(f"  {fit(clean(name), room)} ", self.palette.quiet)
+            lines.append([label_part, Segment(text, self.palette.text)])
         return lines
 
 

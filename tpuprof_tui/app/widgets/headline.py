@@ -80,7 +80,8 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
             items.append([(f"{word} ", quiet, rank), (f"core {core.core} {share}", strong, 0)])
         exposed = f"{GUESS if figures.guessed else ''}{time_text(figures.exposed_max)}"
         share = _share(figures.exposed_max / figures.total_ns, False, short)
-        items.append([("exposed " if short else "exposed transfer ", quiet, 1), (f"{exposed} {share}", palette.exposed, 0)])
+        words = "exposed " if short else "exposed transfer "
+        items.append([(words, quiet, 1), (f"{exposed} {share}", palette.exposed, 0)])
     items.append([(plural(session.profile.instructions, "instruction"), quiet, CAPTION + 3)])
     if profile.problems:
         worst = max(int(problem.severity) for problem in profile.problems)

@@ -30,8 +30,8 @@ class LinesView(ScrollView, can_focus=True):
     LinesView { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow-x: hidden; overflow-y: auto; }
     """
 
-    def __init__(self, palette: Palette, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, palette: Palette, pane: str) -> None:
+        super().__init__(id=pane)
         self.palette = palette
         self.lines: list[Strip] = []
         self.items: list[int] = []

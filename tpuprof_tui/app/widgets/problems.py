@@ -26,8 +26,8 @@ class ProblemsPane(LinesView):
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("problems")]
 
-    def __init__(self, session: Session, palette: Palette, *, id: str) -> None:
-        super().__init__(palette, id=id)
+    def __init__(self, session: Session, palette: Palette) -> None:
+        super().__init__(palette, "problems")
         self.session = session
         self.problems = sorted(session.profile.problems, key=lambda problem: -int(problem.severity))
 
@@ -69,8 +69,9 @@ class ProblemsPane(LinesView):
             return
         problem = self.problems[self.cursor]
         lanes = self.session.profile.lanes
-        lane = next((number for number, lane in enumerate(lanes)
-                     if problem.lane and lane.label == problem.lane and problem.core in (-1, lane.core)), -1)  # fmt: skip
+        fitting = [number for number, lane in enumerate(lanes)
+                   if problem.lane and lane.label == problem.lane and problem.core in (-1, lane.core)]  # fmt: skip
+        lane = fitting[0] if fitting else -1
         core = lanes[lane].core if lane >= 0 else problem.core
         if lane < 0 and core not in self.session.profile.cores:
             self.post_message(Say("This problem concerns the whole capture, not one core."))

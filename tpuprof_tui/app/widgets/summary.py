@@ -12,7 +12,18 @@ from textual.worker import get_current_worker
 
 from ...analysis.top import TopRow
 from ..figures import EngineRow, Figures, figures_of, summary_scope
-from ..format import GUESS, TimeUnit, bytes_text, clean, fit, percent_text, time_decimals, time_number, time_text, time_unit
+from ..format import (
+    GUESS,
+    TimeUnit,
+    bytes_text,
+    clean,
+    fit,
+    percent_text,
+    time_decimals,
+    time_number,
+    time_text,
+    time_unit,
+)
 from ..glyphs import Glyphs, bar
 from ..session import Session
 from ..state import Scope, ViewState
@@ -40,8 +51,8 @@ class SummaryPane(LinesView):
     class Retitled(Message):
         """The summary is about something else."""
 
-    def __init__(self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs, *, id: str) -> None:
-        super().__init__(palette, id=id)
+    def __init__(self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__(palette, "summary")
         self.session = session
         self.glyphs = glyphs
         self.view = view
@@ -189,21 +200,19 @@ class SummaryPane(LinesView):
     def _cores(self, figures: Figures, width: int) -> list[Line]:
         unit = time_unit(max(max(core.compute, core.transfer, core.idle) for core in figures.cores))
         lines = [self._heading("Cores", width, f"times in {unit.name}")]
-        names = ("compute", "transfer", "exposed", "idle", "overlap")
+        names: tuple[str, ...] = ("compute", "transfer", "exposed", "idle", "overlap")
         longest = max(max(core.compute, core.transfer, core.idle) for core in figures.cores)
         bar_width, column, fitting = _room(width, 14, len(names), longest, unit)
         names = names[:fitting]
         lines.append(self._header(fit(" core", 6) + " " * bar_width + f"{'busy':>8}", names, column))
         for core in figures.cores:
             style = self.palette.strong if core.core == self.view.selection.core else self.palette.text
-            times = dict(compute=core.compute, transfer=core.transfer, overlap=core.overlap, exposed=core.exposed,
-                         idle=core.idle)  # fmt: skip
             line = [Segment(fit(f" {core.core}", 6), style)]
             line.append(Segment(bar(core.utilisation, bar_width, self.glyphs), self.palette.compute))
             line.append(Segment(f"{percent_text(core.utilisation, guessed=core.guessed):>8}", self.palette.strong))
             for name in names:
-                own = self.palette.exposed if name == "exposed" and times[name] else style
-                line.append(Segment(_cell(times[name], unit, core.guessed, column), own))
+                own = self.palette.exposed if name == "exposed" and core.exposed else style
+                line.append(Segment(_cell(getattr(core, name), unit, core.guessed, column), own))
             lines.append(line)
         return lines
 
@@ -217,7 +226,7 @@ class SummaryPane(LinesView):
         several = figures.scope.everything and len(self.session.profile.cores) > 1
         note = f"sums over {len(figures.cores)} cores, {unit.name}" if several else f"times in {unit.name}"
         lines = [self._heading("Engines", width, note)]
-        names = ("busy", "wait", "sync", "idle", "count", "bytes")
+        names: tuple[str, ...] = ("busy", "wait", "sync", "idle", "count", "bytes")
         label = max(8, *(len(row.label) + 2 for row in figures.engines))
         longest = max(max(row.busy, row.wait, row.sync, row.idle) for row in figures.engines)
         bar_width, column, fitting = _room(width, label + 8, len(names), longest, unit)

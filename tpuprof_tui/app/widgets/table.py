@@ -22,10 +22,11 @@ from ..celltext import header_text, row_texts
 from ..format import fit, plural
 from ..glyphs import Glyphs
 from ..messages import Change, Say, ShowDetail
+from ..painter import joined
+from ..rows import stepped_event
 from ..session import Ints, Session, numbers_in, ordered
 from ..state import Selection, Sort, ViewState
 from ..theme import Palette
-from .timeline import stepped_event
 
 #: Up to this many instructions are sorted at once; more in a thread, so that no key waits.
 AT_ONCE = 50_000
@@ -50,8 +51,8 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.wanted = wanted
             self.order = order
 
-    def __init__(self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs, *, id: str) -> None:
-        super().__init__(id=id)
+    def __init__(self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__(id="table")
         self.session = session
         self.view = view
         self.palette = palette
@@ -225,7 +226,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
                 text = text.replace(",", "")
             shown = fit(text, width, right=right) + " " * GAP
             segments.append(Segment(shown, guessed_role if text == "-" else plain))
-        return _joined(segments)
+        return joined(segments)
 
     def _texts_of(self, position: int) -> list[str]:
         number = int(self.order[position])
@@ -393,14 +394,3 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.action_sort()
         elif self.scroll_offset.y + offset.y - 1 < len(self.order):
             self.go_to(self.scroll_offset.y + offset.y - 1)
-
-
-def _joined(segments: list[Segment]) -> list[Segment]:
-    """Neighbours of one style as one segment."""
-    joined: list[Segment] = []
-    for segment in segments:
-        if joined and joined[-1].style is segment.style:
-            joined[-1] = Segment(joined[-1].text + segment.text, segment.style)
-        else:
-            joined.append(segment)
-    return joined

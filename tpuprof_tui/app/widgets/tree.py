@@ -30,8 +30,8 @@ class CoreTree(Tree[Scope], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("tree")]
     DEFAULT_CSS = "CoreTree { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow-x: hidden; }"
 
-    def __init__(self, session: Session, palette: Palette, glyphs: Glyphs, *, id: str) -> None:
-        super().__init__("All cores", Scope(), id=id)
+    def __init__(self, session: Session, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__("All cores", Scope(), id="tree")
         self.session = session
         self.palette = palette
         self.glyphs = glyphs
@@ -80,14 +80,14 @@ class CoreTree(Tree[Scope], inherit_bindings=False):
         depth = 0 if node.is_root else 1 if node.parent is not None and node.parent.is_root else 2
         icon = (self.ICON_NODE_EXPANDED if node.is_expanded else self.ICON_NODE) if node.allow_expand else ""
         text = Text(icon, style=base_style + style)
-        found = self._known.get(node.data) if node.data is not None else None
-        if found is None:
+        scope = node.data
+        if scope is None or scope not in self._known:
             return text.append(str(node.label), style)
-        name, share, count, guessed = found
+        name, share, count, guessed = self._known[scope]
         room = NAME - 2 * depth - len(icon) + 2
-        scoped = self.view is not None and node.data == self.view.scope and not node.data.everything
+        scoped = self.view is not None and scope == self.view.scope and not scope.everything
         text.append(fit(f"{name}{'*' if scoped else ''}", room), style + (self.palette.key if scoped else Style.null()))
-        lane = self.session.profile.lanes[node.data.lane] if node.data.lane >= 0 else None
+        lane = self.session.profile.lanes[scope.lane] if scope.lane >= 0 else None
         own = self.palette.engine(lane.engine) if lane else self.palette.compute
         text.append(bar(share, BAR, self.glyphs), style + own)
         text.append(f"{percent_text(share, guessed=guessed):>7}", style)

@@ -1,0 +1,393 @@
+from __future__ import annotations
+
+import itertools
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import Texts, big_profile, make_lane, make_profile, small_profile
+from web_reading import WrittenPage, chunk
+
+from tpuprof_tui import open_profile
+from tpuprof_tui.analysis import build_index, lane_figures
+from tpuprof_tui.export.files import WriteError
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.web import script_json, write_web
+from tpuprof_tui.export.web_codec import LARGEST, Chunk, scaled
+from tpuprof_tui.export.web_kinds import Kinds
+from tpuprof_tui.export.web_lanes import ChosenLane, bytes_in_cells, cut_time, edges_of
+from tpuprof_tui.export.web_overview import summary_record
+from tpuprof_tui.model import INT_MISSING, Device, Role, Scopes, Strings, is_missing
+
+SAMPLES = sorted(path for path in (Path(__file__).parents[2] / "samples").glob("ak*") if path.is_dir())
+HOSTILE = ("</script><script>alert(1)</script>", "=HYPERLINK(\"http://evil.example\")", "<!--<script>", "a&amp;b\u202e",
+           "https://evil.example/x.js", "'\"`${alert(1)}", "line\u2028two\nthree", "\ud800half")  # fmt: skip
+
+
+def page_of(profile, tmp_path, *arguments, **options) -> WrittenPage:
+    path = tmp_path / "result.html"
+    size = write_web(profile, path, *arguments, **options)
+    assert size == path.stat().st_size
+    return WrittenPage(path)
+
+
+def by_track(lane):
+    """Rows of a lane in the order the page draws them."""
+    return np.argsort(np.minimum(lane["sublane"], 7), kind="stable")
+
+
+def as_integers(values, scale):
+    return np.where(is_missing(values), -1, values) if scale is None else scaled(values, scale)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_every_instruction_comes_back_as_it_was(tmp_path, mode):
+    profile = small_profile(mode)
+    page = page_of(profile, tmp_path)
+    written = [lane["title"] for lane in page.record["lanes"]]
+    assert sorted(written) == sorted(lane.title for lane in profile.lanes if len(lane))
+    for lane in profile.lanes:
+        if not len(lane):
+            continue
+        order, found = by_track(lane), page.lane(lane.title)
+        columns = found["columns"]
+        assert (columns["start"] == lane["start"][order]).all()
+        assert (columns["duration"] == (lane["end"] - lane["start"])[order]).all()
+        assert sum(found["subrows"]) == found["shown"] == found["count"] == len(lane)
+        scales = {"uarch_rate": 100, "ddr_bandwidth": 10_000, "l2_bandwidth": 10_000}
+        for key in ("uarch_rate", "ddr_bandwidth", "l2_bandwidth", "stall", "order", "command_id", "scope", "batch",
+                    "bytes", "cycles"):  # fmt: skip
+            expected = as_integers(lane[key][order], scales.get(key)) if key in lane else np.full(len(lane), -1)
+            assert (columns.get(key, np.full(len(lane), -1)) == expected).all(), (lane.title, key)
+        for key in ("name", "type", "kernel", "direction", "dtype", "mode"):
+            expected = profile.strings[key].texts(lane[key][order]) if key in lane else [""] * len(lane)
+            assert page.texts(key, columns["kind"]) == expected
+        assert [page.record["kinds"]["role"][kind] for kind in columns["kind"]] == lane["role"][order].tolist()
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_samples_come_back(tmp_path, sample):
+    profile = open_profile(sample)
+    page = page_of(profile, tmp_path)
+    for lane in (lane for lane in profile.lanes if len(lane)):
+        found = page.lane(lane.title)
+        assert (found["columns"]["start"] == lane["start"][by_track(lane)]).all()
+        assert page.texts("name", found["columns"]["kind"]) == profile.strings["name"].texts(
+            lane["name"][by_track(lane)]
+        )
+        figures = lane_figures(build_index(lane), *page.record["window"])
+        assert (found["busy"], found["wait"], found["sync"]) == (figures.busy, figures.wait, figures.sync)
+        assert found["overview"]["busy"].sum() == figures.busy
+        assert found["overview"]["still"].sum() == figures.wait + figures.sync
+    assert page.record["problem_count"] == len(profile.problems)
+
+
+def test_totals_of_kinds_are_those_of_all_rows(tmp_path):
+    profile = small_profile(1)
+    page = page_of(profile, tmp_path, most=100)
+    for lane in (lane for lane in profile.lanes if len(lane)):
+        found = page.lane(lane.title)
+        assert sum(count for _, count, _ in found["totals"]) == len(lane)
+        for kind, count, ns in found["totals"]:
+            text = page.texts("name", [kind])[0]
+            role = page.record["kinds"]["role"][kind]
+            kernel = page.texts("kernel", [kind])[0]
+            others = [page.texts(key, [kind])[0] for key in ("direction", "dtype")]
+            rows = lane["role"] == role
+            for key, value in zip(("name", "kernel", "direction", "dtype"), (text, kernel, *others), strict=True):
+                if key in lane:
+                    rows &= np.array([each == value for each in profile.strings[key].texts(lane[key])])
+            assert (count, ns) == (rows.sum(), (lane["end"] - lane["start"])[rows].sum())
+
+
+def test_above_the_limit_every_lane_is_complete_up_to_one_time(tmp_path):
+    profile = big_profile(3000, cores=3, ports=2, mode=2)
+    page = page_of(profile, tmp_path, most=1000)
+    until = page.record["until"]
+    assert 900 <= page.record["shown"] <= 1000
+    assert page.record["total"] == profile.instructions == 3000
+    assert page.record["most"] == 1000
+    for lane in profile.lanes:
+        found = page.lane(lane.title)
+        rows = np.flatnonzero(lane["start"] < until)
+        assert found["shown"] == len(rows)
+        assert found["count"] == len(lane)
+        assert sorted(found["columns"]["order"]) == sorted(lane["order"][rows])
+        assert found["overview"]["busy"].sum() == build_index(lane).work.between(*page.record["window"])
+        if "ddr_bandwidth" in lane:
+            moved = (lane["ddr_bandwidth"] * (lane["end"] - lane["start"])).sum()
+            assert found["overview"]["ddr"].sum() == pytest.approx(moved, rel=1e-3)
+    named = [number for lane in page.record["lanes"] for number in (*lane["chunks"], lane["cells"])]
+    assert sorted(page.chunks) == sorted(named + [each["chunk"] for each in page.record["launches"]])
+
+
+def test_all_that_fits_is_written():
+    lane = make_lane("TIU", 0, starts=[0, 5, 5, 9], ends=[1, 6, 7, 10])
+    chosen = [ChosenLane(lane, slice(0, 4), 4)]
+    assert cut_time(chosen, 4) is None
+    assert cut_time(chosen, 3) == 9
+    assert cut_time(chosen, 2) == 5  # the two that start together stay or go together
+    assert cut_time(chosen, 1) == 5
+    assert cut_time([ChosenLane(lane, np.array([1, 3]), 2)], 1) == 9
+
+
+def test_a_selection_leaves_the_rest_out(tmp_path):
+    profile = small_profile(1)
+    page = page_of(profile, tmp_path, Selection(cores=frozenset((1,)), start_ns=2000, end_ns=20_000))
+    assert page.record["selected"]
+    assert page.record["selection"] == "cores 1; 2,000 ns to 20,000 ns"
+    assert {lane["core"] for lane in page.record["lanes"]} <= {1, -1}
+    lane = profile.lane("GDMA", 1)
+    found = page.lane(lane.title)
+    expected = np.flatnonzero((lane["end"] > 2000) & (lane["start"] < 20_000))
+    assert (found["columns"]["order"] == lane["order"][expected]).all()
+    assert [row["core"] for row in page.record["summary"]["rows"]] == [1, None]
+
+
+def test_a_filter_leaves_the_rest_out(tmp_path):
+    profile = small_profile(1)
+    page = page_of(profile, tmp_path, Selection(keep=lambda lane: lane["role"] == Role.WAIT))
+    assert all(lane["busy"] == 0 for lane in page.record["lanes"])
+    assert page.record["total"] == sum((lane["role"] == Role.WAIT).sum() for lane in profile.lanes) > 0
+
+
+def test_nothing_makes_a_page_too(tmp_path):
+    page = page_of(make_profile([]), tmp_path)
+    assert page.record["lanes"] == []
+    assert page.record["window"] == [0, 1]
+    lane = make_lane("TIU", 0, starts=[], ends=[])
+    assert page_of(make_profile([lane]), tmp_path).record["total"] == 0
+
+
+def hostile_profile():
+    """A profile whose texts are all meant to break out."""
+    texts = Texts()
+    names = texts.codes("kernel", HOSTILE)
+    starts = np.arange(8) * 10
+    lane = make_lane("TIU", 0, starts=starts, ends=starts + 5, cycles=np.full(8, 6), kernel=names, scope=np.arange(8),
+                     name=texts.codes("name", HOSTILE), type=texts.codes("type", HOSTILE))  # fmt: skip
+    device = Device("<b>AKS</b>", parameters=tuple((text, text) for text in HOSTILE))
+    profile = make_profile([lane], strings=texts.build(), device=device, scopes=Scopes(names, np.zeros(8, np.int32)))
+    return replace(profile, name=HOSTILE[0])
+
+
+def test_hostile_texts_are_texts(tmp_path):
+    page = page_of(hostile_profile(), tmp_path)
+    harmless = page_of(small_profile(), tmp_path)
+    chunks = len(page.chunks) - len(harmless.chunks)
+    assert page.tags.count("script") - harmless.tags.count("script") == chunks
+    assert sorted(set(page.tags)) == sorted(set(harmless.tags))
+    assert page.title == HOSTILE[0]
+    assert page.record["name"] == HOSTILE[0]
+    assert page.record["strings"]["kernel"][:2] == list(HOSTILE[:2])
+    assert page.record["strings"]["kernel"][3] == "a&amp;b\\u202e"
+    assert page.record["strings"]["kernel"][6:] == ["line\\u2028two\\x0athree", "\\ud800half"]
+    assert "alert(1)</script>" not in page.text
+    assert page.code == harmless.code
+
+
+@pytest.mark.parametrize("profile", [hostile_profile(), small_profile(2)], ids=["hostile", "small"])
+def test_no_address_anywhere(tmp_path, profile):
+    page = page_of(profile, tmp_path)
+    assert re.findall(r"(?i)\w+://|[\"'(=]//|\bsrcset\b", page.text) == []
+    assert re.findall(r"@import|\burl\(", page.text) == []
+    assert set(page.links) <= {"data:,"}
+    for word in ("XMLHttpRequest", "fetch(", "WebSocket", "EventSource", "sendBeacon", "innerHTML", "eval("):
+        assert word not in page.code
+    assert "default-src 'none'" in page.text
+
+
+def test_the_page_is_the_same_each_time(tmp_path):
+    first, second = tmp_path / "a.html", tmp_path / "b.html"
+    write_web(small_profile(2), first)
+    write_web(small_profile(2), second)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_progress_rises_to_the_end(tmp_path):
+    seen: list[float] = []
+    write_web(small_profile(), tmp_path / "result.html", progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+    assert 0 < seen[0] < 1
+
+
+def test_a_failed_page_leaves_the_old_one(tmp_path):
+    path = tmp_path / "result.html"
+    path.write_text("old")
+
+    def fail(_: float) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(WriteError, match="no space left"):
+        write_web(small_profile(), path, progress=fail)
+    assert path.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["result.html"]
+
+
+def test_the_scripts_are_sound():
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    import subprocess
+
+    from tpuprof_tui.export.web import SCRIPTS
+
+    folder = Path(__file__).parents[2] / "tpuprof_tui" / "export" / "web_page"
+    assert {path.name for path in folder.glob("*.js")} == set(SCRIPTS)
+    for name in SCRIPTS:
+        done = subprocess.run([node, "--check", str(folder / name)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+# -- columns -------------------------------------------------------------------
+
+
+def read_back(columns: dict[str, tuple[list[int], bool]]) -> dict[str, list[int]]:
+    count = len(next(iter(columns.values()))[0])
+    written = Chunk(count)
+    for key, (values, ascending) in columns.items():
+        written.add(key, [np.array(values, np.int64)], ascending=ascending)
+    text = written.base64().decode()
+    return {key: values.tolist() for key, values in chunk(script_json([count, written.columns]), text).items()}
+
+
+@given(st.lists(st.tuples(st.integers(-1, LARGEST - 1), st.integers(-LARGEST // 2, LARGEST // 2)), max_size=50))
+def test_columns_survive(rows):
+    plain, near = [row[0] for row in rows], [row[1] for row in rows]
+    assert read_back({"plain": (plain, False), "near": (near, True)}) == {"plain": plain, "near": near}
+
+
+def test_columns_beyond_exact_numbers_are_cut():
+    assert read_back({"a": ([1 << 60, 3], False)}) == {"a": [LARGEST, 3]}
+
+
+def test_a_column_of_one_value_takes_no_room():
+    written = Chunk(1000)
+    written.add("same", [np.full(1000, -1)])
+    assert written.columns == [("same", 0, False, True)]
+
+
+def test_numbers_that_are_none_are_missing():
+    values = np.array([1.25, 0.0, -1.0, np.nan, np.inf, -np.inf])
+    assert scaled(values, 100).tolist() == [125, 0, -1, -1, -1, -1]
+    assert scaled(np.array([1e300]), 100).tolist() == [LARGEST]
+
+
+@given(st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 2), st.integers(0, 2)), min_size=1, max_size=40))
+def test_kinds_keep_combinations_apart(rows):
+    lane = make_lane("TIU", 0, starts=np.arange(len(rows)), ends=np.arange(len(rows)) + 1,
+                     roles=[row[2] for row in rows], name=np.array([row[0] for row in rows], np.int32),
+                     kernel=np.array([row[1] for row in rows], np.int32))  # fmt: skip
+    profile = make_profile([lane], strings={"name": Strings("abcd"), "kernel": Strings(("", "x", "y"))})
+    kinds = Kinds(profile)
+    codes = np.concatenate([kinds.codes(lane, slice(0, 1), 1), kinds.codes(lane, slice(1, len(rows)), len(rows) - 1)])
+    tables = kinds.tables()["kinds"]
+    assert [(tables["name"][code], tables["kernel"][code], tables["role"][code]) for code in codes] == rows
+    assert len(kinds) == len(set(rows))
+
+
+def test_kinds_beyond_a_table_are_sorted():
+    count = 3000
+    many = Strings(str(number) for number in range(count))
+    codes = np.arange(count, dtype=np.int32)
+    lane = make_lane("TIU", 0, starts=codes, ends=codes + 1, name=codes, kernel=codes[::-1].copy())
+    kinds = Kinds(make_profile([lane], strings={"name": many, "kernel": many}))
+    found = kinds.codes(lane, slice(0, count), count)
+    tables = kinds.tables()["kinds"]
+    assert [tables["kernel"][code] for code in found] == codes[::-1].tolist()
+
+
+def test_a_code_beyond_its_table_has_no_text():
+    lane = make_lane("TIU", 0, starts=[0], ends=[1], name=np.array([7], np.int32))
+    kinds = Kinds(make_profile([lane], strings={"name": Strings(("a",))}))
+    assert kinds.codes(lane, slice(0, 1), 1).tolist() == [0]
+    assert kinds.tables()["kinds"]["name"] == [-1]
+
+
+# -- overview ------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 500), st.integers(0, 300), st.floats(0, 100)), max_size=12),
+    st.integers(0, 100), st.integers(1, 400),
+)  # fmt: skip
+def test_bytes_in_cells_add_up(events, first, length):
+    events.sort()
+    starts = np.array([event[0] for event in events], np.int64)
+    ends = starts + np.array([event[1] for event in events], np.int64)
+    rates = np.array([event[2] for event in events])
+    lane = make_lane("GDMA", 0, starts=starts, ends=ends, ddr_bandwidth=rates)
+    edges = edges_of((first, first + length), 7)
+    expected = []
+    for left, right in itertools.pairwise(edges.tolist()):
+        inside = np.maximum(np.minimum(lane["end"], right) - np.maximum(lane["start"], left), 0)
+        expected.append(float((inside * lane["ddr_bandwidth"]).sum()))
+    found = bytes_in_cells(ChosenLane(lane, slice(0, len(lane)), len(lane)), "ddr_bandwidth", edges)
+    assert found.tolist() == pytest.approx(expected, abs=0.51)
+
+
+@given(st.integers(-(1 << 50), 1 << 50), st.integers(1, 1 << 51))
+def test_edges_cover_the_window(start, length):
+    edges = edges_of((start, start + length))
+    assert (edges[0], edges[-1]) == (start, start + length)
+    assert (np.diff(edges) >= 0).all()
+    assert np.diff(edges).max() - np.diff(edges).min() <= 1
+
+
+def test_summary_is_coloured_by_the_rules_of_the_reference():
+    device = Device("AKS", tiu_mhz=1000, dma_mhz=1000, ddr_peak_gbps=100.0, l2_peak_gbps=100.0)
+    texts = Texts()
+    direction = texts.codes("direction", ["DDR->LMEM"])
+    lanes = []
+    for core, (ratio, speed) in enumerate([(14, 49), (15, 50), (29, 74), (30, 75), (90, 99)]):
+        lanes.append(make_lane("TIU", core, starts=[0], ends=[1000], cycles=[ratio * 10]))
+        lanes.append(make_lane("GDMA", core, starts=[0], ends=[1000], cycles=[1000], bytes=[speed * 1000],
+                               direction=direction))  # fmt: skip
+    table = summary_record(make_profile(lanes, strings=texts.build(), device=device))
+    names = [name for name, _ in table["columns"]]
+    assert names == ["CoreId", "Parallelism(%)", "totalTime(us)", "TiuWorkingRatio", "totalTiuCycle", "uArchURate",
+                     "totalGdmaCycle", "GdmaDdrAvgBandwidth(GB/s)", "GdmaL2AvgBandwidth(GB/s)", "totalSdmaCycle",
+                     "SdmaDdrAvgBandwidth(GB/s)"]  # fmt: skip
+    ratio, speed = names.index("TiuWorkingRatio"), names.index("GdmaDdrAvgBandwidth(GB/s)")
+    assert [row["levels"][ratio] for row in table["rows"][:5]] == ["bad", "doubtful", "doubtful", "", ""]
+    assert [row["levels"][speed] for row in table["rows"][:5]] == ["bad", "doubtful", "doubtful", "", ""]
+    coloured = {name for row in table["rows"] for name, level in zip(names, row["levels"], strict=True) if level}
+    assert coloured <= {"TiuWorkingRatio"} | {name for name in names if "Avg" in name}
+
+
+def test_cdma_stands_in_the_row_of_the_last_core():
+    texts = Texts()
+    direction = texts.codes("direction", ["DDR->DDR", "L2M->L2M", "DDR->DDR"])
+    port = make_lane("CDMA", 3, starts=[0, 100, 200], ends=[100, 200, 300], cycles=[100, 50, 1000],
+                     bytes=[2000, 500, 0], direction=direction, roles=[Role.WORK, Role.WORK, Role.WAIT])  # fmt: skip
+    cores = [make_lane("TIU", core, starts=[0], ends=[10], cycles=[10]) for core in (0, 1)]
+    table = summary_record(make_profile([*cores, port], strings=texts.build()))
+    assert [name for name, _ in table["columns"]][-3:] == [
+        "totalCdmaCycle", "CdmaDdrAvgBandwidth(GB/s)", "CdmaL2AvgBandwidth(GB/s)",
+    ]  # fmt: skip
+    assert [row["cells"][-3:] for row in table["rows"]] == [
+        ["-", "-", "-"], ["150", "20.00", "10.00"], ["0.150(us)", "20.00", "10.00"],
+    ]  # fmt: skip
+    assert table["rows"][0]["levels"][-3:] == ["", "", ""]
+
+
+def test_launches_reach_from_the_first_start_to_the_last_end(tmp_path):
+    texts = Texts()
+    kernels = texts.codes("kernel", ["a", "b"])
+    tiu = make_lane("TIU", 0, starts=[10, 50], ends=[20, 90], cycles=[11, 41], scope=[0, 1])
+    gdma = make_lane("GDMA", 0, starts=[5, 30, 95], ends=[8, 40, 99], cycles=[4, 11, 5], bytes=[1, 1, 1],
+                     scope=[0, 0, INT_MISSING])  # fmt: skip
+    profile = make_profile([tiu, gdma], strings=texts.build(), scopes=Scopes(kernels, np.zeros(2, np.int32)))
+    page = page_of(profile, tmp_path)
+    (record,) = page.record["launches"]
+    columns = page.chunks[record["chunk"]]
+    assert columns["start"].tolist() == [5, 50]
+    assert columns["duration"].tolist() == [35, 40]
+    assert page.texts("kernel", columns["kind"]) == ["a", "b"]
+    assert columns["scope"].tolist() == [0, 1]

@@ -17,19 +17,18 @@ from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
+from ..analysis import Links, find_links
 from ..model import Lane, Profile
 from ..model.lane import Rows
 from .files import whole_file
 from .perfetto_counters import bandwidth_samples, encoded_samples, rate_samples, total_samples
-from .perfetto_flows import LaneFlows, Links, lane_flows
+from .perfetto_flows import LaneFlows, lane_flows
 from .perfetto_kernels import LaunchEncoder, launches_of
 from .perfetto_lanes import by_time, first_free_lanes, nested_tracks
 from .perfetto_plan import Content, Job, planned_jobs
 from .perfetto_slices import SliceEncoder, encoded_nesting, named_slice
 from .perfetto_tracks import PacketSequence, Track, descriptor
 from .selection import Selection
-
-__all__ = ["Links", "write_perfetto"]
 
 #: Slices that are encoded at a time.
 SLICE: Final = 32_768
@@ -60,7 +59,7 @@ def write_perfetto(
         target: A path (written whole or not at all; compressed where it ends in ``.gz``), or a binary file.
         selection: Which instructions; tracks of cores that are not selected are left out.
         progress: Called with the share done, 0 to 1, at most ten times a second and at the end.
-        links: Dependencies to draw as flows.
+        links: Dependencies to draw as flows; None: those that the profile's registers name.
 
     Returns:
         Number of bytes written, before compression.
@@ -109,7 +108,9 @@ class _Writer:
 
     def write(self, links: Links | None) -> None:
         """Writes all tracks, then what is on them."""
-        flows = lane_flows(self._profile, links, self._chosen) if links is not None and len(links) else {}
+        if links is None:
+            links = find_links(self._profile)
+        flows = lane_flows(self._profile, links, self._chosen) if len(links) else {}
         sequences = []
         for job in self._jobs:
             sequences.append(self._define(job.track))

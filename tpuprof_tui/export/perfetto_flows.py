@@ -9,31 +9,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ..analysis import Links
 from ..model import Profile
 from ..model.lane import Rows
 
 I64 = npt.NDArray[np.int64]
 
-#: Arrows that one end of one instruction can have; more would not be told apart.
-MOST_FLOWS: Final = 32
-
-
-@dataclass(frozen=True)
-class Links:
-    """Dependencies between instructions of a profile, one entry each; all arrays are of one length.
-
-    Attributes:
-        from_lane, to_lane: Places in ``Profile.lanes``.
-        from_row, to_row: Rows of those lanes: what must come first, and what waits for it.
-    """
-
-    from_lane: npt.NDArray[Any]
-    from_row: npt.NDArray[Any]
-    to_lane: npt.NDArray[Any]
-    to_row: npt.NDArray[Any]
-
-    def __len__(self) -> int:
-        return len(self.from_lane)
+#: Arrows that leave one instruction, or reach it; more would not be told apart, and are left out.
+MOST_FLOWS: Final = 63
 
 
 @dataclass(frozen=True)
@@ -52,8 +35,8 @@ class FlowEnds:
         """How many flows touch each row, at most ``MOST_FLOWS``."""
         if not len(self.rows):
             return np.zeros(len(rows), np.int64)
-        found = np.searchsorted(self.rows, rows, side="right") - np.searchsorted(self.rows, rows, side="left")
-        return np.asarray(np.minimum(found, MOST_FLOWS), dtype=np.int64)
+        last = np.searchsorted(self.rows, rows, side="right")
+        return np.asarray(last - np.searchsorted(self.rows, rows, side="left"), dtype=np.int64)
 
     def numbers(self, rows: I64, count: int) -> list[I64]:
         """Flow numbers of rows that all have at least ``count``: one array per flow, of one number per row."""
@@ -84,27 +67,37 @@ def lane_flows(profile: Profile, links: Links, chosen: Mapping[int, Rows]) -> di
 
     Args:
         profile: The profile.
-        links: Its dependencies.
+        links: Its dependencies; both ends of each must be places in it, else it is left out.
         chosen: Rows that are written, by place of the lane.
     """
-    count = len(links)
-    from_start, from_there = _times(profile, links.from_lane, links.from_row, chosen, "start")
-    to_start, to_there = _times(profile, links.to_lane, links.to_row, chosen, "start")
-    to_end, _ = _times(profile, links.to_lane, links.to_row, chosen, "end")
-    sound = from_there & to_there
-    at_begin = sound & (to_start > from_start)
-    at_end = sound & ~at_begin & (to_end > from_start)
-    drawn = at_begin | at_end
-    ids = np.arange(1, count + 1, dtype=np.int64)
+    from_start, from_there = _times(profile, links.releaser_lane, links.releaser_row, chosen, "start")
+    to_start, to_there = _times(profile, links.waiter_lane, links.waiter_row, chosen, "start")
+    to_end, _ = _times(profile, links.waiter_lane, links.waiter_row, chosen, "end")
+    at_begin = to_start > from_start
+    at_end = ~at_begin & (to_end > from_start)
+    drawn = from_there & to_there & (at_begin | at_end)
+    for lanes, rows in ((links.releaser_lane, links.releaser_row), (links.waiter_lane, links.waiter_row)):
+        drawn &= _places_among_equals(lanes.astype(np.int64) << 40 | rows) < MOST_FLOWS
+    ids = np.arange(1, len(links) + 1, dtype=np.int64)
     flows: dict[int, LaneFlows] = {}
     for number in chosen:
-        leaves, reaches = links.from_lane == number, links.to_lane == number
-        flows[number] = LaneFlows(
-            _ends(links.from_row, ids, leaves & drawn),
-            _ends(links.to_row, ids, reaches & at_begin),
-            _ends(links.to_row, ids, reaches & at_end),
-        )
+        leaves, reaches = drawn & (links.releaser_lane == number), drawn & (links.waiter_lane == number)
+        if leaves.any() or reaches.any():
+            flows[number] = LaneFlows(
+                _ends(links.releaser_row, ids, leaves),
+                _ends(links.waiter_row, ids, reaches & at_begin),
+                _ends(links.waiter_row, ids, reaches & at_end),
+            )
     return flows
+
+
+def _places_among_equals(keys: I64) -> I64:
+    """How many equal keys come before each."""
+    order = np.argsort(keys, kind="stable")
+    first = np.searchsorted(keys[order], keys[order], side="left")
+    places = np.empty(len(keys), dtype=np.int64)
+    places[order] = np.arange(len(keys)) - first
+    return places
 
 
 def _ends(rows: npt.NDArray[Any], ids: I64, which: npt.NDArray[np.bool_]) -> FlowEnds:

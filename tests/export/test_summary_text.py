@@ -1,0 +1,212 @@
+"""summary.txt: the reference's table to the letter, and figures below it that add up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from kept import DATA, HOST_TRACE, SAMPLES, kept_profile
+from profiles import make_lane, make_profile, small_profile
+
+from tpuprof_tui import open_profile
+from tpuprof_tui.export.files import WriteError
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.summary_text import (
+    NO_CORES,
+    NO_EVENTS,
+    summary_console,
+    summary_missing,
+    summary_text,
+    write_summary_text,
+)
+from tpuprof_tui.model import Role, Strings
+from tpuprof_tui.readers.host import with_host_trace
+
+WRITTEN = sorted((DATA / "summary").glob("*.txt"))
+
+
+def rows_below(text: str, title: str) -> list[list[str]]:
+    """Cells of a table of the text: header, then rows."""
+    lines = text.splitlines()
+    first = lines.index(title) + 2
+    last = next(place for place in range(first, len(lines)) if lines[place].startswith("="))
+    return [[cell.strip() for cell in line.split(" | ")] for line in lines[first:last] if not line.startswith("-")]
+
+
+def dictionaries(text: str, title: str) -> list[dict[str, str]]:
+    header, *rows = rows_below(text, title)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def test_there_are_kept_summaries():
+    assert len(WRITTEN) >= 15
+
+
+@pytest.mark.parametrize("written", WRITTEN, ids=lambda path: path.stem)
+def test_it_begins_with_the_references_block(written, tmp_path):
+    profile = kept_profile(written.stem, tmp_path)
+    block = written.read_text(encoding="ascii")
+    text = summary_text(profile)
+    assert text.startswith(block)
+    assert len(text) > len(block)
+    assert text.isascii()
+    console = summary_console(profile)
+    assert console.splitlines() == [line[:130] for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_modes_without_operations_say_that_the_rate_means_nothing(mode):
+    profile = small_profile(mode)
+    text = summary_text(profile)
+    block = text.index("=\nuArchURate")
+    assert text[block + 2 :].startswith(f"uArchURate says nothing in mode {mode}")
+    assert text.splitlines()[2].startswith("=")
+
+
+def test_mode_2_does_not_say_so():
+    assert "says nothing" not in summary_text(small_profile(2))
+
+
+def two_engines():
+    """A core of 1000 ns: TIU works 0-100 and 900-1000 and waits 100-400; GDMA reads 50-150 and writes 600-700."""
+    tiu = make_lane("TIU", 0, starts=[0, 100, 900], ends=[100, 400, 1000], roles=[Role.WORK, Role.WAIT, Role.WORK],
+                    cycles=[101, 301, 101])  # fmt: skip
+    gdma = make_lane("GDMA", 0, starts=[50, 600, 700], ends=[150, 700, 750],
+                     roles=[Role.WORK, Role.WORK, Role.SYNC], cycles=[101, 101, 51], bytes=[5000, 2000, 0],
+                     direction=np.array([0, 1, -1], np.int32))  # fmt: skip
+    strings = {"direction": Strings(["DDR->LMEM", "LMEM->DDR"]), "name": Strings(), "mode": Strings()}
+    return make_profile([tiu, gdma], strings=strings, mode=2)
+
+
+def test_engines_by_hand():
+    tiu, gdma, all_tiu, all_gdma = dictionaries(summary_text(two_engines()), "Engines")
+    assert tiu == {"CoreId": "0", "Engine": "TIU", "Instructions": "3", "Effective(us)": "0.200", "Wait(us)": "0.300",
+                   "Sync(us)": "0.000", "Idle(us)": "0.500", "Utilisation": "20.00%"}  # fmt: skip
+    assert gdma == {"CoreId": "0", "Engine": "GDMA", "Instructions": "3", "Effective(us)": "0.200",
+                    "Wait(us)": "0.000", "Sync(us)": "0.050", "Idle(us)": "0.750", "Utilisation": "20.00%"}  # fmt: skip
+    assert all_tiu == tiu | {"CoreId": "Overall"}
+    assert all_gdma == gdma | {"CoreId": "Overall"}
+
+
+def test_moves_by_hand():
+    gdma, *_ = dictionaries(summary_text(two_engines()), "Read and write bandwidth")
+    assert gdma == {"CoreId": "0", "Engine": "GDMA", "DdrRead(B)": "5000", "DdrWrite(B)": "2000",
+                    "DdrTotal(B)": "7000", "ReadBW(GB/s)": "50.00", "WriteBW(GB/s)": "20.00",
+                    "TotalBW(GB/s)": "35.00", "L2Total(B)": "0", "L2BW(GB/s)": "0.00"}  # fmt: skip
+
+
+def test_shares_by_hand():
+    core, overall = dictionaries(summary_text(two_engines()), "Compute and transfer")
+    assert core == {"CoreId": "0", "Compute(us)": "0.200", "Transfer(us)": "0.200", "Overlap(us)": "0.050",
+                    "Exposed(us)": "0.150", "Idle(us)": "0.350", "Compute": "20.00%", "Transfer": "20.00%",
+                    "Overlap": "5.00%", "Exposed": "15.00%", "Idle": "35.00%"}  # fmt: skip
+    assert overall == core | {"CoreId": "Overall"}
+
+
+def test_cdma_sends_read_and_receives_write(tmp_path):
+    text = summary_text(kept_profile("aks_cdma", tmp_path))
+    ports = [row for row in dictionaries(text, "Read and write bandwidth") if row["Engine"].startswith("port")]
+    assert len(ports) == 4
+    for port in ports:
+        assert int(port["DdrRead(B)"]) > 0 < int(port["DdrWrite(B)"])
+        assert int(port["DdrRead(B)"]) + int(port["DdrWrite(B)"]) == int(port["DdrTotal(B)"])
+    engines = dictionaries(text, "Engines")
+    submitted = [int(row["Instructions"]) for row in engines if row["Engine"] == "CDMA" and row["CoreId"] != "Overall"]
+    assert sum(submitted) == sum(int(row["Instructions"]) for row in engines if row["Engine"].startswith("port"))
+
+
+def test_guessed_figures_are_marked_and_unknown_ones_missing(tmp_path):
+    text = summary_text(kept_profile("aks_mode0", tmp_path))
+    engines = dictionaries(text, "Engines")
+    assert all(row["Utilisation"].startswith("~") for row in engines)
+    moves = dictionaries(text, "Read and write bandwidth")
+    assert all(row["DdrRead(B)"] == "-" and row["DdrTotal(B)"].isdecimal() for row in moves)
+
+
+def test_times_of_an_engine_fill_the_window():
+    profile = small_profile(1)
+    total = profile.end_ns - profile.start_ns
+    for row in dictionaries(summary_text(profile), "Engines"):
+        if row["Engine"] in ("TIU", "GDMA", "SDMA") and row["CoreId"] != "Overall":
+            times = [float(row[key]) for key in ("Effective(us)", "Wait(us)", "Sync(us)", "Idle(us)")]
+            assert sum(times) == pytest.approx(total / 1000, abs=0.003)
+
+
+def test_idle_cores_have_rows():
+    text = summary_text(small_profile(1))
+    idle = [row for row in dictionaries(text, "Engines") if row["CoreId"] == "2"]
+    assert idle
+    assert {row["Utilisation"] for row in idle} == {"0.00%"}
+
+
+def test_the_host_does_not_count(tmp_path):
+    profile = kept_profile("aks_host_trace", tmp_path)
+    joined = with_host_trace(profile, HOST_TRACE)
+    assert len(joined.lanes) == len(profile.lanes) + 2
+    assert summary_text(joined) == summary_text(profile)
+
+
+def test_a_selection_counts_alone_and_is_named():
+    profile = small_profile(1)
+    text = summary_text(profile, Selection(cores=frozenset((1,))))
+    assert [row["CoreId"] for row in dictionaries(text, "Summary")] == ["1", "Overall"]
+    chosen = int(re.search(r"Of (\d+) instructions (\d+) were chosen", text)[2])
+    rows = dictionaries(text, "Engines")
+    by_engine = {row["Engine"]: int(row["Instructions"]) for row in rows if row["CoreId"] == "1"}
+    ports = sum(int(row["Instructions"]) for row in rows if row["Engine"].startswith("port"))
+    assert sum(by_engine.values()) - by_engine.get("CDMA", 0) + ports == chosen < profile.instructions
+
+
+def test_a_range_narrows_the_window():
+    profile = small_profile(1)
+    middle = (profile.start_ns + profile.end_ns) // 2
+    whole = dictionaries(summary_text(profile), "Summary")[0]
+    half = dictionaries(summary_text(profile, Selection(end_ns=middle)), "Summary")[0]
+    assert float(half["totalTime(us)"]) < float(whole["totalTime(us)"])
+
+
+def test_without_cores_or_instructions_there_is_no_file(tmp_path):
+    target = tmp_path / "summary.txt"
+    for profile, reason in ((make_profile([]), NO_CORES), (make_profile([], cores=[0, 1]), NO_EVENTS)):
+        assert summary_missing(profile) == reason
+        assert summary_text(profile) == summary_console(profile) == ""
+        assert write_summary_text(profile, target) == 0
+        assert not target.exists()
+
+
+def test_the_file_holds_the_text_and_replaces_what_was_there(tmp_path):
+    target = tmp_path / "summary.txt"
+    target.write_text("old")
+    profile = small_profile(2)
+    told: list[float] = []
+    written = write_summary_text(profile, target, progress=told.append)
+    assert target.read_text(encoding="ascii") == summary_text(profile)
+    assert written == target.stat().st_size
+    assert told == [1.0]
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.txt"]
+
+
+def test_a_folder_in_the_way_is_one_sentence(tmp_path):
+    target = tmp_path / "summary.txt"
+    target.mkdir()
+    with pytest.raises(WriteError, match="could not be written"):
+        write_summary_text(small_profile(1), target)
+
+
+def test_names_cannot_reach_the_text():
+    profile = small_profile(1)
+    names = Strings([f"\x1b[31m{text}\u202e" for text in profile.strings["kernel"]])
+    changed = replace(profile, strings={**profile.strings, "kernel": names})
+    assert summary_text(changed) == summary_text(profile)
+
+
+@pytest.mark.parametrize(
+    "sample", sorted(path.name for path in SAMPLES.iterdir() if (path / "global.profile").exists())
+)
+def test_every_sample_has_a_summary(sample):
+    profile = open_profile(SAMPLES / sample)
+    text = summary_text(profile)
+    assert text.isascii()
+    assert len(dictionaries(text, "Summary")) == len(profile.cores) + 1

@@ -1,0 +1,86 @@
+"""Whole frames as text, compared with those beside this file; ``UPDATE_FRAMES=1`` writes them anew for review."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from profiles import small_profile
+from rich.cells import cell_len
+from rich.style import Style
+from screen import frame, opened, press
+
+from tpuprof_tui.app.application import TpuprofApp
+
+FRAMES = Path(__file__).parent / "frames"
+SIZES = {"80x24": (80, 24), "160x48": (160, 48)}
+VIEWS = {
+    "first": "",
+    "zoomed": "w w w w j",
+    "table": "2",
+    "problems": "4",
+    "help": "question_mark",
+}
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("view", VIEWS)
+async def test_frames_are_as_recorded(view, size, ascii_only):
+    if (view, size) == ("table", "160x48"):
+        pytest.skip("how many columns fit depends on the schema, which grows")
+    async with opened(small_profile(1, instructions=600), SIZES[size], ascii_only=ascii_only) as pilot:
+        if VIEWS[view]:
+            await press(pilot, VIEWS[view])
+        text = frame(pilot.app)
+    lines = text.split("\n")
+    assert len(lines) == SIZES[size][1]
+    assert {cell_len(line) for line in lines} == {SIZES[size][0]}
+    path = FRAMES / f"{view}-{size}-{'ascii' if ascii_only else 'unicode'}.txt"
+    if os.environ.get("UPDATE_FRAMES"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
+    assert [line.rstrip() for line in lines] == path.read_text(encoding="utf-8").splitlines()
+
+
+def filtered_segments(app: TpuprofApp):
+    """All segments of the screen as they go to the terminal."""
+    from textual.color import Color
+
+    for strip in app.screen._compositor.render_strips():
+        segments = list(strip)
+        for line_filter in app.get_line_filters():
+            segments = line_filter.apply(segments, Color(0, 0, 0))
+        yield from segments
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("keys", ["j full_stop", "2 j", "3", "4 j", "t j", "i", "question_mark", "colon"])
+async def test_ascii_screens_send_ascii_alone(keys, size):
+    async with opened(small_profile(1, instructions=600), SIZES[size], ascii_only=True) as pilot:
+        await press(pilot, keys)
+        text = "".join(segment.text for segment in filtered_segments(pilot.app))
+        assert text.isascii()
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_no_color_sends_no_colour(size, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with opened(small_profile(1, instructions=600), SIZES[size]) as pilot:
+        for keys in ("j full_stop", "2 j", "4", "question_mark", "q", "w w w w", "3", "t"):
+            await press(pilot, keys)
+            for segment in filtered_segments(pilot.app):
+                style = segment.style or Style()
+                assert style.color is None or style.color.is_default
+                assert style.bgcolor is None or style.bgcolor.is_default
+
+
+async def test_without_colour_the_focused_pane_and_the_selected_row_still_stand_out(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with opened(small_profile(1, instructions=600)) as pilot:
+        await press(pilot, "2 j")
+        reversed_texts = [segment.text for segment in filtered_segments(pilot.app)
+                          if segment.style is not None and segment.style.reverse]  # fmt: skip
+        assert any("2 Table" in text for text in reversed_texts)
+        assert any(("Core" not in text and "TIU" in text) or "GDMA" in text for text in reversed_texts)

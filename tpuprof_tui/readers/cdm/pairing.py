@@ -110,7 +110,9 @@ def pair(records: list[Side], commands: list[Side], *, lapped: bool) -> list[I64
             binding if binding is not None else np.full(len(side.id), -1, np.int64)
             for binding, side in zip(clean, records, strict=True)
         ]
-    matcher = _Matcher(records, commands, clean)
+    # damaged times may step back; runs are cut in the order of the stream
+    ordered = [Side(side.id, np.maximum.accumulate(side.key), side.kind) for side in records]
+    matcher = _Matcher(ordered, commands, clean)
     matcher.align(lapped)
     return matcher.bindings()
 
@@ -122,6 +124,7 @@ _LOST = -0.25
 _LOOK = 12
 _MARGIN = 2.0
 _BLOCK = 2048
+_SMALLEST_BLOCK = 64
 _NEAR = (-1, 1, 2, 3)
 _WIDE = 256
 
@@ -215,14 +218,17 @@ class _Matcher:
         offset = self._first_offset(lapped)
         at = 0
         stuck = False  # two offsets must not take turns at one place
+        block = _BLOCK
+        search_from = fruitless = 0  # records that fit nowhere are not searched for at every step
         while at < self.runs:
-            end = min(self.runs, at + _BLOCK)
+            end = min(self.runs, at + block)
             offsets = [offset, *(offset + step for step in _NEAR)]
             totals = np.stack([np.concatenate([[0.0], np.cumsum(self._scores(at, end, value))]) for value in offsets])
             ahead = np.minimum(np.arange(end - at) + _LOOK, end - at)
             look = totals[:, ahead] - totals[:, : end - at]
             possible = np.cumsum(np.concatenate([[0], self.records_in[at:end]]))
             weak = look[0] < 0.25 * (possible[ahead] - possible[: end - at])
+            weak[: max(0, search_from - at)] = False
             better = (look[1:].max(axis=0) > look[0] + _MARGIN) | weak
             if end < self.runs:
                 better[-_LOOK:] = False
@@ -230,13 +236,16 @@ class _Matcher:
             if not len(hits):
                 stop = end if end == self.runs else end - _LOOK
                 self.launch[at:stop] = np.arange(at, stop) + offset
-                at = stop
+                at, block = stop, min(_BLOCK, 2 * block)
                 continue
             hit = int(hits[0])
+            block = min(_BLOCK, max(_SMALLEST_BLOCK, 4 * hit))
             choice = int(look[1:, hit].argmax()) + 1
             new = offsets[choice]
             if weak[hit] and look[choice, hit] < 0.6 * (possible[ahead[hit]] - possible[hit]):
                 new = self._wide_offset(at + hit, offset)
+                fruitless = 0 if new != offset else fruitless + 1
+                search_from = at + hit + (1 << min(max(0, fruitless - _LOOK), 11))
             if new == offset:
                 stop = hit + 1
                 self.launch[at : at + stop] = np.arange(at, at + stop) + offset

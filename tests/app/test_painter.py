@@ -57,7 +57,7 @@ def test_wide_instructions_carry_their_names():
     strings = {"name": Strings(["MM2_NN", "wait_msg"])}
     text = "".join(drawn(lane, 0, 200, 40, strings=strings).chars)
     assert text[:20] == "▏MM2_NN".ljust(20)
-    assert text[20:] == "╌wait_msg".ljust(20, "╌")
+    assert text[20:] == "╌╌ wait_msg ".ljust(20, "╌")
 
 
 @pytest.mark.parametrize("width", range(4, 30))

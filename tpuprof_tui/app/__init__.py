@@ -24,9 +24,14 @@ def run(
 
     Returns:
         Exit status: 0.
+
+    Raises:
+        Exception: Whatever unexpected ended the explorer; the terminal is as it was before.
     """
     from .application import TpuprofApp
 
     app = TpuprofApp(path, chip=chip, tiu_mhz=tiu_mhz, ascii_only=ascii, debug=debug)
     app.run(mouse=mouse)
+    if app.crash is not None:
+        raise app.crash
     return app.return_code or 0

@@ -20,8 +20,10 @@ from ..errors import TpuprofError
 from .actions import ACTIONS, PANES, Action, bindings, key_text
 from .captures import CancelledError
 from .glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
+from .messages import ThreadFailed
 from .screens.loading import LoadingPane, LoadingScreen
 from .theme import DARK, Palette, plain_palette
+from .widgets.keybar import KeyBar
 
 if TYPE_CHECKING:
     from ..model import Profile
@@ -110,6 +112,7 @@ class TpuprofApp(App[int]):
         self.glyphs = ASCII if self.ascii_only else UNICODE
         self.palette = plain_palette() if plain else Palette()
         self._ascii_filter = AsciiFilter()
+        self.crash: Exception | None = None
         self._reading: Worker[None] | None = None
 
     def get_line_filters(self) -> list[LineFilter]:
@@ -182,17 +185,35 @@ class TpuprofApp(App[int]):
         return session
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """An unexpected error in a thread ends in a sentence, not in a traceback."""
-        if event.state is not WorkerState.ERROR or event.worker.error is None:
-            return
+        """An unexpected error while reading ends in a sentence, not in a traceback."""
         error = event.worker.error
+        if event.state is WorkerState.ERROR and error is not None:
+            told = self._told(error)
+            if told:
+                self.post_message(self.Failed(told, "Try tpuprof --debug, and report it."))
+
+    def on_thread_failed(self, message: ThreadFailed) -> None:
+        """The same for the threads of panes: what else is on the screen stays usable."""
+        told = self._told(message.error)
+        if told:
+            self.screen.query_one(KeyBar).say(told)
+
+    def _told(self, error: BaseException) -> str:
+        """The sentence about an unexpected error, whose details go to a log; with ``--debug`` it is raised."""
         if self.debug_errors and isinstance(error, Exception):
             self._handle_exception(error)
-            return
-        if event.worker.group == "reading":
-            from ..crash_log import reported
+            return ""
+        from ..crash_log import reported
 
-            self.post_message(self.Failed(reported(error, [self.path or ""]), "Try tpuprof --debug, and report it."))
+        return reported(error, [self.path or ""])
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Unexpected errors leave the screen first; who called ``run`` tells them."""
+        if self.debug_errors or self.is_headless:
+            super()._handle_exception(error)
+        else:
+            self.crash = self.crash or error
+            self.exit(1, return_code=1)
 
     def on_tpuprof_app_reported(self, message: Reported) -> None:
         """Shows progress."""

@@ -56,10 +56,11 @@ class Figures:
 
 
 def summary_scope(view: ViewState) -> Scope:
-    """What the summary is about: the scope, else the selected core, else everything."""
+    """What the summary is about: the scope, else the selected core or port, else everything."""
     if not view.scope.everything:
         return view.scope
-    return Scope(view.selection.core) if view.selection.core >= 0 else Scope()
+    selection = view.selection
+    return Scope(selection.core) if selection.core >= 0 else Scope(-1, selection.lane)
 
 
 def figures_of(session: Session, view: ViewState) -> Figures:

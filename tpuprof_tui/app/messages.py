@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from textual.message import Message
+from textual.widget import Widget
+from textual.worker import Worker, WorkerState
 
 from .state import ViewState
 
@@ -30,3 +32,17 @@ class Say(Message):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.text = text
+
+
+class ThreadFailed(Message):
+    """Something unexpected went wrong in a thread; the app tells it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+
+def tell_failure(widget: Widget, event: Worker.StateChanged) -> None:
+    """Passes the error of a widget's worker on to the app."""
+    if event.state is WorkerState.ERROR and event.worker.error is not None:
+        widget.post_message(ThreadFailed(event.worker.error))

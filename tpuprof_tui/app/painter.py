@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
@@ -156,8 +157,8 @@ def _paint_names(
         else:
             style = styles[begin]
             glyph = chars[begin]
-            shown = fit(name, min(len(name), width - 2)) if name else ""
-            text = f"{glyph}{shown}".ljust(width, glyph)
+            shown = f" {name} " if name and cell_len(name) <= width - 6 else ""
+            text = f"{glyph * 2}{shown}" + glyph * (width - 2 - cell_len(shown))
         _put(chars, begin, end, text)
         styles[begin:end] = [style] * width
 
@@ -174,8 +175,6 @@ def _put(chars: list[str], begin: int, end: int, text: str) -> None:
     if len(text) == end - begin:
         chars[begin:end] = list(text)
         return
-    from rich.cells import cell_len
-
     spread: list[str] = []
     for char in text:
         width = cell_len(char)

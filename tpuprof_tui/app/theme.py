@@ -117,7 +117,7 @@ class Palette:
     rule: Style = field(default_factory=lambda: Style.parse(LINE))
     chosen: Style = field(default_factory=lambda: Style.parse(f"bold {ACCENT} on {RAISED}"))
     row: Style = field(default_factory=lambda: Style.parse("on #27405c"))
-    row_blurred: Style = field(default_factory=lambda: Style.parse(f"on {RAISED}"))
+    row_blurred: Style = field(default_factory=lambda: Style.parse(f"bold on {RAISED}"))
     bar: Style = field(default_factory=lambda: Style.parse(f"{QUIET} on {RAISED}"))
 
     def engine(self, engine: str) -> Style:

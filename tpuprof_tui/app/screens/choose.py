@@ -12,11 +12,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
-from textual.worker import get_current_worker
+from textual.worker import Worker, get_current_worker
 
 from ..actions import bindings
 from ..captures import CancelledError, Found, facts_of, found_captures
 from ..format import MISSING, clean, fit, wrap
+from ..messages import tell_failure
 from ..theme import Palette
 from ..widgets.headline import HeadlineBar
 from ..widgets.keybar import KeyBar
@@ -85,6 +86,10 @@ class CaptureList(LinesView):
     def on_mount(self) -> None:
         """Looks for captures in a thread."""
         self._look()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What goes wrong in a thread is told."""
+        tell_failure(self, event)
 
     @work(thread=True, exclusive=True, group="chooser", exit_on_error=False)
     def _look(self) -> None:

@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from ...analysis.lane_index import event_at
 from ..axis import cell_at, edges_of, ruler
-from ..format import GUESS, exact_time, fit, percent_text, time_text
+from ..format import GUESS, clean, exact_time, fit, percent_text, time_text
 from ..glyphs import Glyphs
 from ..painter import Painted, merged, paint_core, paint_lane, text_of
 from ..rows import Row, rows_of
@@ -115,7 +115,8 @@ class LaneView(Widget, can_focus=True):
         resolution = max(view.span // max(self.cells, 1), 1)
         window = f"{exact_time(view.start, resolution)} to {exact_time(view.end, resolution)}"
         part = "all" if view.fits_all else time_text(view.span)
-        return f"1 Timeline  {window} ({part})"
+        scope = "" if view.scope.everything else f"  only {clean(self.session.scope_title(view.scope))}"
+        return f"1 Timeline{scope}  {window} ({part})"
 
     def legend_text(self) -> str:
         """What the glyphs mean, and how many lanes are out of sight."""

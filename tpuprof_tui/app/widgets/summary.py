@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import work
 from textual.message import Message
-from textual.worker import get_current_worker
+from textual.worker import Worker, get_current_worker
 
 from ...analysis.top import TopRow
 from ..figures import EngineRow, Figures, figures_of, summary_scope
@@ -25,6 +26,7 @@ from ..format import (
     time_unit,
 )
 from ..glyphs import Glyphs, bar
+from ..messages import tell_failure
 from ..session import Session
 from ..state import Scope, ViewState
 from ..theme import Palette
@@ -82,10 +84,12 @@ class SummaryPane(LinesView):
         else:
             self._compute(self.view)
 
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What goes wrong in a thread is told."""
+        tell_failure(self, event)
+
     @work(thread=True, exclusive=True, group="summary", exit_on_error=False)
     def _compute(self, view: ViewState) -> None:
-        import time
-
         worker = get_current_worker()
         time.sleep(REST_SECONDS)
         if worker.is_cancelled:
@@ -125,7 +129,7 @@ class SummaryPane(LinesView):
         if width >= BESIDE:
             left = min(width // 2, 96)
             return _beside(self._lists(figures, left - 1, 0), self._tables(figures, width - left), left), []
-        first = 5 if width < BESIDE else 0
+        first = max(5, self.size.height // 2 - 3)
         return [*self._lists(figures, width, first), [], *self._tables(figures, width)], []
 
     def _lists(self, figures: Figures, width: int, most: int) -> list[Line]:

@@ -14,14 +14,14 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.worker import get_current_worker
+from textual.worker import Worker, get_current_worker
 
 from ...model import Column
 from ..actions import bindings
 from ..celltext import header_text, row_texts
 from ..format import fit, plural
 from ..glyphs import Glyphs
-from ..messages import Change, Say, ShowDetail
+from ..messages import Change, Say, ShowDetail, tell_failure
 from ..painter import joined
 from ..rows import stepped_event
 from ..session import Ints, Session, numbers_in, ordered
@@ -113,6 +113,10 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._sort(wanted, view, window)
         self.post_message(self.Retitled())
 
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What goes wrong in a thread is told."""
+        tell_failure(self, event)
+
     @work(thread=True, exclusive=True, group="table", exit_on_error=False)
     def _sort(self, wanted: tuple[object, ...], view: ViewState, window: tuple[int, int] | None) -> None:
         worker = get_current_worker()
@@ -128,14 +132,14 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._take(message.wanted, message.order)
 
     def _take(self, wanted: tuple[object, ...], order: Ints) -> None:
-        kept = int(self.order[self.position]) if self.position < len(self.order) else -1
+        resorted = bool(self._have) and self._have[1] != wanted[1]
         self._have = wanted
         self.order = order
         self.virtual_size = Size(sum(self.widths) + GAP * len(self.widths), len(order) + 1)
-        selection = self.view.selection
-        wanted_number = self.session.number(selection.lane, selection.row) if selection.row >= 0 else kept
-        place = np.flatnonzero(order == wanted_number)
-        self.position = int(place[0]) if len(place) and selection.row >= 0 else 0
+        self.position = 0
+        # another order is asked for to see its first rows; else the selected row stays in view
+        if not resorted:
+            self._follow(self.view.selection)
         self._bring_into_view()
         self.refresh()
         self.post_message(self.Retitled())
@@ -218,14 +222,16 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     def _row(self, position: int, style: Style) -> list[Segment]:
         texts = self._texts_of(position)
         segments = []
-        guessed_role = self.palette.quiet + style
-        plain = self.palette.text + style
+        quiet = self.palette.quiet + style
+        selection = self.view.selection
+        selected = selection.row >= 0 and self.order[position] == self.session.number(selection.lane, selection.row)
+        plain = (self.palette.strong if selected else self.palette.text) + style
         for column, width, text in zip(self.columns, self.widths, texts, strict=True):
             right = column.align == "right"
             if right and len(text) > width:
                 text = text.replace(",", "")
             shown = fit(text, width, right=right) + " " * GAP
-            segments.append(Segment(shown, guessed_role if text == "-" else plain))
+            segments.append(Segment(shown, quiet if text == "-" else plain))
         return joined(segments)
 
     def _texts_of(self, position: int) -> list[str]:

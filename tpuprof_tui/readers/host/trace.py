@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -18,6 +15,7 @@ import numpy.typing as npt
 from ...errors import UnreadableError
 from ...model import Problem, Severity
 from .decimals import femtoseconds, nanoseconds
+from .inflate import Inflated
 from .json_stream import EventStream
 
 I64 = npt.NDArray[np.int64]
@@ -33,6 +31,7 @@ PROFILERS: Final = frozenset(
 #: A text beyond this many bytes is no trace that anything could show; what comes later is left.
 MOST_BYTES: Final = 4 << 30
 _GZIP: Final = b"\x1f\x8b"
+_HEAD: Final = 4096
 _LONGEST_NAME: Final = 4096
 _UNNAMED: Final = "unknown"
 
@@ -87,9 +86,9 @@ class HostTrace:
 def recognises(path: Path) -> bool:
     """Whether a file begins as such a trace does, compressed or not; reads its first bytes alone."""
     try:
-        with _opened(path) as (stream, _):
-            head = stream.read(4096)
-    except (OSError, EOFError, zlib.error):
+        with path.open("rb") as raw:
+            head = _text_of(raw).read(_HEAD)
+    except OSError:
         return False
     text = head.decode("utf-8-sig", "replace").lstrip()
     return text[:1] in ("{", "[") and ('"traceEvents"' in text or '"ph"' in text)
@@ -112,34 +111,26 @@ def read_host_trace(
     """
     file = Path(path)
     try:
-        with _opened(file) as (stream, compressed):
-            return _Collector(file, stream, compressed, progress).trace()
+        with file.open("rb") as raw:
+            return _Collector(file, raw, progress).trace()
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise UnreadableError(f"{file}: {reason}.", "Give the JSON file that the host's profiler wrote.") from None
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """The text of a file, and the file itself."""
-    with path.open("rb") as raw:
-        head = raw.read(len(_GZIP))
-        raw.seek(0)
-        if head != _GZIP:
-            yield raw, raw
-            return
-        with gzip.GzipFile(fileobj=raw) as text:
-            yield text, raw  # type: ignore[misc]  # reads as a binary file does
+def _text_of(raw: BinaryIO) -> Inflated | BinaryIO:
+    """What gives the text of a file."""
+    head = raw.read(len(_GZIP))
+    raw.seek(0)
+    return Inflated(raw) if head == _GZIP else raw
 
 
 class _Collector:
     """Goes through the events once."""
 
-    def __init__(
-        self, path: Path, stream: BinaryIO, raw: BinaryIO, progress: Callable[[int, int], None] | None
-    ) -> None:
+    def __init__(self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None) -> None:
         self._path = path
-        self._stream = stream
+        self._stream = _text_of(raw)
         self._raw = raw
         self._progress = progress
         self._size = os.fstat(raw.fileno()).st_size
@@ -177,12 +168,10 @@ class _Collector:
         if self._passed >= MOST_BYTES:
             self._damage = f"The text is longer than {MOST_BYTES >> 30} GiB"
             return b""
-        try:
-            data = self._stream.read(count)
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            self._damage = "The compressed data are damaged"
-            return b""
+        data = self._stream.read(count)
         self._passed += len(data)
+        if isinstance(self._stream, Inflated) and self._stream.damaged:
+            self._damage = "The compressed data are damaged"
         if self._progress is not None:
             self._progress(min(self._raw.tell(), self._size), self._size)
         return data

@@ -62,5 +62,6 @@ function start() {
 }
 
 // For scripts that look at the page.
-window.tpuprof = { profile, state, lanes, kinds, timeline, drawNow, showPanel, setWindow, select, factsOf, columnOf, inflate };
+window.tpuprof = { profile, state, lanes, kinds, timeline, minimap, bandwidth, scatter, memory, shares, table, search, drawNow,
+  showPanel, showView, chooseCores, setWindow, select };
 start();

@@ -58,7 +58,12 @@ def write_workbook(
         WriteError: The file could not be written; nothing is left behind.
     """
     with whole_file(path) as stream:
-        return _Workbook(profile, Package(stream), selection, progress).write()
+        package = Package(stream)
+        try:
+            return _Workbook(profile, package, selection, progress).write()
+        except BaseException:
+            package.abandon()
+            raise
 
 
 class _Workbook:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, BinaryIO, Final
 from xml.sax.saxutils import quoteattr
@@ -63,6 +63,11 @@ class Package:
         self._part("_rels/.rels", [_root_relations()])
         self._part("[Content_Types].xml", [self._content_types()])
         self._zip.close()
+
+    def abandon(self) -> None:
+        """Ends a file that will not be kept."""
+        with suppress(OSError, ValueError):
+            self._zip.close()
 
     def _part(self, name: str, pieces: Iterable[str]) -> None:
         with self._zip.open(name, "w") as part:

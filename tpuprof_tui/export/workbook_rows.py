@@ -350,9 +350,13 @@ def values_of(sources: Sequence[tuple[Source | None, Array | None]], rows: Any, 
         if first is None or first.values is None:
             return Values(None, None, None if first is None else first.absent)
         array = first.values(rows)
-        missing = is_missing(array)
+        missing = _lost(array)
         return Values(array, missing if bool(missing.any()) else None, first.absent, first.texts)
     return _merged(sources, numbers)
+
+
+def _lost(array: Array) -> npt.NDArray[np.bool_]:
+    return is_missing(array) if array.dtype.kind != "f" else ~np.isfinite(array)
 
 
 def _merged(sources: Sequence[tuple[Source | None, Array | None]], numbers: Array) -> Values:
@@ -365,7 +369,7 @@ def _merged(sources: Sequence[tuple[Source | None, Array | None]], numbers: Arra
         filler = absent_code if source.kind == "text" else source.absent
         if source.values is not None:
             part = source.values(numbers[places])
-            lost = is_missing(part)
+            lost = _lost(part)
             part = part + first_code if first_code else part
         else:
             part, lost = np.zeros(len(places), dtype=np.int64), np.ones(len(places), dtype=np.bool_)

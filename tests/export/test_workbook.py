@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+import os
+import stat
+
+import numpy as np
+import openpyxl
+import pandas
+import pytest
+from kept import kept_profile
+from profiles import Texts, big_profile, make_lane, make_profile, small_profile
+from workbook_reading import expected, header_row, loaded, parts_of, stream_order, table_of
+
+from tpuprof_tui.export import workbook, workbook_lanes
+from tpuprof_tui.export.files import WriteError
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.workbook import write_workbook
+from tpuprof_tui.export.workbook_columns import DMA_COLUMNS, TIU_COLUMNS
+from tpuprof_tui.model import INT_MISSING, Role, Scopes, Severity
+
+
+def written(profile, folder, **options):
+    path = folder / "book.xlsx"
+    write_workbook(profile, path, **options)
+    return loaded(path)
+
+
+def sheet_name(lane):
+    return f"{lane.engine}_{lane.port if lane.core < 0 else lane.core}"
+
+
+def check_rows(profile, book):
+    cells = 0
+    for lane in profile.lanes:
+        names, rows = table_of(book[sheet_name(lane)])
+        assert len(rows) == len(lane)
+        for place, (row, held) in enumerate(zip(stream_order(lane), rows, strict=True)):
+            for name, value in zip(names, held, strict=True):
+                wanted = expected(profile, lane, name, row, place)
+                assert value == wanted, (lane.title, name, place)
+                assert isinstance(value, str) == isinstance(wanted, str), (lane.title, name, place)
+                cells += value is not None
+    return cells
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_every_cell_holds_what_the_model_holds(mode, tmp_path, monkeypatch):
+    monkeypatch.setattr(workbook, "SLICE", 70)
+    monkeypatch.setattr(workbook_lanes, "SLICE", 50)
+    profile = small_profile(mode, instructions=1300)
+    assert check_rows(profile, written(profile, tmp_path)) > 20_000
+
+
+@pytest.mark.parametrize("name", ["aks_zoo_mode2", "aks_des_kv", "aksv_rvt"])
+def test_every_cell_of_a_capture_holds_what_the_model_holds(name, tmp_path):
+    profile = kept_profile(name, tmp_path)
+    few = profile.lanes[:2] if name == "aks_des_kv" else profile.lanes[:6]
+    profile = make_profile(few, strings=profile.strings, mode=profile.mode, scopes=profile.scopes)
+    assert check_rows(profile, written(profile, tmp_path)) > 5_000
+
+
+def test_sheets_are_those_of_the_reference_and_then_ours(tmp_path):
+    book = written(small_profile(1), tmp_path)
+    assert book.sheetnames == [
+        "Engine Summary", "TIU_0", "GDMA_0", "SDMA_0", "TIU_1", "GDMA_1", "SDMA_1", "CDMA_0", "CDMA_1",
+        "Kernel Functions", "Problems",
+    ]  # fmt: skip
+
+
+def test_columns_are_those_of_the_reference_and_then_what_it_drops(tmp_path):
+    book = written(small_profile(1), tmp_path)
+    names, rows = table_of(book["TIU_0"])
+    assert names[:90] == list(TIU_COLUMNS)
+    assert names[90:] == ["kernel_func", "func_scope_id", "batch_launch", "mode", "type", "engine", "extra_info"]
+    assert [row[2] for row in rows] == list(range(len(rows)))  # global idx in column C
+    names, _ = table_of(book["CDMA_0"])
+    assert names[:55] == list(DMA_COLUMNS)
+    assert names[55:] == ["kernel_func", "func_scope_id", "batch_launch", "mode", "Port", "from_addr", "to_addr",
+                          "gmem_xact_cnt"]  # fmt: skip
+
+
+def test_blocks_lie_where_the_reference_has_them(tmp_path):
+    profile = kept_profile("aks_mode1", tmp_path)
+    book = written(profile, tmp_path)
+    tiu, gdma, summary = book["TIU_0"], book["GDMA_0"], book["Engine Summary"]
+    assert (tiu["A1"].value, tiu["A2"].value, tiu["A6"].value) == ("Performance", "Summary", "Statistics")
+    assert [cell.value for cell in tiu[1]][1:7] == [
+        "totalTiuCycle", "totalAlgCycle", "algTotalOps", "totalUArchOps", "uArchURate", "waitMsgTotalTime"]  # fmt: skip
+    assert [cell.value for cell in tiu[2]][1:7] == [92071, 0, 405, 405, 1, 88497]
+    assert (tiu["O1"].value, tiu["P1"].value, tiu["Z1"].value) == ("Detail Spec", "Platform", "TPU Lmem Size(MiB)")
+    assert [cell.value for cell in tiu[2]][15:26] == [
+        "ASIC", "AKS", "8", "64", "64", "4", "64", "1000", "1000", "8533", "16"]  # fmt: skip
+    assert (tiu["O4"].value, tiu["P4"].value, tiu["Q4"].value) == ("Description", "Field", "Description")
+    assert {str(cells) for cells in tiu.merged_cells.ranges} == {"Q5:AD5", "Q6:AD6", "Q7:AD7"}
+    assert [cell.value for cell in tiu[7]][1:12] == [
+        "arith/SEG", 162, 162, 0.4, 0, 0, 162, 1, 0.4, 6041, 0.0656]  # fmt: skip
+    assert [cell.value for cell in tiu[15]][1:12] == ["Overall", 405, 405, 1, 0, 1, 405, 1, 1, 92071, 1]
+    assert header_row(tiu) == 9 + 8
+    assert [cell.value for cell in gdma[2]][2:11] == [
+        576571, 576571, 27366, 0.0418, 28172800, 245760, 49.27, 57.27, 78540]  # fmt: skip
+    assert header_row(gdma) == 6
+    assert summary["A1"].value == "Platform: AKS"
+    assert [cell.value for cell in summary[6]][:5] == [0, 0.1323, 0.9608, -0.2967, 695.956]
+    assert [cell.value for cell in summary[14]] == [
+        "Overall", 0.1423, 1.0468, 0.3289, 695.956, 99.021, 0, 3080, 3080, 1, 629.503, 212.94, 1.88, 46.98, 54.15,
+        0, 0, 0, 0, 0, 0, 0, 0]  # fmt: skip
+    assert (summary["A18"].value, summary["A25"].value) == ("Field", "uArch Urate")
+
+
+def test_cdma_counts_for_the_core_that_submitted_it(tmp_path):
+    profile = kept_profile("aks_cdma", tmp_path)
+    summary = written(profile, tmp_path)["Engine Summary"]
+    ports = [lane for lane in profile.lanes if lane.engine == "CDMA"]
+    for row in range(6, 14):
+        core = summary.cell(row, 1).value
+        cycles = sum(int(lane["cycles"][(lane["core"] == core) & (lane["role"] != Role.WAIT)].sum()) for lane in ports)
+        assert summary.cell(row, 19).value == cycles
+    assert sum(summary.cell(row, 20).value for row in range(6, 14)) == sum(
+        int(lane["bytes"][lane["role"] == Role.WORK].sum()) for lane in ports
+    )
+    assert summary.cell(14, 20).value == pytest.approx(2.53)
+
+
+def test_pandas_reads_the_rows(tmp_path):
+    profile = small_profile(1)
+    written(profile, tmp_path)
+    lane = profile.lane("GDMA", 1)
+    table = pandas.read_excel(tmp_path / "book.xlsx", sheet_name="GDMA_1", header=5)
+    assert table["Start Time(ns)"].tolist() == lane["start"].tolist()
+    assert table["DMA data size(B)"].tolist() == lane["bytes"].tolist()
+    assert table["kernel_func"].tolist() == profile.strings["kernel"].texts(lane["kernel"])
+
+
+def test_headers_are_frozen_and_filtered(tmp_path):
+    profile = small_profile(2)
+    book = written(profile, tmp_path)
+    for lane in profile.lanes:
+        sheet = book[sheet_name(lane)]
+        first = header_row(sheet)
+        last = openpyxl.utils.get_column_letter(sheet.max_column)
+        assert sheet.freeze_panes == f"A{first + 1}"
+        assert sheet.auto_filter.ref == f"A{first}:{last}{first + len(lane)}"
+    tabs = {"TIU_0": "008000", "GDMA_0": "FFA500", "SDMA_0": "D0CECE", "CDMA_0": "C0504D", "Engine Summary": "FFC7CE"}
+    assert {name: book[name].sheet_properties.tabColor.rgb for name in tabs} == {
+        name: f"FF{tab}" for name, tab in tabs.items()
+    }
+
+
+def test_cells_look_as_in_the_reference(tmp_path):
+    book = written(small_profile(1), tmp_path)
+    sheet = book["GDMA_0"]
+    looks = [(sheet["C1"], "548235", "FFFFFF", "Calibri"), (sheet["A6"], "305496", "FFFFFF", "Calibri"),
+             (sheet["A7"], "FCE4D6", "000000", "等线"), (sheet["R7"], "FCE4D6", "000000", "等线")]  # fmt: skip
+    for cell, fill, colour, font in looks:
+        assert (cell.fill.fgColor.rgb, cell.font.color.rgb, cell.font.name) == (f"FF{fill}", f"FF{colour}", font)
+        assert cell.font.b
+        assert cell.font.sz == 10
+    assert sheet["A7"].border.left.style == "thin"
+    assert sheet["J7"].number_format == "#,##0"
+    assert sheet["F2"].number_format == "0.00%"
+    assert book["TIU_0"].cell(header_row(book["TIU_0"]) + 1, 16).number_format == "0.0%"
+    widths = {letter: sheet.column_dimensions[letter].width for letter in "AGI"}
+    assert all(7 <= width <= 90 for width in widths.values())
+    assert widths["I"] > len("DMA data size(B)")
+
+
+def test_idle_cores_have_no_sheets(tmp_path):
+    profile = kept_profile("aks_idle_core", tmp_path)
+    book = written(profile, tmp_path)
+    busy = {lane.core for lane in profile.lanes if len(lane)}
+    assert busy < set(profile.cores)
+    assert {int(name.split("_")[1]) for name in book.sheetnames if "_" in name} == busy
+    assert [book["Engine Summary"].cell(row, 1).value for row in range(6, 7 + len(busy))] == [*sorted(busy), "Overall"]
+
+
+def test_long_lanes_go_on_in_numbered_sheets(tmp_path, monkeypatch):
+    monkeypatch.setattr(workbook, "SHEET_ROWS", 60)
+    profile = small_profile(1, instructions=1000)
+    book = written(profile, tmp_path)
+    lane = profile.lane("GDMA", 0)
+    titles = [name for name in book.sheetnames if name.startswith("GDMA_0")]
+    assert titles == ["GDMA_0", "GDMA_0 (2)", "GDMA_0 (3)"]
+    tables = [table_of(book[title]) for title in titles]
+    assert all(book[title].max_row <= 60 for title in titles)
+    assert [row[2] for _, rows in tables for row in rows] == lane["order"].tolist()
+    assert tables[0][0] == tables[2][0]
+    # totals are over the whole lane on each of them
+    assert len({book[title]["C2"].value for title in titles}) == 1
+
+
+HOSTILE = [
+    "=HYPERLINK(\"http://example.invalid\",\"x\")", "+1+1", "-2+3", "@SUM(A1)", "</t></si><script>alert(1)</script>",
+    "a&b<c>\"d'", "nul\x00bell\x07escape\x1b[31m", "line\nend\r\ttab", "half \ud800 pair", "no \ufffe\uffff character",
+    "_x0041_", "  spaces around  ", "注意力\u202eevil", "x" * 40_000, "'quoted", "",
+]  # fmt: skip
+
+
+def hostile_profile():
+    texts = Texts()
+    count = len(HOSTILE)
+    codes = {key: texts.codes(key, HOSTILE) for key in ("name", "type", "kernel")}
+    lane = make_lane(
+        "TIU", 0, starts=np.arange(count) * 10, ends=np.arange(count) * 10 + 5, **codes,
+        cycles=np.full(count, 6), command_id=np.arange(1, count + 1), scope=np.arange(count),
+        engine_id=np.zeros(count, np.int64),
+    )  # fmt: skip
+    scopes = Scopes(codes["kernel"], np.zeros(count, np.int32))
+    return make_profile([lane], strings=texts.build(), scopes=scopes)
+
+
+def test_texts_of_a_capture_stay_texts(tmp_path):
+    book = written(hostile_profile(), tmp_path)
+    for sheet in book:
+        for row in sheet.iter_rows():
+            assert all(cell.data_type in ("n", "s", "inlineStr") for cell in row)
+    names, rows = table_of(book["TIU_0"])
+    shown = [row[names.index("Function Name")] for row in rows]
+    assert shown[:6] == HOSTILE[:6]
+    assert shown[6] == "nul\\x00bell\\x07escape\\x1b[31m"
+    assert shown[7] == "line\\x0aend\\x0d\\x09tab"
+    assert shown[8] == "half \\ud800 pair"
+    assert shown[9] == "no \ufffd\ufffd character"
+    assert shown[10] in ("_x0041_", "__x0041_")
+    assert shown[11] == "  spaces around  "
+    assert "\u202e" not in shown[12]
+    assert len(shown[13]) == 32_767
+    assert shown[15] is None
+    first = header_row(book["TIU_0"]) + 1
+    quoted = [book["TIU_0"].cell(first + place, 8).quotePrefix for place in range(6)]
+    assert [bool(mark) for mark in quoted] == [True] * 4 + [False] * 2
+    assert "_x005F_x0041_" in parts_of(tmp_path / "book.xlsx")["xl/sharedStrings.xml"].decode()
+
+
+def test_hostile_kernels_have_their_rows_among_the_statistics(tmp_path):
+    kernels = written(hostile_profile(), tmp_path)["Kernel Functions"]
+    assert {kernels.cell(row, 1).value for row in range(2, kernels.max_row + 1)} >= set(HOSTILE[:6])
+
+
+def test_numbers_that_no_spreadsheet_holds_exactly_are_texts(tmp_path):
+    large = [1, 2**53, 2**53 + 1, 2**63 - 1, -(2**53) - 1]
+    lane = make_lane("GDMA", 0, starts=np.arange(5), ends=np.arange(5) + 1, bytes=np.array(large), stall=np.zeros(5),
+                     cycles=np.ones(5, np.int64), command_id=np.arange(1, 6))  # fmt: skip
+    names, rows = table_of(written(make_profile([lane]), tmp_path)["GDMA_0"])
+    assert [row[names.index("DMA data size(B)")] for row in rows] == [1, 2**53, *map(str, large[2:])]
+
+
+def test_what_is_chosen_is_what_is_written_and_added_up(tmp_path):
+    profile = small_profile(1)
+    middle = (profile.start_ns + profile.end_ns) // 2
+    selection = Selection(cores=frozenset({1}), start_ns=middle)
+    book = written(profile, tmp_path, selection=selection)
+    assert [name for name in book.sheetnames if "_" in name] == ["TIU_1", "GDMA_1", "SDMA_1", "CDMA_0", "CDMA_1"]
+    lane = profile.lane("TIU", 1)
+    chosen = lane["end"] > middle
+    names, rows = table_of(book["TIU_1"])
+    assert [row[2] for row in rows] == lane["order"][chosen].tolist()
+    assert book["TIU_1"]["B2"].value == int(lane["cycles"][chosen & (lane["role"] != Role.WAIT)].sum())
+    # the mean of recent commands is that of the stream, not of what is chosen
+    first = stream_order(lane).index(int(np.flatnonzero(chosen)[0]))
+    wanted = expected(profile, lane, "Avg Cycle Last 200", int(np.flatnonzero(chosen)[0]), first)
+    assert rows[0][names.index("Avg Cycle Last 200")] == wanted
+
+
+def test_rows_come_in_the_order_of_the_stream(tmp_path):
+    order = np.array([2, 0, 3, 1])
+    lane = make_lane("GDMA", 0, starts=np.arange(4) * 10, ends=np.arange(4) * 10 + 3, order=order,
+                     cycles=np.full(4, 4), command_id=order + 1, bytes=np.full(4, 64))  # fmt: skip
+    names, rows = table_of(written(make_profile([lane]), tmp_path)["GDMA_0"])
+    assert [row[2] for row in rows] == [0, 1, 2, 3]
+    assert [row[names.index("Start Time(ns)")] for row in rows] == [10, 30, 0, 20]
+
+
+def test_kernel_functions_are_added_up_over_their_launches(tmp_path):
+    profile = small_profile(1)
+    sheet = written(profile, tmp_path)["Kernel Functions"]
+    names = [cell.value for cell in sheet[1]]
+    rows = {row[0]: dict(zip(names, row, strict=True)) for row in sheet.iter_rows(min_row=2, values_only=True)}
+    for code, kernel in enumerate(profile.strings["kernel"]):
+        count = tiu = size = 0
+        spans = {}
+        for lane in profile.lanes:
+            for row in np.flatnonzero(lane["kernel"] == code).tolist():
+                start, end, works = int(lane["start"][row]), int(lane["end"][row]), lane["role"][row] == Role.WORK
+                count += 1
+                tiu += (end - start) * works * (lane.engine == "TIU")
+                size += int(lane["bytes"][row]) * works if "bytes" in lane else 0
+                scope = int(lane["scope"][row])
+                known = spans.get(scope, (start, end))
+                spans[scope] = (min(known[0], start), max(known[1], end))
+        if not count:
+            assert kernel not in rows
+            continue
+        lengths = [end - start for start, end in spans.values()]
+        held = rows[kernel]
+        assert (held["Instr Num"], held["Launches"], held["DMA data size(B)"]) == (count, len(lengths), size)
+        assert held["TIU Time(us)"] == pytest.approx(tiu / 1000)
+        assert held["Total Time(us)"] == pytest.approx(sum(lengths) / 1000)
+        assert held["Min Time(us)"] == pytest.approx(min(lengths) / 1000)
+        assert held["Max Time(us)"] == pytest.approx(max(lengths) / 1000)
+    totals = [row["Total Time(us)"] for row in rows.values()]
+    assert totals == sorted(totals, reverse=True)
+
+
+def test_without_kernel_functions_there_is_no_sheet_of_them(tmp_path):
+    assert "Kernel Functions" not in written(small_profile(0), tmp_path).sheetnames
+
+
+def test_problems_are_listed(tmp_path):
+    profile = small_profile(1)
+    sheet = written(profile, tmp_path)["Problems"]
+    rows = list(sheet.iter_rows(min_row=2, values_only=True))
+    assert [row[0] for row in rows] == [problem.severity.word for problem in profile.problems]
+    assert [row[6] for row in rows] == [problem.what for problem in profile.problems]
+    assert rows[2][1:6] == (3, 1, "GDMA", "cdmlib_1.profile", 77)
+    assert {Severity.NOTE.word, Severity.ERROR.word} < {row[0] for row in rows}
+
+
+def test_a_profile_without_instructions_is_a_workbook_too(tmp_path):
+    book = written(make_profile([], cores=[0, 1]), tmp_path)
+    assert book.sheetnames == ["Engine Summary", "Problems"]
+
+
+def test_unknown_submitters_are_empty_and_count_over_all(tmp_path):
+    lane = make_lane("CDMA", 2, starts=[0, 10], ends=[5, 30], core=np.array([INT_MISSING, 0]),
+                     cycles=np.array([6, 21]), bytes=np.array([100, 200]), command_id=np.array([1, 2]))  # fmt: skip
+    book = written(make_profile([lane], cores=[0]), tmp_path)
+    assert [row[1] for row in table_of(book["CDMA_2"])[1]] == [None, 0]
+    summary = book["Engine Summary"]
+    assert [summary.cell(row, 20).value for row in (6, 7)] == [200, pytest.approx(300 / 2**20, abs=0.01)]
+    assert summary.cell(6, 19).value == 21
+
+
+def test_progress_rises_to_the_end(tmp_path):
+    seen = []
+    count = write_workbook(small_profile(1), tmp_path / "book.xlsx", progress=seen.append)
+    assert count == small_profile(1).instructions
+    assert seen == sorted(seen)
+    assert seen[-1] == 1
+    assert len(seen) > 5
+
+
+def test_the_file_is_the_same_each_time(tmp_path):
+    write_workbook(small_profile(2), tmp_path / "one.xlsx")
+    write_workbook(small_profile(2), tmp_path / "two.xlsx")
+    assert (tmp_path / "one.xlsx").read_bytes() == (tmp_path / "two.xlsx").read_bytes()
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(self, *_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(workbook.RowWriter, "xml", full)
+    with pytest.raises(WriteError, match="no space left"):
+        write_workbook(small_profile(1), tmp_path / "book.xlsx")
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_file_can_be_read_by_others(tmp_path):
+    write_workbook(small_profile(1), tmp_path / "book.xlsx")
+    assert stat.S_IMODE((tmp_path / "book.xlsx").stat().st_mode) & 0o400
+
+
+def test_many_rows_take_no_more_memory_than_a_slice(tmp_path):
+    import tracemalloc
+
+    profile = big_profile(120_000, cores=1, engines=("GDMA",))
+    tracemalloc.start()
+    write_workbook(profile, tmp_path / "book.xlsx")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    size = sum(len(part) for part in parts_of(tmp_path / "book.xlsx").values())
+    assert size > 100_000_000
+    assert peak < size / 3

@@ -115,6 +115,17 @@ def test_records_of_a_run_that_never_was_break_nothing(ids: list[int], others: l
 
 
 @raw.FIXED
+@given(_LAUNCHES, st.randoms(use_true_random=False))
+def test_times_that_step_back_break_nothing(launches: list[list[list[int]]], chance: random.Random) -> None:
+    run = _run(launches, set())
+    run = _run(launches, _lost(chance, run, 0.3))
+    for side in run.records:
+        side.key[:] = [chance.choice((key, 0, 1 << 40)) for key in side.key.tolist()]
+    for found in run.bound():
+        assert (np.diff(found[found >= 0]) > 0).all()
+
+
+@raw.FIXED
 @given(_LAUNCHES)
 def test_an_undamaged_run_is_bound_one_to_one(launches: list[list[list[int]]]) -> None:
     run = _run(launches, set())

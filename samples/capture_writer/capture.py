@@ -19,7 +19,7 @@ from .host import TAIL_OFFSET_NS, write_host_trace
 from .nodes import NodeStream, Words, no_words, program_words
 from .oddities import apply_oddities
 from .options import Options
-from .pmu import RECORD_BYTES, monitor_chunks, monitor_records
+from .pmu import monitor_chunks, monitor_records
 from .program import DES
 from .streams import CLOSING, Stream
 from .truth import Truth
@@ -141,10 +141,11 @@ class _Writer:
     def monitor(self, file: BinaryIO, stream: Stream) -> None:
         """Monitor blocks of one stream; usually one."""
         bits = _CDMA_ID_BITS if stream.engine == CDMA else self.built.options.id_bits
+        chip = self.built.options.chip
         cuts = np.linspace(0, monitor_records(stream), self.built.options.monitor_blocks + 1).astype(int)
         for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-            chunks = monitor_chunks(stream, self.catalogue, bits, a, b)
-            write_block(file, MONITOR[stream.engine], (b - a) * RECORD_BYTES[stream.engine], chunks)
+            chunks = monitor_chunks(stream, chip, self.catalogue, bits, a, b)
+            write_block(file, MONITOR[stream.engine], (b - a) * chip.record_bytes[stream.engine], chunks)
 
     def _programs(self, number: int) -> list[int]:
         """Programs a core runs, each once, in order of first use."""

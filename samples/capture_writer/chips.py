@@ -37,6 +37,22 @@ class Chip:
     ddr_gbps: float = 68.264
     l2_gbps: float = 128.0
     cdma_gbps: float = 48.0
+    #: Bytes of a record of TIU, GDMA, SDMA and CDMA.
+    record_bytes: tuple[int, int, int, int] = (16, 64, 64, 128)
+    #: Whether word 3 of a TIU record is a thread and bank conflicts.
+    counts_conflicts: bool = False
+    #: Whether the profiler opens and closes the streams with commands of its own.
+    framed: bool = True
+    #: Stray TIU records at each end.
+    strays: int = 0
+    #: Whether the last command of a DMA stream leaves no record.
+    silent_end: bool = False
+    #: Whether RVT nodes hold indices of a generator instead of codes.
+    generator: bool = False
+    #: First bit of the count in the messages of DMA engines; TIU has its count at bit 16.
+    message_count_bit: int = 9
+    #: The part of a DMA address that holds the memory's tag.
+    address_high: str = "h13"
 
 
 CHIPS: dict[str, Chip] = {
@@ -44,5 +60,43 @@ CHIPS: dict[str, Chip] = {
     for chip in (
         Chip("AKS", "5", 8, 11, (0, 1, 3, 4), 5, "aks"),
         Chip("AKSV", "6", 4, 10, (0, 1, 2, 3), 4, "aksv", rvt_id_limit=0x3FFFF),
+        Chip(
+            "BM1688",
+            "4",
+            2,
+            0,
+            (0, 1, 2, 3),
+            4,
+            "bm1688",
+            lanes=32,
+            tiu_mhz=900,
+            dma_mhz=750,
+            ddr_gbps=32.0,
+            l2_gbps=32.0,
+            record_bytes=(32, 256, 256, 128),
+            framed=False,
+            silent_end=True,
+            message_count_bit=8,
+            address_high="h8",
+        ),
+        Chip(
+            "CV84X6",
+            "7",
+            4,
+            0,
+            (0, 1, 2, 3),
+            4,
+            "cv84x6",
+            lanes=16,
+            tiu_mhz=1400,
+            dma_mhz=1200,
+            ddr_gbps=64.0,
+            l2_gbps=64.0,
+            counts_conflicts=True,
+            framed=False,
+            strays=1,
+            generator=True,
+            message_count_bit=8,
+        ),
     )
 }

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .nodes import has_idle_command
 from .program import TDI, Program
 from .registers import command_bytes
-from .streams import ragged
+from .streams import EDGE, ragged
 
 I64 = npt.NDArray[np.int64]
 _BINARY = 1
@@ -31,7 +31,7 @@ def program_blob(program: Program, logged: bool = True, noise: bool = False) -> 
     words: list[int] = []
     heads: list[bool] = []
     if program.mode == TDI and logged:
-        contents = [command_bytes(program, number) for number in range(len(program.rows))]
+        contents = [command_bytes(program, number) for number, row in enumerate(program.rows) if row.infra != EDGE]
         if noise and has_idle_command(program):
             contents.insert(0, bytes(16))
         for content in contents:

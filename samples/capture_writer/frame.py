@@ -11,7 +11,7 @@ from .chips import CDMA, GDMA, SDMA, TIU
 from .ops import OPS
 from .options import Options
 from .program import Program, Row
-from .streams import CLOSING, INIT
+from .streams import CLOSING, EDGE, INIT
 
 I64 = npt.NDArray[np.int64]
 
@@ -54,6 +54,8 @@ _RELEASE = (1500, 400, 10)
 
 def opening(options: Options, ports: int) -> Frame:
     """The handshake of a core; with ``ports``, also that of the CDMA ports."""
+    if not options.chip.framed:
+        return _bare_opening(options)
     program = Program("", options.chip, first_id=(0, 0, 0, 41), bare=True, infra=INIT)
     times: list[tuple[int, int]] = []
 
@@ -75,6 +77,8 @@ def opening(options: Options, ports: int) -> Frame:
 
 def closing(options: Options, last_ns: int) -> Frame:
     """The pair that ends the profile, after the last kernel."""
+    if not options.chip.framed:
+        return _bare_closing(options, last_ns)
     program = Program("", options.chip, bare=True, infra=CLOSING)
     times = []
     for engine, key, start, end in _CLOSING:
@@ -83,10 +87,45 @@ def closing(options: Options, last_ns: int) -> Frame:
     return _frame(program, times, last_ns)
 
 
+#: Real commands that open the streams of a chip with stray records; the first one ends on all cores at once.
+_REAL_OPENING: tuple[tuple[int, str, int, int], ...] = (
+    (TIU, "tiu_send", -10, 0),
+    (GDMA, "dma_send", -6, 4),
+    (TIU, "tiu_wait", 20, 400),
+    (GDMA, "dma_wait", 30, 410),
+)
+#: Id of a stray record: none that commands have at the head, one that they had at the tail.
+_STRAY_IDS = (0x1FFF0, 0)
+
+
+def _stray(program: Program, number: int) -> None:
+    program.rows.append(Row(OPS["tiu_nop"], TIU, 0, 0.0, alg_ops=1, id=_STRAY_IDS[number], infra=EDGE))
+
+
+def _bare_opening(options: Options) -> Frame:
+    """What chips without a handshake open with: nothing, or a stray record and a real pair."""
+    program = Program("", options.chip, bare=True)
+    times: list[tuple[int, int]] = []
+    if options.chip.strays:
+        _stray(program, 0)
+        times.append((-1600, -1590))
+        for engine, key, start, end in () if options.bmodel else _REAL_OPENING:
+            program.add(Row(OPS[key], engine, 0, 0.0, alg_ops=1))
+            times.append((start, end))
+    return _frame(program, times, 0)
+
+
+def _bare_closing(options: Options, last_ns: int) -> Frame:
+    program = Program("", options.chip, bare=True, infra=CLOSING)
+    for _ in range(options.chip.strays):
+        _stray(program, 1)
+    return _frame(program, [(2480, 2490)] * options.chip.strays, last_ns)
+
+
 def _key(options: Options, key: str) -> str:
     return _CROSSED.get(key, key) if options.crossed_pairs else key
 
 
 def _frame(program: Program, times: list[tuple[int, int]], shift: int) -> Frame:
-    table = np.array(times, dtype=np.int64) + shift
+    table = np.array(times, dtype=np.int64).reshape(len(times), 2) + shift
     return Frame(program, table[:, 0], table[:, 1])

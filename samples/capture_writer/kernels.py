@@ -254,6 +254,16 @@ def subnet(s: Setting) -> Program:
     return p
 
 
+def plain_subnet(s: Setting) -> Program:
+    """Part of a compiled model of operations that every chip has."""
+    p = Program("", s.chip, STATIC, open_end=True)
+    for kernel in (rmsnorm, a16_matmul, rope, matmul):
+        kernel(replace(s, shared=p))
+    p.nop(TIU, "tiu_end")
+    p.nop(GDMA, "dma_end")
+    return p
+
+
 def zoo(s: Setting) -> Program:
     """Every operation of TIU and GDMA that the chip's reference decoder knows."""
     return _zoo(s, lambda op: s.chip.name not in op.undecodable_on)
@@ -315,6 +325,7 @@ KERNELS: dict[str, Callable[[Setting], Program]] = {
     "prefill": prefill,
     "sync_only": sync_only,
     "subnet": subnet,
+    "plain_subnet": plain_subnet,
     "zoo": zoo,
     "zoo_undecodable": zoo_undecodable,
     "tiny_add": _tiny("elementwise_add", "ar_add", 2),

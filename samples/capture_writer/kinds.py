@@ -6,6 +6,8 @@ from .options import Options
 
 _FOUR = (0, 1, 2, 3)
 _TWO = (0, 1)
+#: Kernels that every chip has the operations of.
+_PLAIN = ("rmsnorm", "a16_matmul", "rope", "matmul")
 _ALIGNMENT = ("core shift",)
 
 _ORDINARY: tuple[Options, ...] = (
@@ -58,6 +60,18 @@ _ORDINARY: tuple[Options, ...] = (
     Options("dependencies_lost", "the same, 3 % of the records lost", mode=2, dependencies=True, lost=0.03, seed=136),
     Options("dependencies_bmodel", "a compiled model whose registers name what they wait for", mode=0, bmodel=True,
             dependencies=True, batches=2, seed=137),
+    Options("bm1688_mode0", "BM1688, PMU only", "BM1688", mode=0, kernels=_PLAIN, seed=138),
+    Options("bm1688_mode1", "BM1688, condensed commands", "BM1688", kernels=_PLAIN, batches=2, seed=139),
+    Options("bm1688_mode2", "BM1688, detailed commands", "BM1688", mode=2, kernels=_PLAIN, seed=140),
+    Options("bm1688_bmodel", "BM1688, a compiled model", "BM1688", mode=0, bmodel=True, batches=2,
+            kernels=("plain_subnet",), seed=141),
+    Options("cv84x6_mode0", "CV84X6, PMU only", "CV84X6", mode=0, kernels=_PLAIN, seed=142),
+    Options("cv84x6_mode1", "CV84X6, condensed commands", "CV84X6", kernels=_PLAIN, batches=2, seed=143),
+    Options("cv84x6_mode2", "CV84X6, detailed commands", "CV84X6", mode=2, kernels=_PLAIN, seed=144),
+    Options("cv84x6_rvt", "CV84X6, kernels by the generator", "CV84X6", kernels=(*_PLAIN, "attention"),
+            rvt=("rope", "rmsnorm", "attention"), seed=145),
+    Options("cv84x6_bmodel", "CV84X6, a compiled model", "CV84X6", mode=0, bmodel=True, batches=2,
+            kernels=("plain_subnet",), seed=146),
     Options("sync_only", "kernels that only synchronise", cores=_FOUR, seed=125,
             kernels=("sync_only", "rmsnorm", "sync_only", "sync_only", "mlp", "sync_only"), batches=3),
 )  # fmt: skip

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from .chips import CDMA, GDMA, SDMA, TIU, Chip
 from .descriptors import block_key
+from .generator import generator_index
 from .program import DES, RVT, TDI, Program, Row
-from .streams import ID_WRAP, INIT, ragged
+from .streams import EDGE, ID_WRAP, INIT, ragged
 
 U32 = npt.NDArray[np.uint32]
 I64 = npt.NDArray[np.int64]
@@ -48,7 +49,11 @@ def func_words(name: str) -> list[int]:
 
 def node_word(row: Row, chip: Chip, mode: int, vsdma: bool = False) -> int:
     """NODE_SET or RVT_NODE_SET of one command."""
-    if row.op.system:
+    typ, function = row.op.type, row.op.function
+    if mode == RVT and chip.generator:
+        typ, variant = generator_index(row)
+        function, extra = variant & 31, variant >> 5
+    elif row.op.system:
         extra = row.count
     elif row.engine == TIU:
         extra = row.dtype
@@ -56,7 +61,7 @@ def node_word(row: Row, chip: Chip, mode: int, vsdma: bool = False) -> int:
         extra = row.dtype | row.src << 4 | row.dst << 6
     engine = chip.vsdma if vsdma else chip.node_engine[row.engine]
     kind = _RVT_SET if mode == RVT else _SET
-    return kind | engine << 7 | row.op.type << 10 | row.op.function << 15 | (extra & 0xFFF) << 20
+    return kind | engine << 7 | typ << 10 | function << 15 | (extra & 0xFFF) << 20
 
 
 def program_words(number: int, program: Program, noise: bool = False) -> Words:
@@ -83,7 +88,7 @@ def program_words(number: int, program: Program, noise: bool = False) -> Words:
     for place, row in enumerate(program.rows):
         if noise and place % 5 == 4:
             put(_PASSED_OVER[place // 5 % len(_PASSED_OVER)])
-        if program.mode == DES or row.infra == ID_WRAP:
+        if program.mode == DES or row.infra in (ID_WRAP, EDGE):
             continue
         # after its pair, the handshake's SDMA commands release the CDMA ports
         release = program.infra == INIT and row.engine == SDMA and row.id >= 2

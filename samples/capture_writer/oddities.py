@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from .build import OPENING_LAUNCH, Built
 from .chips import GDMA, SDMA, TIU
+from .ops import OPS
 from .options import Options
 from .streams import LOST, OVERWRITTEN, WORK, Stream
 
@@ -26,6 +27,10 @@ def apply_oddities(built: Built) -> None:
     for streams in built.cores.values():
         for stream in streams:
             _core_oddities(stream, options, facts, rng)
+    if options.chip.silent_end and options.bmodel:
+        for streams in built.cores.values():
+            for stream in streams[1:]:
+                stream.lose(facts["op"][stream.row] == OPS["dma_end"].number, LOST)
     if options.lost_cdma:
         for stream in built.ports:
             _lose_some(stream, options.lost_cdma, facts, rng)

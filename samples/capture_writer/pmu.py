@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from .chips import CDMA, LMEM, TIU
+from .chips import CDMA, GDMA, LMEM, SDMA, TIU, Chip
 from .streams import Stream
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 Columns = dict[str, I64]
-
-#: Bytes of a record, by engine.
-RECORD_BYTES: tuple[int, ...] = (16, 64, 64, 128)
 
 #: Word 3 of a TIU record that marks a system command.
 _TIU_SYSTEM = 2
@@ -24,18 +21,19 @@ _CHUNK = 200_000
 
 
 def monitor_chunks(
-    stream: Stream, catalogue: Columns, id_bits: int, begin: int = 0, end: int | None = None
+    stream: Stream, chip: Chip, catalogue: Columns, id_bits: int, begin: int = 0, end: int | None = None
 ) -> Iterator[bytes]:
     """Records ``begin`` to ``end`` of a stream in dump order, some thousands at a time."""
     order = stream.dumped()
     total = monitor_records(stream) if end is None else end
-    words = {TIU: _tiu_words, CDMA: _cdma_words}.get(stream.engine, _dma_words)
+    size = chip.record_bytes[stream.engine]
+    words = _conflict_words if chip.counts_conflicts and stream.engine == TIU else _WORDS[stream.engine, size]
     for first in range(begin, total, _CHUNK):
         last = min(first + _CHUNK, total)
         pick = slice(first, last) if isinstance(order, slice) else order[first:last]
         facts = {name: column[stream.row[pick]] for name, column in catalogue.items()}
         count = last - first
-        table = np.zeros((count, RECORD_BYTES[stream.engine] // 4), dtype="<u4")
+        table = np.zeros((count, size // 4), dtype="<u4")
         table[:, 0] = (stream.start[pick] + stream.offset) & _LOW
         table[:, 1] = (stream.end[pick] + stream.offset) & _LOW
         table[:, 2] = facts["id"] & ((1 << id_bits) - 1)
@@ -101,6 +99,59 @@ def _cdma_words(table: U32, facts: Columns, noise: I64) -> None:
     for word in range(18, 32, 2):
         table[:, word] = np.where(work, (table[:, 0].astype(np.int64) + 5) & _LOW, 0)
         table[:, word + 1] = np.where(work, table[:, 1], 0)
+
+
+def _conflict_words(table: U32, facts: Columns, noise: I64) -> None:
+    """Issuing thread and cycles of bank conflicts."""
+    table[:, 3] = np.where(facts["system"] != 0, 0, noise % 12 << 1 | noise >> 7 & 1)
+
+
+def _wide_tiu_words(table: U32, facts: Columns, noise: I64) -> None:
+    """The load of the computation (its low part beside the id), reads, stalls and writes of local memory."""
+    work = facts["system"] == 0
+    load = np.where(work, noise % 100_000 * 1000, 0)
+    table[:, 2] = table[:, 2] & 0xFFFF | (load & 0xFFFF) << 16
+    table[:, 3] = load >> 16
+    table[:, 4] = np.where(work, noise % 4000, 0)
+    table[:, 5] = np.where(work, noise % 70, 0)
+    table[:, 6] = np.where(work, noise % 3000, 0)
+
+
+#: Words of the wide record: addresses written, data written, addresses read; of bus port 0 and of local memory.
+_WIDE_BUS, _WIDE_LOCAL = (3, 4, 5), (9, 10, 11)
+#: Handshakes and stalls, writes before reads, of the same.
+_WIDE_SHAKES = {_WIDE_BUS: 16, _WIDE_LOCAL: 20}
+_WIDE_STALLS = {_WIDE_BUS: 24, _WIDE_LOCAL: 28}
+
+
+def _wide_dma_words(table: U32, facts: Columns, noise: I64) -> None:
+    """Bytes by side and way; the two places of a move between equal memories share the bytes."""
+    work = facts["system"] == 0
+    size = np.where(work, facts["bytes"], 0)
+    for side, local in ((_WIDE_BUS, False), (_WIDE_LOCAL, True)):
+        wrote, read = ((facts[way] == LMEM) == local for way in ("dst", "src"))
+        both = wrote & read
+        written = np.where(wrote, np.where(both, size // 2, size), 0)
+        table[:, side[0]] = table[:, side[1]] = written
+        table[:, side[2]] = np.where(read, size - np.where(both, written, 0), 0)
+        table[:, _WIDE_SHAKES[side]] = _units(written, 16)
+        table[:, _WIDE_SHAKES[side] + 1] = _units(table[:, side[2]].astype(np.int64), 16)
+        table[:, _WIDE_STALLS[side]] = np.where(work, noise % 53, 0)
+        table[:, _WIDE_STALLS[side] + 1] = np.where(work, noise % 41, 0)
+    for word in (*range(32, 48), *range(50, 56), *range(58, 64)):
+        table[:, word] = np.where(work, table[:, 1 - word % 2], 0)
+
+
+#: What fills the words behind times and id, by engine and bytes of a record.
+_WORDS: dict[tuple[int, int], Callable[[U32, Columns, I64], None]] = {
+    (TIU, 16): _tiu_words,
+    (TIU, 32): _wide_tiu_words,
+    (GDMA, 64): _dma_words,
+    (SDMA, 64): _dma_words,
+    (GDMA, 256): _wide_dma_words,
+    (SDMA, 256): _wide_dma_words,
+    (CDMA, 128): _cdma_words,
+}
 
 
 def _units(size: I64, unit: int) -> I64:

@@ -11,8 +11,8 @@ from .synchronisation import DEPENDENCY_ENABLE
 
 _BANK = 0x4000
 _BANKS = 16
-#: First bit of the count in the messages of DMA engines; TIU has its count at bit 16.
-_DMA_COUNT_BIT = 9
+#: High part of an address of eight bits, by memory.
+_NARROW_TAG = (0x80, 0x80, 0)
 #: Where the weights and the activations of a kernel lie in DDR.
 _WEIGHTS, _ACTIVATIONS = 0x2000_0000, 0x0080_0000
 
@@ -59,7 +59,8 @@ def _global(program: Program, number: int) -> int:
 def _address(program: Program, number: int, memory: int) -> tuple[int, int]:
     """High and low part of a 45-bit DMA address."""
     low = _local(number) if memory == LMEM else _global(program, number)
-    return MEMORY_TAG[memory] << 8 | low >> 32, low & 0xFFFFFFFF
+    tag = _NARROW_TAG[memory] if program.chip.address_high == "h8" else MEMORY_TAG[memory] << 8
+    return tag | low >> 32, low & 0xFFFFFFFF
 
 
 # -- TIU ------------------------------------------------------------------
@@ -199,13 +200,14 @@ def _dma_values(program: Program, number: int) -> Values:
         "src_data_format": row.dtype,
     }  # fmt: skip
     if row.op.system:
-        return values | {"constant_value": row.count << _DMA_COUNT_BIT | row.message}
+        return values | {"constant_value": row.count << program.chip.message_count_bit | row.message}
+    high = program.chip.address_high
     src_high, src_low = _address(program, number, row.src)
     dst_high, dst_low = _address(program, number, row.dst)
     values |= {
         "stride_enable": 1, "nchw_copy": 1, "localmem_mask_l32": 0xFFFFFFFF, "localmem_mask_h32": 0xFFFFFFFF,
-        "src_start_addr_h13": src_high, "src_start_addr_l32": src_low,
-        "dst_start_addr_h13": dst_high, "dst_start_addr_l32": dst_low,
+        f"src_start_addr_{high}": src_high, "src_start_addr_l32": src_low,
+        f"dst_start_addr_{high}": dst_high, "dst_start_addr_l32": dst_low,
     }  # fmt: skip
     values |= _strides("src", row.shape) | _strides("dst", row.shape)
     values |= _sizes("src", row.shape) | _sizes("dst", row.shape)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from .build import Built
 from .chips import ENGINES
 from .ops import OPS
-from .streams import ID_WRAP, WORK, Stream
+from .streams import EDGE, ID_WRAP, WORK, Stream
 from .synchronisation import links
 
 #: Above this many records the columns go to an .npz beside the JSON.
@@ -99,7 +99,8 @@ class Truth:
         infra = self.catalogue["infra"]
         seen = [(s, visible(s, infra)) for s in built.streams]
         starts = [s.ns(s.start[mask]).min() for s, mask in seen if mask.any()]
-        ends = [s.ns(s.end[s.present()]).max() for s in built.streams if s.present().any()]
+        ran = [(s, s.present() & (infra[s.row] != EDGE)) for s in built.streams]
+        ends = [s.ns(s.end[mask]).max() for s, mask in ran if mask.any()]
         zero = float(min(starts, default=0.0))
         return {
             "chip": options.chip_name,

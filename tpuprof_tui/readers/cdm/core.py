@@ -14,6 +14,7 @@ from .commands import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream
 from .core_data import CoreData, EngineData
 from .detail import attach_registers, block_commands
 from .monitor import Stream, in_order, lifted_ids, read_stream, to_ns
+from .no_preamble import note_sync, trim_edges
 from .nodes import decode_nodes
 from .own_records import mark_own
 from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, pair
@@ -46,12 +47,14 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         attach_registers(result, chip)
     _lift_ids(result)
     _one_epoch(result, chip, tiu_mhz)
+    trim_edges(result, chip)
     if bmodel:  # its streams hold none of the profiler's own commands
         mark_own(result, chip)
         _bind(result, chip)
     else:
         _bind(result, chip)
         mark_own(result, chip)
+    note_sync(result, chip)
     _report_unpaired(result)
     return result
 
@@ -234,4 +237,6 @@ def _command_side(name: str, commands: Commands, chip: Chip) -> Side:
         plain = (kind == WORK) & (commands.mode == Mode.TDI)
         kind[plain] = np.where(to[plain] == _LOCAL_MEMORY, TO_LOCAL, TO_BUS)
     kind[commands.word == 0] = UNKNOWN
+    if "rvt" in chip.name_tables:  # generator indices are no codes
+        kind[commands.mode == Mode.RVT] = UNKNOWN
     return Side(commands.id, commands.place, kind)

@@ -30,6 +30,8 @@ _LONG_WAIT_NS = 1000
 _CODES = 1 << 10  # type and function code
 _PLACES = 1 << 14  # and source and destination memory
 _VARIANTS = 0x1FFFFF  # type code and generator index
+#: Categories of generator indices that are system commands.
+_GENERATOR_SYSTEM = frozenset(("sys", "sdma_sys"))
 
 Bools = npt.NDArray[np.bool_]
 
@@ -99,7 +101,6 @@ class LaneBuilder:
             "end": stream.end,
             "order": order if order is not None else counting(count),
             "sublane": sublane if sublane is not None else constant(count, 0, np.int16),
-            "role": self._roles(work, family),
             "engine": constant(count, self.strings["engine"].code(engine), np.int32),
             "engine_id": constant(count, _ENGINE_ID[engine], np.int64),
             "core": _cores(source, order, count),
@@ -108,6 +109,7 @@ class LaneBuilder:
         if engine == "CDMA":
             columns["port"] = constant(count, stream.port, np.int64)
         own = self._own_names(work, generated, detail if family == "tiu" else None)
+        columns["role"] = self._roles(work, family, own)
         columns |= self._named(work.word, family, own)
         if commands is not None:
             columns |= scoped(commands, source.first_scope, scope_kernel)
@@ -149,14 +151,17 @@ class LaneBuilder:
         result[loose] = np.where(is_wait, made_up[1], made_up[0])
         return result
 
-    def _roles(self, work: Work, family: str) -> npt.NDArray[np.int8]:
+    def _roles(self, work: Work, family: str, own: _OwnNames | None) -> npt.NDArray[np.int8]:
         table = np.full(_CODES, Role.WORK, np.int8)
         for function in range(32):
             wait = function in self.chip.wait_functions[family]
             table[work.system | function << 5] = Role.WAIT if wait else Role.SYNC
         roles: npt.NDArray[np.int8] = table[(work.word >> np.uint32(10)) & np.uint32(_CODES - 1)]
-        if work.generated is not None:
-            roles[work.generated] = Role.WORK
+        if work.generated is not None and own is not None:
+            texts = [(self.strings["type"].text(kind), self.strings["name"].text(name))
+                     for kind, name in zip(own.types.tolist(), own.names.tolist(), strict=True)]  # fmt: skip
+            mine = np.array([generator_role(*text) for text in texts], np.int8)
+            roles[work.generated] = mine[own.place[work.generated]]
         return roles
 
     # -- names ------------------------------------------------------------
@@ -237,6 +242,13 @@ class LaneBuilder:
         known = np.array([entry is not None for entry in implied])
         packed = np.array([entry[0] | entry[1] << PLACE_BITS if entry else 0 for entry in implied], np.uint8)
         return np.where(work.generated & known[own.place], packed[own.place], places)
+
+
+def generator_role(category: str, variant: str) -> Role:
+    """What a generator index is to the figures; its category and variant tell, no code does."""
+    if category not in _GENERATOR_SYSTEM:
+        return Role.WORK
+    return Role.WAIT if variant.endswith("_msgwait") else Role.SYNC
 
 
 def _generated(chip: Chip, commands: Commands | None) -> Bools | None:

@@ -21,6 +21,7 @@ from .core import read_core
 from .core_data import CoreData, EngineData
 from .detail import Detail
 from .lanes import LaneBuilder, LaneSource
+from .no_preamble import share_last_barrier
 from .report import Report
 from .settings import Settings, read_settings
 from .source import capture_directory, list_files
@@ -47,6 +48,7 @@ def read(
     for core in cores:
         core.first_scope = first_scope
         first_scope += len(core.nodes.scope_names) if core.nodes is not None else 0
+    share_last_barrier(cores, kind, report)
     align_cores(cores, report)
     anchor_ports(ports, cores)
     match_ports(ports, cores, kind)

@@ -23,6 +23,7 @@ from tpuprof_tui.export.web_kinds import Kinds
 from tpuprof_tui.export.web_lanes import ChosenLane, bytes_in_cells, cut_time, edges_of
 from tpuprof_tui.export.web_overview import summary_record
 from tpuprof_tui.model import INT_MISSING, Device, Role, Scopes, Strings, is_missing
+from tpuprof_tui.readers.host import with_host_trace
 
 SAMPLES = sorted(path for path in (Path(__file__).parents[2] / "samples").glob("ak*") if path.is_dir())
 HOSTILE = ("</script><script>alert(1)</script>", "=HYPERLINK(\"http://evil.example\")", "<!--<script>", "a&amp;b\u202e",
@@ -154,6 +155,36 @@ def test_a_filter_leaves_the_rest_out(tmp_path):
     page = page_of(profile, tmp_path, Selection(keep=lambda lane: lane["role"] == Role.WAIT))
     assert all(lane["busy"] == 0 for lane in page.record["lanes"])
     assert page.record["total"] == sum((lane["role"] == Role.WAIT).sum() for lane in profile.lanes) > 0
+
+
+def test_slices_of_the_host_are_shown_but_not_counted(tmp_path):
+    sample = next(path for path in SAMPLES if path.name == "aks_host_trace")
+    device = open_profile(sample)
+    profile = with_host_trace(device, sample / "host_trace.json")
+    page, alone = page_of(profile, tmp_path), page_of(device, tmp_path)
+    host = [lane for lane in profile.lanes if lane.engine == "HOST"]
+    assert page.record["total"] - page.record["instructions"] == sum(map(len, host)) > 0
+    assert page.record["instructions"] == device.instructions
+    assert page.record["device"] == alone.record["window"] == [device.start_ns, device.end_ns]
+    assert page.record["window"] == [profile.start_ns, profile.end_ns] != page.record["device"]
+    assert page.record["summary"] == alone.record["summary"]
+    assert page.record["figures"] == alone.record["figures"]
+    assert page.record["host"] == "exact"
+    for lane in host:
+        found = page.lane(lane.title)
+        assert found["columns"]["start"].tolist() == lane["start"][by_track(lane)].tolist()
+        assert page.texts("name", found["columns"]["kind"]) == profile.strings["name"].texts(
+            lane["name"][by_track(lane)]
+        )
+
+
+def test_times_beyond_all_reason_do_no_harm(tmp_path):
+    lane = make_lane("TIU", 0, starts=[-(1 << 55), 0, 1 << 60], ends=[-(1 << 55) + 7, 1, (1 << 60) + 5],
+                     cycles=[8, 2, 6])  # fmt: skip
+    backwards = make_lane("GDMA", 0, starts=[50], ends=[20], cycles=[1], bytes=[1], ddr_bandwidth=[np.inf])
+    page = page_of(make_profile([lane, backwards]), tmp_path, most=3)
+    assert page.lane(lane.title)["count"] == 3
+    assert page.lane(backwards.title)["columns"]["duration"].tolist() == [0]
 
 
 def test_nothing_makes_a_page_too(tmp_path):

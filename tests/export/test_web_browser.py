@@ -312,6 +312,43 @@ def test_overlapping_instructions_lie_in_rows_of_their_own(browser, tmp_path):
         assert facts(page, "#card")["End"] == f"{lane['end'][at]:,} ns"
 
 
+def test_launches_show_their_kernel_function(page, profile):
+    page.run("tpuprof.chooseCores([1])")
+    page.frame()
+    found = page.run("""(() => {
+        const row = tpuprof.timeline.rows.find((each) => each.kind === 'launches'), { track } = row.launches;
+        const lengths = Array.from(track.end, (end, i) => end - track.start[i]);
+        const place = lengths.indexOf(Math.max(...lengths));
+        const box = document.getElementById('timeline').getBoundingClientRect();
+        const x = tpuprof.timeline.xOf((track.start[place] + track.end[place]) / 2);
+        return [box.left + x, box.top + row.y + row.h / 2, track.start[place], track.end[place]];
+    })()""")
+    lanes = [lane for lane in profile.lanes if lane.core == 1 and len(lane)]
+    bounds = {}
+    for lane in lanes:
+        for scope, start, end in zip(lane["scope"].tolist(), lane["start"].tolist(), lane["end"].tolist(), strict=True):
+            first, last = bounds.get(scope, (start, end))
+            bounds[scope] = (min(first, start), max(last, end))
+    scope = max((each for each in bounds if each >= 0), key=lambda each: bounds[each][1] - bounds[each][0])
+    assert (found[2], found[3]) == bounds[scope]
+    page.mouse("mouseMoved", found[0], found[1])
+    kernel = profile.text("kernel", int(profile.scopes.kernel[scope]))
+    assert facts(page, "#card")["Kernel function"] == kernel
+    page.click(found[0], found[1])
+    first, last = bounds[scope]
+    span = min(2 * (last - first), profile.end_ns - profile.start_ns)
+    start = min(max((first + last - span) / 2, profile.start_ns), profile.end_ns - span)
+    assert window(page) == pytest.approx((start, start + span))
+
+
+def test_times_beyond_all_reason_open(browser, tmp_path):
+    lane = make_lane("TIU", 0, starts=[-(1 << 55), 0, 1 << 60], ends=[-(1 << 55) + 7, 1, (1 << 60) + 5],
+                     cycles=[8, 2, 6])  # fmt: skip
+    page = opened(browser, written_page(tmp_path, make_profile([lane])), "#timeline")
+    page.key("w")
+    assert page.complaints == []
+
+
 # -- moving --------------------------------------------------------------------
 
 

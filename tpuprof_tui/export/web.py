@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import json
+import time
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -23,7 +24,7 @@ from .files import whole_file
 from .selection import Selection
 from .web_codec import Chunk
 from .web_kinds import Kinds
-from .web_lanes import ChosenLane, chosen_lanes, cut_time, drawing_order, lane_record
+from .web_lanes import HOST, ChosenLane, chosen_lanes, cut_time, drawing_order, lane_record
 from .web_launches import launch_records
 from .web_memory import OPERANDS, WRITES, Accesses, LocalMemory, accesses
 from .web_overview import overview_record
@@ -34,6 +35,8 @@ Progress = Callable[[float], None]
 MOST_INSTRUCTIONS: Final = 2_000_000
 #: Accesses to local memory that a page holds, over all cores.
 MOST_ACCESSES: Final = 1_500_000
+#: Seconds between reports of progress, at least.
+REPORT_EVERY: Final = 0.1
 #: The scripts, in the order they are put in.
 SCRIPTS: Final = ("codec.js", "text.js", "model.js", "colours.js", "state.js", "raster.js", "timeline.js", "minimap.js",
                   "hover.js", "panels.js", "memory.js", "shares.js", "table.js", "overview.js", "controls.js",
@@ -78,6 +81,7 @@ class _Page:
         self._selection = selection
         self._stream = stream
         self._progress = progress
+        self._reported = -REPORT_EVERY
         self._most = most
         self._written = 0
         self._chunks = 0
@@ -113,12 +117,15 @@ class _Page:
             shown = each.count if until is None else each.before(until)
             records.append(lane_record(each, kinds, shown, window, self._put_chunk, until is not None))
             done += each.count
-            self._progress(0.9 * done / total)
+            self._report(0.9 * done / total)
+        device = [each for each in lanes if each.lane.engine != HOST]
         record = overview_record(profile, selection)
         record |= {
             "version": __version__,
             "window": list(window),
+            "device": list(self._window(device or lanes)),
             "total": total,
+            "instructions": sum(each.count for each in device),
             "whole": profile.instructions,
             "selected": not selection.everything,
             "selection": _selection_text(selection),
@@ -185,6 +192,13 @@ class _Page:
         chunk.add("address", [found.address])
         chunk.add("size", [found.size])
         return chunk, cut
+
+    def _report(self, share: float) -> None:
+        """Says how far the page is, not too often."""
+        now = time.monotonic()
+        if now - self._reported >= REPORT_EVERY:
+            self._reported = now
+            self._progress(share)
 
     def _put_chunk(self, chunk: Chunk) -> int:
         number = self._chunks

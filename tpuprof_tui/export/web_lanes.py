@@ -17,6 +17,8 @@ from .selection import Rows, Selection
 from .web_codec import Chunk, Ints, known, scaled
 from .web_kinds import Kinds
 
+#: Lanes of the host, laid beside the device's; no figure of the device counts them.
+HOST: Final = "HOST"
 #: Rows that are looked at together.
 SLICE: Final = 1 << 18
 #: Rows of a lane whose events overlap; what overlaps deeper shares the last.

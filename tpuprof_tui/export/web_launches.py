@@ -29,6 +29,8 @@ def launch_records(
         Plain values for JSON, by core.
     """
     scopes = profile.scopes
+    if not len(scopes):
+        return []
     by_kernel = np.array([kinds.add_kernel(code) for code in range(len(profile.strings["kernel"]))] + [-1], np.int64)
     kernel = np.where((scopes.kernel >= 0) & (scopes.kernel < len(by_kernel) - 1), scopes.kernel, -1)
     records = []

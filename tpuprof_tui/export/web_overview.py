@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
-from ..analysis import build_indexes, headline, summary_table
+from ..analysis import build_index, core_figures, summary_table
 from ..analysis.reference import to_ns
 from ..model import Lane, Problem, Profile, Role, is_missing
 from .escape import line_text
 from .selection import Selection
+from .web_lanes import HOST
 
 #: Shares below which a cell is coloured: the first bad, the second doubtful (outputs 8.2).
 RATIO_LIMITS: Final = (15.0, 30.0)
 BANDWIDTH_LIMITS: Final = (0.50, 0.75)
 GOOD, DOUBTFUL, BAD = "", "doubtful", "bad"
+#: Figures of a core that the page shows.
+FIGURES: Final = ("core", "compute", "transfer", "overlap", "exposed", "busy", "idle", "window", "guessed")
 EVERYTHING: Final = Selection()
 #: Problems that the page lists.
 PROBLEMS: Final = 500
@@ -60,7 +63,8 @@ CDMA_COLUMNS: Final = (
 
 
 def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
-    """Everything the overview says, in plain values for JSON."""
+    """Everything the overview says, in plain values for JSON; of the device, without a host's lanes."""
+    profile = replace(profile, lanes=tuple(lane for lane in profile.lanes if lane.engine != HOST))
     device = profile.device
     return {
         "name": line_text(profile.name),
@@ -74,6 +78,7 @@ def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
         "clock": {"tiu": device.tiu_mhz, "dma": device.dma_mhz},
         "summary": summary_record(profile, selection),
         "figures": figures_record(profile),
+        "host": line_text(str(profile.facts.get("host_alignment", ""))),
         "problems": [_problem_record(problem) for problem in _ranked(profile)[:PROBLEMS]],
         "problem_count": len(profile.problems),
     }
@@ -106,20 +111,14 @@ def summary_record(profile: Profile, selection: Selection = EVERYTHING) -> dict[
 
 def figures_record(profile: Profile) -> list[dict[str, Any]]:
     """What each core did over the whole profile, ns."""
-    return [
-        {
-            "core": core.core,
-            "compute": core.compute,
-            "transfer": core.transfer,
-            "overlap": core.overlap,
-            "exposed": core.exposed,
-            "busy": core.busy,
-            "idle": core.idle,
-            "window": core.window,
-            "guessed": core.guessed,
-        }
-        for core in headline(profile, build_indexes(profile)).cores
-    ]
+    ports = [build_index(lane) for lane in profile.lanes if lane.core < 0]
+    records = []
+    for core in profile.cores:
+        # core by core: the indexes of all lanes of a long capture take more room than the page
+        indexes = [*map(build_index, profile.core_lanes(core)), *ports]
+        found = core_figures(profile, indexes, core, profile.start_ns, profile.end_ns)
+        records.append({key: getattr(found, key) for key in FIGURES})
+    return records
 
 
 def _level(profile: Profile, column: SummaryColumn, cell: str) -> str:

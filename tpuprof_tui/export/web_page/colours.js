@@ -55,7 +55,7 @@ const colours = {
         for (const [kind, , ns] of lane.totals) {
           if (kinds.role[kind] > ROLE.WORK) continue;
           const code = kinds.code[key][kind];
-          times.set(code, (times.get(code) || 0) + ns);
+          times.set(code, (times.get(code) || 0) + (lane.ofHost ? ns / 1e9 : ns)); // the host's come last
         }
       }
       const ranked = [...times].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
@@ -71,7 +71,7 @@ const colours = {
   },
 
   ofCore(core) {
-    return core < 0 ? theme.quiet : PALETTE[core % PALETTE.length];
+    return core === undefined || core < 0 ? theme.quiet : PALETTE[core % PALETTE.length];
   },
 
   ofKernel(kind) {

@@ -33,7 +33,7 @@ function showCore(core) {
 
 // Numbers of the cores that have lanes; -1, the CDMA ports, comes last.
 function allCores() {
-  return [...new Set(lanes.map((lane) => lane.key))].sort((a, b) => (a < 0) - (b < 0) || a - b);
+  return [...new Set(lanes.map((lane) => lane.key))].sort((a, b) => (a < 0) - (b < 0) || Math.abs(a) - Math.abs(b));
 }
 
 function drawCoreButtons() {
@@ -42,7 +42,7 @@ function drawCoreButtons() {
   const button = (label, pressed, title, onclick) => el('button', 'chip', label, { title, onclick, 'aria-pressed': pressed });
   byId('cores').replaceChildren(
     button('All', all, 'All cores on one time line', () => chooseCores(keys)),
-    ...keys.map((key) => button(key < 0 ? 'CDMA' : `${key}`, !all && state.cores.has(key),
+    ...keys.map((key) => button(key < 0 ? { [PORTS]: 'CDMA', [OTHERS]: 'Host' }[key] : `${key}`, !all && state.cores.has(key),
       'This core; with Ctrl or Shift: add or remove it', (event) => {
         const add = event.ctrlKey || event.metaKey || event.shiftKey;
         chooseCores([key], add && !(all && !event.shiftKey));

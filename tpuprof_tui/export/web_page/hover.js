@@ -32,7 +32,7 @@ function factsOf(lane, row) {
     ['Cycles', number('cycles')],
     ['Command id', number('command_id')],
     ['Core', core < 0 ? '' : `${core}`],
-    ['Execution ratio', percentText((end - start) / SPAN, 4)],
+    ['Execution ratio', percentText((end - start) / DEVICE_SPAN, 4)],
   ];
   return facts.filter(([, text]) => text !== '');
 }

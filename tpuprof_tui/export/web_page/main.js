@@ -34,7 +34,7 @@ function start() {
   colours.rebuild();
   byId('title').textContent = profile.name;
   byId('subtitle').textContent = [profile.chip, `${profile.cores.length} cores`, `mode ${profile.mode}`,
-    `${grouped(profile.total)} instructions`].join(' · ');
+    `${grouped(profile.instructions)} instructions`].join(' · ');
   byId('made-by').textContent = `tpuprof ${profile.version}`;
   timeline.start();
   minimap.start();

@@ -62,9 +62,10 @@ const minimap = {
     if (this.key === key) return this.found;
     const perPixel = SPAN / pixels;
     this.found = [false, true].map((transfers) => {
+      const counted = (lane) => lane.overview && !lane.ofHost && lane.transfers === transfers;
       const cores = new Map(); // of each core what its engines did, at most all of the time
       for (const lane of shownLanes()) {
-        if (!lane.overview || lane.transfers !== transfers) continue;
+        if (!counted(lane)) continue;
         const sums = cores.get(lane.key) || new Float64Array(pixels);
         for (let x = 0; x < pixels; x++) {
           const time = WINDOW_START + x * perPixel;

@@ -3,6 +3,9 @@
 const profile = JSON.parse(byId('profile').textContent);
 const ROLE = { WORK: 0, WAIT: 1, SYNC: 2 };
 const ROLE_NAMES = ['work', 'wait', 'sync'];
+const TRANSFERS = ['GDMA', 'SDMA', 'CDMA'];
+const HOST = 'HOST';
+const PORTS = -1, OTHERS = -2; // stand for a core where there is none
 const DRAWN_HEIGHT_OF_STILL = 90; // of 255: waits and syncs are no measure of a rate
 const LEAST_HEIGHT = 20;
 
@@ -112,11 +115,12 @@ class Lane {
     this.tracks = [];
     this.ends = null;
     this.heights = null;
-    this.transfers = this.engine !== 'TIU';
+    this.transfers = TRANSFERS.includes(this.engine);
+    this.ofHost = this.engine === HOST;
   }
 
   get key() {
-    return this.core >= 0 ? this.core : -1;
+    return this.core >= 0 ? this.core : this.port >= 0 ? PORTS : OTHERS;
   }
 
   async readOverview() {
@@ -215,3 +219,4 @@ const lanes = profile.lanes.map((record, index) => new Lane(record, index));
 const launches = new Map(profile.launches.map((record) => [record.core, new Launches(record)]));
 const [WINDOW_START, WINDOW_END] = profile.window;
 const SPAN = WINDOW_END - WINDOW_START;
+const DEVICE_SPAN = profile.device[1] - profile.device[0];

@@ -39,8 +39,8 @@ const overview = {
     const tile = (label, value, note) => el('div', 'tile', [el('div', 'quiet', label), el('div', 'tile-value', value),
       el('div', 'quiet', note)]);
     return el('div', 'tiles', [
-      tile('Total time', durationText(SPAN), `${grouped(SPAN)} ns`),
-      tile('Instructions', grouped(profile.total), `${profile.cores.length} cores`
+      tile('Total time', durationText(DEVICE_SPAN), `${grouped(DEVICE_SPAN)} ns`),
+      tile('Instructions', grouped(profile.instructions), `${profile.cores.length} cores`
         + (profile.ports.length ? `, ${profile.ports.length} CDMA ports` : '')),
       tile('Computing', `${mark}${percentText(compute / time)}`, 'of the time, mean of the cores'),
       tile('Exposed transfer', `${mark}${percentText(exposed / time)}`, 'moving data without computing'),
@@ -68,6 +68,7 @@ const overview = {
     if (profile.mode === 0 && !profile.bmodel) {
       notes.push('This capture holds no commands: names are unknown, work and waits are told apart by guesswork (~).');
     }
+    if (profile.host) notes.push(`The host's slices stand beside the device's time line. Alignment: ${profile.host.replace(/\.$/, '')}.`);
     if (profile.memory && profile.memory.cut) notes.push('Some accesses to local memory are left out; the chart says from when.');
     return notes.length ? [el('div', 'notes', notes.map((text) => el('p', '', text)))] : [];
   },
@@ -123,6 +124,7 @@ const overview = {
   topList() {
     const byName = new Map();
     for (const lane of lanes) {
+      if (lane.ofHost) continue;
       for (const [kind, count, ns] of lane.totals) {
         if (kinds.role[kind] > ROLE.WORK) continue;
         const text = kinds.text('name', kind) || `${lane.engine} (unknown)`;
@@ -147,7 +149,7 @@ const overview = {
     const titles = ['Lane', 'Count', 'Utilisation', 'Busy', 'Wait', 'Sync', 'Idle', 'Moved'];
     const body = lanes.map((lane) => {
       const mark = lane.guessed ? '~' : '';
-      const cells = [lane.title, grouped(lane.count), mark + percentText(lane.busy / SPAN), mark + durationText(lane.busy),
+      const cells = [lane.title, grouped(lane.count), mark + percentText(lane.busy / (lane.ofHost ? SPAN : DEVICE_SPAN)), mark + durationText(lane.busy),
         mark + durationText(lane.wait), mark + durationText(lane.sync), durationText(lane.idle),
         lane.bytes === null ? MISSING : sizeText(lane.bytes)];
       return el('tr', '', cells.map((cell, place) => el('td', place ? 'number' : 'left', cell)));

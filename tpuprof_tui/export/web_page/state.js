@@ -2,9 +2,9 @@
 
 const state = {
   view: 'overview',
-  from: WINDOW_START,
-  to: WINDOW_END,
-  cores: new Set([...profile.cores, -1]),
+  from: profile.device[0],
+  to: profile.device[1],
+  cores: new Set([...profile.cores, PORTS, OTHERS]),
   engines: new Set(lanes.map((lane) => lane.engine)),
   heights: true,
   stalls: true,

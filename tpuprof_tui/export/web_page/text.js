@@ -14,8 +14,8 @@ function unitFor(ns) {
 // A length of time in the unit that reads well.
 function durationText(ns) {
   const [unit, length] = unitFor(ns);
-  const value = ns / length;
-  return `${grouped(value, length === 1 ? 0 : value < 10 ? 3 : value < 100 ? 2 : 1)} ${unit}`;
+  const value = ns / length, size = Math.abs(value);
+  return `${grouped(value, length === 1 ? 0 : size < 10 ? 3 : size < 100 ? 2 : 1)} ${unit}`;
 }
 
 // A point in time, as exact as a step of the axis needs.

@@ -207,7 +207,7 @@ const timeline = {
     context.fillText(fitted(context, lane.label, 78), 18, tall ? y + 9 : y + row.h / 2);
     context.textAlign = 'right';
     context.fillStyle = theme.text;
-    context.fillText(`${mark}${percentText(lane.busy / SPAN)}`, GUTTER - 10, tall ? y + 9 : y + row.h / 2);
+    context.fillText(`${mark}${percentText(lane.busy / (lane.ofHost ? SPAN : DEVICE_SPAN))}`, GUTTER - 10, tall ? y + 9 : y + row.h / 2);
     if (tall) {
       context.fillStyle = theme.quiet;
       context.fillText(`${grouped(lane.count)} · ${mark}${durationText(lane.busy)}`, GUTTER - 10, y + 22);

@@ -13,6 +13,7 @@ from tpuprof_tui.app.screens.explorer import ExplorerScreen
 from tpuprof_tui.app.screens.loading import LoadingPane
 from tpuprof_tui.app.widgets.lines import LinesView
 from tpuprof_tui.app.widgets.problems import ProblemsPane
+from tpuprof_tui.app.widgets.prompt import Prompt
 from tpuprof_tui.app.widgets.table import InstructionTable
 from tpuprof_tui.app.widgets.timeline import Timeline
 from tpuprof_tui.app.widgets.tree import CoreTree
@@ -20,6 +21,7 @@ from tpuprof_tui.app.widgets.tree import CoreTree
 OWNERS = {
     "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": Timeline, "list": LinesView, "table": InstructionTable,
     "tree": CoreTree, "problems": ProblemsPane, "chooser": CaptureList, "loading": LoadingPane,
+    "prompt": Prompt,
 }  # fmt: skip
 #: Never to be bound: what terminals send for other keys, or take for themselves.
 FORBIDDEN = {"ctrl+i", "ctrl+m", "ctrl+h", "f10", "f11", "ctrl+s"}
@@ -59,8 +61,14 @@ def test_ids_are_unique():
 
 
 def test_every_escape_has_a_twin():
+    # in a text field Backspace deletes
     for action in ACTIONS:
-        assert ("escape" in action.keys) == ("backspace" in action.keys)
+        assert ("escape" in action.keys) == ("backspace" in action.keys) or action.pane == "prompt"
+
+
+def test_keys_of_the_text_field_differ():
+    keys = [key for action in actions_of("prompt") for key in action.keys]
+    assert len(set(keys)) == len(keys)
 
 
 def test_bindings_carry_the_ids_of_their_actions():

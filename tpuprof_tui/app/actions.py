@@ -136,6 +136,13 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("open", "enter", "Open", "Open the capture.", "Open"),
     ),
     *_table(
+        "prompt",
+        ("accept", "enter", "Accept", "Take the text.", ""),
+        ("cancel", "escape", "Cancel", "Leave without a text.", ""),
+        ("older", "up ctrl+p", "Older", "The text typed before.", ""),
+        ("newer", "down ctrl+n", "Newer", "The text typed after.", ""),
+    ),
+    *_table(
         "loading",
         ("cancel", "escape backspace", "Cancel", "Stop reading.", "Cancel"),
     ),
@@ -158,7 +165,7 @@ PANES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 GROUPS: Final[dict[str, str]] = {
     "timeline": "Timeline", "table": "Table", "tree": "Tree", "problems": "Problems", "chooser": "Captures",
     "loading": "Loading", "list": "Lists: table, summary, problems, detail, help", "explorer": "All panes",
-    "app": "Everywhere",
+    "app": "Everywhere", "prompt": "While typing in the bottom line",
 }  # fmt: skip
 
 _KEY_TEXTS: Final[dict[str, str]] = {

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import Screen
 from textual.widget import Widget
 
 from ..actions import bindings
@@ -24,10 +23,12 @@ from ..widgets.detail import DetailPane
 from ..widgets.headline import HeadlineBar
 from ..widgets.keybar import KeyBar
 from ..widgets.problems import ProblemsPane
+from ..widgets.prompt import Prompt
 from ..widgets.summary import SummaryPane
 from ..widgets.table import InstructionTable
 from ..widgets.timeline import Timeline
 from ..widgets.tree import CoreTree
+from .asking import Asking
 
 #: From this size on tree, timeline, tabs and detail stand beside one another.
 WIDE, HIGH = 120, 30
@@ -37,7 +38,7 @@ TABS = ("summary", "table", "problems")
 TAB_TITLES = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
 
 
-class ExplorerScreen(Screen[None]):
+class ExplorerScreen(Asking):
     """Tree, timeline, tabs (summary, table, problems) and detail of one profile."""
 
     AUTO_FOCUS = "#timeline"
@@ -83,6 +84,7 @@ class ExplorerScreen(Screen[None]):
                     yield _pane(ProblemsPane(self.session, self.palette), "tab")
                     yield _pane(DetailPane(self.session, self.palette))
         yield KeyBar(self.palette, "timeline")
+        yield Prompt(self.palette)
 
     def on_mount(self) -> None:
         """Everything shows the first state."""
@@ -173,6 +175,7 @@ class ExplorerScreen(Screen[None]):
             parts.append(Content.styled(f" {told}", "dim" if self.palette.colour else ""))
         self._put_title(self.tab, "border_title", Content("").join(parts))
         self._put_title(self.tab, "border_subtitle", Content(told))
+        self.query_one(KeyBar).show_note(self.table.place_text() if self.table.display else "")
         self._put_title("tree", "border_title", Content("Cores (t)"))
         self._put_title("detail", "border_title", Content("Detail (i)"))
 

@@ -19,6 +19,8 @@ from .lines import Line, LinesView
 #: From this width on every value has its explanation beside it.
 HELP_BESIDE = 84
 LABEL = 15
+#: Groups of the schema, in its order.
+_GROUPS = {group: place for place, group in enumerate(dict.fromkeys(column.group for column in COLUMNS))}
 
 
 class DetailPane(LinesView):
@@ -124,5 +126,4 @@ class DetailPane(LinesView):
 
 
 def _group_place(column: Column) -> int:
-    groups = list(dict.fromkeys(each.group for each in COLUMNS))
-    return groups.index(column.group)
+    return _GROUPS[column.group]

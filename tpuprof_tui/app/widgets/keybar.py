@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.strip import Strip
 from textual.timer import Timer
@@ -23,12 +24,26 @@ class KeyBar(Widget):
         self.palette = palette
         self.pane = pane
         self.message = ""
+        self.note = ""
+        self.status = ""
         self._timer: Timer | None = None
 
     def show_pane(self, pane: str) -> None:
         """Shows the keys of ``pane``."""
         if pane != self.pane:
             self.pane = pane
+            self.refresh()
+
+    def show_note(self, note: str) -> None:
+        """Shows on the right where one is."""
+        if note != self.note:
+            self.note = note
+            self.refresh()
+
+    def show_status(self, status: str) -> None:
+        """Shows on the right what is at work, or what waits for a key."""
+        if clean(status) != self.status:
+            self.status = clean(status)
             self.refresh()
 
     def say(self, message: str) -> None:
@@ -51,14 +66,18 @@ class KeyBar(Widget):
             return Strip([Segment(fit(f" {self.message}", width), base + self.palette.strong)], width)
         segments: list[Segment] = []
         *near, help_key, quit_key = footer_keys(self.pane)
-        room = width - sum(_width(entry) for entry in (help_key, quit_key))
+        note = f" {self.note} " if self.note and width >= 60 and not self.status else ""
+        if self.status:
+            note = f" {fit(self.status, min(cell_len(self.status), width // 2))} "
+        room = width - cell_len(note) - sum(_width(entry) for entry in (help_key, quit_key))
         for entry in near:
             if _width(entry) <= room:
                 room -= _width(entry)
                 segments += [Segment(f" {entry[0]}", base + self.palette.key), Segment(f" {entry[1]} ", base)]
         for entry in (help_key, quit_key):
             segments += [Segment(f" {entry[0]}", base + self.palette.key), Segment(f" {entry[1]} ", base)]
-        return Strip(segments).adjust_cell_length(width, base)
+        strip = Strip(segments).adjust_cell_length(width - cell_len(note), base)
+        return Strip([*strip, Segment(note, base + self.palette.strong)], width) if note else strip
 
 
 def _width(entry: tuple[str, str]) -> int:

@@ -1,262 +1,32 @@
-"""The table of instructions: virtual, so that a page costs what is visible, at a million rows as at ten."""
+"""The table of instructions: the keys that move its cursor, choose columns and sort."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import ClassVar
 
-import numpy as np
-from rich.segment import Segment
-from rich.style import Style
-from textual import events, work
+from textual import events
 from textual.binding import BindingType
-from textual.geometry import Region, Size
-from textual.message import Message
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
-from textual.worker import Worker, get_current_worker
 
-from ...model import Column
 from ..actions import bindings
-from ..celltext import header_text, row_texts
-from ..format import fit, plural
-from ..glyphs import Glyphs
-from ..messages import Change, Say, ShowDetail, tell_failure
-from ..painter import joined
+from ..messages import Change, Say, ShowDetail
 from ..rows import stepped_event
-from ..session import Ints, Session, numbers_in, ordered
 from ..state import Selection, Sort, ViewState
-from ..theme import Palette
-
-#: Up to this many instructions are sorted at once; more in a thread, so that no key waits.
-AT_ONCE = 50_000
-#: Rows whose texts are kept.
-KEPT_ROWS = 2_000
-GAP = 1
+from .instructions import InstructionRows
 
 
-class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
-    """Instructions of the scope in some order, as indices into the model."""
+class InstructionTable(InstructionRows):
+    """Keys and mouse of the table: each asks for another state, or moves the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "table")]
-    DEFAULT_CSS = """
-    InstructionTable { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow: auto auto; }
-    """
-
-    class Ordered(Message):
-        """A thread has put the instructions in order."""
-
-        def __init__(self, wanted: tuple[object, ...], order: Ints) -> None:
-            super().__init__()
-            self.wanted = wanted
-            self.order = order
-
-    def __init__(self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs) -> None:
-        super().__init__(id="table")
-        self.session = session
-        self.view = view
-        self.palette = palette
-        self.glyphs = glyphs
-        self.columns = session.columns
-        self.widths = [self._width_of(column) for column in self.columns]
-        self.column = next((place for place, column in enumerate(self.columns) if column.key == view.sort.key), 0)
-        self.order: Ints = np.zeros(0, dtype=np.int64)
-        self.position = 0
-        self._wanted: tuple[object, ...] = ()
-        self._have: tuple[object, ...] = ()
-        self._texts: dict[int, list[str]] = {}
-        self._active = False
-        self._base = Style.null()
-
-    def _width_of(self, column: Column) -> int:
-        width = max(column.width, len(header_text(column.title, column.unit)) + 2)
-        if column.key in ("start", "end"):
-            width = max(width, len(f"{self.session.profile.end_ns:,}"))
-        return width
-
-    # state
-
-    def show(self, view: ViewState) -> None:
-        """Shows a state; a hidden table only remembers it."""
-        old, self.view = self.view, view
-        if not self._active:
-            return
-        self._order_anew()
-        if old.selection != view.selection:
-            self._follow(view.selection)
-        if (old.selection, old.sort) != (view.selection, view.sort):
-            self.refresh()
-
-    def activate(self, active: bool) -> None:
-        """Says whether the table is visible: order and texts are made only then."""
-        self._active = active
-        if active:
-            self._order_anew()
-            self._follow(self.view.selection)
-
-    @property
-    def busy(self) -> bool:
-        """Whether a thread is still sorting."""
-        return self._wanted != self._have
-
-    def _order_anew(self) -> None:
-        view = self.view
-        window = (view.start, view.end) if view.in_window else None
-        wanted = (view.scope, view.sort, window)
-        if wanted == self._wanted:
-            return
-        self._wanted = wanted
-        if self.session.profile.instructions <= AT_ONCE:
-            numbers = numbers_in(self.session, view.scope, window)
-            self._take(wanted, ordered(self.session, numbers, view.sort))
-        else:
-            self._sort(wanted, view, window)
-        self.post_message(self.Retitled())
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What goes wrong in a thread is told."""
-        tell_failure(self, event)
-
-    @work(thread=True, exclusive=True, group="table", exit_on_error=False)
-    def _sort(self, wanted: tuple[object, ...], view: ViewState, window: tuple[int, int] | None) -> None:
-        worker = get_current_worker()
-        numbers = numbers_in(self.session, view.scope, window)
-        order = ordered(self.session, numbers, view.sort)
-        if not worker.is_cancelled:
-            self.post_message(self.Ordered(wanted, order))
-
-    def on_instruction_table_ordered(self, message: Ordered) -> None:
-        """Takes an order, unless another one is wanted by now."""
-        message.stop()
-        if message.wanted == self._wanted:
-            self._take(message.wanted, message.order)
-
-    def _take(self, wanted: tuple[object, ...], order: Ints) -> None:
-        resorted = bool(self._have) and self._have[1] != wanted[1]
-        self._have = wanted
-        self.order = order
-        self.virtual_size = Size(sum(self.widths) + GAP * len(self.widths), len(order) + 1)
-        self.position = 0
-        # another order is asked for to see its first rows; else the selected row stays in view
-        if not resorted:
-            self._follow(self.view.selection)
-        self._bring_into_view()
-        self.refresh()
-        self.post_message(self.Retitled())
-
-    class Retitled(Message):
-        """What the table holds has changed."""
-
-    def title_text(self) -> str:
-        """What the table holds, for the border."""
-        view = self.view
-        if self.busy:
-            return f"sorting {plural(self.session.profile.instructions, 'instruction')} ..."
-        where = "in the window" if view.in_window else "whole capture"
-        place = f"row {self.position + 1:,} of " if len(self.order) else ""
-        return f"{place}{plural(len(self.order), 'instruction')}, {self.session.scope_title(view.scope)}, {where}"
-
-    def _follow(self, selection: Selection) -> None:
-        """Puts the cursor on the selected instruction, where the table holds it."""
-        if selection.row < 0 or not len(self.order):
-            return
-        number = self.session.number(selection.lane, selection.row)
-        if int(self.order[self.position]) == number:
-            return
-        places = np.flatnonzero(self.order == number)
-        if len(places):
-            self.position = int(places[0])
-            self._bring_into_view()
-
-    # drawing
-
-    @property
-    def page(self) -> int:
-        """Rows that fit on the screen below the header."""
-        return max(self.scrollable_content_region.height - 1, 1)
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Lines of a region; what they share is looked up once."""
-        self._base = self.rich_style
-        return super().render_lines(crop)
-
-    def render_line(self, y: int) -> Strip:
-        """Header or a row."""
-        width = self.size.width
-        left = self.scroll_offset.x
-        base = self._base
-        if y == 0:
-            return self._cropped(self._header(), left, width, self.palette.header).apply_style(base)
-        position = self.scroll_offset.y + y - 1
-        if position >= len(self.order):
-            text = fit(self._empty_text(), width) if y == 1 and not len(self.order) else " " * width
-            return Strip([Segment(text, base)], width)
-        style = Style.null()
-        if position == self.position:
-            style = self.palette.row if self.has_focus else self.palette.row_blurred
-        return self._cropped(self._row(position, style), left, width, style).apply_style(base)
-
-    def _cropped(self, segments: list[Segment], left: int, width: int, style: Style) -> Strip:
-        return Strip(segments).crop_extend(left, left + width, style)
-
-    def _empty_text(self) -> str:
-        if self.busy:
-            return " sorting ..."
-        if not self.session.profile.instructions:
-            return " This capture holds no instructions: see the problems (4)."
-        return " No instruction here: press 0 in the timeline to show the whole capture, or v for all instructions."
-
-    def _header(self) -> list[Segment]:
-        segments = []
-        for place, column in enumerate(self.columns):
-            arrow = ""
-            if column.key == self.view.sort.key:
-                arrow = f" {self.glyphs.down if self.view.sort.down else self.glyphs.up}"
-            title = header_text(column.title, column.unit)
-            width = self.widths[place]
-            text = fit(fit(title, min(len(title), width - len(arrow))) + arrow, width, right=column.align == "right")
-            style = self.palette.chosen if place == self.column else self.palette.header
-            segments += [Segment(text, style), Segment(" " * GAP, self.palette.header)]
-        return segments
-
-    def _row(self, position: int, style: Style) -> list[Segment]:
-        texts = self._texts_of(position)
-        segments = []
-        quiet = self.palette.quiet + style
-        selection = self.view.selection
-        selected = selection.row >= 0 and self.order[position] == self.session.number(selection.lane, selection.row)
-        plain = (self.palette.strong if selected else self.palette.text) + style
-        for column, width, text in zip(self.columns, self.widths, texts, strict=True):
-            right = column.align == "right"
-            if right and len(text) > width:
-                text = text.replace(",", "")
-            shown = fit(text, width, right=right) + " " * GAP
-            segments.append(Segment(shown, quiet if text == "-" else plain))
-        return joined(segments)
-
-    def _texts_of(self, position: int) -> list[str]:
-        number = int(self.order[position])
-        found = self._texts.get(number)
-        if found is None:
-            if len(self._texts) > KEPT_ROWS:
-                self._texts.clear()
-            top = self.scroll_offset.y
-            low, high = min(top, position), max(top + self.page + 1, position + 1)
-            numbers = self.order[low:high]
-            for each, texts in zip(numbers.tolist(), row_texts(self.session, self.columns, numbers), strict=True):
-                self._texts[each] = texts
-            found = self._texts[number]
-        return found
-
-    # keys
 
     def go_to(self, position: int) -> None:
         """Puts the cursor on a row: its instruction becomes the selection of all panes."""
         if not len(self.order):
             return
-        self.position = min(max(position, 0), len(self.order) - 1)
+        before, self.position = self.position, min(max(position, 0), len(self.order) - 1)
         self._bring_into_view()
-        self.refresh()
+        self._refresh_rows(before, self.position)
         self._select()
         self.post_message(self.Retitled())
 
@@ -265,18 +35,6 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         selection = Selection(self.session.core_of(lane), lane, row)
         start, _ = self.session.span_of(lane, row)
         self.post_message(Change(lambda view: replace(view.at(start), selection=selection)))
-
-    def _bring_into_view(self) -> None:
-        top = self.scroll_offset.y
-        if self.position < top:
-            self.scroll_to(y=self.position, animate=False, immediate=True)
-        elif self.position >= top + self.page:
-            self.scroll_to(y=self.position - self.page + 1, animate=False, immediate=True)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """The cursor stays visible."""
-        if len(self.order):
-            self._bring_into_view()
 
     def action_line_down(self) -> None:
         """A row down."""
@@ -316,18 +74,14 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_column_left(self) -> None:
         """Scroll a column to the left."""
-        edges = self._edges()
-        before = [edge for edge in edges if edge < self.scroll_offset.x]
+        before = [edge for edge in self.edges if edge < self.scroll_offset.x]
         self.scroll_to(x=before[-1] if before else 0, animate=False, immediate=True)
 
     def action_column_right(self) -> None:
         """Scroll a column to the right."""
-        after = [edge for edge in self._edges() if edge > self.scroll_offset.x]
+        after = [edge for edge in self.edges if edge > self.scroll_offset.x]
         if after:
             self.scroll_to(x=after[0], animate=False, immediate=True)
-
-    def _edges(self) -> list[int]:
-        return [0, *np.cumsum([width + GAP for width in self.widths]).tolist()]
 
     def action_column_previous(self) -> None:
         """Choose the column to the left."""
@@ -339,7 +93,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _choose(self, column: int) -> None:
         self.column = min(max(column, 0), len(self.columns) - 1)
-        left, right = self._edges()[self.column : self.column + 2]
+        left, right = self.edges[self.column : self.column + 2]
         view_left, width = self.scroll_offset.x, self.scrollable_content_region.width
         if left < view_left:
             self.scroll_to(x=left, animate=False, immediate=True)
@@ -396,7 +150,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             return
         if offset.y == 0:
             x = offset.x + self.scroll_offset.x
-            self._choose(sum(edge <= x for edge in self._edges()) - 1)
+            self._choose(sum(edge <= x for edge in self.edges) - 1)
             self.action_sort()
         elif self.scroll_offset.y + offset.y - 1 < len(self.order):
             self.go_to(self.scroll_offset.y + offset.y - 1)

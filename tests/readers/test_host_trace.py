@@ -18,6 +18,7 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Profile, Severity
 from tpuprof_tui.readers.host import read_host_trace, recognises, trace, with_host_trace
+from tpuprof_tui.readers.host.decimals import femtoseconds, nanoseconds
 from tpuprof_tui.readers.host.nesting import nested_depths
 
 HERE = Path(__file__).resolve().parent
@@ -91,6 +92,8 @@ def test_the_tail_anchor_is_exact_to_the_ns_since_1970(tmp_path):
         (device(tail_offset_ns=None), [LAUNCH, CLOSING], "tail_offset_ns"),
         (device(), [LAUNCH], "disable_profile"),
         (device(tail_ns=None), [LAUNCH, CLOSING], "records"),
+        (device(tail_offset_ns=10**30), [LAUNCH, CLOSING], "tail_offset_ns=1000"),
+        (device(tail_offset_ns=-(10**19)), [LAUNCH, CLOSING], "cannot be"),
     ],
 )
 def test_without_an_anchor_the_first_launch_stands_in_and_says_so(profile, events, word, tmp_path):
@@ -101,6 +104,18 @@ def test_without_an_anchor_the_first_launch_stands_in_and_says_so(profile, event
     (problem,) = joined.problems
     assert problem.severity is Severity.WARNING
     assert word in problem.done
+
+
+@pytest.mark.parametrize("moment", ["-4611686018427386.9", "4611686018427386.9", "-1", "0"])
+def test_times_at_the_edge_of_what_can_be_do_not_wrap(moment, tmp_path):
+    path = host_file(tmp_path, event("far", ts=moment, dur="0"), event("k", "tpudnn", moment, "0"), LAUNCH, CLOSING)
+    for profile in (device(), device(tail_offset_ns=None)):
+        joined = with_host_trace(profile, path)
+        base = joined.facts["host_base_ns"]
+        goal = nanoseconds(femtoseconds(moment))
+        cpu, launches = (sorted(int(start) + base for start in lane["start"]) for lane in joined.lanes[-2:])
+        assert cpu == [goal]
+        assert launches == sorted([goal, 100_000])
 
 
 def test_with_nothing_to_align_by_nothing_is_shown(tmp_path):

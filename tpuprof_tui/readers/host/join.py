@@ -28,6 +28,11 @@ CPU_LABEL: Final = "cpu op"
 LAUNCH_LABEL: Final = "tpudnn op"
 
 
+#: Host times of the profile's zero beyond these, ns, would carry other times out of 64 bits.
+_SMALLEST_BASE: Final = -(1 << 60)
+_LARGEST_BASE: Final = 1 << 62
+
+
 @dataclass(frozen=True)
 class Alignment:
     """Where a profile's zero lies on the host's clock.
@@ -81,11 +86,16 @@ def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
     Best by the tail: the last record lies ``tail_offset_ns`` before the end of ``disable_profile``. Without that the
     first launch's end stands for the first instruction's start.
     """
+    base: int | None = None
     if trace.closing_ns is not None and profile.tail_offset_ns is not None and profile.tail_ns is not None:
-        return Alignment(trace.closing_ns - profile.tail_offset_ns - profile.tail_ns)
+        base = trace.closing_ns - profile.tail_offset_ns - profile.tail_ns
+        if _SMALLEST_BASE < base < _LARGEST_BASE:
+            return Alignment(base)
     if trace.first_launch_ns is None:
         return None
-    if trace.closing_ns is None:
+    if base is not None:
+        lacks = f"tail_offset_ns={profile.tail_offset_ns} cannot be"
+    elif trace.closing_ns is None:
         lacks = "the host trace has no disable_profile"
     elif profile.tail_offset_ns is None:
         lacks = "the capture has no tail_offset_ns"

@@ -20,7 +20,6 @@ VIEWS = {
     "zoomed": "w w w w j",
     "table": "2",
     "problems": "4",
-    "help": "question_mark",
 }
 
 

@@ -37,7 +37,10 @@ def _case(name: str, parent: Path, **more: Any) -> tuple[Path, Truth, Leave]:
     truth = read_truth(parent / f"{name}.truth.json")
     shift = tuple(lane for allowed in options.allow for lane in _SHIFTS.get(allowed, ()))
     unbound = truth.instructions if "unbound" in options.allow else 0
-    return written.path, truth, Leave(shift=shift, unbound=unbound)
+    native = options.chip_name in ("AKS", "AKSV")
+    if options.bmodel and not native:  # nothing in such a capture happened on all cores at once
+        shift = ("core",)
+    return written.path, truth, Leave(shift=shift, unbound=unbound, names=native)
 
 
 @pytest.mark.parametrize(("name", "seed"), _CASES)

@@ -147,11 +147,13 @@ class Leave:
         shift: Lanes whose times may all be off by one amount: ``core`` (one per core), ``CDMA`` (one per port).
         unbound: Most instructions without their command; all others must have the right one.
         condensed: Instructions whose registers are not in the capture: the last ones of their streams.
+        names: Whether the truth has the names of the chip; False where it has another chip's.
     """
 
     shift: tuple[str, ...] = ()
     unbound: int = 0
     condensed: int = 0
+    names: bool = True
 
 
 def differences(profile: Profile, truth: Truth, leave: Leave = Leave()) -> list[str]:
@@ -248,8 +250,9 @@ class _Comparison:
             if without.any() and registers[int(np.argmax(without)) :].any():
                 yield f"{key}: an instruction has registers behind one that has none"
         kinds, texts = self._wanted_names(wanted, registers)
-        yield from _unlike(key, "type", bound & (types != kinds), types)
-        yield from _unlike(key, "name", bound & (names != texts), names)
+        if self.leave.names:
+            yield from _unlike(key, "type", bound & (types != kinds), types)
+            yield from _unlike(key, "name", bound & (names != texts), names)
         tags = {
             "kernel": np.array([*self.truth.funcs, None], object)[wanted["func"]],
             "mode": np.array(_MODES, object)[wanted["mode"]],
@@ -307,7 +310,8 @@ class _Comparison:
         lossy = np.array([op["key"] == "lossy_comp" for op in self.truth.ops])[wanted["op"]]
         seen = self._texts(lane, "dtype", rows)
         kinds = np.array(_DTYPES, object)[wanted["dtype"]]
-        yield from _unlike(key, "data type", work & ~lossy & (seen != kinds), seen)
+        tells = ~lossy if self.leave.names else ~lossy & (wanted["mode"] == 1)
+        yield from _unlike(key, "data type", work & tells & (seen != kinds), seen)
 
     def _registers(self, key: Key, lane: Lane, rows: np.ndarray, wanted: Columns, which: np.ndarray) -> Iterator[str]:
         assert lane.registers is not None  # else their names were wrong already

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 RECORD_WORDS = {3: 4, 4: 16, 11: 16, 12: 32}
+#: Those of BM1688.
+WIDE_RECORD_WORDS = RECORD_WORDS | {3: 8, 4: 64, 11: 64}
 ENGINE_OF_BLOCK = {3: "TIU", 4: "GDMA", 11: "SDMA", 12: "CDMA"}
 AKS_ENGINES = {0: "TIU", 1: "GDMA", 3: "SDMA", 4: "CDMA", 5: "SDMA"}
 AKSV_ENGINES = {0: "TIU", 1: "GDMA", 2: "SDMA", 3: "CDMA", 4: "SDMA"}
@@ -25,12 +27,12 @@ def file_blocks(path: Path) -> list[tuple[int, bytes]]:
     return found
 
 
-def monitor_records(path: Path) -> dict[str, np.ndarray]:
+def monitor_records(path: Path, record_words: dict[int, int] = RECORD_WORDS) -> dict[str, np.ndarray]:
     """Words of all records, by engine; several blocks joined."""
     parts: dict[str, list[np.ndarray]] = {}
     for kind, payload in file_blocks(path):
-        if kind in RECORD_WORDS:
-            words = np.frombuffer(payload, "<u4").reshape(-1, RECORD_WORDS[kind]).astype(np.int64)
+        if kind in record_words:
+            words = np.frombuffer(payload, "<u4").reshape(-1, record_words[kind]).astype(np.int64)
             parts.setdefault(ENGINE_OF_BLOCK[kind], []).append(words)
     return {engine: np.concatenate(blocks) for engine, blocks in parts.items()}
 

@@ -44,11 +44,14 @@ def _strays(records: I64, commands: I64, most: int) -> tuple[int, int]:
     for head, tail in sizes:
         if head + tail < len(records) and clean_binding(records[head : len(records) - tail], commands) is not None:
             return head, tail
-    # with records lost nothing matches exactly: a stray is what no command, or no further one, has the id of
+    # with records lost nothing matches exactly: a stray has an id of its own, or stands alone where no command does
     head = int(len(records) > 1 and (records[0] not in commands or records[1] <= records[0] != 0))
     rest = records[head:]
-    surplus = np.count_nonzero(rest == rest[-1]) > np.count_nonzero(commands == rest[-1]) if len(rest) else False
-    return head, int(bool(surplus))
+    if len(rest) < 2:
+        return head, 0
+    surplus = np.count_nonzero(rest == rest[-1]) > np.count_nonzero(commands == rest[-1])
+    last_alone = len(commands) > 1 and commands[-1] <= commands[-2]
+    return head, int(bool(surplus or (rest[-1] <= rest[-2] and not last_alone)))
 
 
 def _strays_by_reset(records: I64, most: int, *, alone: bool) -> tuple[int, int]:

@@ -127,9 +127,9 @@ class Lane {
     this.overview = new Overview(await readChunk(this.cells));
   }
 
-  async readColumns() {
-    this.columns = await readChunk(this.chunks[0]);
-    const { start, duration } = this.columns;
+  takeColumns(columns) {
+    this.columns = columns;
+    const { start, duration } = columns;
     this.ends = new Float64Array(start.length);
     for (let i = 0; i < start.length; i++) this.ends[i] = start[i] + duration[i];
     this.heights = this.boxHeights();

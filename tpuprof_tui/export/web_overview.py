@@ -128,6 +128,8 @@ def _level(profile: Profile, column: SummaryColumn, cell: str) -> str:
     if peak <= 0 or cell == "-":
         return GOOD
     value = float(cell.rstrip("%")) / peak
+    if value == 0 and column.peak != "ratio":
+        return GOOD  # nothing moved: no bandwidth was missed
     bad, doubtful = RATIO_LIMITS if column.peak == "ratio" else BANDWIDTH_LIMITS
     return BAD if value < bad else DOUBTFUL if value < doubtful else GOOD
 

@@ -63,6 +63,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("detail", "i", "Detail", "Show or hide all that is known of the selected instruction.", "Detail"),
         ("maximise", "Z", "Maximise", "Give the focused pane the whole screen, or take it back.", ""),
         ("focus-selection", "f", "Focus", "Bring the selected instruction into view; again: zoom to it.", ""),
+        ("filter", "ampersand backslash", "Filter", "Show only what passes a filter; empty: everything.", "Filter"),
+        ("search", "slash", "Search", "Search names as you type: in the table's order, or in time.", "Search"),
+        ("search-next", "n", "Next match", "Go to the next match.", ""),
+        ("search-previous", "N", "Previous match", "Go to the previous match.", ""),
         ("isolate", "o", "Only this core", "Show only the selected core in all panes; again: all cores.", ""),
         ("reload", "R ctrl+r", "Reload", "Read the capture again.", ""),
         ("open-other", "O", "Open other", "Choose another capture beside or below this one.", ""),
@@ -170,7 +174,8 @@ GROUPS: Final[dict[str, str]] = {
 
 _KEY_TEXTS: Final[dict[str, str]] = {
     "question_mark": "?", "colon": ":", "comma": ",", "full_stop": ".", "plus": "+", "minus": "-", "equals_sign": "=",
-    "less_than_sign": "<", "greater_than_sign": ">", "left_curly_bracket": "{", "right_curly_bracket": "}",
+    "less_than_sign": "<", "slash": "/", "percent_sign": "%",
+    "greater_than_sign": ">", "left_curly_bracket": "{", "right_curly_bracket": "}",
     "escape": "Esc", "backspace": "Backspace", "enter": "Enter", "space": "Space", "tab": "Tab",
     "shift+tab": "Shift+Tab", "pageup": "PgUp", "pagedown": "PgDn", "home": "Home", "end": "End", "up": "Up",
     "down": "Down", "left": "Left", "right": "Right", "f1": "F1",

@@ -65,6 +65,10 @@ class ViewState:
         rows: Whether the timeline shows engines or whole cores.
         filter: Filter expression of table and timeline; empty: none.
         marks: Times marked, with their letters.
+        search: What was searched for last; empty: nothing.
+        columns: Keys of the table's columns in their order; empty: the usual ones.
+        percent: Whether the table tells each duration's share of the total.
+        picked: Numbers of the instructions picked in the table, in that order.
     """
 
     full_start: int
@@ -79,6 +83,10 @@ class ViewState:
     rows: Rows = "engines"
     filter: str = ""
     marks: tuple[tuple[str, int], ...] = ()
+    search: str = ""
+    columns: tuple[str, ...] = ()
+    percent: bool = False
+    picked: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, start: int, end: int) -> ViewState:

@@ -28,7 +28,7 @@ from ..widgets.summary import SummaryPane
 from ..widgets.table import InstructionTable
 from ..widgets.timeline import Timeline
 from ..widgets.tree import CoreTree
-from .asking import Asking
+from .finding import Finding
 
 #: From this size on tree, timeline, tabs and detail stand beside one another.
 WIDE, HIGH = 120, 30
@@ -38,7 +38,7 @@ TABS = ("summary", "table", "problems")
 TAB_TITLES = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
 
 
-class ExplorerScreen(Asking):
+class ExplorerScreen(Finding):
     """Tree, timeline, tabs (summary, table, problems) and detail of one profile."""
 
     AUTO_FOCUS = "#timeline"
@@ -362,6 +362,9 @@ class ExplorerScreen(Asking):
         if self.maximised:
             self._maximise("")
             self._focus("timeline")
+        elif view.search or view.filter:
+            # the search first: it lies within the filter
+            self._set(replace(view, search="") if view.search else replace(view, filter=""))
         elif view.selection.row >= 0:
             self.detail_wanted = None
             self._set(replace(view, selection=replace(view.selection, row=-1)))

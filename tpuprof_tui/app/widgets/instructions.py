@@ -16,11 +16,13 @@ from textual.worker import Worker, get_current_worker
 
 from ...model import Column
 from ..celltext import header_text, row_texts
-from ..format import fit, plural
+from ..filtering import numbers_shown
+from ..format import clean, fit, plural
 from ..glyphs import Glyphs
 from ..messages import tell_failure
 from ..painter import joined
-from ..session import Ints, Session, numbers_in, ordered
+from ..search import SEARCHED, pattern_of
+from ..session import Ints, Session, ordered
 from ..state import Selection, ViewState
 from ..theme import Palette
 
@@ -29,6 +31,8 @@ AT_ONCE = 50_000
 #: Rows whose texts are kept.
 KEPT_ROWS = 2_000
 GAP = 1
+#: How a cell that matches the search looks.
+_FOUND = Style(bold=True, underline=True)
 
 
 class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
@@ -84,7 +88,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
             before = self.position
             self._follow(view.selection)
             self._refresh_rows(before, self.position)
-        if old.sort != view.sort:
+        if (old.sort, old.search) != (view.sort, view.search):
             self.refresh()
 
     def activate(self, active: bool) -> None:
@@ -99,18 +103,29 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         """Whether a thread is still sorting."""
         return self._wanted != self._have
 
+    @property
+    def holds(self) -> tuple[object, ...]:
+        """What the rows are: equal for equal rows in the same order."""
+        return self._have
+
+    def put(self, position: int) -> None:
+        """Puts the cursor on a row without selecting it."""
+        before, self.position = self.position, min(max(position, 0), max(len(self.order) - 1, 0))
+        self._bring_into_view()
+        self._refresh_rows(before, self.position)
+        self.post_message(self.Retitled())
+
     def _order_anew(self) -> None:
         view = self.view
         window = (view.start, view.end) if view.in_window else None
-        wanted = (view.scope, view.sort, window)
+        wanted = (view.scope, view.sort, window, view.filter)
         if wanted == self._wanted:
             return
         self._wanted = wanted
         if self.session.profile.instructions <= AT_ONCE:
-            numbers = numbers_in(self.session, view.scope, window)
-            self._take(wanted, ordered(self.session, numbers, view.sort))
+            self._take(wanted, ordered(self.session, numbers_shown(self.session, view), view.sort))
         else:
-            self._sort(wanted, view, window)
+            self._sort(wanted, view)
         self.post_message(self.Retitled())
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
@@ -118,10 +133,9 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         tell_failure(self, event)
 
     @work(thread=True, exclusive=True, group="table", exit_on_error=False)
-    def _sort(self, wanted: tuple[object, ...], view: ViewState, window: tuple[int, int] | None) -> None:
+    def _sort(self, wanted: tuple[object, ...], view: ViewState) -> None:
         worker = get_current_worker()
-        numbers = numbers_in(self.session, view.scope, window)
-        order = ordered(self.session, numbers, view.sort)
+        order = ordered(self.session, numbers_shown(self.session, view), view.sort)
         if not worker.is_cancelled:
             self.post_message(self.Ordered(wanted, order))
 
@@ -153,7 +167,8 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         if self.busy:
             return f"sorting {plural(self.session.profile.instructions, 'instruction')} ..."
         where = "in the window" if view.in_window else "whole capture"
-        return f"{plural(len(self.order), 'instruction')}, {self.session.scope_title(view.scope)}, {where}"
+        told = f"{plural(len(self.order), 'instruction')}, {self.session.scope_title(view.scope)}, {where}"
+        return f"filter {clean(view.filter)}: {told}" if view.filter else told
 
     def place_text(self) -> str:
         """Where the cursor is."""
@@ -221,6 +236,8 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
             return " sorting ..."
         if not self.session.profile.instructions:
             return " This capture holds no instructions: see the problems (4)."
+        if self.view.filter:
+            return " No instruction here passes the filter: & changes it, Esc clears it."
         return " No instruction here: press 0 in the timeline to show the whole capture, or v for all instructions."
 
     def _header(self) -> list[Segment]:
@@ -245,12 +262,14 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         selected = selection.row >= 0 and self.order[position] == self.session.number(selection.lane, selection.row)
         plain = (self.palette.strong if selected else self.palette.text) + style
         first, last = self._columns_in_view()
+        pattern = pattern_of(self.view.search) if self.view.search else None
         for column, width, text in zip(self.columns[first:last], self.widths[first:last], texts, strict=True):
             right = column.align == "right"
             if right and len(text) > width:
                 text = text.replace(",", "")
             shown = fit(text, width, right=right) + " " * GAP
-            segments.append(Segment(shown, quiet if text == "-" else plain))
+            found = pattern is not None and column.key in SEARCHED and pattern.search(text) is not None
+            segments.append(Segment(shown, quiet if text == "-" else plain + _FOUND if found else plain))
         return joined(segments)
 
     def _texts_of(self, position: int) -> list[str]:

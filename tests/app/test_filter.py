@@ -1,0 +1,152 @@
+"""The filter: what passes, in every pane, and the way back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import big_profile, small_profile
+from screen import explorer, frame, opened, press, settled
+
+from tpuprof_tui.analysis.filters import compile_filter
+from tpuprof_tui.app.filtering import narrowed, numbers_shown, passing, shown_session
+from tpuprof_tui.app.session import Session
+from tpuprof_tui.app.state import Scope, ViewState
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return small_profile(1, instructions=600)
+
+
+@pytest.fixture(scope="module")
+def session(profile):
+    return Session.build(profile)
+
+
+def view_of(session: Session, **changes: object) -> ViewState:
+    from dataclasses import replace
+
+    return replace(ViewState.of(session.profile.start_ns, session.profile.end_ns), **changes)
+
+
+@pytest.mark.parametrize("text", ["", "dur>300", "engine=TIU core=1", "rms", "nothing_is_called_so", "!sys"])
+def test_masks_are_those_of_the_filter_lane_by_lane(session, text):
+    found = passing(session, text)
+    predicate = compile_filter(text, session.profile)
+    for number, lane in enumerate(session.profile.lanes):
+        assert (found.lane(number) == predicate(lane)).all()
+    assert found.count == int(found.mask.sum())
+
+
+def test_a_filter_is_worked_out_once(session):
+    assert passing(session, "dur>300") is passing(session, "dur>300")
+
+
+@pytest.mark.parametrize("scope", [Scope(), Scope(1), Scope(0, 1)])
+@pytest.mark.parametrize("in_window", [False, True])
+def test_filter_scope_and_window_narrow_together(session, scope, in_window):
+    everything = view_of(session, scope=scope, in_window=in_window)
+    everything = everything.windowed(everything.full_end // 3, everything.span // 4)
+    unfiltered = numbers_shown(session, everything)
+    view = view_of(session, scope=scope, in_window=in_window, filter="dur>300")
+    view = view.windowed(view.full_end // 3, view.span // 4)
+    mask = passing(session, "dur>300").mask
+    assert numbers_shown(session, view).tolist() == [each for each in unfiltered.tolist() if mask[each]]
+    assert 0 < len(numbers_shown(session, view)) < len(unfiltered)
+
+
+def test_the_session_of_what_passes_holds_just_that(session):
+    found = passing(session, "dur>300 !core=0")
+    small = found.session
+    assert small.profile.instructions == found.count
+    assert len(small.profile.lanes) == len(session.profile.lanes)
+    for number, (lane, whole) in enumerate(zip(small.profile.lanes, session.profile.lanes, strict=True)):
+        for key in whole.keys():  # noqa: SIM118
+            kept = whole[key][found.lane(number)]
+            assert np.array_equal(lane[key], kept, equal_nan=kept.dtype.kind == "f"), key
+            assert np.array_equal(lane.take(key, slice(1, 3)), kept[1:3], equal_nan=kept.dtype.kind == "f")
+    assert small.indexes[0].work.between(0, 10**12) <= session.indexes[0].work.between(0, 10**12)
+    assert shown_session(session, "") is session
+
+
+@given(st.lists(st.sampled_from(["dur>300", "core=0 | core=1", "rms"]), min_size=1, max_size=3))
+def test_narrowing_is_and(parts):
+    session = Session.build(small_profile(1, instructions=60))
+    text, mask = "", np.ones(session.profile.instructions, bool)
+    for part in parts:
+        condition = f"({part})" if "|" in part else part
+        text = narrowed(text, condition)
+        mask &= passing(session, part).mask
+    assert (passing(session, text).mask == mask).all()
+
+
+async def test_a_filter_is_typed_counted_applied_and_cleared(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        count = passing(screen.session, "dur>300").count
+        await press(pilot, "2 ampersand")
+        await press(pilot, " ".join(["d", "u", "r", "greater_than_sign", "3", "0", "0"]))
+        assert f"{count:,} of {profile.instructions:,} pass" in frame(pilot.app)
+        assert screen.view.filter == ""
+        await press(pilot, "enter")
+        assert screen.view.filter == "dur>300"
+        assert len(screen.table.order) == count
+        assert f"filter dur>300: {count:,} instructions" in frame(pilot.app)
+        spans = [screen.session.span_of(*screen.session.place(number)) for number in screen.table.order.tolist()]
+        assert min(end - start for start, end in spans) > 300
+        await press(pilot, "backslash ctrl+u enter")
+        assert screen.view.filter == ""
+        assert len(screen.table.order) == profile.instructions
+
+
+async def test_escape_steps_back_to_everything(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        screen.apply_filter("core=1")
+        await press(pilot, "2")
+        assert 0 < len(screen.table.order) < profile.instructions
+        await press(pilot, "escape")
+        assert screen.view.filter == ""
+        assert len(screen.table.order) == profile.instructions
+
+
+async def test_leaving_the_prompt_keeps_the_filter_that_holds(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        screen.apply_filter("core=1")
+        await press(pilot, "ampersand x y escape")
+        assert screen.view.filter == "core=1"
+
+
+async def test_a_fault_is_marked_and_not_applied(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "ampersand d u r greater_than_sign 5 space n o k e y = 1".replace("=", "equals_sign"))
+        assert "There is no column 'nokey'" in frame(pilot.app)
+        assert screen.prompt.note.column == 6
+        await press(pilot, "enter")
+        assert screen.prompt.is_open
+        assert screen.view.filter == ""
+
+
+async def test_nothing_that_passes_says_what_to_do(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        screen.apply_filter("dur>10s")
+        await press(pilot, "2")
+        assert "No instruction here passes the filter: & changes it" in frame(pilot.app)
+        await press(pilot, "j G s slash a enter n escape escape")
+        assert screen.view.filter == ""
+
+
+async def test_many_instructions_are_filtered_in_a_thread():
+    async with opened(big_profile(60_000, cores=2)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 ampersand c o r e equals_sign 1")
+        assert "30,000 of 60,000 pass" in frame(pilot.app)
+        await press(pilot, "enter")
+        await settled(pilot)
+        assert len(screen.table.order) == 30_000
+        assert "filter core=1: 30,000 instructions" in frame(pilot.app)

@@ -1,0 +1,121 @@
+"""Search over names: which instructions match, in the order one goes through them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .session import Ints, Session
+
+#: Columns whose texts are searched: function, kernel function, type.
+SEARCHED: Final = ("name", "kernel", "type")
+
+
+@lru_cache(64)
+def pattern_of(text: str) -> re.Pattern[str]:
+    """What a search text means: a regular expression, or itself where it is none; capitals count where it has some."""
+    flags = 0 if any(letter.isupper() for letter in text) else re.IGNORECASE
+    try:
+        return re.compile(text, flags)
+    except (re.error, RecursionError, OverflowError):
+        return re.compile(re.escape(text), flags)
+
+
+def matching(session: Session, text: str) -> npt.NDArray[np.bool_]:
+    """By instruction number, whether one of its names matches; each distinct name is looked at once."""
+    pattern = pattern_of(text)
+    profile = session.profile
+    tables = {
+        key: np.array([*(pattern.search(each) is not None for each in profile.strings[key]), False], np.bool_)
+        for key in SEARCHED
+        if key in profile.strings
+    }
+    mask = np.zeros(profile.instructions, np.bool_)
+    for number, lane in enumerate(profile.lanes):
+        part = mask[int(session.offsets[number]) : int(session.offsets[number + 1])]
+        for key, table in tables.items():
+            if key in lane and bool(table.any()):
+                part |= table[lane[key]]
+    return mask
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Matching instructions in the order one goes through them.
+
+    Attributes:
+        text: What was searched.
+        keys: int64, ascending: the place in the table, or the start, of each hit.
+        numbers: int64, their numbers; of equal keys ascending.
+    """
+
+    text: str
+    keys: Ints
+    numbers: Ints
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def place(self, key: int, number: int) -> int:
+        """Place of the first hit at or after an instruction."""
+        low = int(np.searchsorted(self.keys, key, side="left"))
+        high = int(np.searchsorted(self.keys, key, side="right"))
+        return low + int(np.searchsorted(self.numbers[low:high], number, side="left"))
+
+    def stepped(self, key: int, number: int, steps: int) -> tuple[int, bool]:
+        """Place of the hit ``steps`` after (before) an instruction, and whether an end was passed; not for no hits."""
+        place = self.place(key, number)
+        on_hit = place < len(self) and int(self.numbers[place]) == number and int(self.keys[place]) == key
+        wanted = place + steps - (steps > 0 and not on_hit)
+        return wanted % len(self), not 0 <= wanted < len(self)
+
+
+def hits_in_table(session: Session, text: str, order: Ints) -> Hits:
+    """Hits in the order of the table.
+
+    Args:
+        session: All instructions.
+        text: What to look for; empty finds nothing.
+        order: int64, numbers of the table's rows.
+
+    Returns:
+        Hits with places in the table as keys.
+    """
+    if not text:
+        return _none(text)
+    places = np.flatnonzero(matching(session, text)[order])
+    return Hits(text, places, order[places])
+
+
+def hits_in_time(session: Session, text: str, numbers: Ints) -> Hits:
+    """Hits by start.
+
+    Args:
+        session: All instructions.
+        text: What to look for; empty finds nothing.
+        numbers: int64, ascending: where to look.
+
+    Returns:
+        Hits with starts as keys.
+    """
+    if not text:
+        return _none(text)
+    found = numbers[matching(session, text)[numbers]]
+    bounds = np.searchsorted(found, session.offsets)
+    starts = [
+        lane.take("start", found[bounds[number] : bounds[number + 1]] - session.offsets[number])
+        for number, lane in enumerate(session.profile.lanes)
+    ]
+    keys = np.concatenate(starts) if starts else np.zeros(0, dtype=np.int64)
+    order = np.argsort(keys, kind="stable")
+    return Hits(text, keys[order], found[order])
+
+
+def _none(text: str) -> Hits:
+    nothing = np.zeros(0, dtype=np.int64)
+    return Hits(text, nothing, nothing)

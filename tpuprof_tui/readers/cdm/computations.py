@@ -12,10 +12,12 @@ from .detail import Detail
 from .lane_columns import Work, field
 from .lane_columns import bits as bit_field
 from .monitor import Stream
-from .operations import count_operations, model_of
+from .operations import OperationCounts, count_operations, model_of
 
 #: What the reference adds to the cycles it divides by.
 _RATIO_FLOOR = 0.0001
+#: Rows whose operation counts are kept.
+_MOST_KEPT = 1 << 17
 
 
 def condensed_columns(work: Work) -> dict[str, LazyColumn]:
@@ -31,14 +33,40 @@ def condensed_columns(work: Work) -> dict[str, LazyColumn]:
     }
 
 
+class _LastCounts:
+    """Operation counts of the rows asked for last: columns of the same rows are read one after the other.
+
+    What is kept is bounded by the slices that readers of whole lanes work in.
+    """
+
+    def __init__(self, chip: Chip, detail: Detail) -> None:
+        self._chip = chip
+        self._detail = detail
+        self._last: tuple[tuple[int, int, int], OperationCounts] | None = None
+
+    def of(self, rows: Rows) -> OperationCounts:
+        """Counts of some rows."""
+        if not isinstance(rows, slice):
+            return self._counted(rows)
+        key = rows.indices(len(self._detail.operation))
+        last = self._last
+        if last is None or last[0] != key:
+            last = key, self._counted(rows)
+            self._last = last if len(range(*key)) <= _MOST_KEPT else None
+        return last[1]
+
+    def _counted(self, rows: Rows) -> OperationCounts:
+        detail = self._detail
+        return count_operations(self._chip, detail.data, detail.offset[rows], detail.operation[rows])
+
+
 def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn, mhz: float) -> dict[str, LazyColumn]:
     """Operation counts of decoded commands, and how close they come to the peak (metrics 3.1, 4)."""
+    counts = _LastCounts(chip, detail)
 
     def figure(name: str) -> LazyColumn:
         def values(rows: Rows) -> Array:
-            some: Array = getattr(
-                count_operations(chip, detail.data, detail.offset[rows], detail.operation[rows]), name
-            )
+            some: Array = getattr(counts.of(rows), name)
             return some if some.dtype.kind == "f" else np.where(some < 0, INT_MISSING, some)
 
         return values

@@ -21,6 +21,7 @@ from .registers import (
     addresses_of_many,
     codes_of_many,
     field_of_many,
+    field_of_one_kind,
     memories_of,
     operation_keys,
     operation_texts,
@@ -174,8 +175,11 @@ class Detail:
 
     def field(self, operation: int, name: str, rows: Rows) -> I64:
         """Values of one field for rows that all have ``operation``."""
-        del operation  # each row's own is known
-        values, _ = field_of_many(self.chip, self.engine, self.data, self.offset[rows], self.operation[rows], name)
+        own, offset = self.operation[rows], self.offset[rows]
+        if operation >= 0 and bool((own == operation).all()):  # known to lie inside the data
+            values, _ = field_of_one_kind(self.chip, self.engine, self.data, offset, operation, name)
+        else:
+            values, _ = field_of_many(self.chip, self.engine, self.data, offset, own, name)
         return values  # type: ignore[return-value]  # uint64 where a field has 64 bits
 
     def raw(self, row: int) -> bytes:

@@ -184,6 +184,26 @@ def field_of_many(
     return (values, missing) if place.wide else (values.astype(np.int64), missing)
 
 
+def field_of_one_kind(
+    chip: Chip, engine: str, buffer: Buffer, offsets: Offsets, operation: int, name: str
+) -> tuple[Values, bool]:
+    """`field_of_many` for commands of one operation, all of which lie inside the buffer.
+
+    Returns:
+        Values, and whether the operation has the field; without it they are 0.
+    """
+    place = command_table(chip, engine).place(name) if has_commands(chip, engine) else None
+    if place is None or not place.mask[operation]:
+        return np.zeros(offsets.shape, np.int64), False
+    positions = offsets + place.byte[operation]
+    values = _words_at(buffer, positions) >> place.shift[operation]
+    if place.spill[operation]:
+        ninth = buffer[positions + HEADER_BYTES].astype(np.uint64)
+        values |= ninth << (np.uint64(64) - place.shift[operation])
+    values &= place.mask[operation]
+    return (values if place.wide else values.astype(np.int64)), True
+
+
 def _words_at(buffer: Buffer, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
     """The eight bytes at each position as one integer; every position must leave eight bytes."""
     if not len(positions):

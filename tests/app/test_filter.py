@@ -150,3 +150,18 @@ async def test_many_instructions_are_filtered_in_a_thread():
         await settled(pilot)
         assert len(screen.table.order) == 30_000
         assert "filter core=1: 30,000 instructions" in frame(pilot.app)
+
+
+async def test_the_summary_counts_only_what_passes(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        every = {row.label: row.count for row in screen.summary.figures.kernels}
+        screen.apply_filter("kernel=rms*")
+        await settled(pilot)
+        figures = screen.summary.figures
+        assert {row.label for row in figures.kernels} == {label for label in every if label.startswith("rms")}
+        assert all(row.count == every[row.label] for row in figures.kernels)
+        assert sum(row.count for row in figures.engines) == passing(screen.session, "kernel=rms*").count
+        assert "filter kernel=rms*: all cores" in frame(pilot.app)
+        await press(pilot, "escape")
+        assert {row.label: row.count for row in screen.summary.figures.kernels} == every

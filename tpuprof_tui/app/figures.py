@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..analysis.figures import CoreFigures, LaneFigures, core_figures, lane_figures
 from ..analysis.top import TopRow, top
+from .filtering import shown_session
 from .session import Session
 from .state import Scope, ViewState
 
@@ -41,6 +42,7 @@ class Figures:
     Attributes:
         start, end: The window, ns.
         scope: What was looked at.
+        filter: The filter; only what passes it counts, everything else is as idle.
         cores: Figures of each core of the scope.
         engines: Engines of the core, or of all cores together.
         kernels, operations: What took the time; empty where the capture does not know.
@@ -49,6 +51,7 @@ class Figures:
     start: int
     end: int
     scope: Scope
+    filter: str
     cores: tuple[CoreFigures, ...]
     engines: tuple[EngineRow, ...]
     kernels: tuple[TopRow, ...]
@@ -64,7 +67,8 @@ def summary_scope(view: ViewState) -> Scope:
 
 
 def figures_of(session: Session, view: ViewState) -> Figures:
-    """The figures for a state. O(instructions in the window)."""
+    """The figures for a state. O(instructions in the window); of a new filter once O(instructions)."""
+    session = shown_session(session, view.filter)
     profile, indexes = session.profile, session.indexes
     scope, start, end = summary_scope(view), view.start, view.end
     chosen = [core for core in profile.cores if scope.core in (-1, core)] if scope.lane < 0 else []
@@ -73,9 +77,8 @@ def figures_of(session: Session, view: ViewState) -> Figures:
     only = {scope.core} if scope.core >= 0 and scope.lane < 0 else None
     kernels = top(profile, indexes, start, end, by="kernel", cores=only, lanes=lanes, limit=TOP_ROWS)
     operations = top(profile, indexes, start, end, by="name", cores=only, lanes=lanes, limit=TOP_ROWS)
-    return Figures(
-        start, end, scope, cores, _engines(session, scope, cores, start, end), _known(kernels), _known(operations)
-    )
+    engines = _engines(session, scope, cores, start, end)
+    return Figures(start, end, scope, view.filter, cores, engines, _known(kernels), _known(operations))
 
 
 def _known(rows: list[TopRow]) -> tuple[TopRow, ...]:

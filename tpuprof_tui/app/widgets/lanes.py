@@ -95,7 +95,10 @@ class LaneView(Widget, can_focus=True):
             self._take_rows()
         top, before = self.top, self.selected_row(old)
         self._scroll_to_selection()
-        same = replace(old, cursor=view.cursor, selection=view.selection, sort=view.sort, in_window=view.in_window)
+        same = replace(
+            old, cursor=view.cursor, selection=view.selection, sort=view.sort, in_window=view.in_window,
+            search=view.search, columns=view.columns, percent=view.percent, picked=view.picked,
+        )  # fmt: skip
         if same == view and top == self.top:
             self._refresh_parts(old, before)
             return

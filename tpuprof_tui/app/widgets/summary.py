@@ -59,7 +59,7 @@ class SummaryPane(LinesView):
         self.glyphs = glyphs
         self.view = view
         self.figures: Figures | None = None
-        self._wanted: tuple[int, int, Scope] | None = None
+        self._wanted: tuple[int, int, Scope, str] | None = None
         self._active = False
 
     def show(self, view: ViewState) -> None:
@@ -75,7 +75,7 @@ class SummaryPane(LinesView):
             self._figure_out()
 
     def _figure_out(self) -> None:
-        wanted = (self.view.start, self.view.end, summary_scope(self.view))
+        wanted = (self.view.start, self.view.end, summary_scope(self.view), self.view.filter)
         if wanted == self._wanted:
             return
         self._wanted = wanted
@@ -101,7 +101,8 @@ class SummaryPane(LinesView):
     def on_summary_pane_ready(self, message: Ready) -> None:
         """Takes figures, unless others are wanted by now."""
         message.stop()
-        if (message.figures.start, message.figures.end, message.figures.scope) == self._wanted:
+        figures = message.figures
+        if (figures.start, figures.end, figures.scope, figures.filter) == self._wanted:
             self._take(message.figures)
 
     def _take(self, figures: Figures) -> None:
@@ -114,7 +115,8 @@ class SummaryPane(LinesView):
         """What the figures are about."""
         scope = self.session.scope_title(summary_scope(self.view))
         window = "whole capture" if self.view.fits_all else f"window of {time_text(self.view.span)}"
-        return f"{clean(scope)}, {window}"
+        told = f"{clean(scope)}, {window}"
+        return f"filter {clean(self.view.filter)}: {told}" if self.view.filter else told
 
     # lines
 

@@ -95,7 +95,7 @@ def test_transfers_use_the_side_in_local_memory():
                      bytes=[2048, 524_288, 2048], registers=Fields(rows),
                      from_memory=texts.codes("from_memory", ["DDR", "LMEM", "DDR"]),
                      to_memory=texts.codes("to_memory", ["LMEM", "L2M", "L2M"]),
-                     dtype=texts.codes("dtype", ["FP16", "FP16", "FP16"]),
+                     dtype=texts.codes("dtype", ["FP16"] * 3), type=texts.codes("type", ["DMA_tensor"] * 3),
                      src_addr=[1 << 40, (31 << 40) + 0x4000, 0],
                      dst_addr=[(31 << 40) + (2 << 18) + 128, 0, 0])  # fmt: skip
     profile = make_profile([lane], strings=texts.build(), device=DEVICE, mode=2)
@@ -104,6 +104,16 @@ def test_transfers_use_the_side_in_local_memory():
         (1, "src", 0x4000, 524_288 // 64),  # too large for one lane's share: spread over all
     ]
     assert found(profile, lane, np.array([1])) == [(0, "src", 0x4000, 524_288 // 64)]
+
+
+@pytest.mark.parametrize(("kind", "size"), [("DMA_tensor", 128), ("DMA_matrix", 4), ("DMA_general", 4), (None, 4)])
+def test_only_tensors_lie_as_their_shape_says(kind, size):
+    texts = Texts()
+    shape = {"dst_nsize": 1, "dst_csize": 1, "dst_hsize": 8, "dst_wsize": 16}
+    lane = make_lane("GDMA", 0, starts=[0], ends=[9], cycles=[10], bytes=[256], registers=Fields([shape]),
+                     to_memory=texts.codes("to_memory", ["LMEM"]), dst_addr=[64],
+                     dtype=texts.codes("dtype", ["INT8"]), type=texts.codes("type", [kind]))  # fmt: skip
+    assert found(make_profile([lane], strings=texts.build(), device=DEVICE), lane) == [(0, "dst", 64, size)]
 
 
 def test_commands_without_registers_access_nothing():

@@ -2,7 +2,8 @@
 
 Every lane of the processor has its own share of local memory, all laid out alike; addresses are those within a share.
 Sizes per lane follow from the shapes in the registers: channels are dealt out over the lanes. Where a register tells no
-shape of an operand, it is taken to be the result's; the extent is then an estimate, and the page says so.
+shape of an operand, it is taken to be the result's; moves other than those of tensors are taken to use all lanes alike.
+Such extents are estimates, and the page says so.
 """
 
 from __future__ import annotations
@@ -146,8 +147,9 @@ class _Commands:
             spread = -(-sizes // self._memory.lanes)
             if all(name in self._names for name in names):
                 shaped = self._per_lane([self._field(name) for name in names], self._dtype_bits())
-                # a plain move over all lanes has a shape that fits no lane
-                spread = np.where(shaped <= self._memory.lane_bytes, shaped, spread)
+                # other moves are dealt out over all lanes whatever their shape
+                fits = self._moves_tensors() & (shaped <= self._memory.lane_bytes)
+                spread = np.where(fits, shaped, spread)
             found.append(self._accesses(operand, used & (address >= 0), address, spread))
         return found
 
@@ -162,6 +164,13 @@ class _Commands:
         n, channels, height, width = (np.clip(side, 1, 1 << 20).astype(np.float64) for side in shape)
         size = n * np.ceil(channels / self._memory.lanes) * height * width * bits / 8
         return np.ceil(np.minimum(size, 1 << 40)).astype(np.int64)
+
+    def _moves_tensors(self) -> npt.NDArray[np.bool_]:
+        """Whether each command moves a tensor, whose channels lie in lanes of their own."""
+        if "type" not in self._lane:
+            return np.zeros(len(self._rows), np.bool_)
+        tensors = [code for code, text in enumerate(self._profile.strings["type"]) if "tensor" in text.lower()]
+        return np.isin(self._lane.take("type", self._rows), tensors)
 
     def _dtype_bits(self) -> Ints:
         if "dtype" not in self._lane:

@@ -58,6 +58,7 @@ const memory = {
     this.frame = frame;
     const sums = { read: new Float64Array(raster.pw), write: new Float64Array(raster.pw) };
     const use = { read: new Float64Array(256), write: new Float64Array(256) };
+    this.drawBanks(raster, frame);
     for (const { lane } of records) this.drawAccesses(raster, lane, frame, sums, use);
     const stripTop = frame.y1 + 6;
     const most = Math.max(1, ...sums.read.map((value, x) => value + sums.write[x]));
@@ -70,6 +71,17 @@ const memory = {
     this.drawSide(raster, frame, use);
     const context = raster.show();
     this.drawTexts(context, raster, frame, stripTop, most);
+  },
+
+  // Where banks begin; drawn first, so that the lines lie below.
+  drawBanks(raster, frame) {
+    const banks = profile.memory.lane_bytes / profile.memory.bank_bytes;
+    const [x0, x1] = [frame.x0, frame.x1].map((x) => Math.round(x * raster.ratio));
+    if (banks > (frame.y1 - frame.y0) / 3) return;
+    for (let bank = 0; bank <= banks; bank++) {
+      const y = Math.round((frame.y0 + (bank / banks) * (frame.y1 - frame.y0)) * raster.ratio);
+      raster.box(x0, y, x1, y + 1, theme.linePixel);
+    }
   },
 
   timeX(time, frame) {
@@ -87,7 +99,7 @@ const memory = {
       const left = Math.max(Math.floor(this.timeX(columns.start[i], frame) * ratio), Math.round(frame.x0 * ratio));
       const right = Math.min(Math.max(Math.floor(this.timeX(columns.end[i], frame) * ratio), left + 1), edge);
       const top = frame.y0 + (columns.address[i] / laneBytes) * tall;
-      const bottom = top + Math.max((columns.size[i] / laneBytes) * tall, 1);
+      const bottom = top + Math.max((columns.size[i] / laneBytes) * tall, 2);
       raster.box(left, Math.round(top * ratio), right, Math.round(bottom * ratio),
         write ? theme.badPixel : theme.goodPixel);
       const key = write ? 'write' : 'read';
@@ -118,19 +130,13 @@ const memory = {
     const every = Math.ceil(banks / Math.max(1, Math.floor(tall / 14)));
     context.font = FONT;
     context.textBaseline = 'middle';
-    for (let bank = 0; bank <= banks; bank++) {
+    context.fillStyle = theme.quiet;
+    context.textAlign = 'right';
+    for (let bank = 0; bank < banks; bank += every) {
       const y = frame.y0 + (bank / banks) * tall;
-      context.globalAlpha = 0.6;
-      context.fillStyle = theme.line;
-      context.fillRect(frame.x0, Math.round(y), frame.x1 - frame.x0, 1);
-      context.globalAlpha = 1;
-      if (bank < banks && bank % every === 0) {
-        context.fillStyle = theme.quiet;
-        context.textAlign = 'right';
-        context.fillText(`BANK[${bank}]`, GUTTER - 8, y + Math.min(tall / banks, 14) / 2);
-        context.textAlign = 'left';
-      }
+      context.fillText(`BANK[${bank}]`, GUTTER - 8, y + Math.min(tall / banks, 14) / 2);
     }
+    context.textAlign = 'left';
     context.fillStyle = theme.quiet;
     context.fillText('↑ use per address', 18, stripTop + 8);
     context.fillText('bytes per lane begun', 18, stripTop + 22);
@@ -181,7 +187,7 @@ const memory = {
         ['global_idx', grouped(lane.detail('order', columns.row[place]))],
         ['Address', hexText(address)],
         ['Bank', `${Math.floor(address / profile.memory.bank_bytes)}`],
-        ['Bytes per lane', `${grouped(size)} (by the shape)`],
+        ['Bytes per lane', `${grouped(size)} (estimated from the shape)`],
         ['Start', `${grouped(columns.start[place])} ns`],
         ['End', `${grouped(columns.end[place])} ns`],
       ],

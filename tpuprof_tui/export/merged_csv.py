@@ -21,6 +21,7 @@ from .rendering import Field, rendered_rows
 from .selection import Selection
 from .workbook_fields import EVERYTHING, Source
 from .workbook_lanes import LaneRows, chosen_lanes
+from .workbook_layers import LayerMap, read_network
 
 Progress = Callable[[float], None]
 Array = npt.NDArray[Any]
@@ -47,7 +48,8 @@ def write_merged_csv(
     Raises:
         WriteError: The file could not be written; nothing is left behind.
     """
-    lanes = chosen_lanes(profile, selection)
+    network = read_network(Path(profile.path))
+    lanes = chosen_lanes(profile, selection, LayerMap(network) if network is not None and network.layers else None)
     names = merged_names(lanes)
     spellers = [_Speller(lane, names) for lane in lanes]
     todo = sum(lane.count for lane in lanes)

@@ -20,9 +20,20 @@ from .workbook_cells import Value, column_letters, shown_length
 from .workbook_fields import EVERYTHING
 from .workbook_kernels import KERNEL_COLUMNS, KernelTable
 from .workbook_lanes import SLICE, LaneRows, chosen_lanes
+from .workbook_layer_sheets import LAYER_COLUMNS, LayerSums, layer_sheet, network_sheet
+from .workbook_layers import LayerMap, read_network
 from .workbook_package import Package, SheetEntry
 from .workbook_rows import RowWriter, SheetColumn, Values
-from .workbook_statistics import CoreTotals, Totals, lane_totals, overall_row, port_totals, summary_row, type_rows
+from .workbook_statistics import (
+    SUMMARY_COLUMNS,
+    CoreTotals,
+    Totals,
+    lane_totals,
+    overall_row,
+    port_totals,
+    summary_row,
+    type_rows,
+)
 from .workbook_styles import COLUMN_HEADER, COUNT, TABS
 
 Progress = Callable[[float], None]
@@ -73,14 +84,16 @@ class _Workbook:
         self._profile = profile
         self._package = package
         self._progress = progress or (lambda share: None)
-        self._sheets = chosen_lanes(profile, selection)
+        network = read_network(Path(profile.path))
+        self._layers = LayerMap(network) if network is not None and network.layers else None
+        self._sheets = chosen_lanes(profile, selection, self._layers)
         self._totals: dict[str, Totals] = {}
         self._todo = sum(sheet.count for sheet in self._sheets)
         self._done = 0
 
     def write(self) -> int:
         kernels = self._sums()
-        self._summary()
+        self._summaries()
         for sheet in self._sheets:
             self._rows_sheets(sheet)
         if kernels:
@@ -96,6 +109,7 @@ class _Workbook:
     def _sums(self) -> list[list[str | int | float | None]]:
         """Adds up all lanes; gives the rows of the kernel functions."""
         table = KernelTable(self._profile)
+        self._layer_sums = None if self._layers is None else LayerSums(self._profile, self._layers)
         self._cores: dict[int, CoreTotals] = {}
         self._loose = Totals()
         added = 0
@@ -115,6 +129,8 @@ class _Workbook:
                         known["CDMA"] = known.get("CDMA", Totals()) + totals
             self._totals[sheet.title] = total
             table.add(lane, parts)
+            if self._layer_sums is not None:
+                self._layer_sums.add(lane, parts)
             added += sheet.count
             self._progress(_SUMS_SHARE * added / self._todo)
         rows = table.rows()
@@ -123,7 +139,8 @@ class _Workbook:
     def _of(self, core: int) -> dict[str, Totals]:
         return self._cores.setdefault(core, CoreTotals(core, {})).engines
 
-    def _summary(self) -> None:
+    def _summaries(self) -> None:
+        """The sheets of layers, where they are known, then the summary of engines."""
         profile = self._profile
         cores = [self._cores[core] for core in sorted(self._cores)]
         every = list(self._totals.values())
@@ -132,6 +149,14 @@ class _Workbook:
         many = len(profile.cores) > 1
         rows: list[list[Value]] = [[core.core, *summary_row(profile, core, end - start, many)] for core in cores]
         overall: list[Value] = ["Overall", *overall_row(profile, cores, self._loose, end - start, many)]
+        if self._layers is not None and self._layer_sums is not None:
+            concurrency = overall[SUMMARY_COLUMNS.index("Concurrency")]
+            assert isinstance(concurrency, (int, float))
+            head = network_sheet(profile, self._layers, self._layer_sums, end - start, concurrency)
+            self._small_sheet("Summary", "layers", head, ["A1"])
+            head = layer_sheet(profile, self._layers, self._layer_sums)
+            reach = f"$A${head.header_row}:${column_letters(len(LAYER_COLUMNS))}${head.grid.height}"
+            self._small_sheet("Layer by Layer Info", "layers", head, [f"C{head.header_row + 1}"], reach)
         head = summary_sheet(profile, rows, overall)
         self._small_sheet("Engine Summary", "summary", head, ["B6"])
 
@@ -211,13 +236,16 @@ def _opening(tab: str, widths: dict[int, float] | dict[int, int], frozen: str, o
     row, column = int(frozen[len(letters) :]), ord(letters) - ord("A")
     split = (f' xSplit="{column}"' if column else "") + (f' ySplit="{row - 1}"' if row > 1 else "")
     levels = ' outlineLevelRow="1"' if outlined else ""
-    pane = "bottomRight" if column and row > 1 else "bottomLeft"
+    corner = "bottomRight" if column and row > 1 else "bottomLeft"
+    pane = (
+        f'<pane{split} topLeftCell="{frozen}" activePane="{corner}" state="frozen"/>'
+        f'<selection pane="{corner}" activeCell="{frozen}" sqref="{frozen}"/>'
+    )
     return (
         '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
         '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
         f'<sheetPr><tabColor rgb="FF{tab}"/></sheetPr>'
-        f'<sheetViews><sheetView workbookViewId="0"><pane{split} topLeftCell="{frozen}" activePane="{pane}" '
-        f'state="frozen"/><selection pane="{pane}" activeCell="{frozen}" sqref="{frozen}"/></sheetView></sheetViews>'
+        f'<sheetViews><sheetView workbookViewId="0">{pane if split else ""}</sheetView></sheetViews>'
         f'<sheetFormatPr defaultRowHeight="15"{levels}/>'
         f"<cols>{columns}</cols><sheetData>"
     )

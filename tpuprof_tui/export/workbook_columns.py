@@ -81,5 +81,5 @@ def _sheet_column(name: str, source: Source | None, key: bool) -> SheetColumn:
     kind: Literal["int", "hex", "float", "percent", "text"] = "int" if source is None else source.kind
     if kind == "int" and ("addr" in name or "mask" in name):
         kind = "hex"
-    look = KEY_CELL if key else CELL
+    look = KEY_CELL if key else replace(CELL, align="right" if kind == "hex" else "")
     return SheetColumn(name, kind, replace(look, form=_FORMATS.get(name, "General")), key)

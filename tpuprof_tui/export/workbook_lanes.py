@@ -17,6 +17,7 @@ from .registers_text import chosen_rows, slices
 from .selection import Selection
 from .workbook_columns import further_names, reference_names, sheet_columns
 from .workbook_fields import LaneFields, Source, data_type_source, recent_cycle_source
+from .workbook_layers import LayerMap
 from .workbook_rows import SheetColumn, Values, values_of
 
 Array = npt.NDArray[Any]
@@ -25,13 +26,13 @@ Array = npt.NDArray[Any]
 SLICE: Final = 16_384
 
 
-def chosen_lanes(profile: Profile, selection: Selection) -> list[LaneRows]:
+def chosen_lanes(profile: Profile, selection: Selection, layers: LayerMap | None = None) -> list[LaneRows]:
     """The lanes that have chosen instructions: by core, then TIU, GDMA, SDMA; then the ports."""
     lanes = []
     for lane in ordered_lanes(profile):
         rows, count = chosen_rows(lane, selection)
         if count and lane.engine in ENGINES:
-            lanes.append(LaneRows(profile, lane, rows, count, selection.rows(lane), LaneFields(profile, lane)))
+            lanes.append(LaneRows(profile, lane, rows, count, selection.rows(lane), LaneFields(profile, lane), layers))
     return lanes
 
 
@@ -46,6 +47,7 @@ class LaneRows:
         count: How many those are.
         by_start: The same rows in the order of their start.
         fields: The fields of the reference.
+        layers: Which layer each command belongs to; None where that is not known.
     """
 
     profile: Profile
@@ -54,6 +56,7 @@ class LaneRows:
     count: int
     by_start: Rows
     fields: LaneFields
+    layers: LayerMap | None = None
 
     @property
     def title(self) -> str:
@@ -95,6 +98,8 @@ class LaneRows:
 
     @cached_property
     def _layer_sources(self) -> dict[str, Source]:
+        if self.layers is not None and self.lane.engine in ("TIU", "GDMA"):
+            return self.layers.sources(self.lane)
         return dict.fromkeys(("Layer Id", "Layer Name"), Source("text", None, "-"))
 
     def _without_system(self, operation: int, name: str, source: Source, text: str) -> Source:

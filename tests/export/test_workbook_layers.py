@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import openpyxl
+import pytest
+from kept import unpacked
+from workbook_reading import loaded
+
+from tpuprof_tui import open_profile
+from tpuprof_tui.export.merged_csv import write_merged_csv
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.workbook import write_workbook
+from tpuprof_tui.export.workbook_layers import LOCATIONS, NETWORK, read_network
+
+MLIR = """#loc = loc(unknown)
+module @resnet attributes {module.FLOPs = 8000000 : i64, module.chip = "bm1690", module.mode = "F16"} {
+    %1 = "tpu.Conv2D"(%0) {kernel_shape = [3, 5], pads = [1, 1, 1, 1], strides = [2, 1]} : () -> tensor<1xf16>
+    %2 = "tpu.MatMul"(%1) {do_relu = false} : () -> tensor<1xf16>
+"""
+#: Name, line, last TIU id, last DMA id, operands, result.
+LAYERS = (
+    ("tpu.Conv2D", 3, 60, 40, ("1x64x56x56xf16", "64x64x3x5xf16", "1x64x1x1xf32"), "1x64x28x56xf16"),
+    ("tpu.MatMul", 4, 150, 90, ("4x512xf16", "512x1024xf16"), "4x1024xf16"),
+    ("tpu.Add", 5, 240, 130, ("4x1024xf16", "4x1024xf16"), "4x1024xf16"),
+)
+
+
+def entries(cores):
+    found = []
+    for core in cores:
+        before = [0, 0]
+        for name, line, tiu, dma, operands, result in LAYERS:
+            found.append({
+                "file-line": line, "subnet_id": 0, "opcode": name, "core_id": core,
+                "tiu_dma_id(before)": before, "tiu_dma_id(after)": [tiu, dma],
+                "operands": [{"memory_type": f"<{text}>"} for text in operands],
+                "results": [{"memory_type": f"<{result}>"}],
+            })  # fmt: skip
+            before = [tiu, dma]
+    return found
+
+
+@pytest.fixture
+def capture(tmp_path):
+    path = unpacked("aks_bmodel", tmp_path)
+    (path / NETWORK).write_text(MLIR)
+    (path / LOCATIONS).write_text(json.dumps(entries(range(4))))
+    return path
+
+
+def opened(path):
+    """A workbook of which only what is asked for is read."""
+    return openpyxl.load_workbook(path, read_only=True)
+
+
+def last_of_each_id(lane, first, last):
+    """Rows of a layer's commands, slowly: the last with each id."""
+    rows = {}
+    for row in np.argsort(lane["order"], kind="stable").tolist():
+        rows[int(lane["command_id"][row])] = row
+    return [row for number, row in rows.items() if first < number <= last]
+
+
+def test_layer_sheets_come_first_and_add_up(capture, tmp_path):
+    profile = open_profile(capture)
+    write_workbook(profile, tmp_path / "book.xlsx")
+    book = opened(tmp_path / "book.xlsx")
+    assert book.sheetnames[:3] == ["Summary", "Layer by Layer Info", "Engine Summary"]
+    sheet = book["Layer by Layer Info"]
+    names = [cell.value for cell in sheet[9]]
+    assert names[:3] == ["layer_id", "layer_name", "data_type"]
+    rows = [dict(zip(names, row, strict=True)) for row in sheet.iter_rows(min_row=10, values_only=True)]
+    assert len(rows) == 12
+    wanted = entries(range(4))
+    for row, entry in zip(rows, wanted, strict=True):
+        lane = profile.lane("TIU", entry["core_id"])
+        (first, _), (last, _) = entry["tiu_dma_id(before)"], entry["tiu_dma_id(after)"]
+        mine = last_of_each_id(lane, first, last)
+        assert mine
+        assert row["alg_ops"] == int(lane["alg_ops"][mine].sum())
+        assert row["sim_cycle"] == int(lane["cycles"][mine].sum())
+        gdma = profile.lane("GDMA", entry["core_id"])
+        mine = last_of_each_id(gdma, entry["tiu_dma_id(before)"][1], entry["tiu_dma_id(after)"][1])
+        texts = profile.strings["direction"].texts(gdma["direction"][mine])
+        touching = [size for size, text in zip(gdma["bytes"][mine].tolist(), texts, strict=True) if "DDR" in text]
+        assert row["ddr<->l1/l2 bytes(B)"] == sum(touching)
+    conv, product = rows[0], rows[1]
+    assert (conv["layer_id"], conv["layer_name"], conv["data_type"]) == (1, "Conv2D", "FP16")
+    assert [conv[name] for name in ("kh", "kw", "k_stride_h", "k_stride_w")] == [3, 5, 2, 1]
+    assert [conv[name] for name in ("iN", "iC", "iH", "iW", "oH")] == [1, 64, 56, 56, 28]
+    assert conv["weight_size"] == 64 * 64 * 15 * 2 + 64 * 4
+    assert conv["ifm"] == conv["weight_size"] + conv["feature_size"] == 64 * 56 * 56 * 2 + conv["weight_size"]
+    assert [product[name] for name in "mkn"] == [4, 512, 1024]
+    assert sum(row["sim_cycle_ratio"] for row in rows) == pytest.approx(1, abs=0.001)
+
+
+def test_groups_of_operations_are_added_up(capture, tmp_path):
+    write_workbook(open_profile(capture), tmp_path / "book.xlsx")
+    sheet = opened(tmp_path / "book.xlsx")["Summary"]
+    assert [cell.value for cell in sheet[2]][1:8] == ["resnet", 0.008, "f16", "AKS", 262.144, 131.072, 16.384]
+    # the figures that the reference gives for the same files
+    rows = [[cell.value for cell in sheet[row]] for row in range(10, 14)]
+    assert [row[1] for row in rows] == ["Conv", "Eltwise", "MatMul", "Overall"]
+    assert [row[2] for row in rows] == [280832768, 142458184, 423307460, 846598412]
+    assert [row[5] for row in rows] == [1144438784, 565960712, 1710481412, 3420880908]
+    assert [row[8] for row in rows] == [39650, 18277, 60086, 118013]
+    assert rows[3][9] == pytest.approx(118.013)
+    assert rows[3][11] == pytest.approx(8473.64)
+    assert [sheet.cell(row, 2).value for row in (16, 17, 18)] == ["Case", "origin", "100% Concurrency"]
+    assert sheet["D18"].value == pytest.approx(118.013)
+
+
+def test_rows_name_their_layer(capture, tmp_path):
+    profile = open_profile(capture)
+    write_workbook(profile, tmp_path / "book.xlsx")
+    for title, bounds in (("TIU_1", (0, 60, 150, 240)), ("GDMA_1", (0, 40, 90, 130))):
+        sheet = opened(tmp_path / "book.xlsx")[title]
+        named = 0
+        for row in sheet.iter_rows(min_row=20, max_col=6, values_only=True):
+            place = int(np.searchsorted(bounds, row[3])) - 1
+            wanted = (4 + place, LAYERS[place][0][4:]) if 0 <= place < 3 else (None, "-")
+            assert (row[4], row[5]) == wanted
+            named += place < 3
+        assert named > 0
+    write_merged_csv(profile, tmp_path / "list.csv")
+    assert b",Conv2D," in (tmp_path / "list.csv").read_bytes()
+
+
+FEW = Selection(cores=frozenset({0}), end_ns=20_000)
+GOOD = json.dumps(entries([0]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "null", "{}", "[]", "[1, null, {}]", "[" * 100_000, '[{"tiu_dma_id(before)": [1], "opcode": 3}]',
+     "\udcff", GOOD.replace("60", "-60"), GOOD.replace("60", "1" + "0" * 30),
+     GOOD.replace('"core_id": 0', '"core_id": "x"'),
+     json.dumps([{**entries([0])[0], "operands": [None, {"memory_type": 7}, {"memory_type": "<9x" * 40}], "results": 1,
+                  "file-line": -1}])],
+)  # fmt: skip
+def test_odd_files_beside_a_capture_do_no_harm(capture, tmp_path, text):
+    (capture / LOCATIONS).write_text(text, errors="surrogateescape")
+    assert write_workbook(open_profile(capture), tmp_path / "book.xlsx", FEW) > 0
+    book = loaded(tmp_path / "book.xlsx")
+    network = read_network(capture)
+    assert ("Summary" in book.sheetnames) == bool(network and network.layers)
+
+
+def test_one_file_alone_is_not_enough(capture, tmp_path):
+    (capture / NETWORK).unlink()
+    write_workbook(open_profile(capture), tmp_path / "book.xlsx", FEW)
+    assert loaded(tmp_path / "book.xlsx").sheetnames[0] == "Engine Summary"

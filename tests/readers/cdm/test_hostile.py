@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import raw_bytes as raw
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept_captures import kept_truth, unpacked
 from truth_tables import Leave, differences
@@ -127,7 +127,7 @@ def test_any_bytes_in_any_file(tmp_path_factory: pytest.TempPathFactory, core: b
     _read_whole(open_profile(path))
 
 
-@raw.FIXED
+@settings(raw.FIXED, max_examples=60)
 @given(st.lists(st.integers(0, 2**32 - 1), max_size=40), st.integers(1, 20), st.data())
 def test_any_words_as_nodes_of_sound_records(
     tmp_path_factory: pytest.TempPathFactory, words: list[int], count: int, data: Any

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import raw_bytes as raw
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpuprof_tui.readers.cdm.pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, pair
@@ -97,7 +97,7 @@ def test_no_command_is_given_twice_and_order_is_kept(
         assert not (both & against).any()
 
 
-@raw.FIXED
+@settings(raw.FIXED, max_examples=50)
 @given(st.lists(st.integers(0, 5), max_size=30), st.lists(st.integers(0, 5), max_size=30), st.lists(st.integers(0, 5)))
 def test_records_of_a_run_that_never_was_break_nothing(ids: list[int], others: list[int], kinds: list[int]) -> None:
     """Records and commands that have nothing to do with one another."""
@@ -114,7 +114,7 @@ def test_records_of_a_run_that_never_was_break_nothing(ids: list[int], others: l
         assert (bound < len(commands)).all()
 
 
-@raw.FIXED
+@settings(raw.FIXED, max_examples=50)
 @given(_LAUNCHES, st.randoms(use_true_random=False))
 def test_times_that_step_back_break_nothing(launches: list[list[list[int]]], chance: random.Random) -> None:
     run = _run(launches, set())

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from . import __version__
-from .cli_export import EXPORT_EXAMPLES, EXPORT_HELP, EXPORT_OPTIONS, check_expected, run_asked
+from .cli_export import EXPORT_EXAMPLES, EXPORT_HELP, EXPORT_OPTIONS, SHARED_OPTIONS, check_expected, run_asked
 from .errors import TpuprofError, UnreadableError, UsageError
 
 if TYPE_CHECKING:
@@ -205,6 +205,8 @@ def info_command(options: argparse.Namespace) -> int:
 
 def instructions_command(options: argparse.Namespace) -> int:
     """Writes instructions to stdout."""
+    if options.capture is not None:
+        check_expected(options.expect, options.capture)
     profile = _opened(options)
     if options.core is not None and options.core not in profile.cores:
         known = ", ".join(map(str, profile.cores)) or "none"
@@ -213,6 +215,11 @@ def instructions_command(options: argparse.Namespace) -> int:
     from .export.instructions import write_instructions
 
     keep = compile_filter(options.filter, profile) if options.filter else None
+    if options.range is not None:
+        from .export.job import parse_range
+        from .export.selection import Selection
+
+        keep = Selection(None, *parse_range(options.range), keep).passes
     sys.stdout.flush()
     write_instructions(
         profile, sys.stdout.buffer, form=options.format, core=options.core, engine=options.engine, keep=keep
@@ -353,7 +360,10 @@ OPTIONS: Final = (
         {"metavar": "EXPR", "help": "only instructions that pass, such as 'kernel=rmsnorm* dur>1us'"},
         ("instructions", "export"),
     ),
-    *(Option(flags, settings, ("export",)) for flags, settings in EXPORT_OPTIONS),
+    *(
+        Option(flags, settings, ("instructions", "export") if flags[0] in SHARED_OPTIONS else ("export",))
+        for flags, settings in EXPORT_OPTIONS
+    ),
     Option(
         ("--ascii",),
         {"action": "store_const", "const": True, "dest": "ascii", "help": "draw with ASCII characters alone"},

@@ -219,6 +219,9 @@ EXPORT_OPTIONS: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
     (("--expect",), {"metavar": "FINGERPRINT", "help": argparse.SUPPRESS}),
 )  # fmt: skip
 
+#: Of these, the ones that printing instructions takes too.
+SHARED_OPTIONS: Final = ("--range", "--expect")
+
 EXPORT_HELP: Final = """\
 Write the workbook, the web view, the Perfetto trace, the summary and the register text of a capture.
 

@@ -10,6 +10,7 @@ from tpuprof_tui.app.actions import ACTIONS, GROUPS, PANES, Action, actions_of, 
 from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.screens.choose import CaptureList
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.screens.export import ConfirmPane, ExportPane
 from tpuprof_tui.app.screens.loading import LoadingPane
 from tpuprof_tui.app.widgets.lines import LinesView
 from tpuprof_tui.app.widgets.problems import ProblemsPane
@@ -21,6 +22,7 @@ from tpuprof_tui.app.widgets.tree import CoreTree
 OWNERS = {
     "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": Timeline, "list": LinesView, "table": InstructionTable,
     "tree": CoreTree, "problems": ProblemsPane, "chooser": CaptureList, "loading": LoadingPane,
+    "export": ExportPane, "confirm": ConfirmPane,
     "prompt": Prompt,
 }  # fmt: skip
 #: Never to be bound: what terminals send for other keys, or take for themselves.

@@ -70,6 +70,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("isolate", "o", "Only this core", "Show only the selected core in all panes; again: all cores.", ""),
         ("reload", "R ctrl+r", "Reload", "Read the capture again.", ""),
         ("open-other", "O", "Open other", "Choose another capture beside or below this one.", ""),
+        ("export", "x", "Export", "Open the export menu: workbook, web view, trace, summary, texts, tables.", "Export"),
+        ("stop-export", "X", "Stop export", "Stop the export at work; nothing half-written stays.", ""),
     ),
     *_table(
         "timeline",
@@ -147,6 +149,29 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("newer", "down ctrl+n", "Newer", "The text typed after.", ""),
     ),
     *_table(
+        "export",
+        ("workbook", "x", "Workbook", "Write the workbook and the merged CSV.", "Workbook"),
+        ("web", "w", "Web view", "Write the web view, one page that opens anywhere.", "Web"),
+        ("perfetto", "p", "Perfetto trace", "Write the trace for Perfetto.", "Perfetto"),
+        ("summary", "s", "Summary", "Write the summary as text.", "Summary"),
+        ("registers", "r", "Register text", "Write the registers of all commands as text.", "Registers"),
+        ("csv", "c", "Table as CSV", "Write the instructions of the table as CSV.", "CSV"),
+        ("json", "j", "Table as JSON lines", "Write the instructions of the table as JSON lines.", "JSON"),
+        ("core", "o", "Only the core", "Write only the core of the scope or the selection; again: all.", ""),
+        ("window", "v", "Only the window", "Write only what runs in the visible window; again: all.", ""),
+        ("filtered", "ampersand backslash", "Only the filter", "Write only what passes the filter; again: all.", ""),
+        ("folder", "e", "Folder", "Choose the folder to write to.", "Folder"),
+        ("choose", "enter", "Choose", "Do what the line under the cursor says.", ""),
+        ("line-down", "down", "Down", "Move down a line.", ""),
+        ("line-up", "up", "Up", "Move up a line.", ""),
+        ("stop", "X", "Stop", "Stop the export at work; nothing half-written stays.", ""),
+    ),
+    *_table(
+        "confirm",
+        ("yes", "y", "Yes", "Do it.", "Yes"),
+        ("no", "n", "No", "Leave it.", "No"),
+    ),
+    *_table(
         "loading",
         ("cancel", "escape backspace", "Cancel", "Stop reading.", "Cancel"),
     ),
@@ -163,13 +188,15 @@ PANES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "chooser": ("Captures", ("chooser", "list", "app")),
     "loading": ("Loading", ("loading", "app")),
     "help": ("Help", ("list", "app")),
+    "export": ("Export", ("export", "app")),
+    "confirm": ("Question", ("confirm", "list", "app")),
 }
 
 #: Headings of the groups on the help screen.
 GROUPS: Final[dict[str, str]] = {
     "timeline": "Timeline", "table": "Table", "tree": "Tree", "problems": "Problems", "chooser": "Captures",
     "loading": "Loading", "list": "Lists: table, summary, problems, detail, help", "explorer": "All panes",
-    "app": "Everywhere", "prompt": "While typing in the bottom line",
+    "app": "Everywhere", "export": "Export menu", "confirm": "Questions", "prompt": "While typing in the bottom line",
 }  # fmt: skip
 
 _KEY_TEXTS: Final[dict[str, str]] = {
@@ -177,6 +204,7 @@ _KEY_TEXTS: Final[dict[str, str]] = {
     "less_than_sign": "<", "slash": "/", "percent_sign": "%",
     "greater_than_sign": ">", "left_curly_bracket": "{", "right_curly_bracket": "}",
     "escape": "Esc", "backspace": "Backspace", "enter": "Enter", "space": "Space", "tab": "Tab",
+    "ampersand": "&", "backslash": "\\",
     "shift+tab": "Shift+Tab", "pageup": "PgUp", "pagedown": "PgDn", "home": "Home", "end": "End", "up": "Up",
     "down": "Down", "left": "Left", "right": "Right", "f1": "F1",
 }  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.message import Message
@@ -19,6 +19,7 @@ from textual.worker import Worker, WorkerState, get_current_worker
 from ..errors import TpuprofError
 from .actions import ACTIONS, PANES, Action, bindings, key_text
 from .captures import CancelledError
+from .exporting import ExportingApp
 from .glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
 from .messages import ThreadFailed
 from .screens.loading import LoadingPane, LoadingScreen
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 REPORT_EVERY = 0.2
 
 
-class TpuprofApp(App[int]):
+class TpuprofApp(ExportingApp):
     """The explorer.
 
     Args:
@@ -114,6 +115,7 @@ class TpuprofApp(App[int]):
         self._ascii_filter = AsciiFilter()
         self.crash: Exception | None = None
         self._reading: Worker[None] | None = None
+        self._prepare_exports()
 
     def get_line_filters(self) -> list[LineFilter]:
         """Nothing but ASCII reaches a terminal that cannot show more."""
@@ -155,7 +157,7 @@ class TpuprofApp(App[int]):
 
     def _session(self, worker: Worker[None]) -> Session | None:
         """The profile with its indexes; None where the path is a folder of captures."""
-        from ..readers import open_profile
+        from ..readers import fingerprint, open_profile
         from .captures import holds_captures, is_capture
         from .session import Session
 
@@ -175,6 +177,7 @@ class TpuprofApp(App[int]):
                     told = time.monotonic()
                     self.post_message(self.Reported(progress))
 
+            self.fingerprint = fingerprint(path)
             profile = open_profile(path, chip=self.chip, tiu_mhz=self.tiu_mhz, progress=report)
         if worker.is_cancelled:
             raise CancelledError
@@ -296,11 +299,11 @@ class TpuprofApp(App[int]):
         if isinstance(self.screen, ModalScreen):
             self.pop_screen()
         else:
-            self.exit(0)
+            self.leave()
 
     async def action_leave(self) -> None:
         """Leaves, whatever is open."""
-        self.exit(0)
+        self.leave()
 
     def action_repaint(self) -> None:
         """Draws everything anew."""
@@ -327,6 +330,9 @@ class TpuprofApp(App[int]):
             if action.pane in groups and action.id != "app.palette":
                 keys = ", ".join(key_text(key) for key in action.keys)
                 yield SystemCommand(action.text, f"{action.help} ({keys})", self._command(action, screen))
+        exports = getattr(screen, "export_commands", None)
+        if exports is not None:
+            yield from exports()
 
     def _command(self, action: Action, screen: Screen[object]):  # type: ignore[no-untyped-def]
         node = {"app": self, "explorer": screen}.get(action.pane, screen.focused)

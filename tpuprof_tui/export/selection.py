@@ -37,6 +37,12 @@ class Selection:
         """Whether any row of the lane can be chosen."""
         return self.cores is None or lane.core < 0 or lane.core in self.cores
 
+    def passes(self, lane: Lane) -> npt.NDArray[np.bool_]:
+        """Whether each row of the lane is chosen."""
+        mask = np.zeros(len(lane), np.bool_)
+        mask[self.rows(lane)] = True
+        return mask
+
     def rows(self, lane: Lane) -> Rows:
         """The chosen rows of a lane, ascending; a slice where they are all or none."""
         if not self.has_lane(lane):

@@ -1,0 +1,99 @@
+"""The explorer's part in exports: opens the menu, asks before what is large, starts what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.app import SystemCommand
+from textual.screen import Screen
+
+from ..actions import key_text
+from ..exporting import ExportingApp
+from ..exports import KINDS, Job, warning
+from ..glyphs import Glyphs
+from ..session import Session, numbers_in
+from ..state import Scope, ViewState
+from ..theme import Palette
+
+if TYPE_CHECKING:
+    from .export import ExportScreen
+
+
+class ExportKeys(Screen[None]):
+    """Actions of the explorer that write files."""
+
+    session: Session
+    view: ViewState
+    palette: Palette
+    glyphs: Glyphs
+
+    def action_export(self) -> None:
+        """The export menu."""
+        menu = self._menu()
+        if menu is not None:
+            self.app.push_screen(menu, self._chosen)
+
+    def action_stop_export(self) -> None:
+        """Stops the export at work."""
+        if isinstance(self.app, ExportingApp):
+            self.app.stop_export()
+
+    def export_commands(self) -> Iterable[SystemCommand]:
+        """Every kind of export, for the command palette."""
+        from ..actions import actions_of
+
+        keys = {action.function: key_text(action.keys[0]) for action in actions_of("export")}
+        for kind in KINDS:
+            text = f"Write the {kind.title}: {kind.files} (x {keys[kind.id]})"
+            yield SystemCommand(f"Export {kind.title}", text, partial(self.export, kind.id))
+
+    def export(self, name: str) -> None:
+        """Writes one kind of file to the folder of the menu, with the menu's first choices."""
+        from ..exports import folder_fault
+
+        menu = self._menu()
+        if menu is None or not isinstance(self.app, ExportingApp):
+            return
+        fault = folder_fault(menu.folder, menu.source)
+        if fault:
+            self.app.say(fault)
+        else:
+            self._chosen(menu.job(name))
+
+    def _menu(self) -> ExportScreen | None:
+        from .export import ExportScreen
+
+        app = self.app
+        if not isinstance(app, ExportingApp):
+            return None
+        source = app.source(self.session.profile)
+        if not source.path:
+            app.say("This profile was not read from a capture on disk: there is nothing to export from.")
+            return None
+        return ExportScreen(self.session, self.view, source, app.exporter, self.palette, self.glyphs)
+
+    def _chosen(self, job: Job | None) -> None:
+        app = self.app
+        if job is None or not isinstance(app, ExportingApp):
+            return
+        told = warning(job.kind, self._count(job))
+        if not told or app.exporter.running is not None:
+            app.start_export(job)
+            return
+        from .export import ConfirmScreen
+
+        def answered(yes: bool | None) -> None:
+            if yes and isinstance(app, ExportingApp):
+                app.start_export(job)
+
+        app.push_screen(ConfirmScreen(f"{told} Write it?", self.palette), answered)
+
+    def _count(self, job: Job) -> int:
+        """Instructions a job writes, those a filter leaves out included."""
+        part = job.part
+        if not part.core and not part.window:
+            return self.session.profile.instructions
+        window = (self.view.start, self.view.end) if part.window else None
+        return len(numbers_in(self.session, Scope(job.core) if part.core else Scope(), window))

@@ -1,0 +1,354 @@
+"""The export menu, and the question before something costly or final."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from ..actions import actions_of, bindings, key_text
+from ..exports import (
+    KINDS,
+    Exporter,
+    Job,
+    Part,
+    Source,
+    export_job,
+    folder_fault,
+    kind_of,
+    part_text,
+    scope_core,
+    table_job,
+)
+from ..format import bytes_text, clean, fit, time_text, wrap
+from ..glyphs import Glyphs
+from ..session import Session
+from ..state import ViewState
+from ..theme import Palette
+from ..widgets.lines import Line, LinesView
+
+#: Actions of the menu that narrow what files hold, with the field of ``Part``.
+_PARTS = {"core": "core", "window": "window", "filtered": "filtered"}
+
+
+class ExportPane(LinesView, inherit_bindings=False):
+    """What can be written, of what, and where to."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("export")]
+
+    def __init__(self, menu: ExportScreen, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__(palette, "export")
+        self.menu = menu
+        self.glyphs = glyphs
+        self.fault = ""
+        self._actions: list[str] = []
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """Groups of lines; every line that a key stands for is an item."""
+        menu = self.menu
+        keys = {action.function: key_text(action.keys[0]) for action in actions_of("export")}
+        lines: list[Line] = []
+        items: list[int] = []
+        self._actions = []
+
+        def heading(text: str, note: str) -> None:
+            lines.append([Segment(f" {text}", self.palette.title), Segment(f"  {note}", self.palette.quiet)])
+            items.append(-1)
+
+        def entry(action: str, name: str, text: str, quiet: bool = False) -> None:
+            style = self.palette.quiet if quiet else self.palette.text
+            lines.append([Segment(f"  {keys[action]}  ", self.palette.key), Segment(fit(name, 21), style),
+                          Segment(fit(text, max(width - 27, 8)), self.palette.quiet)])  # fmt: skip
+            items.append(len(self._actions))
+            self._actions.append(action)
+
+        heading("Write", clean(part_text(menu.view, menu.core, menu.part)))
+        for kind in KINDS:
+            if kind.only:
+                entry(kind.id, kind.title, kind.files)
+        for action, name, text, possible in self._choices():
+            chosen = possible and getattr(menu.part, _PARTS[action])
+            entry(action, f"[{'x' if chosen else ' '}] {name}", text, not possible)
+        heading("Write the table as it is", f"{clean(menu.table_text())}")
+        for kind in KINDS:
+            if not kind.only:
+                entry(kind.id, kind.title, kind.files)
+        heading("To", "")
+        entry("folder", "folder", clean(menu.folder))
+        notes = self._notes()
+        for text in wrap(notes, width - 2) if notes else []:
+            lines.append([Segment(f" {text}", self.palette.caution if self.fault else self.palette.text)])
+            items.append(-1)
+        return lines, items
+
+    def _choices(self) -> list[tuple[str, str, str, bool]]:
+        menu, view = self.menu, self.menu.view
+        core = f"core {menu.core}" if menu.core >= 0 else "no core is selected"
+        shown = "the window is everything" if view.fits_all else f"{time_text(view.span)} from {time_text(view.start)}"
+        return [
+            ("core", "only the core", core, menu.core >= 0),
+            ("window", "only the window", shown, not view.fits_all),
+            ("filtered", "only the filter", clean(view.filter) or "no filter is set", bool(view.filter)),
+        ]
+
+    def _notes(self) -> str:
+        exporter = self.menu.exporter
+        if self.fault:
+            return self.fault
+        if exporter.running is not None:
+            return f"At work: {exporter.running.text}. X stops it."
+        if exporter.outcome is not None:
+            files = "; ".join(f"{clean(path)} {bytes_text(size)}" for path, size in exporter.outcome.files[:4])
+            rest = len(exporter.outcome.files) - 4
+            return f"Written: {files}{f'; and {rest} more' if rest > 0 else ''}"
+        return ""
+
+    def tell(self, fault: str) -> None:
+        """Says why something cannot be done."""
+        self.fault = fault
+        self.rebuild()
+
+    def action_choose(self) -> None:
+        """What the line under the cursor stands for."""
+        if self._actions:
+            getattr(self, f"action_{self._actions[self.cursor]}")()
+
+    def action_workbook(self) -> None:
+        """The workbook."""
+        self.menu.choose("workbook")
+
+    def action_web(self) -> None:
+        """The web view."""
+        self.menu.choose("web")
+
+    def action_perfetto(self) -> None:
+        """The Perfetto trace."""
+        self.menu.choose("perfetto")
+
+    def action_summary(self) -> None:
+        """The summary."""
+        self.menu.choose("summary")
+
+    def action_registers(self) -> None:
+        """The register text."""
+        self.menu.choose("registers")
+
+    def action_csv(self) -> None:
+        """The table as CSV."""
+        self.menu.choose("csv")
+
+    def action_json(self) -> None:
+        """The table as JSON lines."""
+        self.menu.choose("json")
+
+    def action_core(self) -> None:
+        """Only the core, or all."""
+        self._turn("core")
+
+    def action_window(self) -> None:
+        """Only the window, or all."""
+        self._turn("window")
+
+    def action_filtered(self) -> None:
+        """Only what passes the filter, or all."""
+        self._turn("filtered")
+
+    def _turn(self, name: str) -> None:
+        possible = {action: (possible, text) for action, _, text, possible in self._choices()}
+        fits, text = possible[name]
+        if not fits:
+            self.tell(f"Nothing to narrow to: {text}.")
+            return
+        part = self.menu.part
+        self.menu.part = replace(part, **{_PARTS[name]: not getattr(part, _PARTS[name])})
+        self.tell("")
+
+    def action_folder(self) -> None:
+        """The folder is typed."""
+        self.menu.edit_folder()
+
+    def action_stop(self) -> None:
+        """Stops the export at work."""
+        self.menu.exporter.stop()
+
+
+class FolderInput(Input):
+    """The folder; Esc leaves it as it was."""
+
+    def on_key(self, event: events.Key) -> None:
+        """Esc goes back to the menu, not out of it."""
+        if event.key == "escape":
+            event.stop()
+            event.prevent_default()
+            assert isinstance(self.screen, ExportScreen)
+            self.screen.folder_done("")
+
+
+class ExportScreen(ModalScreen[Job | None]):
+    """The export menu over the explorer; ends with the job to run."""
+
+    AUTO_FOCUS = "#export"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
+    CSS = """
+    ExportScreen { align: center middle; }
+    ExportScreen #export { width: 92%; max-width: 84; height: auto; max-height: 94%; border: round $accent;
+        background: $surface; }
+    ExportScreen FolderInput { dock: bottom; width: 100%; height: 3; border: round $accent;
+        background: $surface; }
+    """
+
+    def __init__(
+        self, session: Session, view: ViewState, source: Source, exporter: Exporter, palette: Palette, glyphs: Glyphs
+    ) -> None:
+        super().__init__()
+        self.session = session
+        self.view = view
+        self.source = source
+        self.exporter = exporter
+        self.palette = palette
+        self.glyphs = glyphs
+        self.core = scope_core(view.scope, view.selection.core)
+        self.part = Part(core=view.scope.core >= 0, filtered=bool(view.filter))
+
+    @property
+    def folder(self) -> str:
+        """Where files go."""
+        return self.exporter.folder
+
+    @property
+    def pane(self) -> ExportPane:
+        """The menu's lines."""
+        return self.query_one(ExportPane)
+
+    def compose(self) -> ComposeResult:
+        """The lines, and the field for the folder."""
+        pane = ExportPane(self, self.palette, self.glyphs)
+        pane.border_title = "Export"
+        pane.border_subtitle = "Esc or q closes"
+        yield pane
+        field = FolderInput(self.folder, id="folder")
+        field.border_title = "Folder (made when needed; Enter takes it, Esc leaves it)"
+        field.display = False
+        yield field
+
+    def on_mount(self) -> None:
+        """The pane is as high as its lines."""
+        self.pane.styles.height = len(self.pane.build(80)[0]) + 4
+
+    def table_text(self) -> str:
+        """What the table holds."""
+        view = self.view
+        words = [self.session.scope_title(view.scope)]
+        words += [f"the window of {time_text(view.span)}"] if view.in_window else []
+        words += [f"filter {view.filter}"] if view.filter else []
+        return ", ".join(words)
+
+    def choose(self, name: str) -> None:
+        """Ends with the job for a kind of export, or says why it cannot be."""
+        fault = self._fault()
+        if fault:
+            self.pane.tell(fault)
+        else:
+            self.dismiss(self.job(name))
+
+    def _fault(self) -> str:
+        if self.exporter.running is not None:
+            return f"At work: {self.exporter.running.text}. One export at a time: X stops it."
+        return folder_fault(self.folder, self.source)
+
+    def job(self, name: str) -> Job:
+        """The job for a kind of export."""
+        kind = kind_of(name)
+        if kind.only:
+            return export_job(kind, self.source, self.folder, self.view, self.core, self.part)
+        scope = self.view.scope
+        lane = self.session.profile.lanes[scope.lane] if scope.lane >= 0 else None
+        place = (lane.engine, lane.core, lane.port) if lane is not None else None
+        return table_job(kind, self.source, self.folder, self.view, place)
+
+    def edit_folder(self) -> None:
+        """Shows the field for the folder."""
+        field = self.query_one(FolderInput)
+        field.display = True
+        field.value = self.folder
+        field.focus()
+
+    @on(Input.Submitted)
+    def submit(self, event: Input.Submitted) -> None:
+        """A folder was typed."""
+        event.stop()
+        fault = folder_fault(event.value, self.source)
+        if fault:
+            self.query_one(FolderInput).border_title = fault
+        else:
+            self.folder_done(event.value.strip())
+
+    def folder_done(self, folder: str) -> None:
+        """Back to the menu, with another folder where one was typed."""
+        if folder:
+            self.exporter.folder = folder
+        field = self.query_one(FolderInput)
+        field.display = False
+        self.pane.focus()
+        self.pane.tell("")
+
+    def export_changed(self) -> None:
+        """The export at work has got further, or has ended."""
+        if self.is_mounted:
+            self.pane.rebuild()
+
+
+class ConfirmPane(LinesView):
+    """A question."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("confirm")]
+
+    def __init__(self, question: str, palette: Palette) -> None:
+        super().__init__(palette, "confirm")
+        self.question = question
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """The question, and the keys that answer it."""
+        lines: list[Line] = [[Segment(f" {line}", self.palette.text)] for line in wrap(self.question, width - 2)]
+        answer: Line = []
+        for action in actions_of("confirm"):
+            answer += [Segment(f" {key_text(action.keys[0])}", self.palette.key), Segment(f" {action.text} ")]
+        return [*lines, [], answer], []
+
+    def action_yes(self) -> None:
+        """Yes."""
+        self._answer(True)
+
+    def action_no(self) -> None:
+        """No."""
+        self._answer(False)
+
+    def _answer(self, answer: bool) -> None:
+        if isinstance(self.screen, ConfirmScreen):
+            self.screen.dismiss(answer)
+
+
+class ConfirmScreen(ModalScreen[bool]):
+    """Asks before something costly or final."""
+
+    AUTO_FOCUS = "#confirm"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
+    CSS = """
+    ConfirmScreen { align: center middle; }
+    ConfirmScreen #confirm { width: 92%; max-width: 72; height: 8; border: round $accent; background: $surface; }
+    """
+
+    def __init__(self, question: str, palette: Palette) -> None:
+        super().__init__()
+        self.question = question
+        self.palette = palette
+
+    def compose(self) -> ComposeResult:
+        """The question."""
+        yield ConfirmPane(self.question, self.palette)

@@ -164,6 +164,20 @@ def test_cells_look_as_in_the_reference(tmp_path):
     assert widths["I"] > len("DMA data size(B)")
 
 
+def test_columns_without_values_fold_away(tmp_path):
+    book = written(small_profile(1), tmp_path)
+    names, rows = table_of(book["TIU_0"])
+    hidden = []
+    for dimension in book["TIU_0"].column_dimensions.values():
+        if dimension.hidden:
+            hidden += range(dimension.min, dimension.max + 1)
+            assert dimension.outlineLevel == 1
+    empty = [place for place in range(31, len(names) + 1) if all(row[place - 1] is None for row in rows)]
+    assert sorted(hidden) == empty
+    assert len(empty) > 50
+    assert not any(dimension.hidden for dimension in book["Engine Summary"].column_dimensions.values())
+
+
 def test_idle_cores_have_no_sheets(tmp_path):
     profile = kept_profile("aks_idle_core", tmp_path)
     book = written(profile, tmp_path)

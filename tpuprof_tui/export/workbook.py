@@ -6,7 +6,7 @@ file a slice at a time, so memory does not grow with their number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,6 +43,8 @@ SHEET_ROWS: Final = 1_048_576
 #: Rows whose cells decide how wide a column is, and the most characters that count.
 _SAMPLE: Final = 30
 _LONGEST: Final = 35
+#: Columns up to here hold the blocks; further ones fold away where no row can have a value in them.
+_NEVER_FOLDED: Final = 30
 #: Share of the time that goes into sums, before rows are written.
 _SUMS_SHARE: Final = 0.1
 
@@ -153,12 +155,12 @@ class _Workbook:
             concurrency = overall[SUMMARY_COLUMNS.index("Concurrency")]
             assert isinstance(concurrency, (int, float))
             head = network_sheet(profile, self._layers, self._layer_sums, end - start, concurrency)
-            self._small_sheet("Summary", "layers", head, ["A1"])
+            self._small_sheet("Summary", "layers", head, "A1")
             head = layer_sheet(profile, self._layers, self._layer_sums)
             reach = f"$A${head.header_row}:${column_letters(len(LAYER_COLUMNS))}${head.grid.height}"
-            self._small_sheet("Layer by Layer Info", "layers", head, [f"C{head.header_row + 1}"], reach)
+            self._small_sheet("Layer by Layer Info", "layers", head, f"C{head.header_row + 1}", reach)
         head = summary_sheet(profile, rows, overall)
-        self._small_sheet("Engine Summary", "summary", head, ["B6"])
+        self._small_sheet("Engine Summary", "summary", head, "B6")
 
     def _problems(self) -> None:
         titles = ("Severity", "Times", "Core", "Lane", "File", "Offset", "What happened", "What was done")
@@ -175,13 +177,13 @@ class _Workbook:
                forms: Sequence[str]) -> None:  # fmt: skip
         head = table_sheet(titles, rows[: SHEET_ROWS - 1], forms)
         reach = f"$A$1:${column_letters(len(titles))}${max(head.grid.height, 1)}"
-        self._small_sheet(title, tab, head, ["A2"], reach)
+        self._small_sheet(title, tab, head, "A2", reach)
 
-    def _small_sheet(self, title: str, tab: str, head: Head, frozen: Sequence[str], reach: str = "") -> None:
+    def _small_sheet(self, title: str, tab: str, head: Head, frozen: str, reach: str = "") -> None:
         widths = head.grid.widths(head.loose)
         with self._package.sheet(SheetEntry(title, reach)) as part:
             body = head.grid.xml(self._package.styles, self._package.strings, head.rows)
-            text = _opening(TABS[tab], widths, frozen[0], outlined=False) + body + _ending(head, reach)
+            text = _opening(TABS[tab], widths, frozen) + body + _ending(head, reach)
             part.write(text.encode("utf-8"))
 
     def _rows_sheets(self, sheet: LaneRows) -> None:
@@ -209,7 +211,8 @@ class _Workbook:
         with package.sheet(SheetEntry(title, reach), count * len(columns) * 50) as part:
             widths = _widths(sheet, columns, head, next(slices(rows, _SAMPLE))[0])
             outlined = any("outlineLevel" in some for some in head.rows.values())
-            text = _opening(TABS[sheet.lane.engine], widths, f"A{head.header_row + 1}", outlined)
+            folded = [place for place, column in enumerate(columns, 1) if column.empty and place > _NEVER_FOLDED]
+            text = _opening(TABS[sheet.lane.engine], widths, f"A{head.header_row + 1}", outlined, folded)
             part.write((text + head.grid.xml(package.styles, package.strings, head.rows)).encode("utf-8"))
             first = head.header_row + 1
             for some, length in slices(rows, SLICE):
@@ -226,16 +229,17 @@ class _Workbook:
 # -- around the rows ----------------------------------------------------------
 
 
-def _opening(tab: str, widths: dict[int, float] | dict[int, int], frozen: str, outlined: bool) -> str:
-    """A sheet up to its rows; ``frozen`` is the first cell that scrolls."""
+def _opening(tab: str, widths: dict[int, int], frozen: str, outlined: bool = False,
+             folded: Collection[int] = ()) -> str:  # fmt: skip
+    """A sheet up to its rows; ``frozen`` is the first cell that scrolls, ``folded`` are columns to unfold on demand."""
     columns = "".join(
-        f'<col min="{column}" max="{column}" width="{_width(length):.2f}" customWidth="1"/>'
+        f'<col min="{column}" max="{column}" width="{_width(length):.2f}" customWidth="1"{_folding(column, folded)}/>'
         for column, length in sorted(widths.items())
     )
     letters = frozen.rstrip("0123456789")
     row, column = int(frozen[len(letters) :]), ord(letters) - ord("A")
     split = (f' xSplit="{column}"' if column else "") + (f' ySplit="{row - 1}"' if row > 1 else "")
-    levels = ' outlineLevelRow="1"' if outlined else ""
+    levels = (' outlineLevelRow="1"' if outlined else "") + (' outlineLevelCol="1"' if folded else "")
     corner = "bottomRight" if column and row > 1 else "bottomLeft"
     pane = (
         f'<pane{split} topLeftCell="{frozen}" activePane="{corner}" state="frozen"/>'
@@ -260,6 +264,12 @@ def _ending(head: Head, reach: str) -> str:
         + (f'<mergeCells count="{len(head.merges)}">{merged}</mergeCells>' if merged else "")
         + '<pageSetup orientation="landscape"/></worksheet>'
     )
+
+
+def _folding(column: int, folded: Collection[int]) -> str:
+    if column in folded:
+        return ' outlineLevel="1" hidden="1"'
+    return ' collapsed="1"' if column - 1 in folded else ""
 
 
 def _width(length: float) -> float:

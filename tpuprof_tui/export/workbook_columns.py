@@ -82,4 +82,4 @@ def _sheet_column(name: str, source: Source | None, key: bool) -> SheetColumn:
     if kind == "int" and ("addr" in name or "mask" in name):
         kind = "hex"
     look = KEY_CELL if key else replace(CELL, align="right" if kind == "hex" else "")
-    return SheetColumn(name, kind, replace(look, form=_FORMATS.get(name, "General")), key)
+    return SheetColumn(name, kind, replace(look, form=_FORMATS.get(name, "General")), key, source is None)

@@ -37,12 +37,14 @@ class SheetColumn:
         kind: How its values are written; ``hex`` is a text.
         style: Look of its cells.
         filled: Whether empty cells have that look as well.
+        empty: Whether no row can have a value.
     """
 
     name: str
     kind: Literal["int", "hex", "float", "percent", "text"]
     style: Style
     filled: bool
+    empty: bool = False
 
 
 @dataclass(frozen=True)

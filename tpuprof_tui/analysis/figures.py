@@ -241,11 +241,12 @@ def core_figures(profile: Profile, indexes: Sequence[LaneIndex], core: int, star
 
 def headline(profile: Profile, indexes: Sequence[LaneIndex]) -> Headline:
     """Where the time of the whole profile went."""
-    start, end = profile.start_ns, profile.end_ns
+    device = profile.device_part
+    start, end = device.start_ns, device.end_ns
     cores = tuple(core_figures(profile, indexes, core, start, end) for core in profile.cores)
     return Headline(
         total_ns=end - start,
-        instructions=profile.instructions,
+        instructions=device.instructions,
         busiest=max(cores, key=lambda core: core.busy, default=None),
         idlest=min(cores, key=lambda core: core.busy, default=None),
         exposed_max=max((core.exposed for core in cores), default=0),

@@ -60,7 +60,7 @@ def top(
         end: First ns after it.
         by: Column to add up by.
         cores: Only work of these cores (CDMA: submitted by them); None for all.
-        lanes: Only these places in ``profile.lanes``; None for all.
+        lanes: Only these places in ``profile.lanes``; None for all of the device.
         limit: Number of rows; None for all.
 
     Returns:
@@ -69,7 +69,7 @@ def top(
     size = len(profile.strings[by]) + 1
     totals, counts, longest = (np.zeros(size, dtype=np.int64) for _ in range(3))
     for number, index in enumerate(indexes):
-        if lanes is not None and number not in lanes:
+        if number not in lanes if lanes is not None else index.lane.on_host:
             continue
         lane_core = index.lane.core
         if cores is not None and lane_core >= 0 and lane_core not in cores:

@@ -18,6 +18,7 @@ def info_record(profile: Profile) -> dict[str, Any]:
     Times are ns; a lane's ``busy_ns`` and ``wait_ns`` are unions (what overlaps counts once) and ``utilisation`` is
     its busy time over the profile's whole length. ``guessed`` says that work and wait are told apart by guesswork.
     """
+    profile = profile.device_part
     device = profile.device
     return {
         "path": profile.path,
@@ -49,6 +50,7 @@ def info_json(profile: Profile) -> str:
 
 def info_report(profile: Profile) -> Report:
     """What a capture is, for people."""
+    profile = profile.device_part
     device = profile.device
     span = TimeUnit.for_span(profile.end_ns - profile.start_ns)
     facts = [

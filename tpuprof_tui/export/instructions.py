@@ -124,7 +124,8 @@ def ordered_lanes(profile: Profile) -> list[Lane]:
     """Lanes by core, then TIU, GDMA, SDMA; then those of no core, by port."""
     rank = {name: place for place, name in enumerate(ENGINES)}
     return sorted(
-        profile.lanes, key=lambda lane: (lane.core < 0, lane.core, rank.get(lane.engine, len(rank)), lane.port)
+        profile.device_part.lanes,
+        key=lambda lane: (lane.core < 0, lane.core, rank.get(lane.engine, len(rank)), lane.port),
     )
 
 

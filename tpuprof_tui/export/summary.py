@@ -30,6 +30,7 @@ GUESSED: Final = "~"
 
 def summary_report(profile: Profile) -> Report:
     """Everything worth knowing about where the time of a profile went."""
+    profile = profile.device_part
     indexes = build_indexes(profile)
     found = headline(profile, indexes)
     start, end = profile.start_ns, profile.end_ns

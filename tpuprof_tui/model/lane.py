@@ -16,6 +16,8 @@ Rows = slice | npt.NDArray[np.integer[Any]]
 LazyColumn = Callable[[Rows], Array]
 
 ALL = slice(None)
+#: Engine of lanes that ran on the host.
+HOST = "HOST"
 
 
 class Role(IntEnum):
@@ -98,6 +100,11 @@ class Lane:
 
     def __repr__(self) -> str:
         return f"<Lane {self.title}: {self._length} events>"
+
+    @property
+    def on_host(self) -> bool:
+        """Whether it ran beside the device, on its host: such lanes count in no figure of the device."""
+        return self.engine == HOST
 
     @property
     def title(self) -> str:

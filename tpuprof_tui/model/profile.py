@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +109,12 @@ class Profile:
     def end_ns(self) -> int:
         """Largest end of all instructions; 0 without any."""
         return max((int(lane["end"].max()) for lane in self.lanes if len(lane)), default=0)
+
+    @cached_property
+    def device_part(self) -> Profile:
+        """The profile without the lanes of the host: what figures of the device are taken from."""
+        lanes = tuple(lane for lane in self.lanes if not lane.on_host)
+        return self if len(lanes) == len(self.lanes) else replace(self, lanes=lanes)
 
     def core_lanes(self, core: int) -> tuple[Lane, ...]:
         """Lanes of one core."""

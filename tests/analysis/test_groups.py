@@ -1,0 +1,106 @@
+"""Groups against an obvious loop, and ranges that hold what they shall."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tpuprof_tui.analysis.groups import even_edges, grouped, in_ranges, next_step, wide_edges
+from tpuprof_tui.model import INT_MISSING
+
+
+def slow(values, durations):
+    """Duration lists by value, None for what is missing."""
+    result = defaultdict(list)
+    for value, duration in zip(values, durations, strict=True):
+        result[value].append(duration)
+    return result
+
+
+def as_dict(groups):
+    return {
+        None if gone else value: (count, total, longest)
+        for value, gone, count, total, longest in zip(
+            groups.values.tolist(), groups.missing.tolist(), groups.count.tolist(), groups.total.tolist(),
+            groups.longest.tolist(), strict=True,
+        )
+    }  # fmt: skip
+
+
+def expected(values, durations):
+    return {value: (len(each), sum(each), max(each)) for value, each in slow(values, durations).items()}
+
+
+WHOLE = st.one_of(st.none(), st.integers(-3, 12), st.integers(-(2**62), 2**62))
+
+
+@given(st.lists(st.tuples(WHOLE, st.integers(0, 10**9)), max_size=60))
+def test_whole_numbers_group_as_a_loop_groups_them(rows):
+    values = [value for value, _ in rows]
+    durations = [duration for _, duration in rows]
+    column = np.array([INT_MISSING if value is None else value for value in values], dtype=np.int64)
+    groups = grouped(column, np.array(durations, dtype=np.int64))
+    assert as_dict(groups) == expected(values, durations)
+    known = groups.values[~groups.missing].tolist()
+    assert known == sorted(known)
+    assert not groups.missing[: len(known)].any()
+
+
+@given(st.lists(st.tuples(st.integers(-1, 5), st.integers(0, 10**9)), min_size=1, max_size=60))
+def test_codes_group_as_a_loop_groups_them(rows):
+    codes = np.array([code for code, _ in rows], dtype=np.int32)
+    durations = [duration for _, duration in rows]
+    found = as_dict(grouped(codes, np.array(durations, dtype=np.int64)))
+    assert found == expected([None if code < 0 else code for code in codes.tolist()], durations)
+
+
+@given(st.lists(st.tuples(st.one_of(st.none(), st.floats(-1e6, 1e6)), st.integers(0, 99)), min_size=1, max_size=40))
+def test_floats_group_as_a_loop_groups_them(rows):
+    values = [None if value is None else value + 0.0 for value, _ in rows]
+    durations = [duration for _, duration in rows]
+    column = np.array([np.nan if value is None else value for value in values])
+    assert as_dict(grouped(column, np.array(durations, dtype=np.int64))) == expected(values, durations)
+
+
+def test_means_and_shares():
+    groups = grouped(np.array([1, 2, 2, 2]), np.array([10, 10, 20, 0]))
+    assert groups.mean.tolist() == [10.0, 10.0]
+    assert groups.share.tolist() == [0.25, 0.75]
+    nothing = grouped(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    assert len(nothing) == 0
+    assert nothing.share.tolist() == []
+
+
+@given(st.integers(-(10**12), 10**12), st.integers(0, 10**12))
+def test_even_ranges_hold_all_and_are_not_many(low, span):
+    edges = even_edges(low, low + span)
+    assert edges[0] <= low + 1e-9 * abs(low)
+    assert edges[-1] > (low + span) - 1e-9 * abs(low + span)
+    assert 2 <= len(edges) <= 23
+    assert edges == sorted(set(edges))
+
+
+@given(st.floats(0, 1e15), st.floats(0, 1e15))
+def test_wide_ranges_hold_all_and_are_not_many(one, other):
+    low, high = sorted((one, other))
+    edges = wide_edges(low, high)
+    assert edges[0] <= low
+    assert edges[-1] > high
+    assert len(edges) <= 28
+    assert edges == sorted(set(edges))
+
+
+@pytest.mark.parametrize(("size", "step"), [(1, 1), (1.5, 2), (3, 5), (7, 10), (0.03, 0.05), (20, 20), (0, 1)])
+def test_steps_are_round(size, step):
+    assert math.isclose(next_step(size), step)
+
+
+def test_values_fall_into_their_ranges():
+    found = in_ranges(np.array([0, 1, 9, 10, 19, INT_MISSING]), [0.0, 1.0, 10.0, 20.0])
+    assert found.tolist() == [0, 1, 1, 2, 2, INT_MISSING]
+    assert in_ranges(np.array([0.5, np.nan]), [0.0, 1.0]).tolist() == [0, INT_MISSING]

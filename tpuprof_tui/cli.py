@@ -185,6 +185,7 @@ def open_command(options: argparse.Namespace) -> int:
         path,
         chip=options.chip,
         tiu_mhz=options.tiu_freq,
+        trace_file=options.trace_file,
         ascii=options.ascii,
         mouse=options.mouse,
         debug=options.debug,

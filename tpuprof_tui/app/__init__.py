@@ -8,6 +8,7 @@ def run(
     *,
     chip: str | None = None,
     tiu_mhz: int | None = None,
+    trace_file: str | None = None,
     ascii: bool | None = None,  # noqa: A002
     mouse: bool = True,
     debug: bool = False,
@@ -18,6 +19,7 @@ def run(
         path: Capture, file in one, or folder of captures; None: the captures below the current directory.
         chip: Chip name for captures that do not name it.
         tiu_mhz: TIU clock in MHz; None: the capture's, then the chip's.
+        trace_file: Host trace (Chrome-trace JSON) to show beside the capture.
         ascii: Draw with ASCII alone; None: as the terminal and its locale ask.
         mouse: Whether the mouse is used.
         debug: Let unexpected errors through with their traceback.
@@ -30,7 +32,7 @@ def run(
     """
     from .application import TpuprofApp
 
-    app = TpuprofApp(path, chip=chip, tiu_mhz=tiu_mhz, ascii_only=ascii, debug=debug)
+    app = TpuprofApp(path, chip=chip, tiu_mhz=tiu_mhz, trace_file=trace_file, ascii_only=ascii, debug=debug)
     app.run(mouse=mouse)
     if app.crash is not None:
         raise app.crash

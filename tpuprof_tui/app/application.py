@@ -43,6 +43,7 @@ class TpuprofApp(ExportingApp):
         path: Capture, file in one, or folder of captures; None: the captures below the current directory.
         chip: Chip name for captures that do not name it.
         tiu_mhz: TIU clock in MHz.
+        trace_file: Host trace to show beside the capture.
         ascii_only: Draw with ASCII alone; None: as the terminal's locale asks.
         profile: A profile ready to show, instead of a path.
         debug: Let unexpected errors through.
@@ -94,6 +95,7 @@ class TpuprofApp(ExportingApp):
         *,
         chip: str | None = None,
         tiu_mhz: int | None = None,
+        trace_file: str | None = None,
         ascii_only: bool | None = None,
         profile: Profile | None = None,
         debug: bool = False,
@@ -107,6 +109,7 @@ class TpuprofApp(ExportingApp):
         self.path = path
         self.chip = chip
         self.tiu_mhz = tiu_mhz
+        self.trace_file = trace_file
         self.profile = profile
         self.debug_errors = debug
         self.ascii_only = wants_ascii(os.environ) if ascii_only is None else ascii_only
@@ -179,6 +182,10 @@ class TpuprofApp(ExportingApp):
 
             self.fingerprint = fingerprint(path)
             profile = open_profile(path, chip=self.chip, tiu_mhz=self.tiu_mhz, progress=report)
+            if self.trace_file is not None:
+                from ..readers.host import with_host_trace
+
+                profile = with_host_trace(profile, self.trace_file)
         if worker.is_cancelled:
             raise CancelledError
         session = Session.build(profile)

@@ -134,9 +134,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("depends_on", "Depends on", "", width=10, engines=("TIU", "GDMA"), needs=_NEEDS_REGISTERS,
            group="synchronisation",
            help="Cmd Id of the other engine's command (GDMA's of TIU, TIU's of GDMA) that must retire first; 0: none."),
-    Column("message", "Message", "", width=8, needs=_NEEDS_REGISTERS, group="synchronisation", aliases=("msg",),
+    Column("message", "Message", "Msg Id", width=8, needs=_NEEDS_REGISTERS, group="synchronisation", aliases=("msg",),
            help="Message that a send or wait names."),
-    Column("message_count", "Count", "", width=6, needs=_NEEDS_REGISTERS, group="synchronisation",
+    Column("message_count", "Count", "Sd\\Wt Count", width=6, needs=_NEEDS_REGISTERS, group="synchronisation",
            help="Of a wait: how many sends of its message release it; of a send: how many waits its message serves."),
     *COUNTERS,
 )  # fmt: skip

@@ -44,7 +44,7 @@ SHEET_ROWS: Final = 1_048_576
 _SAMPLE: Final = 30
 _LONGEST: Final = 35
 #: Columns up to here hold the blocks; further ones fold away where no row can have a value in them.
-_NEVER_FOLDED: Final = 30
+_NEVER_FOLDED: Final = {"TIU": 30, "GDMA": 20, "SDMA": 20, "CDMA": 20}
 #: Share of the time that goes into sums, before rows are written.
 _SUMS_SHARE: Final = 0.1
 
@@ -211,7 +211,8 @@ class _Workbook:
         with package.sheet(SheetEntry(title, reach), count * len(columns) * 50) as part:
             widths = _widths(sheet, columns, head, next(slices(rows, _SAMPLE))[0])
             outlined = any("outlineLevel" in some for some in head.rows.values())
-            folded = [place for place, column in enumerate(columns, 1) if column.empty and place > _NEVER_FOLDED]
+            shown = _NEVER_FOLDED[sheet.lane.engine]
+            folded = [place for place, column in enumerate(columns, 1) if column.empty and place > shown]
             text = _opening(TABS[sheet.lane.engine], widths, f"A{head.header_row + 1}", outlined, folded)
             part.write((text + head.grid.xml(package.styles, package.strings, head.rows)).encode("utf-8"))
             first = head.header_row + 1

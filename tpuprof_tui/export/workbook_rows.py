@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model import is_missing
-from .workbook_cells import EXACT, SharedStrings, cell_text, column_letters, text_style
+from .workbook_cells import EXACT, SharedStrings, column_letters, text_style
 from .workbook_fields import Source
 from .workbook_styles import Style, Styles
 
@@ -216,7 +216,7 @@ def _long_number(value: int) -> str:
 
 def _spelled(array: Array, spell: Callable[[Any], str]) -> Bytes:
     """Values written one by one, for what is rare."""
-    table = np.array([cell_text("") + spell(value) for value in array.tolist()], dtype="S")
+    table = np.array([spell(value) for value in array.tolist()], dtype="S")
     return table.view(np.uint8).reshape(len(array), -1)
 
 

@@ -39,7 +39,8 @@ MOST_ACCESSES: Final = 1_500_000
 REPORT_EVERY: Final = 0.1
 #: The scripts, in the order they are put in.
 SCRIPTS: Final = ("codec.js", "text.js", "model.js", "colours.js", "state.js", "raster.js", "timeline.js", "minimap.js",
-                  "hover.js", "panels.js", "memory.js", "shares.js", "table.js", "overview.js", "controls.js", "keys.js",
+                  "hover.js", "panels.js", "memory.js", "shares.js", "table.js", "overview.js", "controls.js",
+                  "keys.js",
                   "main.js")  # fmt: skip
 EVERYTHING: Final = Selection()
 _UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "/": "\\u002f"}

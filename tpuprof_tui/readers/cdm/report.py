@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypedDict
 
 from ...model import Problem, Severity
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 #: More problems than this of one capture are counted, not listed.
 _MOST_LISTED = 1000
+
+
+class Where(TypedDict, total=False):
+    """Where a problem was found, and how often; see ``Problem``."""
+
+    file: str
+    offset: int
+    core: int
+    lane: str
+    count: int
 
 
 @dataclass
@@ -31,47 +45,17 @@ class Report:
         else:
             self._dropped += 1
 
-    def note(
-        self,
-        what: str,
-        done: str = "",
-        *,
-        file: str = "",
-        offset: int = -1,
-        core: int = -1,
-        lane: str = "",
-        count: int = 1,
-    ) -> None:
+    def note(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
         """Something repaired or assumed."""
-        self.add(Problem(Severity.NOTE, what, done, file, offset, core, lane, count))
+        self.add(Problem(Severity.NOTE, what, done, **where))
 
-    def warning(
-        self,
-        what: str,
-        done: str = "",
-        *,
-        file: str = "",
-        offset: int = -1,
-        core: int = -1,
-        lane: str = "",
-        count: int = 1,
-    ) -> None:
+    def warning(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
         """Something ambiguous."""
-        self.add(Problem(Severity.WARNING, what, done, file, offset, core, lane, count))
+        self.add(Problem(Severity.WARNING, what, done, **where))
 
-    def error(
-        self,
-        what: str,
-        done: str = "",
-        *,
-        file: str = "",
-        offset: int = -1,
-        core: int = -1,
-        lane: str = "",
-        count: int = 1,
-    ) -> None:
+    def error(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
         """Something recorded that is lost or unreadable."""
-        self.add(Problem(Severity.ERROR, what, done, file, offset, core, lane, count))
+        self.add(Problem(Severity.ERROR, what, done, **where))
 
     def extend(self, other: Report) -> None:
         """Take over the problems of another report."""

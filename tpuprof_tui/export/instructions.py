@@ -101,7 +101,7 @@ def write_instructions(
         OSError: The sink refused.
     """
     style = STYLES[form]
-    lanes = [lane for lane in ordered_lanes(profile) if engine is None or lane.engine == engine]
+    lanes = [lane for lane in ordered_lanes(profile.device_part) if engine is None or lane.engine == engine]
     names = header(lanes)
     if style.every_field:
         sink.write((",".join(map(csv_text, names)) + "\n").encode("utf-8"))
@@ -124,7 +124,7 @@ def ordered_lanes(profile: Profile) -> list[Lane]:
     """Lanes by core, then TIU, GDMA, SDMA; then those of no core, by port."""
     rank = {name: place for place, name in enumerate(ENGINES)}
     return sorted(
-        profile.device_part.lanes,
+        profile.lanes,
         key=lambda lane: (lane.core < 0, lane.core, rank.get(lane.engine, len(rank)), lane.port),
     )
 

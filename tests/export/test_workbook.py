@@ -14,7 +14,7 @@ from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from workbook_reading import expected, header_row, loaded, parts_of, stream_order, table_of
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.export import workbook, workbook_lanes
+from tpuprof_tui.export import workbook, workbook_lanes, workbook_package
 from tpuprof_tui.export.files import WriteError
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.export.workbook import write_workbook
@@ -384,6 +384,26 @@ def test_cells_are_those_of_the_reference(name, tmp_path):
                 assert plain(held) == pytest.approx(plain(cell.value)), (sheet.title, cell.coordinate)
                 compared += 1
     assert compared > 90_000
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_no_row_is_longer_than_was_reckoned_with(mode, tmp_path, monkeypatch):
+    reckoned = []
+    real = workbook._longest_row
+    monkeypatch.setattr(workbook, "_longest_row", lambda columns: reckoned.append(real(columns)) or reckoned[-1])
+    write_workbook(small_profile(mode), tmp_path / "book.xlsx")
+    parts = parts_of(tmp_path / "book.xlsx")
+    for number, most in enumerate(reckoned, 2):
+        rows = parts[f"xl/worksheets/sheet{number}.xml"].split(b"<row ")
+        # the number of a last row has six digits more, in every cell
+        lengths = [len(row) + 6 * row.count(b"<c ") for row in rows[-20:]]
+        assert 0 < max(lengths) <= most
+
+
+def test_sheets_beyond_the_limit_of_plain_zip_are_readable(tmp_path, monkeypatch):
+    monkeypatch.setattr(workbook_package, "_LARGE", 1000)
+    profile = small_profile(1)
+    assert table_of(written(profile, tmp_path)["GDMA_0"])[1][0][2] == 0
 
 
 def test_progress_rises_to_the_end(tmp_path):

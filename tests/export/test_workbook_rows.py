@@ -10,16 +10,9 @@ from hypothesis import strategies as st
 
 from tpuprof_tui.export import workbook_rows
 from tpuprof_tui.export.workbook_cells import SharedStrings, column_letters
+from tpuprof_tui.export.workbook_digits import digits, hex_digits, rounded_rates
 from tpuprof_tui.export.workbook_fields import Source
-from tpuprof_tui.export.workbook_rows import (
-    RowWriter,
-    SheetColumn,
-    Values,
-    digits,
-    hex_digits,
-    rounded_rates,
-    values_of,
-)
+from tpuprof_tui.export.workbook_rows import RowWriter, SheetColumn, Values, values_of
 from tpuprof_tui.export.workbook_styles import CELL, KEY_CELL, Styles
 from tpuprof_tui.model import INT_MISSING
 

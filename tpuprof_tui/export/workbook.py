@@ -208,7 +208,7 @@ class _Workbook:
         last = head.header_row + count
         reach = f"$A${head.header_row}:${column_letters(len(columns))}${last}"
         writer = RowWriter(columns, package.styles, package.strings)
-        with package.sheet(SheetEntry(title, reach), count * len(columns) * 50) as part:
+        with package.sheet(SheetEntry(title, reach), count * _longest_row(columns)) as part:
             widths = _widths(sheet, columns, head, next(slices(rows, _SAMPLE))[0])
             outlined = any("outlineLevel" in some for some in head.rows.values())
             shown = _NEVER_FOLDED[sheet.lane.engine]
@@ -225,6 +225,12 @@ class _Workbook:
     def _written(self, count: int) -> None:
         self._done += count
         self._progress(_SUMS_SHARE + (1 - _SUMS_SHARE) * self._done / self._todo)
+
+
+def _longest_row(columns: Sequence[SheetColumn]) -> int:
+    """About how many bytes of XML a row can take at most."""
+    written = [column for column in columns if column.filled or not column.empty]
+    return 40 + sum(85 if column.kind == "hex" else 55 for column in written)
 
 
 # -- around the rows ----------------------------------------------------------

@@ -7,6 +7,10 @@ from typing import Literal
 
 #: A core, a lane (index into ``Profile.lanes``), or neither: everything.
 Rows = Literal["engines", "cores"]
+#: What colours mean.
+Colouring = Literal["operation", "kernel", "bandwidth", "uarch"]
+#: What is drawn below each lane; empty: nothing.
+StripKind = Literal["", "bandwidth", "utilisation"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,12 @@ class ViewState:
         columns: Keys of the table's columns in their order; empty: the usual ones.
         percent: Whether the table tells each duration's share of the total.
         picked: Numbers of the instructions picked in the table, in that order.
+        range: Start and end of the chosen range of time; None: none.
+        anchor: Where a range was begun that has no end yet; None: nowhere.
+        colouring: What the colours of the timeline mean.
+        legend: Whether the timeline explains its colours.
+        strip: What is drawn below each lane of the timeline.
+        pinned: Lane and core of the lines that stay on top of the timeline.
     """
 
     full_start: int
@@ -87,6 +97,12 @@ class ViewState:
     columns: tuple[str, ...] = ()
     percent: bool = False
     picked: tuple[int, ...] = ()
+    range: tuple[int, int] | None = None
+    anchor: int | None = None
+    colouring: Colouring = "operation"
+    legend: bool = False
+    strip: StripKind = ""
+    pinned: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, start: int, end: int) -> ViewState:
@@ -98,6 +114,17 @@ class ViewState:
     def span(self) -> int:
         """Length of the visible window."""
         return self.end - self.start
+
+    @property
+    def figures_window(self) -> tuple[int, int]:
+        """Start and end of what figures are about: the range, else the visible window."""
+        return self.range or (self.start, self.end)
+
+    @property
+    def figured(self) -> ViewState:
+        """The state with the window that figures are about."""
+        start, end = self.figures_window
+        return replace(self, start=start, end=end)
 
     @property
     def fits_all(self) -> bool:

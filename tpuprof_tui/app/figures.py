@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..analysis.figures import CoreFigures, LaneFigures, core_figures, lane_figures
 from ..analysis.top import TopRow, top
 from .filtering import shown_session
+from .reference_table import ReferenceTable, reference_table
 from .session import Session
 from .state import Scope, ViewState
 
@@ -46,6 +47,7 @@ class Figures:
         cores: Figures of each core of the scope.
         engines: Engines of the core, or of all cores together.
         kernels, operations: What took the time; empty where the capture does not know.
+        reference: The figures of the reference.
     """
 
     start: int
@@ -56,6 +58,7 @@ class Figures:
     engines: tuple[EngineRow, ...]
     kernels: tuple[TopRow, ...]
     operations: tuple[TopRow, ...]
+    reference: ReferenceTable
 
 
 def summary_scope(view: ViewState) -> Scope:
@@ -68,6 +71,7 @@ def summary_scope(view: ViewState) -> Scope:
 
 def figures_of(session: Session, view: ViewState) -> Figures:
     """The figures for a state. O(instructions in the window); of a new filter once O(instructions)."""
+    reference = reference_table(session, view, summary_scope(view))
     session = shown_session(session, view.filter)
     profile, indexes = session.profile, session.indexes
     scope, start, end = summary_scope(view), view.start, view.end
@@ -78,7 +82,7 @@ def figures_of(session: Session, view: ViewState) -> Figures:
     kernels = top(profile, indexes, start, end, by="kernel", cores=only, lanes=lanes, limit=TOP_ROWS)
     operations = top(profile, indexes, start, end, by="name", cores=only, lanes=lanes, limit=TOP_ROWS)
     engines = _engines(session, scope, cores, start, end)
-    return Figures(start, end, scope, view.filter, cores, engines, _known(kernels), _known(operations))
+    return Figures(start, end, scope, view.filter, cores, engines, _known(kernels), _known(operations), reference)
 
 
 def _known(rows: list[TopRow]) -> tuple[TopRow, ...]:

@@ -29,6 +29,7 @@ from ..widgets.table import InstructionTable
 from ..widgets.timeline import Timeline
 from ..widgets.tree import CoreTree
 from .explorer_export import ExportKeys
+from .explorer_live import LiveKeys
 from .finding import Finding
 
 #: From this size on tree, timeline, tabs and detail stand beside one another.
@@ -39,7 +40,7 @@ TABS = ("summary", "table", "problems")
 TAB_TITLES = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
 
 
-class ExplorerScreen(ExportKeys, Finding):
+class ExplorerScreen(ExportKeys, LiveKeys, Finding):
     """Tree, timeline, tabs (summary, table, problems) and detail of one profile."""
 
     AUTO_FOCUS = "#timeline"

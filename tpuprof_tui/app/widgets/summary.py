@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.worker import Worker, get_current_worker
 
 from ...analysis.top import TopRow
+from ..charts import ChartData, chart_data
 from ..figures import EngineRow, Figures, figures_of, summary_scope
 from ..format import (
     GUESS,
@@ -31,6 +32,7 @@ from ..session import Session
 from ..state import Scope, ViewState
 from ..theme import Palette
 from .lines import Line, LinesView
+from .summary_more import SummaryCharts, balance_lines, reference_lines
 
 #: From this width on lists and tables stand beside one another.
 BESIDE = 118
@@ -50,6 +52,14 @@ class SummaryPane(LinesView):
             super().__init__()
             self.figures = figures
 
+    class Binned(Message):
+        """A thread has made the data of the charts."""
+
+        def __init__(self, data: ChartData, view: ViewState) -> None:
+            super().__init__()
+            self.data = data
+            self.view = view
+
     class Retitled(Message):
         """The summary is about something else."""
 
@@ -61,24 +71,40 @@ class SummaryPane(LinesView):
         self.figures: Figures | None = None
         self._wanted: tuple[int, int, Scope, str] | None = None
         self._active = False
+        self.paused = False
+        self.charts = SummaryCharts(palette, glyphs)
+        self._about = self._about_of(view)
 
     def show(self, view: ViewState) -> None:
         """Shows the figures of a state, at once or as soon as they are there."""
         self.view = view
-        if self._active:
+        if self._active and not self.paused:
             self._figure_out()
 
     def activate(self, active: bool) -> None:
         """Says whether the summary is visible: it is computed only then."""
         self._active = active
-        if active:
+        if active and not (self.paused and self.figures is not None):
             self._figure_out()
 
+    def pause(self, paused: bool) -> None:
+        """Keeps the figures as they are, or follows the view again."""
+        self.paused = paused
+        if not paused and self._active:
+            self._figure_out()
+        self.rebuild()
+        self.post_message(self.Retitled())
+
+    def _wanted_by(self, view: ViewState) -> tuple[int, int, Scope, str]:
+        return view.start, view.end, summary_scope(view), view.filter
+
     def _figure_out(self) -> None:
-        wanted = (self.view.start, self.view.end, summary_scope(self.view), self.view.filter)
+        wanted = self._wanted_by(self.view)
         if wanted == self._wanted:
             return
         self._wanted = wanted
+        self._about = self._about_of(self.view)
+        self._bin(self.view)
         if self.session.profile.instructions <= AT_ONCE:
             self._take(figures_of(self.session, self.view))
         else:
@@ -98,6 +124,26 @@ class SummaryPane(LinesView):
         if not worker.is_cancelled:
             self.post_message(self.Ready(figures))
 
+    @work(thread=True, exclusive=True, group="charts", exit_on_error=False)
+    def _bin(self, view: ViewState) -> None:
+        worker = get_current_worker()
+        time.sleep(REST_SECONDS)
+        if worker.is_cancelled:
+            return
+        import plotext  # noqa: F401 - loading it takes longer than a frame
+
+        data = chart_data(self.session, view, summary_scope(view))
+        if not worker.is_cancelled:
+            self.post_message(self.Binned(data, view))
+
+    def on_summary_pane_binned(self, message: Binned) -> None:
+        """Draws the charts, unless others are wanted by now: here, so that plotext is called from one thread alone."""
+        message.stop()
+        if self._wanted_by(message.view) == self._wanted:
+            self.charts.data = message.data
+            if self.size.width:
+                self.rebuild()
+
     def on_summary_pane_ready(self, message: Ready) -> None:
         """Takes figures, unless others are wanted by now."""
         message.stop()
@@ -113,10 +159,13 @@ class SummaryPane(LinesView):
 
     def title_text(self) -> str:
         """What the figures are about."""
-        scope = self.session.scope_title(summary_scope(self.view))
-        window = "whole capture" if self.view.fits_all else f"window of {time_text(self.view.span)}"
+        return f"PAUSED (p): {self._about}" if self.paused else self._about
+
+    def _about_of(self, view: ViewState) -> str:
+        scope = self.session.scope_title(summary_scope(view))
+        window = "whole capture" if view.fits_all else f"window of {time_text(view.span)}"
         told = f"{clean(scope)}, {window}"
-        return f"filter {clean(self.view.filter)}: {told}" if self.view.filter else told
+        return f"filter {clean(view.filter)}: {told}" if view.filter else told
 
     # lines
 
@@ -128,11 +177,17 @@ class SummaryPane(LinesView):
         if not self.session.profile.instructions:
             text = "This capture holds no instructions. 4 shows the problems, O opens another capture."
             return [[Segment(f" {text}", self.palette.quiet)]], []
+        told = [self._paused_line(width)] if self.paused else []
+        rest = [[], *reference_lines(figures, width, self._heading, self.palette), *self.charts.lines(figures, width)]
         if width >= BESIDE:
             left = min(width // 2, 96)
-            return _beside(self._lists(figures, left - 1, 0), self._tables(figures, width - left), left), []
+            beside = _beside(self._lists(figures, left - 1, 0), self._tables(figures, width - left), left)
+            return [*told, *beside, *rest], []
         first = max(5, self.size.height // 2 - 3)
-        return [*self._lists(figures, width, first), [], *self._tables(figures, width)], []
+        return [*told, *self._lists(figures, width, first), [], *self._tables(figures, width), *rest], []
+
+    def _paused_line(self, width: int) -> Line:
+        return [Segment(fit(f" Paused: {self._about}. p follows the view again.", width), self.palette.caution)]
 
     def _lists(self, figures: Figures, width: int, most: int) -> list[Line]:
         """What took the time; ``most`` rows of kernel functions (0: all)."""
@@ -200,6 +255,7 @@ class SummaryPane(LinesView):
         lines: list[Line] = []
         if figures.cores:
             lines += self._cores(figures, width)
+            lines += balance_lines(figures, width, self.palette)
             lines.append([])
         return lines + self._engines(figures, width)
 

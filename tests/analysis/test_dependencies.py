@@ -185,6 +185,15 @@ def test_commands_of_different_kernel_functions_do_not_meet():
     assert linked(messages((0, 35, WAIT, 5, 1)), messages((0, 10, SEND, 5, 1), engine="GDMA", kernel=1)) == []
 
 
+def test_one_agreement_among_many_waits_is_chance():
+    def waits(count):
+        strangers = [(100 * n, 100 * n + 9, WAIT, 100 + n, 1) for n in range(1, count)]
+        return linked(messages((0, 35, WAIT, 5, 1), *strangers), messages((0, 10, SEND, 5, 1), engine="GDMA"))
+
+    assert waits(16) == [(0, 0, 25)]
+    assert waits(17) == []
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20), st.integers(0, 4), st.integers(0, 5),
                           st.sampled_from((SEND, WAIT)), st.integers(0, 3), st.integers(0, 3), st.booleans()),

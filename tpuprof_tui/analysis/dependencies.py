@@ -13,7 +13,8 @@ waits its message serves, after which the message may be used anew. Ordered by w
 message are therefore runs of sends followed by runs of waits. A run of sends and the run of waits behind it are linked
 if each wait counts exactly these sends, each send exactly these waits, and all are of one kernel function. The messages
 of a core are looked at alone first, what is left over on all cores together: they share their messages. The releaser
-is the send that retires last.
+is the send that retires last. Where next to no wait of a profile agrees, what agrees does so by chance: its registers
+hold no messages, and there is no link at all.
 
 Both kinds need ids: captures whose registers name nothing (all zero, or counts that do not agree) have no links.
 """
@@ -33,6 +34,8 @@ from ..model import INT_MISSING, Lane, Profile, Role
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+#: Share of the waits that must find their sends before any of them is believed; lost records cost whole rounds.
+_LEAST_AGREEING = 1 / 16
 #: Engines that name each other's commands.
 _PAIRED = ("TIU", "GDMA")
 
@@ -233,12 +236,14 @@ def _message_links(profile: Profile) -> list[list[I64]]:
     names = _Messages.__dataclass_fields__
     everything = _Messages(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
     result = []
+    waits = int(everything.waits.sum())
     for alone in (True, False):
         if len(everything):
             done, links = _rounds(everything, everything.core if alone else np.zeros(len(everything), np.int64))
             result.append(links)
             everything = everything.take(~done)
-    return result
+    agreeing = sum(len(part[0]) for part in result)
+    return result if agreeing >= _LEAST_AGREEING * waits else []
 
 
 def _messages(number: int, lane: Lane) -> _Messages | None:

@@ -37,7 +37,7 @@ def _write(options: Options, parent: Path) -> tuple[dict[str, Any], Tracks, Path
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    chip=st.sampled_from(sorted(CHIPS)),
+    chip=st.sampled_from(["AKS", "AKSV"]),  # clocks of 1 GHz: a cycle is a nanosecond
     mode=st.integers(0, 2),
     seed=st.integers(0, 2**32),
     cores=st.integers(1, 4),

@@ -95,6 +95,12 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("next", "full_stop", "Next", "Select the next instruction of the lane.", "Step"),
         ("select", "enter", "Select", "Select the instruction at the cursor and show its details.", "Select"),
         ("engines", "e", "Engines/cores", "Show one line for each engine, or one for each core.", "Engines/cores"),
+        ("go-to-time", "g", "Go to time", "Go to a time: 12.5ms, 1200us, 30%, +5us, plain ns.", "Time"),
+        ("mark", "m", "Mark", "Mark the cursor's time with the letter typed next; the same again: take it away.", ""),
+        ("go-to-mark", "apostrophe", "Go to mark", "Go to the mark of the letter typed next.", ""),
+        ("range", "r", "Range", "Make the selection, or what lies between two cursors, the range of figures.", "Range"),
+        ("next-same", "greater_than_sign", "Next of the name", "Select the lane's next of the same name.", ""),
+        ("previous-same", "less_than_sign", "Previous of the name", "Select the lane's previous of the same name.", ""),
     ),
     *_table(
         "list",
@@ -202,7 +208,7 @@ GROUPS: Final[dict[str, str]] = {
 
 _KEY_TEXTS: Final[dict[str, str]] = {
     "question_mark": "?", "colon": ":", "comma": ",", "full_stop": ".", "plus": "+", "minus": "-", "equals_sign": "=",
-    "less_than_sign": "<", "slash": "/", "percent_sign": "%",
+    "less_than_sign": "<", "apostrophe": "'", "slash": "/", "percent_sign": "%",
     "greater_than_sign": ">", "left_curly_bracket": "{", "right_curly_bracket": "}",
     "escape": "Esc", "backspace": "Backspace", "enter": "Enter", "space": "Space", "tab": "Tab",
     "ampersand": "&", "backslash": "\\",

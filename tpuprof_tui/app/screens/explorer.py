@@ -218,7 +218,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, Finding):
         self.query_one("#tree", CoreTree).show(view)
         self.query_one("#detail", DetailPane).show(view)
         self.table.show(view)
-        self.summary.show(view)
+        self.summary.show(view.figured)
 
     @on(Say)
     def say(self, message: Say) -> None:
@@ -336,6 +336,10 @@ class ExplorerScreen(ExportKeys, LiveKeys, Finding):
     def action_focus_selection(self) -> None:
         """The selection into view; again: fitted."""
         selection = self.view.selection
+        if self.view.range is not None and selection.row < 0:
+            start, end = self.view.range
+            self._set(self.view.windowed(start, max(end - start, self.timeline.cells)))
+            return
         if selection.row < 0:
             self.query_one(KeyBar).say("Nothing selected: Enter in the timeline or a row of the table selects.")
             return
@@ -367,6 +371,8 @@ class ExplorerScreen(ExportKeys, LiveKeys, Finding):
         elif view.search or view.filter:
             # the search first: it lies within the filter
             self._set(replace(view, search="") if view.search else replace(view, filter=""))
+        elif view.range is not None or view.anchor is not None:
+            self._set(replace(view, range=None, anchor=None))
         elif view.selection.row >= 0:
             self.detail_wanted = None
             self._set(replace(view, selection=replace(view.selection, row=-1)))

@@ -18,6 +18,7 @@ from ...analysis.lane_index import event_at
 from ..axis import cell_at, edges_of, ruler
 from ..format import GUESS, clean, exact_time, fit, percent_text, time_text
 from ..glyphs import Glyphs
+from ..navigation import measured_text
 from ..painter import Painted, merged, paint_core, paint_lane, text_of
 from ..rows import Row, rows_of
 from ..session import Session
@@ -98,6 +99,7 @@ class LaneView(Widget, can_focus=True):
         same = replace(
             old, cursor=view.cursor, selection=view.selection, sort=view.sort, in_window=view.in_window,
             search=view.search, columns=view.columns, percent=view.percent, picked=view.picked,
+            marks=view.marks, range=view.range, anchor=view.anchor,
         )  # fmt: skip
         if same == view and top == self.top:
             self._refresh_parts(old, before)
@@ -199,10 +201,32 @@ class LaneView(Widget, can_focus=True):
             text = self.glyphs.tick + ("" if cell < pointer <= cell + len(label) or cell == pointer else label)
             if cell + len(text) <= count:
                 chars[cell : cell + len(text)] = list(text)
+        self._rule_range(chars, styles)
+        for letter, time in view.marks:
+            cell = cell_at(time, view.start, view.end, count)
+            if 0 <= cell < count:
+                chars[cell], styles[cell] = letter, self.palette.chosen
         if 0 <= pointer < count:
             chars[pointer], styles[pointer] = self.glyphs.pointer, self.palette.cursor
         unit = fit(f"{marks.unit.name} ", self.label_width, right=True)
         return [Segment(unit, self.palette.quiet), *merged(chars, styles)]
+
+    def _rule_range(self, chars: list[str], styles: list[Style]) -> None:
+        """The range on the ruler: its ends in brackets, what lies between on another ground."""
+        view, count = self.view, len(chars)
+        if view.range is None and view.anchor is None:
+            return
+        start, end = view.range or (view.anchor or 0, (view.anchor or 0) + 1)
+        if end <= view.start or start >= view.end:
+            return
+        first = cell_at(start, view.start, view.end, count)
+        last = cell_at(end - 1, view.start, view.end, count)
+        low, high = max(first, 0), min(last, count - 1)
+        styles[low : high + 1] = [self.palette.bar] * (high + 1 - low)
+        if view.range is not None and last == high and last > first:
+            chars[last] = "]"
+        if first == low:
+            chars[first] = "["
 
     def _lane(self, number: int) -> list[Segment]:
         row = self.rows[number]
@@ -273,13 +297,16 @@ class LaneView(Widget, can_focus=True):
             chars[first] = self.glyphs.mark
 
     def _bottom(self, width: int) -> list[Segment]:
-        """What is at the cursor, and the legend where the border has no room for it."""
-        info = self._info()
+        """What is at the cursor, what is measured, and the legend where the border has no room for it."""
+        info, measured = self._info(), measured_text(self.view)
+        told = f" {measured} " if measured else ""
         legend = f" {self.legend_text()} " if not self.styles.border_bottom[0] else ""
-        room = width - cell_len(info) - cell_len(legend)
-        if room < 1:
-            return [Segment(fit(info, width), self.palette.text)]
-        return [Segment(info + " " * room, self.palette.text), Segment(legend, self.palette.quiet)]
+        if cell_len(info) + cell_len(told) + cell_len(legend) + 1 > width:
+            legend = ""
+        info = fit(info, max(width - cell_len(told) - cell_len(legend), 0))
+        return [
+            Segment(info, self.palette.text), Segment(told, self.palette.strong), Segment(legend, self.palette.quiet),
+        ]  # fmt: skip
 
     def _info(self) -> str:
         """What is at the cursor, in words."""

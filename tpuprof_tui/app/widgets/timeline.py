@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -11,19 +10,16 @@ from textual.binding import BindingType
 
 from ..actions import bindings
 from ..axis import cell_at, edges_of
-from ..messages import Change, ShowDetail
+from ..messages import ShowDetail
 from ..rows import stepped_event
 from ..state import Selection, ViewState
-from .lanes import LaneView
+from .timeline_tools import TimelineTools
 
 
-class Timeline(LaneView):
+class Timeline(TimelineTools):
     """Keys and mouse of the timeline: each asks for another state."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("timeline")]
-
-    def _ask(self, update: Callable[[ViewState], ViewState]) -> None:
-        self.post_message(Change(update))
 
     def action_zoom_in(self) -> None:
         """Half the span."""

@@ -1,0 +1,152 @@
+"""Ways through time: times as people type them, marks, ranges, and instructions of one name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from .format import UNITS, exact_time, time_text
+from .session import Session
+from .state import Selection, ViewState
+
+_TIME: Final = re.compile(r"([+-]?)\s*(\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})\s*(ns|us|µs|μs|ms|s|%)?", re.IGNORECASE)
+_SIZES: Final = {unit.name: unit.ns for unit in UNITS} | {"": 1, "µs": 1_000, "μs": 1_000}
+#: Rows looked at together while a name is sought.
+_ROWS: Final = 65_536
+
+
+class TimeError(ValueError):
+    """A text that is no time; the message says what would be one."""
+
+
+def time_of(text: str, view: ViewState) -> int:
+    """The time a text names: ``12.5ms``, ``1200us``, plain ns, ``30%`` of the capture, ``+5us`` from the cursor.
+
+    Args:
+        text: What was typed.
+        view: Says how long the capture is, and where the cursor stands.
+
+    Returns:
+        ns, inside the capture. Exact: no digit is lost to floating point.
+
+    Raises:
+        TimeError: The text is no time, or one outside the capture.
+    """
+    time: int
+    match = _TIME.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    if match is None:
+        raise TimeError("no time: 12.5ms, 1200us, 30%, +5us or plain ns")
+    sign, number, unit = match[1], match[2], (match[3] or "").lower()
+    whole, _, digits = number.partition(".")
+    scaled = int(whole + digits or "0")
+    if unit == "%":
+        if sign:
+            raise TimeError("percent counts from the start of the capture: 30%")
+        time = view.full_start + (view.full_end - view.full_start) * scaled // (100 * 10 ** len(digits))
+        time = min(time, view.full_end - 1) if scaled <= 100 * 10 ** len(digits) else time
+    else:
+        time = scaled * _SIZES[unit] // 10 ** len(digits)
+        if sign:
+            time = view.cursor + (time if sign == "+" else -time)
+    if not view.full_start <= time < view.full_end:
+        raise TimeError(f"outside: the capture is {exact_time(view.full_start)} to {exact_time(view.full_end)}")
+    return time
+
+
+def gone_to(view: ViewState, time: int) -> ViewState:
+    """The cursor at a time; a window that did not show it has it in the middle."""
+    return view.showing(time, time + 1).at(time)
+
+
+# marks
+
+
+def marked(view: ViewState, letter: str) -> ViewState:
+    """The cursor's time marked with a letter; a letter that stands there already is taken away."""
+    others = tuple(mark for mark in view.marks if mark[0] != letter)
+    if (letter, view.cursor) in view.marks:
+        return replace(view, marks=others)
+    return replace(view, marks=tuple(sorted((*others, (letter, view.cursor)))))
+
+
+def gone_to_mark(view: ViewState, letter: str) -> ViewState | None:
+    """The cursor at a mark; None where there is no such mark."""
+    time = dict(view.marks).get(letter)
+    return None if time is None else gone_to(view, time)
+
+
+def marks_text(view: ViewState) -> str:
+    """All marks and their times."""
+    return ", ".join(f"{letter} {exact_time(time)}" for letter, time in view.marks)
+
+
+def measured_text(view: ViewState) -> str:
+    """What is measured: the range's length, or the distance of two marks, or of the cursor from the only one."""
+    if view.range is not None:
+        return f"range {time_text(view.range[1] - view.range[0])}"
+    if view.anchor is not None:
+        return f"range begun, {time_text(abs(view.cursor - view.anchor))} so far"
+    if len(view.marks) == 2:
+        (first, one), (second, other) = view.marks
+        return f"{first} to {second} {time_text(abs(other - one))}"
+    if view.marks:
+        # of many marks the nearest says most
+        letter, time = min(view.marks, key=lambda mark: abs(mark[1] - view.cursor))
+        return f"from {letter} {time_text(abs(view.cursor - time))}"
+    return ""
+
+
+# ranges
+
+
+def ranged(view: ViewState, session: Session) -> tuple[ViewState, str]:
+    """The state after the key for ranges, and what to say about it.
+
+    A range that was begun ends at the cursor; else the selected instruction becomes the range, or none again if it
+    was; else a range begins at the cursor.
+    """
+    selection = view.selection
+    if view.anchor is not None:
+        start, end = sorted((view.anchor, view.cursor))
+        if start == end:
+            return view, "The range begins here: move the cursor, then r again; Esc forgets it."
+        return replace(view, range=(start, end), anchor=None), f"Range of {time_text(end - start)}; Esc clears it."
+    if selection.row >= 0:
+        start, end = session.span_of(selection.lane, selection.row)
+        span = (start, max(end, start + 1))
+        if view.range == span:
+            return replace(view, range=None), "No range."
+        return replace(view, range=span), f"Range of {time_text(span[1] - span[0])}; Esc clears it."
+    return replace(view, anchor=view.cursor, range=None), "Range begins at the cursor: move it, then r again ends it."
+
+
+# names
+
+
+def same_name(session: Session, lane_number: int, row: int, steps: int) -> int:
+    """Row of the next (``steps`` 1) or previous (-1) instruction of a lane with the name of ``row``; -1 without one.
+
+    Looks through the lane in pieces: O(instructions between the two).
+    """
+    lane = session.profile.lanes[lane_number]
+    if "name" not in lane:
+        return -1
+    name = int(lane.take("name", slice(row, row + 1))[0])
+    place = row + 1 if steps > 0 else row
+    while name >= 0 and (place < len(lane) if steps > 0 else place > 0):
+        low, high = (place, min(place + _ROWS, len(lane))) if steps > 0 else (max(place - _ROWS, 0), place)
+        found = np.flatnonzero(lane.take("name", slice(low, high)) == name)
+        if len(found):
+            return low + int(found[0] if steps > 0 else found[-1])
+        place = high if steps > 0 else low
+    return -1
+
+
+def selected(session: Session, view: ViewState, lane: int, row: int) -> ViewState:
+    """The state with an instruction selected and in view, the cursor at its start."""
+    start, end = session.span_of(lane, row)
+    moved = view.showing(start, max(end, start + 1)).at(start)
+    return replace(moved, selection=Selection(session.core_of(lane), lane, row))

@@ -1,0 +1,133 @@
+"""Keys of the timeline beyond moving about: times, marks, ranges, same names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual import events
+
+from ..format import clean, exact_time
+from ..messages import Change, Say
+from ..navigation import TimeError, gone_to, gone_to_mark, marked, marks_text, ranged, same_name, selected, time_of
+from ..painter import text_of
+from ..state import ViewState
+from .lanes import LaneView
+from .prompt import Note, Prompt, Question
+
+
+class TimelineTools(LaneView):
+    """What the timeline's less common keys do; each asks for another state."""
+
+    #: What the next letter is for; None: it is a key.
+    _letter_for: Callable[[str], None] | None = None
+
+    def _ask(self, update: Callable[[ViewState], ViewState]) -> None:
+        self.post_message(Change(update))
+
+    def _say(self, text: str) -> None:
+        self.post_message(Say(text))
+
+    # times
+
+    def action_go_to_time(self) -> None:
+        """Asks for a time and goes there."""
+        question = Question("Go to time", changed=self._judged_time, accepted=self._taken_time, kind="time")
+        self.post_message(Prompt.Ask(question))
+
+    def _judged_time(self, text: str) -> Note | None:
+        if not text.strip():
+            return None
+        try:
+            return Note(exact_time(time_of(text, self.view)))
+        except TimeError as error:
+            return Note(str(error), fault=True)
+
+    def _taken_time(self, text: str) -> Note | None:
+        note = self._judged_time(text)
+        if note is None or note.fault:
+            return note
+        time = time_of(text, self.view)
+        self._ask(lambda view: gone_to(view, time))
+        return None
+
+    # marks
+
+    def action_mark(self) -> None:
+        """Marks the cursor's time with the next letter."""
+        self._letter_for = self._mark
+        self._say("Mark with a letter ...")
+
+    def action_go_to_mark(self) -> None:
+        """Goes to the mark of the next letter."""
+        if not self.view.marks:
+            self._say("No marks yet: m and a letter mark the cursor's time.")
+            return
+        self._letter_for = self._go_to_mark
+        self._say(f"Go to mark: {marks_text(self.view)}")
+
+    def on_key(self, event: events.Key) -> None:
+        """The key after ``m`` or ``'`` is a letter, not a key."""
+        taker, self._letter_for = self._letter_for, None
+        if taker is None:
+            return
+        event.stop()
+        letter = event.character or ""
+        if letter.isascii() and letter.isalnum():
+            taker(letter)
+        else:
+            self._say("Marks are letters or digits.")
+
+    def on_blur(self) -> None:
+        """A letter is waited for only while keys come here."""
+        self._letter_for = None
+
+    def _mark(self, letter: str) -> None:
+        gone = (letter, self.view.cursor) in self.view.marks
+        self._say(f"Mark {letter} {'taken away' if gone else 'at ' + exact_time(self.view.cursor)}")
+        self._ask(lambda view: marked(view, letter))
+
+    def _go_to_mark(self, letter: str) -> None:
+        if gone_to_mark(self.view, letter) is None:
+            self._say(f"No mark {letter}: there are {marks_text(self.view)}.")
+            return
+        self._ask(lambda view: gone_to_mark(view, letter) or view)
+
+    # ranges
+
+    def action_range(self) -> None:
+        """Begins or ends a range, or makes the selection one."""
+
+        def changed(view: ViewState) -> ViewState:
+            view, told = ranged(view, self.session)
+            self._say(told)
+            return view
+
+        self._ask(changed)
+
+    # names
+
+    def action_next_same(self) -> None:
+        """The lane's next instruction of the same name."""
+        self._step_name(1)
+
+    def action_previous_same(self) -> None:
+        """The lane's previous instruction of the same name."""
+        self._step_name(-1)
+
+    def _step_name(self, steps: int) -> None:
+        def stepped(view: ViewState) -> ViewState:
+            lane, row = view.selection.lane, view.selection.row
+            if lane >= 0 and row < 0:
+                row = self.event_under_cursor(lane, view)
+            if row < 0:
+                self._say("Nothing selected: . and , go to the next and previous instruction.")
+                return view
+            name = text_of(self.session.profile, self.session.profile.lanes[lane], "name", row)
+            found = same_name(self.session, lane, row, steps)
+            if not name:
+                self._say("The capture knows no names here: they need mode 1.")
+            elif found < 0:
+                self._say(f"No {'later' if steps > 0 else 'earlier'} {clean(name)} on this lane.")
+            return view if found < 0 else selected(self.session, view, lane, found)
+
+        self._ask(stepped)

@@ -189,6 +189,7 @@ def open_command(options: argparse.Namespace) -> int:
         ascii=options.ascii,
         mouse=options.mouse,
         debug=options.debug,
+        follow=options.follow,
     )
 
 
@@ -378,6 +379,11 @@ OPTIONS: Final = (
     Option(
         ("--no-mouse",),
         {"action": "store_false", "dest": "mouse", "help": "leave the mouse to the terminal"},
+        ("open",),
+    ),
+    Option(
+        ("--follow",),
+        {"action": "store_true", "help": "read the capture again when it changes, and new ones beside it"},
         ("open",),
     ),
     Option(("--debug",), {"action": "store_true", "help": "show the traceback of an unexpected error"}),

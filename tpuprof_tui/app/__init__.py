@@ -12,6 +12,7 @@ def run(
     ascii: bool | None = None,  # noqa: A002
     mouse: bool = True,
     debug: bool = False,
+    follow: bool = False,
 ) -> int:
     """Opens the explorer and returns when it is left.
 
@@ -23,6 +24,7 @@ def run(
         ascii: Draw with ASCII alone; None: as the terminal and its locale ask.
         mouse: Whether the mouse is used.
         debug: Let unexpected errors through with their traceback.
+        follow: Read the capture again when it changes on disk, and captures that appear beside it.
 
     Returns:
         Exit status: 0.
@@ -32,7 +34,9 @@ def run(
     """
     from .application import TpuprofApp
 
-    app = TpuprofApp(path, chip=chip, tiu_mhz=tiu_mhz, trace_file=trace_file, ascii_only=ascii, debug=debug)
+    app = TpuprofApp(
+        path, chip=chip, tiu_mhz=tiu_mhz, trace_file=trace_file, ascii_only=ascii, debug=debug, follow=follow
+    )
     app.run(mouse=mouse)
     if app.crash is not None:
         raise app.crash

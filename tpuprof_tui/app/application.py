@@ -19,11 +19,11 @@ from textual.worker import Worker, WorkerState, get_current_worker
 from ..errors import TpuprofError
 from .actions import ACTIONS, PANES, Action, bindings, key_text
 from .captures import CancelledError
-from .exporting import ExportingApp
 from .glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
 from .messages import ThreadFailed
 from .screens.loading import LoadingPane, LoadingScreen
 from .theme import DARK, Palette, plain_palette
+from .watching import WatchingApp, sighting
 from .widgets.keybar import KeyBar
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 REPORT_EVERY = 0.2
 
 
-class TpuprofApp(ExportingApp):
+class TpuprofApp(WatchingApp):
     """The explorer.
 
     Args:
@@ -47,6 +47,7 @@ class TpuprofApp(ExportingApp):
         ascii_only: Draw with ASCII alone; None: as the terminal's locale asks.
         profile: A profile ready to show, instead of a path.
         debug: Let unexpected errors through.
+        follow: Read the capture again when it changes on disk, and captures that appear beside it.
     """
 
     TITLE = "tpuprof"
@@ -99,6 +100,7 @@ class TpuprofApp(ExportingApp):
         ascii_only: bool | None = None,
         profile: Profile | None = None,
         debug: bool = False,
+        follow: bool = False,
     ) -> None:
         # NO_COLOR: with an ansi theme from the start only default colours are sent, never greys
         plain = "NO_COLOR" in os.environ
@@ -118,6 +120,7 @@ class TpuprofApp(ExportingApp):
         self._ascii_filter = AsciiFilter()
         self.crash: Exception | None = None
         self._reading: Worker[None] | None = None
+        self.follow = follow
         self._prepare_exports()
 
     def get_line_filters(self) -> list[LineFilter]:
@@ -160,7 +163,7 @@ class TpuprofApp(ExportingApp):
 
     def _session(self, worker: Worker[None]) -> Session | None:
         """The profile with its indexes; None where the path is a folder of captures."""
-        from ..readers import fingerprint, open_profile
+        from ..readers import open_profile
         from .captures import holds_captures, is_capture
         from .session import Session
 
@@ -180,7 +183,8 @@ class TpuprofApp(ExportingApp):
                     told = time.monotonic()
                     self.post_message(self.Reported(progress))
 
-            self.fingerprint = fingerprint(path)
+            self.seen = sighting(path)
+            self.fingerprint = self.seen.fingerprint
             profile = open_profile(path, chip=self.chip, tiu_mhz=self.tiu_mhz, progress=report)
             if self.trace_file is not None:
                 from ..readers.host import with_host_trace
@@ -243,7 +247,13 @@ class TpuprofApp(ExportingApp):
         """Opens the explorer."""
         from .screens.explorer import ExplorerScreen
 
-        self._replace(ExplorerScreen(message.session, self.palette, self.glyphs))
+        screen = ExplorerScreen(message.session, self.palette, self.glyphs, self.view_for(message.session))
+        self._replace(screen)
+        self.call_after_refresh(self.watch_capture)
+
+    def may_look(self) -> bool:
+        """Whether a capture is on the screen, and none is being read."""
+        return not isinstance(self.screen, LoadingScreen)
 
     def on_loading_pane_cancelled(self, message: LoadingPane.Cancelled) -> None:
         """Stops reading and lists captures instead."""
@@ -270,11 +280,12 @@ class TpuprofApp(ExportingApp):
     def on_capture_list_chosen(self, message: CaptureList.Chosen) -> None:
         """Opens the chosen capture."""
         message.stop()
-        self.path, self.profile = message.path, None
+        self.path, self.profile, self._kept = message.path, None, None
         self.reload()
 
     def reload(self) -> None:
-        """Reads the capture (again)."""
+        """Reads the capture (again); what is looked at stays."""
+        self.keep_view()
         self._replace(self._loading_screen())
         self._reading = self._read()
 

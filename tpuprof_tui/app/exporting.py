@@ -27,6 +27,8 @@ class ExportingApp(App[int]):
     trace_file: str | None = None
     #: How the capture looked before it was read.
     fingerprint: str = ""
+    #: What waits for a key, in the bottom line.
+    notice: str = ""
 
     def _prepare_exports(self) -> None:
         self.exporter = Exporter(self._export_changed)
@@ -70,12 +72,16 @@ class ExportingApp(App[int]):
             bar.say(text)
 
     def _export_changed(self) -> None:
-        running = self.exporter.running
-        for bar in self._bars():
-            bar.show_status(running.text if running is not None else "")
+        self.show_status()
         changed = getattr(self.screen, "export_changed", None)
         if changed is not None:
             changed()
+
+    def show_status(self) -> None:
+        """Shows in the bottom line how far an export is, else what waits for a key."""
+        running = self.exporter.running
+        for bar in self._bars():
+            bar.show_status(running.text if running is not None else self.notice)
 
     def _bars(self) -> list[KeyBar]:
         """The bottom lines of all screens there are."""

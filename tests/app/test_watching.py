@@ -1,0 +1,179 @@
+"""What changes on disk is told, and read again by a key or by itself; what is looked at stays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from profiles import small_profile
+from screen import explorer, frame, press, settled
+
+from tpuprof_tui.app import watching
+from tpuprof_tui.app.application import TpuprofApp
+from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.session import Session
+from tpuprof_tui.app.state import Scope, Selection, ViewState
+from tpuprof_tui.app.watching import Sighting, directory_of, kept_view, news_of, sighting
+
+SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
+
+
+@pytest.fixture
+def capture(tmp_path):
+    return Path(shutil.copytree(SAMPLE, tmp_path / "captured"))
+
+
+def touch(capture: Path) -> None:
+    """The capture is written anew, to the same bytes."""
+    file = next(capture.glob("cdmlib*"))
+    os.utime(file, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns + 10**9))
+
+
+def test_nothing_new_is_no_news(capture):
+    seen = sighting(str(capture))
+    assert seen.fingerprint
+    assert seen.beside == {"captured"}
+    assert news_of(str(capture), seen, sighting(str(capture))) is None
+    assert news_of(str(capture), Sighting(), seen) is None
+
+
+def test_a_changed_file_is_news_a_vanished_capture_is_not(capture):
+    seen = sighting(str(capture))
+    touch(capture)
+    news = news_of(str(capture), seen, sighting(str(capture)))
+    assert news is not None
+    assert news.path == str(capture)
+    assert "R reloads" in news.text
+    shutil.rmtree(capture)
+    assert news_of(str(capture), seen, sighting(str(capture))) is None
+
+
+def test_a_capture_beside_is_news_another_folder_is_not(capture):
+    seen = sighting(str(capture))
+    (capture.parent / "notes").mkdir()
+    assert news_of(str(capture), seen, sighting(str(capture))) is None
+    shutil.copytree(capture, capture.parent / "captured-2\x1b")
+    news = news_of(str(capture), seen, sighting(str(capture)))
+    assert news is not None
+    assert news.path == str(capture.parent / "captured-2\x1b")
+    assert "captured-2\ufffd" in news.text
+
+
+def test_a_file_of_a_capture_stands_for_it(capture):
+    file = next(capture.glob("cdmlib*"))
+    assert directory_of(str(file)) == capture
+    assert sighting(str(file)) == sighting(str(capture))
+
+
+def test_what_cannot_be_seen_is_empty():
+    assert sighting("/nowhere/at/all") == Sighting("", frozenset())
+
+
+def test_a_view_is_kept_as_far_as_it_fits():
+    old, new = small_profile(1, instructions=600), small_profile(1, instructions=300)
+    view = replace(ViewState.of(old.start_ns, old.end_ns), filter="dur>1", scope=Scope(1), marks=(("a", 5),))
+    view = replace(view.windowed(1000, 2000), selection=Selection(0, 1, 2), picked=(1, 2), pinned=((0, 0), (-1, 1)))
+    same = kept_view(view, old, Session.build(old))
+    assert same == replace(view, picked=())
+    kept = kept_view(view, old, Session.build(new))
+    assert (kept.start, kept.span) == (1000, 2000)
+    assert (kept.full_start, kept.full_end) == (new.start_ns, new.end_ns)
+    assert (kept.scope, kept.filter, kept.marks) == (view.scope, view.filter, view.marks)
+    assert kept.selection.lane == 1
+
+
+def test_all_of_a_profile_stays_all_and_lanes_that_are_gone_are_dropped():
+    old = small_profile(1, instructions=600)
+    new = replace(old, lanes=old.lanes[:3], cores=(0,))
+    last = len(old.lanes) - 1
+    view = replace(
+        ViewState.of(old.start_ns, old.end_ns),
+        scope=Scope(-1, last),
+        selection=Selection(1, 4, 2),
+        pinned=((last, -1),),
+    )
+    kept = kept_view(view, old, Session.build(new))
+    assert kept.fits_all
+    assert kept.scope == Scope()
+    assert kept.selection == Selection()
+    assert kept.pinned == ()
+
+
+@asynccontextmanager
+async def watched(capture: Path, monkeypatch, *, follow: bool = False):
+    """The explorer with a capture that is looked at often."""
+    monkeypatch.setattr(watching, "EVERY", 0.05)
+    app = TpuprofApp(str(capture), follow=follow)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ExplorerScreen))
+        await settled(pilot)
+        yield pilot
+
+
+async def until(pilot, condition) -> None:
+    """Waits until something holds."""
+    for _ in range(1000):
+        if condition():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError("it never came to that")
+
+
+async def test_a_change_is_told_and_r_keeps_the_view(capture, monkeypatch):
+    async with watched(capture, monkeypatch) as pilot:
+        await press(pilot, "j j w w w")
+        before, session = explorer(pilot).view, explorer(pilot).session
+        assert "R reloads" not in frame(pilot.app)
+        touch(capture)
+        await until(pilot, lambda: "changed on disk: R reloads" in frame(pilot.app).splitlines()[-1])
+        await pilot.pause(0.2)
+        assert explorer(pilot).session is session, "nothing is read without a key"
+        await pilot.press("R")
+        await until(
+            pilot, lambda: isinstance(pilot.app.screen, ExplorerScreen) and pilot.app.screen.session is not session
+        )
+        await settled(pilot)
+        assert explorer(pilot).view == before
+        await pilot.pause(0.2)
+        assert "R reloads" not in frame(pilot.app)
+
+
+async def test_a_new_capture_beside_is_told(capture, monkeypatch):
+    async with watched(capture, monkeypatch) as pilot:
+        shutil.copytree(capture, capture.parent / "later")
+        await until(pilot, lambda: "new: later, O lists it" in frame(pilot.app).splitlines()[-1])
+
+
+async def test_follow_reads_changes_by_itself(capture, monkeypatch):
+    async with watched(capture, monkeypatch, follow=True) as pilot:
+        await press(pilot, "w w")
+        before, session = explorer(pilot).view, explorer(pilot).session
+        touch(capture)
+        await until(
+            pilot, lambda: isinstance(pilot.app.screen, ExplorerScreen) and pilot.app.screen.session is not session
+        )
+        await settled(pilot)
+        assert explorer(pilot).view == before
+
+
+async def test_follow_opens_what_appears_beside(capture, monkeypatch):
+    async with watched(capture, monkeypatch, follow=True) as pilot:
+        shutil.copytree(capture, capture.parent / "later")
+        await until(
+            pilot,
+            lambda: isinstance(pilot.app.screen, ExplorerScreen) and pilot.app.screen.session.profile.name == "later",
+        )
+        await settled(pilot)
+        assert pilot.app.path == str(capture.parent / "later")
+
+
+async def test_a_capture_that_vanishes_leaves_the_screen_as_it_is(capture, monkeypatch):
+    async with watched(capture, monkeypatch, follow=True) as pilot:
+        session = explorer(pilot).session
+        shutil.rmtree(capture)
+        await pilot.pause(0.3)
+        assert explorer(pilot).session is session

@@ -200,12 +200,14 @@ def terminal(monkeypatch):
         (["--unicode"], {"ascii": False}),
         (["--no-mouse", "--debug"], {"mouse": False, "debug": True}),
         (["--chip", "AKSV", "--tiu_freq", "950"], {"chip": "AKSV", "tiu_mhz": 950}),
+        (["--trace_file", "host.json"], {"trace_file": "host.json"}),
     ],
 )
 def test_a_terminal_gets_the_explorer(words, changed, terminal, tmp_path):
     assert main([*words, str(tmp_path)]) == 0
-    usual = {"chip": None, "tiu_mhz": None, "ascii": None, "mouse": True, "debug": False}
-    assert terminal == [(str(tmp_path), usual | changed)]
+    usual = {"chip": None, "tiu_mhz": None, "trace_file": None, "ascii": None, "mouse": True, "debug": False}
+    path, options = terminal[0]
+    assert (path, {name: options[name] for name in usual}) == (str(tmp_path), usual | changed)
 
 
 def test_without_a_path_the_explorer_chooses(terminal):

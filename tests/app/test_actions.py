@@ -9,8 +9,10 @@ from tpuprof_tui.app import actions
 from tpuprof_tui.app.actions import ACTIONS, GROUPS, PANES, Action, actions_of, bindings, footer_keys, key_text
 from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.screens.choose import CaptureList
+from tpuprof_tui.app.screens.columns import ColumnList
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
 from tpuprof_tui.app.screens.export import ConfirmPane, ExportPane
+from tpuprof_tui.app.screens.groups import GroupList
 from tpuprof_tui.app.screens.loading import LoadingPane
 from tpuprof_tui.app.widgets.lines import LinesView
 from tpuprof_tui.app.widgets.problems import ProblemsPane
@@ -23,7 +25,7 @@ OWNERS = {
     "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": Timeline, "list": LinesView, "table": InstructionTable,
     "tree": CoreTree, "problems": ProblemsPane, "chooser": CaptureList, "loading": LoadingPane,
     "export": ExportPane, "confirm": ConfirmPane,
-    "prompt": Prompt,
+    "prompt": Prompt, "groups": GroupList, "columns": ColumnList,
 }  # fmt: skip
 #: Never to be bound: what terminals send for other keys, or take for themselves.
 FORBIDDEN = {"ctrl+i", "ctrl+m", "ctrl+h", "f10", "f11", "ctrl+s"}

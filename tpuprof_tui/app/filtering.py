@@ -106,6 +106,17 @@ def numbers_shown(session: Session, view: ViewState) -> Ints:
     return numbers[mask[numbers]]
 
 
+def total_duration(session: Session, numbers: Ints) -> int:
+    """Sum of the durations of instructions, ns; ``numbers`` ascending."""
+    bounds = np.searchsorted(numbers, session.offsets)
+    total = 0
+    for number, lane in enumerate(session.profile.lanes):
+        chosen = numbers[bounds[number] : bounds[number + 1]] - session.offsets[number]
+        rows: Rows = slice(0, len(lane)) if len(chosen) == len(lane) else chosen
+        total += int(np.sum(lane.take("end", rows) - lane.take("start", rows)))
+    return total
+
+
 def narrowed(text: str, condition: str) -> str:
     """A filter that asks for one condition more."""
     text = text.strip()
@@ -120,7 +131,8 @@ def _kept(lane: Lane, mask: Mask) -> Lane:
         return lane
     rows = np.flatnonzero(mask)
     columns: dict[str, Array | LazyColumn] = {
-        key: lane.take(key, rows) if key in _EAGER else _taken(lane, key, rows) for key in lane.keys()  # noqa: SIM118
+        key: lane.take(key, rows) if key in _EAGER else _taken(lane, key, rows)
+        for key in lane.keys()  # noqa: SIM118
     }
     return Lane(
         engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group, columns=columns,

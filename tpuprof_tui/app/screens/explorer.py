@@ -30,7 +30,7 @@ from ..widgets.timeline import Timeline
 from ..widgets.tree import CoreTree
 from .explorer_export import ExportKeys
 from .explorer_live import LiveKeys
-from .finding import Finding
+from .table_keys import TableKeys
 
 #: From this size on tree, timeline, tabs and detail stand beside one another.
 WIDE, HIGH = 120, 30
@@ -40,7 +40,7 @@ TABS = ("summary", "table", "problems")
 TAB_TITLES = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
 
 
-class ExplorerScreen(ExportKeys, LiveKeys, Finding):
+class ExplorerScreen(ExportKeys, LiveKeys, TableKeys):
     """Tree, timeline, tabs (summary, table, problems) and detail of one profile."""
 
     AUTO_FOCUS = "#timeline"

@@ -16,7 +16,7 @@ from textual.worker import Worker, get_current_worker
 
 from ...model import Column
 from ..celltext import header_text, row_texts
-from ..filtering import numbers_shown
+from ..filtering import numbers_shown, total_duration
 from ..format import clean, fit, plural
 from ..glyphs import Glyphs
 from ..messages import tell_failure
@@ -35,6 +35,29 @@ GAP = 1
 _FOUND = Style(bold=True, underline=True)
 
 
+#: Beside the duration where it is asked for; no column of the source.
+SHARE = Column(
+    "share", "% of all", kind="percent", width=9, decimals=3,
+    help="Duration over the sum of the durations of all rows of the table.",
+)  # fmt: skip
+
+
+def shown_columns(session: Session, view: ViewState) -> tuple[Column, ...]:
+    """The table's columns in a state: those chosen, else the usual ones; the share behind the duration."""
+    known = {column.key: column for column in session.columns}
+    columns = [known[key] for key in view.columns if key in known] or list(session.columns)
+    if view.percent:
+        place = next((number for number, column in enumerate(columns) if column.key == "duration"), len(columns) - 1)
+        columns.insert(place + 1, SHARE)
+    return tuple(columns)
+
+
+def _rows_of(session: Session, view: ViewState) -> tuple[Ints, int]:
+    """Numbers of the table's rows in their order, and the sum of their durations, ns."""
+    numbers = numbers_shown(session, view)
+    return ordered(session, numbers, view.sort), total_duration(session, numbers)
+
+
 class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
     """Instructions of the scope in some order, as indices into the model."""
 
@@ -45,8 +68,9 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
     class Ordered(Message):
         """A thread has put the instructions in order."""
 
-        def __init__(self, wanted: tuple[object, ...], order: Ints) -> None:
+        def __init__(self, wanted: tuple[object, ...], order: Ints, total_ns: int) -> None:
             super().__init__()
+            self.total_ns = total_ns
             self.wanted = wanted
             self.order = order
 
@@ -56,19 +80,31 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         self.view = view
         self.palette = palette
         self.glyphs = glyphs
-        self.columns = session.columns
-        self.widths = [self._width_of(column) for column in self.columns]
-        self.column = next((place for place, column in enumerate(self.columns) if column.key == view.sort.key), 0)
+        self.columns: tuple[Column, ...] = ()
+        self.widths: list[int] = []
+        #: Left edge of each column, and the right edge of the last.
+        self.edges: list[int] = [0]
+        self.column = 0
+        self._texts: dict[int, list[str]] = {}
+        self._lay_out(view)
         self.order: Ints = np.zeros(0, dtype=np.int64)
         self.position = 0
         self._wanted: tuple[object, ...] = ()
         self._have: tuple[object, ...] = ()
-        #: Left edge of each column, and the right edge of the last.
-        self.edges = [0, *np.cumsum([width + GAP for width in self.widths]).tolist()]
-        self._texts: dict[int, list[str]] = {}
+        self.total_ns = 0
         self._texts_for = (0, 0)
         self._active = False
         self._base = Style.null()
+
+    def _lay_out(self, view: ViewState) -> None:
+        """Takes the columns of a state; the chosen one stays chosen."""
+        chosen = self.columns[self.column].key if self.columns else view.sort.key
+        self.columns = shown_columns(self.session, view)
+        self.widths = [self._width_of(column) for column in self.columns]
+        self.edges = [0, *np.cumsum([width + GAP for width in self.widths]).tolist()]
+        keys = [column.key for column in self.columns]
+        self.column = keys.index(chosen) if chosen in keys else 0
+        self._texts.clear()
 
     def _width_of(self, column: Column) -> int:
         width = max(column.width, len(header_text(column.title, column.unit)) + 2)
@@ -81,6 +117,10 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
     def show(self, view: ViewState) -> None:
         """Shows a state; a hidden table only remembers it."""
         old, self.view = self.view, view
+        if (old.columns, old.percent) != (view.columns, view.percent):
+            self._lay_out(view)
+            self._set_size()
+            self.refresh()
         if not self._active:
             return
         self._order_anew()
@@ -88,7 +128,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
             before = self.position
             self._follow(view.selection)
             self._refresh_rows(before, self.position)
-        if (old.sort, old.search) != (view.sort, view.search):
+        if (old.sort, old.search, old.picked) != (view.sort, view.search, view.picked):
             self.refresh()
 
     def activate(self, active: bool) -> None:
@@ -123,7 +163,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
             return
         self._wanted = wanted
         if self.session.profile.instructions <= AT_ONCE:
-            self._take(wanted, ordered(self.session, numbers_shown(self.session, view), view.sort))
+            self._take(wanted, *_rows_of(self.session, view))
         else:
             self._sort(wanted, view)
         self.post_message(self.Retitled())
@@ -135,21 +175,23 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
     @work(thread=True, exclusive=True, group="table", exit_on_error=False)
     def _sort(self, wanted: tuple[object, ...], view: ViewState) -> None:
         worker = get_current_worker()
-        order = ordered(self.session, numbers_shown(self.session, view), view.sort)
+        order, total_ns = _rows_of(self.session, view)
         if not worker.is_cancelled:
-            self.post_message(self.Ordered(wanted, order))
+            self.post_message(self.Ordered(wanted, order, total_ns))
 
     def on_instruction_rows_ordered(self, message: Ordered) -> None:
         """Takes an order, unless another one is wanted by now."""
         message.stop()
         if message.wanted == self._wanted:
-            self._take(message.wanted, message.order)
+            self._take(message.wanted, message.order, message.total_ns)
 
-    def _take(self, wanted: tuple[object, ...], order: Ints) -> None:
+    def _take(self, wanted: tuple[object, ...], order: Ints, total_ns: int) -> None:
         resorted = bool(self._have) and self._have[1] != wanted[1]
         self._have = wanted
         self.order = order
-        self.virtual_size = Size(sum(self.widths) + GAP * len(self.widths), len(order) + 1)
+        self.total_ns = total_ns
+        self._texts.clear()
+        self._set_size()
         self.position = 0
         # another order is asked for to see its first rows; else the selected row stays in view
         if not resorted:
@@ -157,6 +199,9 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         self._bring_into_view()
         self.refresh()
         self.post_message(self.Retitled())
+
+    def _set_size(self) -> None:
+        self.virtual_size = Size(self.edges[-1] + 1, len(self.order) + 1)
 
     class Retitled(Message):
         """What the table holds has changed."""
@@ -168,7 +213,8 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
             return f"sorting {plural(self.session.profile.instructions, 'instruction')} ..."
         where = "in the window" if view.in_window else "whole capture"
         told = f"{plural(len(self.order), 'instruction')}, {self.session.scope_title(view.scope)}, {where}"
-        return f"filter {clean(view.filter)}: {told}" if view.filter else told
+        picked = f", {len(view.picked):,} picked" if view.picked else ""
+        return f"filter {clean(view.filter)}: {told}{picked}" if view.filter else told + picked
 
     def place_text(self) -> str:
         """Where the cursor is."""
@@ -204,7 +250,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         left = self.scroll_offset.x
         base = self._base
         if y == 0:
-            return self._cropped(self._header(), left, width, self.palette.header).apply_style(base)
+            return self._cropped(self._header(), " ", left, width, self.palette.header).apply_style(base)
         position = self.scroll_offset.y + y - 1
         if position >= len(self.order):
             text = fit(self._empty_text(), width) if y == 1 and not len(self.order) else " " * width
@@ -212,11 +258,18 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         style = Style.null()
         if position == self.position:
             style = self.palette.row if self.has_focus else self.palette.row_blurred
-        return self._cropped(self._row(position, style), left, width, style).apply_style(base)
+        mark = self.glyphs.mark if int(self.order[position]) in self.view.picked else " "
+        return self._cropped(self._row(position, style), mark, left, width, style).apply_style(base)
 
-    def _cropped(self, segments: list[Segment], left: int, width: int, style: Style) -> Strip:
+    @property
+    def mark_width(self) -> int:
+        """Cells left of the columns, for the marks of picked rows."""
+        return 1 if self.view.picked else 0
+
+    def _cropped(self, segments: list[Segment], mark: str, left: int, width: int, style: Style) -> Strip:
         left -= self.edges[self._columns_in_view()[0]]
-        return Strip(segments).crop_extend(left, left + width, style)
+        strip = Strip(segments).crop_extend(left, left + width - self.mark_width, style)
+        return Strip([Segment(mark, self.palette.key + style), *strip]) if self.mark_width else strip
 
     def _columns_in_view(self) -> tuple[int, int]:
         """First column in view, and the one after the last: others cost nothing."""
@@ -283,12 +336,37 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
             top = self.scroll_offset.y
             low, high = min(top, position), max(top + self.page + 1, position + 1)
             numbers = self.order[low:high]
-            for each, texts in zip(
-                numbers.tolist(), row_texts(self.session, self.columns[first:last], numbers), strict=True
-            ):
+            for each, texts in zip(numbers.tolist(), self._cells(first, last, numbers), strict=True):
                 self._texts[each] = texts
             found = self._texts[number]
         return found
+
+    def _cells(self, first: int, last: int, numbers: Ints) -> list[list[str]]:
+        """Texts of some columns of some instructions, the share of the total among them."""
+        columns = self.columns[first:last]
+        rows = row_texts(self.session, columns, numbers)
+        if SHARE in columns:
+            place = columns.index(SHARE)
+            for number, texts in zip(numbers.tolist(), rows, strict=True):
+                start, end = self.session.span_of(*self.session.place(number))
+                texts[place] = f"{100 * (end - start) / max(self.total_ns, 1):.{SHARE.decimals}f}%"
+        return rows
+
+    def text_of(self, numbers: list[int], only: int | None = None) -> str:
+        """Rows as tab separated text under a header, numbers plain; of one column just the value."""
+        first, last = (0, len(self.columns)) if only is None else (only, only + 1)
+        columns = self.columns[first:last]
+        rows = [
+            [
+                text if column.kind == "text" else text.replace(",", "")
+                for column, text in zip(columns, each, strict=True)
+            ]
+            for each in self._cells(first, last, np.array(numbers, dtype=np.int64))
+        ]
+        if only is not None:
+            return rows[0][0]
+        header = [header_text(column.title, column.unit) for column in columns]
+        return "\n".join("\t".join(cells) for cells in (header, *rows))
 
     def _bring_into_view(self) -> None:
         top = self.scroll_offset.y

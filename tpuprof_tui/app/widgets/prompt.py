@@ -240,7 +240,7 @@ class Prompt(Widget, can_focus=True):
             if used + cells > room:
                 break
             used += cells
-            segments.append(Segment(chars[place], base + self._style(place, fault)))
+            segments.append(Segment(clean(chars[place]), base + self._style(place, fault)))
         return [*segments, Segment(" " * max(room - used, 0), base)]
 
     def _style(self, place: int, fault: int) -> Style:

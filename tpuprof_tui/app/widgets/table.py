@@ -7,18 +7,38 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import BindingType
+from textual.message import Message
 
 from ..actions import bindings
+from ..format import plural
 from ..messages import Change, Say, ShowDetail
 from ..rows import stepped_event
 from ..state import Selection, Sort, ViewState
-from .instructions import InstructionRows
+from .instructions import SHARE, InstructionRows
 
 
 class InstructionTable(InstructionRows):
     """Keys and mouse of the table: each asks for another state, or moves the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "table")]
+
+    class GroupBy(Message):
+        """What the table holds is to be grouped by a column."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    class ChooseColumns(Message):
+        """Columns are to be chosen."""
+
+    class Copy(Message):
+        """A text is to be copied."""
+
+        def __init__(self, text: str, what: str) -> None:
+            super().__init__()
+            self.text = text
+            self.what = what
 
     def go_to(self, position: int) -> None:
         """Puts the cursor on a row: its instruction becomes the selection of all panes."""
@@ -104,7 +124,8 @@ class InstructionTable(InstructionRows):
 
     def action_sort(self) -> None:
         """Sort by the chosen column, or reverse."""
-        key = self.columns[self.column].key
+        # the share is in the order of the durations
+        key = "duration" if self.columns[self.column] is SHARE else self.columns[self.column].key
         numbers = self.columns[self.column].kind != "text" and key not in ("start", "end", "order", "core", "port")
 
         def sorted_by(view: ViewState) -> ViewState:
@@ -120,6 +141,47 @@ class InstructionTable(InstructionRows):
     def action_window_only(self) -> None:
         """Only the window, or all."""
         self.post_message(Change(lambda view: replace(view, in_window=not view.in_window)))
+
+    def action_frequencies(self) -> None:
+        """How often each value of the chosen column occurs."""
+        self.post_message(self.GroupBy(self.columns[self.column].key))
+
+    def action_columns(self) -> None:
+        """Choose columns."""
+        self.post_message(self.ChooseColumns())
+
+    def action_percent(self) -> None:
+        """Each duration's share of the total beside it, or not."""
+        self.post_message(Change(lambda view: replace(view, percent=not view.percent)))
+
+    def action_pick(self) -> None:
+        """Picks the row or lets it go, and moves on."""
+        if not len(self.order):
+            return
+        number = int(self.order[self.position])
+
+        def toggled(view: ViewState) -> ViewState:
+            picked = tuple(each for each in view.picked if each != number)
+            return replace(view, picked=picked if len(picked) < len(view.picked) else (*picked, number))
+
+        self.post_message(Change(toggled))
+        self.go_to(self.position + 1)
+
+    def action_clear_picks(self) -> None:
+        """No row is picked any more."""
+        self.post_message(Change(lambda view: replace(view, picked=())))
+
+    def action_copy_rows(self) -> None:
+        """Copies the picked rows, or that under the cursor."""
+        numbers = list(self.view.picked) or [int(each) for each in self.order[self.position : self.position + 1]]
+        if numbers:
+            self.post_message(self.Copy(self.text_of(numbers), plural(len(numbers), "row")))
+
+    def action_copy_cell(self) -> None:
+        """Copies the cell of the chosen column."""
+        if len(self.order):
+            text = self.text_of([int(self.order[self.position])], only=self.column)
+            self.post_message(self.Copy(text, self.columns[self.column].title))
 
     def action_select(self) -> None:
         """The detail of the row."""
@@ -149,7 +211,7 @@ class InstructionTable(InstructionRows):
         if offset is None:
             return
         if offset.y == 0:
-            x = offset.x + self.scroll_offset.x
+            x = offset.x + self.scroll_offset.x - self.mark_width
             self._choose(sum(edge <= x for edge in self.edges) - 1)
             self.action_sort()
         elif self.scroll_offset.y + offset.y - 1 < len(self.order):

@@ -1,0 +1,290 @@
+"""Groups, frequencies, columns, shares, picks and copies of the table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from profiles import big_profile, make_lane, make_profile, small_profile
+from screen import explorer, frame, opened, press, settled
+
+from tpuprof_tui.app.filtering import narrowed, numbers_shown, passing
+from tpuprof_tui.app.grouping import group_table, text_condition
+from tpuprof_tui.app.screens.columns import ColumnsScreen
+from tpuprof_tui.app.screens.copied import CopiedScreen
+from tpuprof_tui.app.screens.groups import GroupsScreen
+from tpuprof_tui.app.session import Session
+from tpuprof_tui.app.state import Scope, ViewState
+from tpuprof_tui.model import Role, Strings
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return small_profile(2, instructions=600)
+
+
+@pytest.fixture(scope="module")
+def session(profile):
+    return Session.build(profile)
+
+
+def view_of(session: Session, **changes) -> ViewState:
+    return replace(ViewState.of(session.profile.start_ns, session.profile.end_ns), **changes)
+
+
+# the groups themselves
+
+
+@pytest.mark.parametrize("column", [column.key for column in Session.build(small_profile(2)).columns])
+def test_each_group_is_what_its_filter_leaves(session, column):
+    view = view_of(session, filter="!core=7")
+    table = group_table(session, view, column, work_only=False)
+    assert int(table.groups.count.sum()) == len(numbers_shown(session, view)) == table.rows
+    for place, condition in enumerate(table.conditions):
+        count = passing(session, narrowed(view.filter, condition)).count
+        assert count == int(table.groups.count[place]), (table.labels[place], condition)
+
+
+def test_work_alone_leaves_waits_out(session):
+    view = view_of(session)
+    work = sum(int((lane["role"] == Role.WORK).sum()) for lane in session.profile.lanes)
+    assert group_table(session, view, "name", work_only=True).rows == work < session.profile.instructions
+
+
+@pytest.mark.parametrize("changes", [{"scope": Scope(1)}, {"filter": "dur>300"}, {"in_window": True}])
+def test_groups_are_of_what_the_table_holds(session, changes):
+    view = view_of(session, **changes)
+    if view.in_window:
+        view = view.windowed(view.full_end // 3, view.span // 5)
+    table = group_table(session, view, "kernel", work_only=False)
+    spans = [session.span_of(*session.place(number)) for number in numbers_shown(session, view).tolist()]
+    durations = [end - start for start, end in spans]
+    assert int(table.groups.total.sum()) == sum(durations)
+    assert int(table.groups.longest.max()) == max(durations)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["add", "ADD", "Add"],
+        ["a*b", "axb", "a?b", "a[1]b"],
+        ['say "so"', "say 'so'", "say so"],
+        ["two words", "two", "words"],
+        ["=x", "~x", "(y)", "a|b", "!z"],
+        ["\x1b[31m", "plain", ""],
+    ],
+)
+def test_any_name_can_be_asked_for_alone(texts):
+    count = len(texts)
+    lane = make_lane("TIU", 0, starts=np.arange(count) * 10, ends=np.arange(count) * 10 + 5, name=range(count))
+    session = Session.build(make_profile([lane], strings={"name": Strings(texts)}))
+    table = group_table(session, view_of(session), "name", work_only=False)
+    for place, condition in enumerate(table.conditions):
+        found = passing(session, condition)
+        assert bool(found.mask[place])
+        assert found.count == 1, condition
+        assert "\x1b" not in condition
+
+
+def test_plain_names_need_no_quotes():
+    assert text_condition("name", "MM2_NN") == "name=MM2_NN"
+    assert text_condition("name", "two words") == 'name="two words"'
+    assert text_condition("name", "add", alone=False) == 'name~"(?-i:^add$)"'
+
+
+# on the screen
+
+
+async def test_groups_show_where_the_time_went_and_lead_into_one(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "b")
+        groups = pilot.app.screen
+        assert isinstance(groups, GroupsScreen)
+        text = frame(pilot.app)
+        table = groups.list.table
+        first = int(np.argmax(table.groups.total))
+        row = text.splitlines()[2]
+        assert table.labels[first] in row
+        assert f"{int(table.groups.count[first]):,}" in row
+        assert f"{100 * float(table.groups.share[first]):.1f}%" in row
+        await press(pilot, "enter")
+        assert pilot.app.screen is screen
+        assert screen.view.filter == table.conditions[first]
+        assert screen.focused.id == "table"
+        assert len(screen.table.order) == passing(screen.session, table.conditions[first]).count
+        await press(pilot, "escape")
+        assert screen.view.filter == ""
+
+
+async def test_groupings_take_turns_and_sort_by_any_column(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "b")
+        groups = pilot.app.screen.list
+        seen = [groups.key]
+        for _ in range(5):
+            await press(pilot, "b")
+            seen.append(groups.key)
+        assert seen == ["name", "kernel", "type", "core", "engine", "name"]
+        for place, name in ((3, "mean"), (4, "longest"), (0, "value"), (1, "count"), (2, "total")):
+            await press(pilot, "greater_than_sign")
+            assert groups.sort == place
+            if name != "value":
+                values = getattr(groups.table.groups, name)[groups.order].tolist()
+                assert values == sorted(values, reverse=True)
+            else:
+                labels = [groups.table.labels[number].casefold() for number in groups.order]
+                assert labels == sorted(labels)
+        await press(pilot, "I")
+        totals = groups.table.groups.total[groups.order].tolist()
+        assert totals == sorted(totals)
+        rows = groups.table.rows
+        await press(pilot, "w")
+        assert groups.table.rows > rows
+        await press(pilot, "q")
+        assert pilot.app.screen is explorer(pilot)
+
+
+async def test_frequencies_are_of_the_chosen_column(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 greater_than_sign F")
+        groups = pilot.app.screen.list
+        assert groups.key == "duration"
+        assert int(groups.table.groups.count.sum()) == profile.instructions
+        counts = groups.table.groups.count[groups.order].tolist()
+        assert counts == sorted(counts, reverse=True)
+        assert " to " in groups.table.labels[0]
+        await press(pilot, "j enter")
+        assert screen.view.filter == groups.table.conditions[int(groups.order[1])]
+        assert len(screen.table.order) == counts[1]
+
+
+async def test_groups_of_many_are_counted_in_a_thread():
+    async with opened(big_profile(60_000, cores=2)) as pilot:
+        await press(pilot, "b")
+        await settled(pilot)
+        assert pilot.app.screen.list.table.rows > 40_000
+
+
+async def test_nothing_to_group_says_so(profile):
+    async with opened(profile) as pilot:
+        explorer(pilot).apply_filter("dur>10s")
+        await press(pilot, "b")
+        assert "Nothing to group" in frame(pilot.app)
+        await press(pilot, "enter j G s I y")
+        assert pilot.app.is_running
+
+
+async def test_the_list_of_groups_can_be_copied(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "b b y")
+        lines = pilot.app.clipboard.split("\n")
+        assert lines[0].split("\t")[1:3] == ["count", "total ns"]
+        total = sum(int(line.split("\t")[2]) for line in lines[1:])
+        work = sum(int((lane["end"] - lane["start"])[lane["role"] == Role.WORK].sum()) for lane in profile.lanes)
+        assert total == work
+        assert isinstance(pilot.app.screen, CopiedScreen)
+        await press(pilot, "escape escape")
+        assert pilot.app.screen is explorer(pilot)
+
+
+async def test_columns_are_hidden_moved_and_restored(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        usual = [column.key for column in screen.table.columns]
+        await press(pilot, "2 c")
+        assert isinstance(pilot.app.screen, ColumnsScreen)
+        await press(pilot, "g space")
+        assert [column.key for column in screen.table.columns] == usual[1:]
+        await press(pilot, "g j J")
+        assert [column.key for column in screen.table.columns][:2] == [usual[2], usual[1]]
+        await press(pilot, "K q")
+        assert screen.view.columns == tuple(usual[1:])
+        assert " [x]" not in frame(pilot.app)
+        await press(pilot, "c r escape")
+        assert screen.view.columns == ()
+        assert [column.key for column in screen.table.columns] == usual
+
+
+async def test_one_column_always_stays(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 c g")
+        for _ in range(len(screen.session.columns) + 3):
+            await pilot.press("space")
+        await settled(pilot)
+        assert len(screen.table.columns) == 1
+        await press(pilot, "escape j s F")
+        assert pilot.app.is_running
+
+
+async def test_each_duration_tells_its_share(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 percent_sign")
+        keys = [column.key for column in screen.table.columns]
+        assert keys[keys.index("duration") + 1] == "share"
+        assert "% of all" in frame(pilot.app)
+        shares = [float(screen.table.text_of([number], only=keys.index("share"))[:-1])
+                  for number in screen.table.order.tolist()]  # fmt: skip
+        assert sum(shares) == pytest.approx(100, abs=0.5)
+        screen.apply_filter("core=1")
+        await settled(pilot)
+        shares = [float(screen.table.text_of([number], only=keys.index("share"))[:-1])
+                  for number in screen.table.order.tolist()]  # fmt: skip
+        assert sum(shares) == pytest.approx(100, abs=0.5), "of what the table holds"
+        await press(pilot, "greater_than_sign greater_than_sign s")
+        assert screen.view.sort.key == "duration"
+        await press(pilot, "percent_sign")
+        assert [column.key for column in screen.table.columns] == [key for key in keys if key != "share"]
+
+
+async def test_rows_are_picked_and_copied(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 space space j space")
+        picked = screen.table.order[[0, 1, 3]].tolist()
+        assert list(screen.view.picked) == picked
+        assert screen.table.position == 4
+        assert "3 picked" in frame(pilot.app)
+        await press(pilot, "y")
+        lines = pilot.app.clipboard.split("\n")
+        assert len(lines) == 4
+        header = lines[0].split("\t")
+        for line, number in zip(lines[1:], picked, strict=True):
+            start, end = screen.session.span_of(*screen.session.place(number))
+            cells = dict(zip(header, line.split("\t"), strict=True))
+            assert cells["Start ns"] == str(start)
+            assert cells["Duration ns"] == str(end - start)
+        assert "set-clipboard on" in frame(pilot.app)
+        await press(pilot, "escape k space")
+        assert list(screen.view.picked) == picked[:2], "picked again: let go"
+        await press(pilot, "U")
+        assert screen.view.picked == ()
+
+
+async def test_a_row_and_a_cell_are_copied(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 greater_than_sign j Y")
+        start, end = screen.session.span_of(*screen.session.place(int(screen.table.order[1])))
+        assert pilot.app.clipboard == str(end - start)
+        assert f"Copied Duration: {end - start}" in frame(pilot.app).splitlines()[-1]
+        await press(pilot, "y")
+        assert pilot.app.clipboard.count("\n") == 1
+        assert isinstance(pilot.app.screen, CopiedScreen)
+
+
+async def test_picked_rows_carry_a_mark_and_clicks_still_meet_their_column(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 space")
+        mark = screen.glyphs.mark
+        rows = frame(pilot.app).splitlines()
+        assert any(f"│{mark}" in row or f"┃{mark}" in row for row in rows)
+        left = screen.table.edges[1]
+        await pilot.click("#table", offset=(left + 2, 1))
+        await settled(pilot)
+        assert screen.table.column == 1

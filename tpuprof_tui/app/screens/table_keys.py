@@ -1,0 +1,63 @@
+"""What the table asks the explorer for: groups, columns, copies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from textual import on
+
+from ..glyphs import Glyphs
+from ..theme import Palette
+from ..widgets.table import InstructionTable
+from .columns import ColumnsScreen
+from .copied import copy_text
+from .finding import Finding
+from .groups import GroupsScreen
+
+
+class TableKeys(Finding):
+    """Opens what lies over the table; the explorer owns the state."""
+
+    palette: Palette
+    glyphs: Glyphs
+
+    def _go(self, name: str) -> None:
+        raise NotImplementedError
+
+    def action_group(self) -> None:
+        """What took the time, by name; without names by engine."""
+        names = self.session.profile.strings.get("name")
+        self._open_groups("name" if names else "engine", work_only=True)
+
+    @on(InstructionTable.GroupBy)
+    def group_by(self, message: InstructionTable.GroupBy) -> None:
+        """How often each value of a column occurs."""
+        message.stop()
+        self._open_groups("duration" if message.key == "share" else message.key, work_only=False)
+
+    def _open_groups(self, key: str, *, work_only: bool) -> None:
+        screen = GroupsScreen(self.session, self.view, self.palette, self.glyphs, key, work_only=work_only)
+        self.app.push_screen(screen, self._drill)
+
+    def _drill(self, text: str | None) -> None:
+        if text is not None:
+            self.apply_filter(text)
+            self._go("table")
+
+    @on(InstructionTable.ChooseColumns)
+    def choose_columns(self, message: InstructionTable.ChooseColumns) -> None:
+        """Opens the list of columns."""
+        message.stop()
+        table = self.query_one("#table", InstructionTable)
+        at = table.columns[table.column].key
+        known, chosen = self.session.columns, self.view.columns
+        self.app.push_screen(ColumnsScreen(known, chosen, self.palette, at, self._take_columns))
+
+    def _take_columns(self, keys: tuple[str, ...]) -> None:
+        self._set(replace(self.view, columns=keys))
+
+    @on(InstructionTable.Copy)
+    def copy(self, message: InstructionTable.Copy) -> None:
+        """Copies a text and shows it."""
+        message.stop()
+        copy_text(self, self.palette, message.text, message.what)

@@ -219,7 +219,7 @@ class _Parser:
             return _number_condition(token, (column.key,), column)
         if token.op not in ("=", "!=", "~"):
             raise FilterError(f"{token.key} is text: use =, != or ~", token.place)
-        pattern = _regex(token.text if token.op == "~" else translate(token.text), token)
+        pattern = _regex(token.text if token.op == "~" else rf"\A{translate(token.text)}", token)
         found = self._searching(pattern, (column.key,))
         if token.op != "!=":
             return found

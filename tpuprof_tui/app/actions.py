@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -47,6 +47,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("quit", "q ctrl+c ctrl+q", "Quit", "Leave tpuprof; in an overlay: close it.", "Quit"),
         ("help", "question_mark f1", "Help", "All keys, those of the focused pane first.", "Help"),
         ("palette", "colon ctrl+p", "Commands", "Find any action by name.", "Commands"),
+        ("theme", "T", "Theme", "The next theme: dark, light, safe for colour-blind eyes.", ""),
         ("repaint", "ctrl+l", "Repaint", "Draw the screen anew.", ""),
         ("suspend", "ctrl+z", "Suspend", "Back to the shell; `fg` returns.", ""),
         ("back", "escape backspace", "Back", "One step back: close, restore, clear selection, leave scope.", ""),
@@ -246,6 +247,21 @@ _KEY_TEXTS: Final[dict[str, str]] = {
 }  # fmt: skip
 
 
+#: Keys a user has chosen instead, by action id.
+_REMAPPED: Final[dict[str, tuple[str, ...]]] = {}
+
+
+def remap(keys: Mapping[str, str]) -> None:
+    """Tells footer, help and palette of the keys a user has chosen, by action id; all others are as in the table."""
+    _REMAPPED.clear()
+    _REMAPPED.update({name: tuple(key.strip() for key in text.split(",")) for name, text in keys.items()})
+
+
+def keys_of(action: Action) -> tuple[str, ...]:
+    """The keys of an action, the first of them shown first."""
+    return _REMAPPED.get(action.id, action.keys)
+
+
 def key_text(key: str) -> str:
     """A key as people write it."""
     if key in _KEY_TEXTS:
@@ -279,6 +295,6 @@ def footer_keys(pane: str) -> list[tuple[str, str]]:
     first = [action for action in shown if action.id in ("app.help", "app.quit")]
     rest = [action for action in shown if action not in first]
     return [
-        (" ".join(key_text(action.keys[0]) for action in actions), text)
+        (" ".join(key_text(keys_of(action)[0]) for action in actions), text)
         for text, actions in ((text, list(group)) for text, group in groupby(rest + first, lambda each: each.footer))
     ]

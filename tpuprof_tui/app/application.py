@@ -17,13 +17,14 @@ from textual.screen import ModalScreen, Screen
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from ..errors import TpuprofError
-from .actions import ACTIONS, PANES, Action, bindings, key_text
+from .actions import ACTIONS, PANES, Action, bindings, key_text, keys_of
 from .captures import CancelledError
 from .glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
 from .messages import ThreadFailed
+from .remembering import RememberingApp
 from .screens.loading import LoadingPane, LoadingScreen
-from .theme import DARK, Palette, plain_palette
-from .watching import WatchingApp, sighting
+from .theme import Palette, plain_palette
+from .watching import sighting
 from .widgets.keybar import KeyBar
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 REPORT_EVERY = 0.2
 
 
-class TpuprofApp(WatchingApp):
+class TpuprofApp(RememberingApp):
     """The explorer.
 
     Args:
@@ -105,8 +106,7 @@ class TpuprofApp(WatchingApp):
         # NO_COLOR: with an ansi theme from the start only default colours are sent, never greys
         plain = "NO_COLOR" in os.environ
         super().__init__(ansi_color=True if plain else None)
-        self.register_theme(DARK)
-        self.theme = "ansi-dark" if plain else DARK.name
+        self.theme = "ansi-dark" if plain else self.theme
         self.animation_level = "none"
         self.path = path
         self.chip = chip
@@ -117,6 +117,7 @@ class TpuprofApp(WatchingApp):
         self.ascii_only = wants_ascii(os.environ) if ascii_only is None else ascii_only
         self.glyphs = ASCII if self.ascii_only else UNICODE
         self.palette = plain_palette() if plain else Palette()
+        self.take_up(plain)
         self._ascii_filter = AsciiFilter()
         self.crash: Exception | None = None
         self._reading: Worker[None] | None = None
@@ -247,7 +248,8 @@ class TpuprofApp(WatchingApp):
         """Opens the explorer."""
         from .screens.explorer import ExplorerScreen
 
-        screen = ExplorerScreen(message.session, self.palette, self.glyphs, self.view_for(message.session))
+        view = self.view_for(message.session) or self.first_view(message.session)
+        screen = ExplorerScreen(message.session, self.palette, self.glyphs, view)
         self._replace(screen)
         self.call_after_refresh(self.watch_capture)
 
@@ -346,7 +348,7 @@ class TpuprofApp(WatchingApp):
         groups = PANES.get(focused or "", ("", ("app",)))[1]
         for action in ACTIONS:
             if action.pane in groups and action.id != "app.palette":
-                keys = ", ".join(key_text(key) for key in action.keys)
+                keys = ", ".join(key_text(key) for key in keys_of(action))
                 yield SystemCommand(action.text, f"{action.help} ({keys})", self._command(action, screen))
         exports = getattr(screen, "export_commands", None)
         if exports is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual.app import SystemCommand
 from textual.screen import Screen
 
-from ..actions import key_text
+from ..actions import actions_of, key_text, keys_of
 from ..exporting import ExportingApp
 from ..exports import KINDS, Job, warning
 from ..glyphs import Glyphs
@@ -42,9 +42,7 @@ class ExportKeys(Screen[None]):
 
     def export_commands(self) -> Iterable[SystemCommand]:
         """Every kind of export, for the command palette."""
-        from ..actions import actions_of
-
-        keys = {action.function: key_text(action.keys[0]) for action in actions_of("export")}
+        keys = {action.function: key_text(keys_of(action)[0]) for action in actions_of("export")}
         for kind in KINDS:
             text = f"Write the {kind.title}: {kind.files} (x {keys[kind.id]})"
             yield SystemCommand(f"Export {kind.title}", text, partial(self.export, kind.id))

@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from ..actions import actions_of, bindings, key_text
+from ..actions import actions_of, bindings, key_text, keys_of
 from ..exports import (
     KINDS,
     Exporter,
@@ -52,7 +52,7 @@ class ExportPane(LinesView, inherit_bindings=False):
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Groups of lines; every line that a key stands for is an item."""
         menu = self.menu
-        keys = {action.function: key_text(action.keys[0]) for action in actions_of("export")}
+        keys = {action.function: key_text(keys_of(action)[0]) for action in actions_of("export")}
         lines: list[Line] = []
         items: list[int] = []
         self._actions = []
@@ -318,7 +318,7 @@ class ConfirmPane(LinesView):
         lines: list[Line] = [[Segment(f" {line}", self.palette.text)] for line in wrap(self.question, width - 2)]
         answer: Line = []
         for action in actions_of("confirm"):
-            answer += [Segment(f" {key_text(action.keys[0])}", self.palette.key), Segment(f" {action.text} ")]
+            answer += [Segment(f" {key_text(keys_of(action)[0])}", self.palette.key), Segment(f" {action.text} ")]
         return [*lines, [], answer], []
 
     def action_yes(self) -> None:

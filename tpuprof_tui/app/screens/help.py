@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import ModalScreen
 
-from ..actions import GROUPS, PANES, actions_of, bindings, key_text
+from ..actions import GROUPS, PANES, actions_of, bindings, key_text, keys_of
 from ..format import wrap
 from ..theme import Palette
 from ..widgets.lines import Line, LinesView
@@ -45,7 +45,7 @@ class HelpLines(LinesView):
         for group in [*near, *(group for group in GROUPS if group not in near and group not in ("loading", "chooser"))]:
             lines += [[Segment(f" {GROUPS[group]}", self.palette.title)]]
             for action in actions_of(group):
-                keys = "  ".join(key_text(key) for key in action.keys)
+                keys = "  ".join(key_text(key) for key in keys_of(action))
                 lines += self._entry(keys, action.help, width)
             lines.append([])
         lines.append([Segment(" Words", self.palette.title)])

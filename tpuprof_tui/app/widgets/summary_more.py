@@ -95,6 +95,11 @@ class SummaryCharts:
             self._lines += self._cores(figures, width)
         return self._lines
 
+    def repaint(self, palette: Palette) -> None:
+        """Uses other colours."""
+        self.palette = palette
+        self._drawn = ()
+
     def _heading(self, text: str, width: int, note: str = "") -> Line:
         rule = self.glyphs.rule * max(width - len(text) - len(note) - 5, 0)
         return [Segment(f" {text} ", self.palette.title), Segment(rule, self.palette.rule),

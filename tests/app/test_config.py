@@ -1,0 +1,217 @@
+"""What is remembered for a user, and that nothing depends on it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import small_profile
+from screen import explorer, frame, opened, press, settled
+
+from tpuprof_tui.app.actions import ACTIONS, keys_of
+from tpuprof_tui.app.config import Config, config_path, read_config, write_config
+from tpuprof_tui.app.state import Sort
+from tpuprof_tui.app.theme import ENGINE_COLOURS, FAMILIES, OTHER
+from tpuprof_tui.app.themes import THEMES, after
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+)
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return small_profile(1, instructions=600)
+
+
+def test_the_file_lies_where_the_platform_wants_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert config_path() == tmp_path / "tpuprof" / "config.json"
+    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert config_path() == tmp_path / "home" / ".config" / "tpuprof" / "config.json"
+
+
+def test_what_is_written_is_read():
+    assert read_config() == Config()
+    assert write_config({"theme": "light"})
+    assert write_config({"columns": ["name", "start"], "sort": ["start", True]})
+    assert write_config({"keys": {"timeline.fit": "home,0"}})
+    assert read_config() == Config("light", ("name", "start"), Sort("start", True), {"timeline.fit": "home,0"})
+
+
+def test_two_explorers_keep_what_the_other_wrote():
+    write_config({"theme": "light", "of another version": [1]})
+    write_config({"sort": ["start", False]})
+    held = json.loads(config_path().read_text())
+    assert held == {"theme": "light", "of another version": [1], "sort": ["start", False]}
+    assert [path.name for path in config_path().parent.iterdir()] == ["config.json"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "[" * 100_000, '{"theme": 3}', "\x00\xff", '"' + "x" * 300_000]
+)
+def test_a_broken_file_is_as_good_as_none(text):
+    config_path().parent.mkdir(parents=True)
+    config_path().write_text(text, encoding="utf-8")
+    assert read_config() == Config()
+    assert write_config({"theme": "safe"})
+    assert read_config().theme == "safe"
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(("theme", "columns", "sort", "keys"), JSON)))
+def test_no_content_is_believed_blindly(content):
+    path = config_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+    config = read_config()
+    assert isinstance(config.theme, str)
+    assert all(isinstance(name, str) for name in config.columns)
+    assert set(config.keys) <= {action.id for action in ACTIONS}
+
+
+def test_a_folder_in_the_way_harms_nothing(tmp_path):
+    path = tmp_path / "folder"
+    path.mkdir()
+    (path / "kept").write_text("")
+    assert read_config(path) == Config()
+    assert not write_config({"theme": "light"}, path)
+    assert (path / "kept").exists()
+    (tmp_path / "file").write_text("")
+    assert not write_config({"theme": "light"}, tmp_path / "file" / "config.json")
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+def test_keys_for_actions_there_are_none_of_are_left_out():
+    write_config({"keys": {"timeline.fit": "home", "no.such": "a", "timeline.next": "", "table.sort": "\x1b"}})
+    assert read_config().keys == {"timeline.fit": "home"}
+
+
+# -- in the explorer ------------------------------------------------------------
+
+
+async def test_keys_can_be_mapped_anew_and_help_says_so(profile):
+    write_config({"keys": {"timeline.zoom-in": "B", "app.help": "H"}})
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        span = screen.view.span
+        await press(pilot, "w")
+        assert screen.view.span == span, "the key of the table no longer works"
+        await press(pilot, "B")
+        assert screen.view.span == pytest.approx(span / 2, abs=8)
+        assert "H Help" in frame(pilot.app).splitlines()[-1]
+        await press(pilot, "H")
+        line = next(line for line in frame(pilot.app).splitlines() if "Zoom in about the cursor" in line)
+        assert line.replace("│", " ").split()[0] == "B"
+    write_config({"keys": {}})
+    async with opened(profile):
+        assert all(keys_of(action) == action.keys for action in ACTIONS)
+
+
+async def test_t_goes_through_the_themes_and_the_next_start_has_it(profile):
+    async with opened(profile) as pilot:
+        app = pilot.app
+        assert (app.theme, app.palette) == ("tpuprof-dark", THEMES["dark"][1])
+        await press(pilot, "T")
+        assert (app.theme, app.palette) == ("tpuprof-light", THEMES["light"][1])
+        assert "Theme: light" in frame(app)
+        for widget in app.screen.walk_children():
+            assert getattr(widget, "palette", app.palette) == app.palette
+        colours = {segment.style.color.name for strip in app.screen._compositor.render_strips() for segment in strip
+                   if segment.style is not None and segment.style.color is not None}  # fmt: skip
+        assert THEMES["light"][1].title.color.name in colours
+        assert THEMES["dark"][1].title.color.name not in colours
+        await press(pilot, "T")
+        assert "Theme: colour-blind safe" in frame(app)
+    async with opened(profile) as pilot:
+        assert pilot.app.theme == "tpuprof-safe"
+
+
+async def test_no_color_has_no_themes(profile, monkeypatch):
+    write_config({"theme": "light"})
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with opened(profile) as pilot:
+        assert pilot.app.theme == "ansi-dark"
+        await press(pilot, "T")
+        assert "NO_COLOR" in frame(pilot.app)
+        assert not pilot.app.palette.colour
+
+
+async def test_the_sort_is_remembered(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "2 greater_than_sign s")
+        chosen = explorer(pilot).view.sort
+        assert chosen.key == "duration"
+        await pilot.press("q")
+    assert read_config().sort == chosen
+    async with opened(profile) as pilot:
+        assert explorer(pilot).view.sort == chosen
+
+
+async def test_columns_are_remembered_as_far_as_a_capture_has_them(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        screen._set(replace(screen.view, columns=("name", "start")))
+        await settled(pilot)
+        await pilot.press("q")
+    assert read_config().columns == ("name", "start")
+    write_config({"columns": ["name", "nothing"], "sort": ["nothing", True]})
+    async with opened(profile) as pilot:
+        assert explorer(pilot).view.columns == ("name",)
+        assert explorer(pilot).view.sort == Sort()
+
+
+async def test_nothing_is_written_where_nothing_was_chosen(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "w j 2")
+        await pilot.press("q")
+    assert not config_path().exists()
+
+
+async def test_a_config_folder_that_cannot_be_written_does_not_matter(profile, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    async with opened(profile) as pilot:
+        await press(pilot, "T")
+        assert pilot.app.theme == "tpuprof-light"
+
+
+# -- themes ---------------------------------------------------------------------
+
+
+def luminance(colour) -> float:
+    """Relative luminance, as WCAG defines it."""
+    parts = [value / 255 for value in colour.get_truecolor()]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one, other) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_everything_can_be_read_on_its_ground(name):
+    from rich.color import Color
+
+    theme, palette = THEMES[name]
+    ground = Color.parse(theme.background)
+    for style in (palette.text, palette.strong, palette.title, palette.key, palette.caution, palette.bad, palette.good,
+                  palette.cursor):  # fmt: skip
+        assert contrast(style.color, ground) >= 4.5
+    for family in (*FAMILIES, OTHER):
+        assert contrast(palette.family(family).color, ground) >= 3
+        filled = palette.filled(family)
+        assert contrast(filled.color, filled.bgcolor) >= 3
+    for engine in ENGINE_COLOURS:
+        assert contrast(palette.engine(engine).color, ground) >= 3
+
+
+def test_themes_follow_one_another():
+    assert [after("dark"), after("light"), after("safe"), after("gone")] == ["light", "safe", "dark", "dark"]

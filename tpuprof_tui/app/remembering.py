@@ -1,0 +1,103 @@
+"""The application's part in what is remembered for a user: theme, keys, columns, sort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from textual.widget import Widget
+
+from .actions import remap
+from .config import Config, read_config, write_config
+from .state import ViewState
+from .themes import THEMES, TITLES, after
+from .watching import WatchingApp
+from .widgets.lines import LinesView
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class RememberingApp(WatchingApp):
+    """Takes up what was remembered, and remembers what is chosen.
+
+    Attributes:
+        config: What was remembered when the explorer started, and what has been chosen since.
+        theme_name: Name of the theme; empty where colours are not wanted.
+    """
+
+    config: Config
+    theme_name: str = ""
+
+    def take_up(self, plain: bool) -> None:
+        """Applies what is remembered; ``plain`` terminals keep their own colours."""
+        self.config = read_config()
+        for theme, _ in THEMES.values():
+            self.register_theme(theme)
+        if not plain:
+            self._use_theme(self.config.theme if self.config.theme in THEMES else next(iter(THEMES)))
+        remap(self.config.keys)
+        self.set_keymap(self.config.keys)
+
+    def _use_theme(self, name: str) -> None:
+        theme, self.palette = THEMES[name]
+        self.theme, self.theme_name = theme.name, name
+
+    def action_theme(self) -> None:
+        """The next theme, on all that is on the screen."""
+        if not self.theme_name:
+            self.say("Colours are switched off by NO_COLOR.")
+            return
+        self._use_theme(after(self.theme_name))
+        for widget in self._all_widgets():
+            if hasattr(widget, "palette"):
+                widget.palette = self.palette
+            charts = getattr(widget, "charts", None)
+            if charts is not None:
+                charts.repaint(self.palette)
+            if isinstance(widget, LinesView) and widget.size.width:
+                widget.rebuild()
+            widget.refresh()
+        self._remember({"theme": self.theme_name}, theme=self.theme_name)
+        self.say(f"Theme: {TITLES[self.theme_name]}")
+
+    def _all_widgets(self) -> Iterator[Widget]:
+        for screen in self.screen_stack:
+            if hasattr(screen, "palette"):
+                screen.palette = self.palette
+            yield from screen.walk_children(Widget)
+
+    def first_view(self, session: Session) -> ViewState:
+        """The view a profile opens with: columns and sort as they were last, as far as this profile has them."""
+        profile = session.profile
+        view = ViewState.of(profile.start_ns, profile.end_ns)
+        known = {column.key for column in session.columns}
+        columns = tuple(key for key in self.config.columns if key in known)
+        sort = self.config.sort
+        return replace(view, columns=columns, sort=sort if sort is not None and sort.key in known else view.sort)
+
+    def remember_view(self) -> None:
+        """Remembers columns and sort, where they are not as they were."""
+        from .screens.explorer import ExplorerScreen
+
+        screen = next((each for each in self.screen_stack if isinstance(each, ExplorerScreen)), None)
+        if screen is None:
+            return
+        view, first = screen.view, self.first_view(screen.session)
+        changes: dict[str, Any] = {}
+        if view.columns != first.columns:
+            changes["columns"] = list(view.columns)
+        if view.sort != first.sort:
+            changes["sort"] = [view.sort.key, view.sort.down]
+        if changes:
+            self._remember(changes, columns=view.columns, sort=view.sort)
+
+    def _remember(self, changes: dict[str, Any], **fields: Any) -> None:
+        self.config = replace(self.config, **fields)
+        write_config(changes)
+
+    def exit(self, *arguments: Any, **settings: Any) -> None:
+        """Leaves; what was chosen is remembered."""
+        self.remember_view()
+        super().exit(*arguments, **settings)

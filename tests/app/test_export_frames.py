@@ -1,0 +1,57 @@
+"""Frames of the export menu and of the summary's further parts; ``UPDATE_FRAMES=1`` writes them anew for review."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from profiles import small_profile
+from rich.cells import cell_len
+from screen import frame, opened, press, settled
+
+from tpuprof_tui.app.application import TpuprofApp
+from tpuprof_tui.app.screens.explorer import ExplorerScreen
+
+FRAMES = Path(__file__).parent / "frames"
+SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
+SIZES = {"80x24": (80, 24), "160x48": (160, 48)}
+#: What is looked at in the summary: the lines from one that begins so.
+PARTS = {"reference": " Figures of the reference", "charts": " Bandwidth of GDMA"}
+
+
+def compared(name: str, size: str, ascii_only: bool, lines: list[str]) -> None:
+    """The lines are those of the file."""
+    path = FRAMES / f"{name}-{size}-{'ascii' if ascii_only else 'unicode'}.txt"
+    if os.environ.get("UPDATE_FRAMES"):
+        path.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
+    assert [line.rstrip() for line in lines] == path.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_menu_is_as_recorded(tmp_path, monkeypatch, size, ascii_only):
+    monkeypatch.chdir(tmp_path)
+    app = TpuprofApp(str(SAMPLE), ascii_only=ascii_only)
+    async with app.run_test(size=SIZES[size]) as pilot:
+        for _ in range(1000):
+            if isinstance(app.screen, ExplorerScreen):
+                break
+            await pilot.pause(0.01)
+        await settled(pilot)
+        await press(pilot, "x down")
+        lines = frame(app).split("\n")
+    assert {cell_len(line) for line in lines} == {SIZES[size][0]}
+    compared("export", size, ascii_only, lines)
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_summary_is_as_recorded(size, ascii_only):
+    async with opened(small_profile(2, instructions=600), SIZES[size], ascii_only=ascii_only) as pilot:
+        await press(pilot, "3")
+        lines = [strip.text for strip in pilot.app.screen.summary.lines]
+    assert all(cell_len(line) <= SIZES[size][0] for line in lines)
+    for name, beginning in PARTS.items():
+        first = next(number for number, line in enumerate(lines) if line.startswith(beginning))
+        compared(f"summary-{name}", size, ascii_only, lines[first : first + 20])

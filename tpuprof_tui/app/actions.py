@@ -72,6 +72,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("isolate", "o", "Only this core", "Show only the selected core in all panes; again: all cores.", ""),
         ("reload", "R ctrl+r", "Reload", "Read the capture again.", ""),
         ("open-other", "O", "Open other", "Choose another capture beside or below this one.", ""),
+        ("jump", "ctrl+o", "Jump", "A letter on each pane: the next key goes there.", ""),
         ("pause", "p", "Pause", "Hold the live summary; again: follow the view.", ""),
         ("export", "x", "Export", "Open the export menu: workbook, web view, trace, summary, texts, tables.", "Export"),
         ("stop-export", "X", "Stop export", "Stop the export at work; nothing half-written stays.", ""),

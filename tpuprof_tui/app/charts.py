@@ -6,8 +6,8 @@ Data is binned to the pane's width before it comes here; what is drawn is plain 
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,7 +37,8 @@ BOUNDS: Final = np.array([*(step * 10**power for power in range(9) for step in (
 LOWEST, NARROWEST = 4, 24
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*m")
 _NUMBER: Final = re.compile(r" [\d.,e+-]+\Z")
-_LOCK: Final = threading.Lock()
+#: The one thread that ever calls plotext; whoever wants a chart waits for it, and the event loop need not.
+_DRAWER: Final = ThreadPoolExecutor(1, thread_name_prefix="charts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,20 +193,23 @@ def _tick(time: int, unit: TimeUnit, span: int) -> str:
     return f"{time_number(time, unit, decimals)}{unit.name}"
 
 
-def _drawn(draw: Any, width: int, height: int, ascii_only: bool) -> list[str]:
+def _drawn(draw: Callable[[Any], None], width: int, height: int, ascii_only: bool) -> list[str]:
     """What ``draw`` draws, without colours, cut to the width."""
+    return _DRAWER.submit(_built, draw, width, height, ascii_only).result()
+
+
+def _built(draw: Callable[[Any], None], width: int, height: int, ascii_only: bool) -> list[str]:
     import plotext
 
-    with _LOCK:
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.plotsize(width, height)
+    plotext.frame(False)
+    try:
+        draw(plotext)
+        text = str(plotext.build())
+    finally:
         plotext.clear_figure()
-        plotext.theme("clear")
-        plotext.plotsize(width, height)
-        plotext.frame(False)
-        try:
-            draw(plotext)
-            text = str(plotext.build())
-        finally:
-            plotext.clear_figure()
     lines = [_ESCAPES.sub("", line).rstrip()[:width] for line in text.rstrip("\n").split("\n")]
     return [ascii_text(line) for line in lines] if ascii_only else lines
 

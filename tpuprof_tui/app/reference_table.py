@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -36,6 +37,10 @@ class ReferenceTable:
     rows: tuple[tuple[str, ...], ...]
 
 
+#: Tables of whole captures, by core: one comes back to them all the time.
+_WHOLE: Final[WeakKeyDictionary[Session, dict[int, ReferenceTable]]] = WeakKeyDictionary()
+
+
 def reference_table(session: Session, view: ViewState, scope: Scope) -> ReferenceTable:
     """The reference's figures for the instructions that run in the window; O(those instructions).
 
@@ -52,6 +57,15 @@ def reference_table(session: Session, view: ViewState, scope: Scope) -> Referenc
     titles = tuple(title for title, _ in COLUMNS)
     if scope.lane >= 0:
         return ReferenceTable(titles, ())
+    if view.fits_all and not view.filter:
+        known = _WHOLE.setdefault(session, {})
+        if scope.core not in known:
+            known[scope.core] = ReferenceTable(titles, _rows(session, view, scope))
+        return known[scope.core]
+    return ReferenceTable(titles, _rows(session, view, scope))
+
+
+def _rows(session: Session, view: ViewState, scope: Scope) -> tuple[tuple[str, ...], ...]:
     shown = shown_session(session, view.filter)
     profile = shown.profile.device_part
     if scope.core >= 0 or not view.fits_all:
@@ -59,7 +73,7 @@ def reference_table(session: Session, view: ViewState, scope: Scope) -> Referenc
         indexes = (index for index in shown.indexes if not index.lane.on_host and index.lane.core in (-1, *cores))
         parts = [_part(index, view, scope.core) for index in indexes]
         profile = replace(profile, cores=cores, lanes=tuple(lane for lane in parts if len(lane)))
-    return ReferenceTable(titles, tuple(_cells(row, profile.mode) for row in summary_table(profile)))
+    return tuple(_cells(row, profile.mode) for row in summary_table(profile))
 
 
 def _part(index: LaneIndex, view: ViewState, core: int) -> Lane:

@@ -55,10 +55,12 @@ class SummaryPane(LinesView):
     class Binned(Message):
         """A thread has made the data of the charts."""
 
-        def __init__(self, data: ChartData, view: ViewState) -> None:
+        def __init__(self, data: ChartData, view: ViewState, width: int, lines: list[Line]) -> None:
             super().__init__()
             self.data = data
             self.view = view
+            self.width = width
+            self.lines = lines
 
     class Retitled(Message):
         """The summary is about something else."""
@@ -130,17 +132,16 @@ class SummaryPane(LinesView):
         time.sleep(REST_SECONDS)
         if worker.is_cancelled:
             return
-        import plotext  # noqa: F401 - loading it takes longer than a frame
-
         data = chart_data(self.session, view, summary_scope(view))
         if not worker.is_cancelled:
-            self.post_message(self.Binned(data, view))
+            width = max(self.scrollable_content_region.width, 1)
+            self.post_message(self.Binned(data, view, width, self.charts.drawn(data, width)))
 
     def on_summary_pane_binned(self, message: Binned) -> None:
-        """Draws the charts, unless others are wanted by now: here, so that plotext is called from one thread alone."""
+        """Takes charts, unless others are wanted by now."""
         message.stop()
         if self._wanted_by(message.view) == self._wanted:
-            self.charts.data = message.data
+            self.charts.take(message.data, message.width, message.lines)
             if self.size.width:
                 self.rebuild()
 

@@ -89,11 +89,17 @@ class SummaryCharts:
         """Bandwidth over time by engine, durations, load of the cores."""
         if self.data is None:
             return []
-        if self._drawn != (self.data, figures.cores, width):
-            self._drawn = (self.data, figures.cores, width)
-            self._lines = [*self._curves(self.data, width), *self._durations(self.data, width)]
-            self._lines += self._cores(figures, width)
-        return self._lines
+        if self._drawn != (self.data, width):
+            self.take(self.data, width, self.drawn(self.data, width))
+        return [*self._lines, *self._cores(figures, width)]
+
+    def drawn(self, data: ChartData, width: int) -> list[Line]:
+        """Bandwidth and durations; takes longer than a frame: meant for a thread."""
+        return [*self._curves(data, width), *self._durations(data, width)]
+
+    def take(self, data: ChartData, width: int, lines: list[Line]) -> None:
+        """Shows what was drawn from ``data`` for a width."""
+        self.data, self._drawn, self._lines = data, (data, width), lines
 
     def repaint(self, palette: Palette) -> None:
         """Uses other colours."""

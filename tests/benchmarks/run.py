@@ -5,13 +5,16 @@
 
 Captures are written anew by `samples/make.py`. Each figure is the best of several whole processes: wall clock, CPU and
 peak memory of the child as the system counts them. Targets are for a machine with two cores on which the reference
-takes 5 s for 100,000 records of mode 1; elsewhere compare the ratios with one another.
+takes 5 s for 100,000 records of mode 1; elsewhere compare the ratios with one another. Where the published converter
+is installed (``bigTpuProfile`` on PATH, or named by TPUPROF_REFERENCE) it runs once beside ours, and the last column
+says how many times as long and as much it takes.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,6 +47,7 @@ class Case:
     capture: str = ""
     seconds: float | None = None
     mebibytes: float | None = None
+    reference: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -59,11 +63,15 @@ CAPTURES = (
     Capture("100k", ("--records", "100000")),
     Capture("1M", ("--records", "1000000")),
     Capture("10M", ("--records", "10000000"), large=True),
+    Capture("100k_mode2", ("--records", "100000", "--mode", "2")),
+    Capture("1M_mode2", ("--records", "1000000", "--mode", "2")),
     Capture("launches", ("--cores", "1", "--launches", "20000")),
     Capture("launches_lost", ("--cores", "1", "--launches", "20000", "--lost", "0.02")),
 )
 PYTHON = sys.executable
 TOOL = (PYTHON, "-m", "tpuprof_tui")
+EXPORT = (*TOOL, "export", "{capture}", "{out}", "--only")
+REFERENCE = os.environ.get("TPUPROF_REFERENCE") or shutil.which("bigTpuProfile")
 CASES = (
     Case("--version", (*TOOL, "--version"), seconds=0.06),
     Case("--help", (*TOOL, "--help"), seconds=0.06),
@@ -76,6 +84,15 @@ CASES = (
     Case("summary, 1M", (*TOOL, "summary"), "1M"),
     Case("instructions jsonl, 1M", (*TOOL, "instructions", "--format", "jsonl"), "1M", 6.0),
     Case("instructions csv, 1M", (*TOOL, "instructions", "--format", "csv"), "1M", 4.0),
+    Case("opened, 1M of mode 2", (PYTHON, "-c", OPEN), "1M_mode2", 0.9),
+    Case("export summary, 100k", (*EXPORT, "summary"), "100k", 0.4),
+    Case("export pftrace, 100k", (*EXPORT, "pftrace"), "100k", 0.8, reference=()),
+    Case("export pftrace, 1M", (*EXPORT, "pftrace"), "1M", 3.0, 500),
+    Case("export pftrace, 10M", (*EXPORT, "pftrace"), "10M", 30.0),
+    Case("export xlsx, 100k", (*EXPORT, "xlsx"), "100k", 10.0, 300, reference=("--enable_doc",)),
+    Case("export xlsx, 100k of mode 2", (*EXPORT, "xlsx"), "100k_mode2", 20.0, 300, reference=("--enable_doc",)),
+    Case("export web, 100k", (*EXPORT, "web"), "100k", 1.2),
+    Case("export regs, 100k", (*EXPORT, "regs"), "100k"),
 )
 
 
@@ -91,7 +108,7 @@ def written(capture: Capture, folder: Path) -> Path:
 def measured(words: list[str]) -> Figures:
     """What one process took; its output is thrown away."""
     start = time.perf_counter()
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -112,6 +129,14 @@ def ratio(value: float, target: float | None) -> str:
     return f"{value / target:5.2f} of {target:g}" if target else ""
 
 
+def beside_reference(case: Case, capture: str, scratch: Path, ours: Figures) -> str:
+    """How many times as long and as much memory the published converter takes; empty where it is not installed."""
+    if case.reference is None or REFERENCE is None:
+        return ""
+    theirs = measured([REFERENCE, *case.reference, capture, str(scratch / "reference_out")])
+    return f"{theirs.wall / ours.wall:5.1f} x time, {theirs.mebibytes / ours.mebibytes:4.1f} x memory"
+
+
 def main() -> None:
     """Prints one line per case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -124,16 +149,17 @@ def main() -> None:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         captures = {capture.name: capture for capture in CAPTURES if options.large or not capture.large}
-        print(f"{'':32} {'wall s':>8} {'CPU s':>8} {'MiB':>8}  {'time/target':16} memory/target")
+        print(f"{'':32} {'wall s':>8} {'CPU s':>8} {'MiB':>8}  {'time/target':16} {'memory/target':16} reference/ours")
         for case in CASES:
             if options.only not in case.title or (case.capture and case.capture not in captures):
                 continue
-            path = [str(written(captures[case.capture], folder))] if case.capture else []
-            figures = best([*case.words, *path], options.runs)
+            path = str(written(captures[case.capture], folder)) if case.capture else ""
+            out = str(Path(scratch) / "out")
+            words = [word.format(capture=path, out=out) for word in case.words]
+            figures = best([*words, path] if path and path not in words else words, options.runs)
             line = f"{case.title:32} {figures.wall:8.3f} {figures.cpu:8.3f} {figures.mebibytes:8.0f}"
-            print(
-                f"{line}  {ratio(figures.wall, case.seconds):16} {ratio(figures.mebibytes, case.mebibytes)}", flush=True
-            )
+            targets = f"{ratio(figures.wall, case.seconds):16} {ratio(figures.mebibytes, case.mebibytes):16}"
+            print(f"{line}  {targets} {beside_reference(case, path, Path(scratch), figures)}".rstrip(), flush=True)
 
 
 if __name__ == "__main__":

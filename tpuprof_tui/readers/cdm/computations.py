@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,7 +14,9 @@ from .detail import Detail
 from .lane_columns import Work, field
 from .lane_columns import bits as bit_field
 from .monitor import Stream
-from .operations import OperationCounts, count_operations, model_of
+
+if TYPE_CHECKING:
+    from .operations import OperationCounts
 
 #: What the reference adds to the cycles it divides by.
 _RATIO_FLOOR = 0.0001
@@ -57,6 +61,8 @@ class _LastCounts:
 
     def _counted(self, rows: Rows) -> OperationCounts:
         detail = self._detail
+        from .operations import count_operations  # read when first asked for
+
         return count_operations(self._chip, detail.data, detail.offset[rows], detail.operation[rows])
 
 
@@ -84,6 +90,8 @@ def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn, mhz: float) 
 
     columns = {"alg_ops": figure("alg_ops"), "uarch_ops": figure("uarch_ops"), "alg_cycle": figure("alg_cycles"),
                "uarch_rate": figure("uarch_rates"), "ideal": ideal}  # fmt: skip
+    from .operations import model_of
+
     model = model_of(chip)
     if model is not None and model.initial_cycles:
         columns["initial_ratio"] = ratio("initial_cycles")

@@ -28,7 +28,6 @@ from .registers import (
     select_many,
 )
 from .source import Bytes
-from .streams import split_extras, walk
 
 I64 = npt.NDArray[np.int64]
 I16 = npt.NDArray[np.int16]
@@ -67,6 +66,8 @@ def attach_registers(core: CoreData, chip: Chip) -> None:
 
 def _extra_places(core: CoreData) -> I64:
     """Offset in the file of the content of each DYN_EXTRA record, over all blocks."""
+    from .streams import split_extras  # only captures with registers need it
+
     parts: list[I64] = []
     payloads, offsets = core.payloads(BlockType.DYN_EXTRA)
     for payload, offset in zip(payloads, offsets, strict=True):
@@ -79,6 +80,8 @@ def _extra_places(core: CoreData) -> I64:
 
 
 def _attach_blocks(core: CoreData, chip: Chip) -> None:
+    from .streams import walk  # only captures with registers need it
+
     assert core.nodes is not None
     blocks = _keyed_blocks(core)
     walked: dict[tuple[str, int, int], I64] = {}
@@ -120,6 +123,8 @@ def _keyed_blocks(core: CoreData) -> dict[tuple[int, int], tuple[int, int]]:
 
 def block_commands(core: CoreData, chip: Chip, engine: str) -> Commands | None:
     """Commands of the streams a bmodel carries for an engine, numbered from 0 in each; None without any."""
+    from .streams import walk  # only captures with registers need it
+
     payloads, offsets = core.payloads(_STREAM_BLOCKS[engine])
     places = [walk(chip, engine, payload).offsets + offset for payload, offset in zip(payloads, offsets, strict=True)]
     count = sum(map(len, places))

@@ -19,7 +19,6 @@ from .detail import PLACE_BITS, Detail, decode_lane
 from .lane_columns import I64, Words, Work, constant, counting, known_or_missing, scoped
 from .messages import message_columns
 from .monitor import Stream
-from .reading import LaneReading
 from .source import Bytes
 from .transfers import Transfers, TransferTables, node_places
 
@@ -117,7 +116,12 @@ class LaneBuilder:
         if detail is not None:
             columns |= message_columns(self.chip, detail)
         columns |= counter_columns(stream)
-        describe = LaneReading(self.chip, engine, columns, self._text, detail, commands is None)
+
+        def describe(row: int) -> str:
+            from .reading import LaneReading  # read when first asked for
+
+            return LaneReading(self.chip, engine, columns, self._text, detail, commands is None)(row)
+
         return Lane(engine=engine, core=source.core, port=stream.port, columns=columns, sublanes=sublanes,
                     label=f"port {stream.port}" if engine == "CDMA" else engine,
                     group="CDMA" if engine == "CDMA" else f"Core {source.core}",

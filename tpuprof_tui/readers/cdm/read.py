@@ -7,14 +7,13 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import UnreadableError
 from ...model import Device, Lane, Profile, Scopes
 from .align import align_cores
-from .cdma import PortData, anchor_ports, read_port
 from .chips import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
 from .commands import CORE_ENGINES, Commands
 from .core import read_core
@@ -25,7 +24,9 @@ from .no_preamble import share_last_barrier
 from .report import Report
 from .settings import Settings, read_settings
 from .source import capture_directory, list_files
-from .submitters import match_ports
+
+if TYPE_CHECKING:
+    from .cdma import PortData
 
 #: A lower bound for the number of cores beyond this is no such thing.
 _MOST_CORES = 1024
@@ -50,8 +51,12 @@ def read(
         first_scope += len(core.nodes.scope_names) if core.nodes is not None else 0
     share_last_barrier(cores, kind, report)
     align_cores(cores, report)
-    anchor_ports(ports, cores)
-    match_ports(ports, cores, kind)
+    if ports:
+        from .cdma import anchor_ports
+        from .submitters import match_ports
+
+        anchor_ports(ports, cores)
+        match_ports(ports, cores, kind)
     for found in (*(core.report for core in cores), *(port.report for port in ports)):
         report.extend(found)
     return _Builder(directory, settings, kind, mhz, cores, ports, report).profile()
@@ -132,6 +137,8 @@ def _port(number: int, path: Path, chip: Chip, report: Report) -> PortData | Non
     if number >= chip.cdma_ports:
         report.error(f"{chip.name} has no CDMA port {number}.", "The file was not read.", file=path.name)
         return None
+    from .cdma import read_port  # most captures have no ports
+
     return read_port(number, path, chip)
 
 

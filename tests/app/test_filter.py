@@ -87,13 +87,14 @@ async def test_a_filter_is_typed_counted_applied_and_cleared(profile):
         screen = explorer(pilot)
         count = passing(screen.session, "dur>300").count
         await press(pilot, "2 ampersand")
+        assert "name=MM2*" in frame(pilot.app).splitlines()[-1]
         await press(pilot, " ".join(["d", "u", "r", "greater_than_sign", "3", "0", "0"]))
         assert f"{count:,} of {profile.instructions:,} pass" in frame(pilot.app)
         assert screen.view.filter == ""
         await press(pilot, "enter")
         assert screen.view.filter == "dur>300"
         assert len(screen.table.order) == count
-        assert f"filter dur>300: {count:,} instructions" in frame(pilot.app)
+        assert f"{count:,} instructions pass dur>300, all cores" in frame(pilot.app)
         spans = [screen.session.span_of(*screen.session.place(number)) for number in screen.table.order.tolist()]
         assert min(end - start for start, end in spans) > 300
         await press(pilot, "backslash ctrl+u enter")
@@ -149,7 +150,7 @@ async def test_many_instructions_are_filtered_in_a_thread():
         await press(pilot, "enter")
         await settled(pilot)
         assert len(screen.table.order) == 30_000
-        assert "filter core=1: 30,000 instructions" in frame(pilot.app)
+        assert "30,000 instructions pass core=1, all cores" in frame(pilot.app)
 
 
 async def test_the_summary_counts_only_what_passes(profile):

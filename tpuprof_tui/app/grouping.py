@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from ..analysis.groups import Array, Groups, even_edges, grouped, in_ranges, wide_edges
-from ..model import INT_MISSING, SCHEMA, Column, Role, is_missing
+from ..model import INT_MISSING, SCHEMA, Column, Lane, Role, is_missing
 from ..model.lane import Rows
 from .celltext import value_text
 from .filtering import numbers_shown
@@ -59,13 +59,13 @@ def group_table(session: Session, view: ViewState, key: str, *, work_only: bool)
         The groups, of numbers that differ much in ranges. O(instructions).
     """
     column = SCHEMA[key]
-    numbers = numbers_shown(session, view)
+    chosen = _chosen(session, numbers_shown(session, view))
     if work_only:
-        numbers = numbers[_column(session, "role", numbers) == Role.WORK]
-    durations = _column(session, "end", numbers) - _column(session, "start", numbers)
+        chosen = [(lane, _at_work(lane, rows)) for lane, rows in chosen]
+    durations = _joined([lane.take("end", rows) - lane.take("start", rows) for lane, rows in chosen])
     if key == "engine" and key not in session.profile.strings:
-        return _by_lane_engine(session, column, numbers, durations, work_only)
-    values = _column(session, key, numbers)
+        return _by_lane_engine(column, chosen, durations, work_only)
+    values = _column(key, chosen)
     groups = grouped(values, durations)
     if column.kind == "text":
         labels, conditions = _text_groups(session, column, groups)
@@ -78,7 +78,7 @@ def group_table(session: Session, view: ViewState, key: str, *, work_only: bool)
         groups = grouped(in_ranges(values, edges), durations)
         labels = [_range_label(column, edges, place, gone) for place, gone in _pairs(groups)]
         conditions = [_range_condition(key, edges, place, gone) for place, gone in _pairs(groups)]
-    return GroupTable(column, groups, tuple(labels), tuple(conditions), len(numbers), work_only)
+    return GroupTable(column, groups, tuple(labels), tuple(conditions), len(durations), work_only)
 
 
 def _edges(column: Column, low: float, high: float) -> list[float]:
@@ -95,34 +95,55 @@ def _pairs(groups: Groups) -> list[tuple[float, bool]]:
     return list(zip(groups.values.tolist(), groups.missing.tolist(), strict=True))
 
 
-def _column(session: Session, key: str, numbers: Ints) -> Array:
-    """Values of a column for instructions in ascending order; codes of text columns, -1 where nothing is known."""
-    bounds = np.searchsorted(numbers, session.offsets)
+def _chosen(session: Session, numbers: Ints) -> list[tuple[Lane, Rows]]:
+    """The lanes that instructions (ascending) lie on, with their rows: whole lanes as slices, which copy nothing."""
+    bounds = np.searchsorted(numbers, session.offsets).tolist()
+    chosen: list[tuple[Lane, Rows]] = []
+    for number, lane in enumerate(session.profile.lanes):
+        first, last = bounds[number], bounds[number + 1]
+        whole = last - first == len(lane)
+        rows: Rows = slice(0, len(lane)) if whole else numbers[first:last] - session.offsets[number]
+        if last > first:
+            chosen.append((lane, rows))
+    return chosen
+
+
+def _at_work(lane: Lane, rows: Rows) -> Rows:
+    work = lane.take("role", rows) == Role.WORK
+    if bool(work.all()):
+        return rows
+    return np.flatnonzero(work) if isinstance(rows, slice) else rows[work]
+
+
+def _column(key: str, chosen: list[tuple[Lane, Rows]]) -> Array:
+    """Values of a column, codes of text columns; -1 or INT_MISSING where nothing is known."""
     text = key in SCHEMA and SCHEMA[key].kind == "text"
     parts: list[Array] = []
-    for number, lane in enumerate(session.profile.lanes):
-        rows = numbers[bounds[number] : bounds[number + 1]] - session.offsets[number]
-        if len(rows):
-            wanted: Rows = slice(0, len(lane)) if len(rows) == len(lane) else rows
-            values = lane_values(lane, key, wanted)
-            nothing = np.full(len(rows), -1, np.int32) if text else np.full(len(rows), INT_MISSING, np.int64)
-            parts.append(nothing if values is None else values)
+    for lane, rows in chosen:
+        values = lane_values(lane, key, rows)
+        if values is None:
+            count = len(lane.take("start", rows))
+            values = np.full(count, -1, np.int32) if text else np.full(count, INT_MISSING, np.int64)
+        parts.append(values)
     if any(part.dtype.kind == "f" for part in parts):
         parts = [
             part if part.dtype.kind == "f" else np.where(is_missing(part), np.nan, part.astype(np.float64))
             for part in parts
         ]
+    return _joined(parts)
+
+
+def _joined(parts: list[Array]) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-def _by_lane_engine(session: Session, column: Column, numbers: Ints, durations: Ints, work_only: bool) -> GroupTable:
+def _by_lane_engine(column: Column, chosen: list[tuple[Lane, Rows]], durations: Ints, work_only: bool) -> GroupTable:
     """Groups by the engines of the lanes, where instructions do not name theirs."""
-    engines = sorted({lane.engine for lane in session.profile.lanes})
-    codes = np.array([engines.index(lane.engine) for lane in session.profile.lanes], np.int64)
-    lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
-    groups = grouped(codes[lanes] if len(codes) else numbers, durations)
+    engines = sorted({lane.engine for lane, _ in chosen})
+    codes = [np.full(len(lane.take("start", rows)), engines.index(lane.engine), np.int64) for lane, rows in chosen]
+    groups = grouped(_joined(codes), durations)
     labels = tuple(clean(engines[int(code)]) for code in groups.values.tolist())
-    return GroupTable(column, groups, labels, ("",) * len(groups), len(numbers), work_only)
+    return GroupTable(column, groups, labels, ("",) * len(groups), len(durations), work_only)
 
 
 # text

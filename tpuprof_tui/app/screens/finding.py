@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from textual import on, work
 from textual.message import Message
@@ -23,6 +23,8 @@ from ..widgets.prompt import Note
 from ..widgets.table import InstructionTable
 from .asking import Asking
 
+#: What a filter can look like; shown until one is typed.
+_FILTER_HINT: Final = Note("dur>10us  bw<20  name=MM2*  core=3 | !kernel=rms*  /regex/")
 #: Takes a result in the event loop.
 Take = Callable[[Any], None]
 
@@ -102,6 +104,8 @@ class Finding(Asking):
     def action_filter(self) -> None:
         """Asks for the filter."""
         self.ask("Filter", self.view.filter, self._judged_filter, self._taken_filter, on_cancel=self._forget_filter)
+        if not self.view.filter:
+            self.prompt.tell(_FILTER_HINT)
 
     def _judged_filter(self, text: str) -> Note | None:
         """The fault of a filter; without one how many instructions pass, as soon as that is known."""
@@ -109,6 +113,9 @@ class Finding(Asking):
         if fault is not None:
             self._forget_filter()
             return fault
+        if not text.strip():
+            self._forget_filter()
+            return _FILTER_HINT
         self.compute("filter", lambda: passing(self.session, text.strip()), self._count_passing, at_once=self._is_small)
         return self._note_so_far()
 
@@ -139,6 +146,7 @@ class Finding(Asking):
 
     def apply_filter(self, text: str) -> None:
         """Lets all panes show only what passes; they get the filter when its masks are there."""
+        self._forget_filter()
         if is_known(self.session, text):
             self._take_filter(text)
             return

@@ -32,6 +32,8 @@ from .copied import copy_text
 
 #: Groups that are listed: more than anyone reads.
 LISTED: Final = 1_000
+#: Cells of all columns but the first and the bar.
+_FIXED: Final = 57
 #: Columns of the list: what is shown, and whether large values come first.
 COLUMNS: Final = (("value", False), ("count", True), ("total", True), ("mean", True), ("longest", True))
 
@@ -159,9 +161,9 @@ class GroupList(LinesView):
             text = " Nothing to group: no instruction of work here. w counts waits too, & changes the filter."
             return [[Segment(fit(text, width), self.palette.quiet)]], []
         shown = self.order[:LISTED].tolist()
-        label = min(max(cell_len(table.labels[place]) for place in shown), max(width - 61, 14), 60)
+        label = min(max(cell_len(table.labels[place]) for place in shown), max(width - _FIXED, 14), 60)
         label = max(label, len(self._header_text(0)) + 2)
-        bar_width = min(max(width - label - 61, 0), 40)
+        bar_width = min(max(width - label - _FIXED, 0), 40)
         lines = [self._header(label, bar_width)]
         full = float(table.groups.share.max()) or 1.0
         lines += [self._line(table, place, label, bar_width, full) for place in shown]
@@ -175,7 +177,7 @@ class GroupList(LinesView):
         return name + arrow
 
     def _header(self, label: int, bar_width: int) -> Line:
-        widths = (label, 11, 13, 11, 11)
+        widths = (label, 10, 13, 11, 11)
         line = [Segment(" ", self.palette.header)]
         for place, width in enumerate(widths):
             style = self.palette.chosen if place == self.sort else self.palette.header
@@ -191,7 +193,7 @@ class GroupList(LinesView):
         style = self.palette.quiet if table.labels[place] == "-" else self.palette.text
         return [
             Segment(f" {fit(table.labels[place], label)}", style),
-            Segment(f"{count:>11,}{total_text:>13}", self.palette.text),
+            Segment(f"{count:>10,}{total_text:>13}", self.palette.text),
             Segment(f"{time_text(round(float(groups.mean[place]))):>11}{time_text(longest):>11}", self.palette.quiet),
             Segment(f"{percent_text(share):>8} ", self.palette.strong),
             Segment(bar(share / full, bar_width, self.glyphs), self.palette.compute),

@@ -212,9 +212,10 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         if self.busy:
             return f"sorting {plural(self.session.profile.instructions, 'instruction')} ..."
         where = "in the window" if view.in_window else "whole capture"
-        told = f"{plural(len(self.order), 'instruction')}, {self.session.scope_title(view.scope)}, {where}"
+        passing = f" pass {clean(view.filter)}" if view.filter else ""
         picked = f", {len(view.picked):,} picked" if view.picked else ""
-        return f"filter {clean(view.filter)}: {told}{picked}" if view.filter else told + picked
+        count = plural(len(self.order), "instruction")
+        return f"{count}{passing}, {self.session.scope_title(view.scope)}, {where}{picked}"
 
     def place_text(self) -> str:
         """Where the cursor is."""

@@ -173,7 +173,9 @@ class InstructionTable(InstructionRows):
 
     def action_copy_rows(self) -> None:
         """Copies the picked rows, or that under the cursor."""
-        numbers = list(self.view.picked) or [int(each) for each in self.order[self.position : self.position + 1]]
+        # a capture read anew may hold fewer
+        picked = [number for number in self.view.picked if number < self.session.profile.instructions]
+        numbers = picked or [int(each) for each in self.order[self.position : self.position + 1]]
         if numbers:
             self.post_message(self.Copy(self.text_of(numbers), plural(len(numbers), "row")))
 

@@ -260,7 +260,7 @@ async def test_small_screens_maximise_and_restore(profile):
             assert screen.focused.id == pane
         await press(pilot, "backspace")
         assert shown(screen) == {"timeline", "problems"}
-        await press(pilot, "j e full_stop i")
+        await press(pilot, "j e j full_stop i")
         assert shown(screen) == {"detail"}
         await press(pilot, "i")
         assert "timeline" in shown(screen)

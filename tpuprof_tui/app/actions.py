@@ -69,6 +69,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("search-next", "n", "Next match", "Go to the next match.", ""),
         ("search-previous", "N", "Previous match", "Go to the previous match.", ""),
         ("group", "b", "Group by", "Group what the table holds by name, kernel function, type, core, engine.", "Group"),
+        ("released-by", "left_square_bracket", "Released by", "Go to what the selected instruction waited for.", ""),
+        ("releases", "right_square_bracket", "Releases", "Go to what waited for the selected instruction.", ""),
         ("isolate", "o", "Only this core", "Show only the selected core in all panes; again: all cores.", ""),
         ("reload", "R ctrl+r", "Reload", "Read the capture again.", ""),
         ("open-other", "O", "Open other", "Choose another capture beside or below this one.", ""),
@@ -104,6 +106,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("range", "r", "Range", "Make the selection, or what lies between two cursors, the range of figures.", "Range"),
         ("next-same", "greater_than_sign", "Next of the name", "Select the lane's next of the same name.", ""),
         ("previous-same", "less_than_sign", "Previous of the name", "Select the lane's previous of the same name.", ""),
+        ("colours", "C", "Colours", "Colour by operation, kernel function, bandwidth or uArch rate.", "Colours"),
+        ("legend", "L", "Legend", "Show what the colours and letters mean, or hide it.", "Legend"),
+        ("strips", "B", "Strips", "Below each lane: its bandwidth, its busy share, or nothing.", ""),
+        ("pin", "P", "Pin", "Keep the selected lane on top, or let it go back to its place.", ""),
     ),
     *_table(
         "list",
@@ -242,7 +248,7 @@ _KEY_TEXTS: Final[dict[str, str]] = {
     "less_than_sign": "<", "apostrophe": "'", "slash": "/", "percent_sign": "%",
     "greater_than_sign": ">", "left_curly_bracket": "{", "right_curly_bracket": "}",
     "escape": "Esc", "backspace": "Backspace", "enter": "Enter", "space": "Space", "tab": "Tab",
-    "ampersand": "&", "backslash": "\\",
+    "ampersand": "&", "backslash": "\\", "left_square_bracket": "[", "right_square_bracket": "]",
     "shift+tab": "Shift+Tab", "pageup": "PgUp", "pagedown": "PgDn", "home": "Home", "end": "End", "up": "Up",
     "down": "Down", "left": "Left", "right": "Right", "f1": "F1",
 }  # fmt: skip

@@ -18,16 +18,16 @@ from rich.style import Style
 from ..analysis.figures import CoreIndex
 from ..analysis.lane_index import Cells, LaneIndex, cells
 from ..model import Lane, Profile, Role
-from .format import clean, fit
+from .colouring import cell_families, families, shares_of
+from .format import clean, fit, percent_text
 from .glyphs import Glyphs
-from .theme import OTHER, Family, Palette, family_of
+from .state import Colouring
+from .theme import OTHER, Family, Palette
 
 Ints = npt.NDArray[np.int64]
 
 #: Cells an instruction must fill to carry its name.
 NAMED_CELLS = 4
-#: More instructions than this in a cell are drawn in the engine's colour: few changes of style, no flicker.
-TELLABLE = 2
 
 
 @dataclass
@@ -72,7 +72,10 @@ def levels_of(part: Ints, span: Ints) -> npt.NDArray[np.int64]:
     return np.where(part > 0, np.clip(eighths, 1, 8), 0)
 
 
-def paint_lane(profile: Profile, index: LaneIndex, edges: Ints, palette: Palette, glyphs: Glyphs) -> Painted:
+def paint_lane(
+    profile: Profile, index: LaneIndex, edges: Ints, palette: Palette, glyphs: Glyphs,
+    colouring: Colouring = "operation",
+) -> Painted:  # fmt: skip
     """A lane in the cells between ``edges`` (int64 ns, cells + 1)."""
     held = cells(index, edges)
     span = np.diff(edges)
@@ -81,8 +84,14 @@ def paint_lane(profile: Profile, index: LaneIndex, edges: Ints, palette: Palette
     chars, styles = _empty(len(span), palette)
     if not held.count.any():
         return Painted(chars, styles, utilisation)
-    _paint_cells(profile, index.lane, held, span, chars, styles, palette, glyphs)
-    _paint_names(profile, index.lane, held, span, chars, styles, palette, glyphs)
+    found = cell_families(profile, index, held, edges, colouring)
+    # where a letter is all that tells a share or a kernel function, it stands in every cell
+    letters = glyphs.letters or not palette.colour
+    lettered = held.count > 0 if colouring != "operation" else held.count == 1
+    if not (glyphs.letters if colouring == "operation" else letters):
+        lettered = np.zeros(len(span), np.bool_)
+    _paint_cells(index.lane, held, span, chars, styles, palette, glyphs, found, lettered)
+    _paint_names(profile, index.lane, held, span, chars, styles, palette, glyphs, colouring)
     return Painted(chars, styles, utilisation)
 
 
@@ -91,14 +100,13 @@ def _empty(count: int, palette: Palette) -> tuple[list[str], list[Style]]:
 
 
 def _paint_cells(
-    profile: Profile, lane: Lane, held: Cells, span: Ints, chars: list[str], styles: list[Style], palette: Palette,
-    glyphs: Glyphs,
+    lane: Lane, held: Cells, span: Ints, chars: list[str], styles: list[Style], palette: Palette, glyphs: Glyphs,
+    families: dict[int, Family], lettered: npt.NDArray[np.bool_],
 ) -> None:  # fmt: skip
     levels = levels_of(held.busy, span)
     waits = held.wait > held.sync
     _mark_instants(lane, held, levels, waits)
     tinted = (held.wait * 2 > span - held.busy) & (levels < 8)
-    families = _families(profile, lane, held.first, (held.count <= TELLABLE) & (held.busy > 0))
     dense = palette.engine(lane.engine)
     for place in np.flatnonzero(held.count).tolist():
         level = int(levels[place])
@@ -108,8 +116,7 @@ def _paint_cells(
             styles[place] = palette.wait if quiet else palette.sync
             continue
         family = families.get(place)
-        lone = glyphs.letters and family is not None and held.count[place] == 1
-        chars[place] = family.letter if lone and family else glyphs.levels[level]
+        chars[place] = family.letter if family is not None and lettered[place] else glyphs.levels[level]
         style = dense if family is None or family is OTHER else palette.family(family)
         styles[place] = _tint(style) if tinted[place] and palette.colour else style
 
@@ -128,19 +135,9 @@ def _tint(style: Style) -> Style:
     return style + Style(bgcolor="#222a36")
 
 
-def _families(profile: Profile, lane: Lane, first: Ints, chosen: npt.NDArray[np.bool_]) -> dict[int, Family]:
-    """Families of the first instruction of the chosen cells, by cell; empty where operations are unknown."""
-    if "type" not in lane:
-        return {}
-    places = np.flatnonzero(chosen & (first >= 0))
-    codes = lane.take("type", first[places]).tolist()
-    texts = profile.strings["type"]
-    return {place: family_of(texts[code]) for place, code in zip(places.tolist(), codes, strict=True) if code >= 0}
-
-
 def _paint_names(
     profile: Profile, lane: Lane, held: Cells, span: Ints, chars: list[str], styles: list[Style], palette: Palette,
-    glyphs: Glyphs,
+    glyphs: Glyphs, colouring: Colouring,
 ) -> None:  # fmt: skip
     """Instructions that fill several whole cells become one bar, or one line of waiting, with their name in it."""
     whole = (held.count == 1) & (held.busy + held.wait + held.sync >= span)
@@ -148,12 +145,13 @@ def _paint_names(
         if end - begin < NAMED_CELLS:
             continue
         row = int(held.first[begin])
-        name = text_of(profile, lane, "name", row)
+        name = text_of(profile, lane, "name" if "name" in lane else "kernel", row)
         width = end - begin
         if held.busy[begin] > 0:
-            type_name = text_of(profile, lane, "type", row)
-            style = palette.filled(family_of(type_name)) if type_name else palette.filled(_engine_family(lane.engine))
-            text = glyphs.edge + fit(name, width - 1)
+            family = families(profile, lane, np.array([row]), colouring)[0]
+            style = palette.filled(family or (_engine_family(lane.engine) if colouring == "operation" else OTHER))
+            letter = f"{family.letter} " if family is not None and colouring == "kernel" and "name" in lane else ""
+            text = glyphs.edge + fit(f"{letter}{_share_text(profile, lane, row, colouring)}{name}", width - 1)
         else:
             style = styles[begin]
             glyph = chars[begin]
@@ -161,6 +159,14 @@ def _paint_names(
             text = f"{glyph * 2}{shown}" + glyph * (width - 2 - cell_len(shown))
         _put(chars, begin, end, text)
         styles[begin:end] = [style] * width
+
+
+def _share_text(profile: Profile, lane: Lane, row: int, colouring: Colouring) -> str:
+    """What a share is in figures, before the name; empty where colours mean no share."""
+    if colouring not in ("bandwidth", "uarch"):
+        return ""
+    share = float(shares_of(profile, lane, colouring, slice(row, row + 1))[0])
+    return f"{percent_text(share)} " if share == share else ""
 
 
 @lru_cache(64)

@@ -3,25 +3,50 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from ..analysis.lane_index import event_at
+from .launches import launches
 from .session import Session
-from .state import Selection, ViewState
+from .state import Selection, StripKind, ViewState
+
+#: What a line shows: a lane or core, the launches of a core, or a strip below the lane.
+Kind = Literal["", "launches", "bandwidth", "utilisation"]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the timeline: a lane (index into ``Profile.lanes``), or a whole core where ``lane`` is -1."""
+    """A line of the timeline: a lane (index into ``Profile.lanes``), or something of a core where ``lane`` is -1."""
 
     lane: int
     core: int
     label: str
     guessed: bool
     first: bool
+    kind: Kind = ""
+
+    @property
+    def is_strip(self) -> bool:
+        """Whether it belongs to the line above and cannot be selected itself."""
+        return self.kind in ("bandwidth", "utilisation")
 
 
 def rows_of(session: Session, view: ViewState) -> list[Row]:
-    """The lines of the timeline for a state, in the profile's order."""
+    """The lines of the timeline for a state: those pinned, then the others in the profile's order."""
+    rows = _ordered(session, view)
+    if view.pinned:
+        rows.sort(key=lambda row: not is_pinned(row, view))
+    if not view.strip:
+        return rows
+    return [line for row in rows for line in (row, *_strip(session, row, view.strip))]
+
+
+def is_pinned(row: Row, view: ViewState) -> bool:
+    """Whether a line stays on top."""
+    return (row.lane, row.core) in view.pinned
+
+
+def _ordered(session: Session, view: ViewState) -> list[Row]:
     lanes = session.profile.lanes
     numbers = session.lanes_in(view.scope)
     if view.rows == "cores" and view.scope.lane < 0:
@@ -32,14 +57,29 @@ def rows_of(session: Session, view: ViewState) -> list[Row]:
     previous = ""
     rows = []
     for number in numbers:
-        rows.append(_lane_row(session, number, lanes[number].group != previous))
-        previous = lanes[number].group
+        lane = lanes[number]
+        first = lane.group != previous
+        if first and lane.core >= 0 and view.scope.lane < 0 and len(launches(session, lane.core).lane):
+            rows.append(Row(-1, lane.core, f"{lane.group} kernels", False, True, "launches"))
+            first = False
+        rows.append(_lane_row(session, number, first))
+        previous = lane.group
     return rows
 
 
 def _lane_row(session: Session, number: int, first: bool) -> Row:
     lane = session.profile.lanes[number]
     return Row(number, lane.core, f"{lane.group} {lane.label}", lane.role_guessed, first)
+
+
+def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
+    """The strip below a lane; none where the lane knows nothing of it."""
+    if row.lane < 0 or not kind:
+        return ()
+    lane = session.profile.lanes[row.lane]
+    if kind == "bandwidth" and not ("ddr_bandwidth" in lane or "l2_bandwidth" in lane):
+        return ()
+    return (Row(row.lane, row.core, "bandwidth" if kind == "bandwidth" else "busy", row.guessed, False, kind),)
 
 
 def stepped_event(session: Session, view: ViewState, steps: int, lane: int) -> ViewState:

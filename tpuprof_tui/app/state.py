@@ -116,6 +116,11 @@ class ViewState:
         return self.end - self.start
 
     @property
+    def lines_shown(self) -> tuple[object, ...]:
+        """All that decides how many lines the timeline has."""
+        return self.rows, self.scope, self.legend, self.strip, self.pinned, self.legend and self.colouring
+
+    @property
     def figures_window(self) -> tuple[int, int]:
         """Start and end of what figures are about: the range, else the visible window."""
         return self.range or (self.start, self.end)

@@ -30,6 +30,7 @@ from ..widgets.timeline import Timeline
 from ..widgets.tree import CoreTree
 from .explorer_export import ExportKeys
 from .explorer_live import LiveKeys
+from .following import Following
 from .table_keys import TableKeys
 
 #: From this size on tree, timeline, tabs and detail stand beside one another.
@@ -40,7 +41,7 @@ TABS = ("summary", "table", "problems")
 TAB_TITLES = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
 
 
-class ExplorerScreen(ExportKeys, LiveKeys, TableKeys):
+class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Following):
     """Tree, timeline, tabs (summary, table, problems) and detail of one profile."""
 
     AUTO_FOCUS = "#timeline"
@@ -207,7 +208,8 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys):
         if view == self.view:
             return
         old, self.view = self.view, view
-        if old.rows != view.rows or old.scope != view.scope or (old.selection.row < 0) != (view.selection.row < 0):
+        selected = (old.selection.row < 0) != (view.selection.row < 0)
+        if old.lines_shown != view.lines_shown or selected:
             self.timeline.show(view)
             self._arrange()
         self._pass_on()
@@ -332,24 +334,6 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys):
         """The focused pane fills the screen, or no longer does."""
         focused = self.focused.id if self.focused is not None else None
         self._maximise("" if self.maximised or focused is None else focused)
-
-    def action_focus_selection(self) -> None:
-        """The selection into view; again: fitted."""
-        selection = self.view.selection
-        if self.view.range is not None and selection.row < 0:
-            start, end = self.view.range
-            self._set(self.view.windowed(start, max(end - start, self.timeline.cells)))
-            return
-        if selection.row < 0:
-            self.query_one(KeyBar).say("Nothing selected: Enter in the timeline or a row of the table selects.")
-            return
-        start, end = self.session.span_of(selection.lane, selection.row)
-        view = self.view
-        shown = view.showing(start, max(end, start + 1)).at(start)
-        if shown == view:
-            span = max((end - start) * 2, self.timeline.cells)
-            shown = view.windowed((start + end) // 2 - span // 2, span).at((start + end) // 2)
-        self._set(shown)
 
     def action_isolate(self) -> None:
         """Only the selected core, or all again."""

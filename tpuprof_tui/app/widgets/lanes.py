@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
@@ -18,11 +21,13 @@ from ...analysis.lane_index import event_at
 from ..axis import cell_at, edges_of, ruler
 from ..format import GUESS, clean, exact_time, fit, percent_text, time_text
 from ..glyphs import Glyphs
+from ..launches import launch_text, launches
 from ..navigation import measured_text
 from ..painter import Painted, merged, paint_core, paint_lane, text_of
-from ..rows import Row, rows_of
+from ..rows import Row, is_pinned, rows_of
 from ..session import Session
-from ..state import ViewState
+from ..state import Colouring, ViewState
+from ..strips import legend_lines, paint_strip
 from ..theme import Palette
 
 #: Drawn lanes that are kept: a moved cursor or selection needs no new occupancy.
@@ -42,7 +47,8 @@ class LaneView(Widget, can_focus=True):
         self.glyphs = glyphs
         self.rows: list[Row] = []
         self.top = 0
-        self._drawn: OrderedDict[tuple[int, int, int, int, int], Painted] = OrderedDict()
+        self._drawn: OrderedDict[tuple[Hashable, ...], Painted] = OrderedDict()
+        self._legend: tuple[tuple[Colouring, int], list[list[Segment]]] = (("operation", -1), [])
         self._longest = 6
         self._base = Style.null()
         self._titles = ("", "")
@@ -51,6 +57,7 @@ class LaneView(Widget, can_focus=True):
     def _take_rows(self) -> None:
         self.rows = rows_of(self.session, self.view)
         self._longest = max((len(row.label) for row in self.rows), default=6)
+        self._pinned = next((n for n, row in enumerate(self.rows) if not is_pinned(row, self.view)), len(self.rows))
 
     # what is where
 
@@ -67,7 +74,34 @@ class LaneView(Widget, can_focus=True):
     @property
     def lines(self) -> int:
         """Lanes that fit on the screen: one line is the ruler, one tells what is at the cursor."""
-        return max(self.size.height - 1 - self._info_lines, 1)
+        return max(self.size.height - 1 - self._info_lines - len(self.legend_lines), 1)
+
+    @property
+    def legend_lines(self) -> list[list[Segment]]:
+        """Lines that explain the colours; none where they are not wanted or have no room."""
+        width, height = self.size
+        if not self.view.legend or (height < 6 and height):
+            return []
+        key = (self.view.colouring, width)
+        if self._legend[0] != key:
+            profile, colouring = self.session.profile, self.view.colouring
+            self._legend = key, legend_lines(profile, colouring, width, self.palette, self.glyphs)
+        return self._legend[1]
+
+    @property
+    def pins(self) -> int:
+        """Lines on top that do not scroll: the pinned ones, unless they would leave no room for others."""
+        return self._pinned if self._pinned < self.lines - 1 else 0
+
+    def number_at(self, line: int) -> int:
+        """Place in ``rows`` of a line below the ruler; -1 where there is none."""
+        number = line if line < self.pins else line + self.top
+        return number if 0 <= line < self.lines and number < len(self.rows) else -1
+
+    def line_of(self, number: int) -> int:
+        """The line below the ruler that shows a place in ``rows``; -1 where it is out of sight."""
+        line = number if number < self.pins else number - self.top
+        return line if (number < self.pins or line >= self.pins) and 0 <= line < self.lines else -1
 
     @property
     def _info_lines(self) -> int:
@@ -75,12 +109,14 @@ class LaneView(Widget, can_focus=True):
 
     def wanted_height(self) -> int:
         """Lines it would take to show everything."""
-        return len(self.rows) + 2
+        return len(self.rows) + 2 + len(self.legend_lines)
 
     def selected_row(self, view: ViewState) -> int:
         """Line of the selected lane or core; -1 without one."""
         selection = view.selection
         for number, row in enumerate(self.rows):
+            if row.is_strip or (row.kind and selection.lane >= 0):
+                continue
             if row.lane == selection.lane if row.lane >= 0 else selection.core == row.core:
                 return number
         if selection.lane < 0 and selection.core >= 0:
@@ -92,7 +128,7 @@ class LaneView(Widget, can_focus=True):
     def show(self, view: ViewState) -> None:
         """Shows a state, repainting only what it changes."""
         old, self.view = self.view, view
-        if (old.scope, old.rows) != (view.scope, view.rows):
+        if (old.scope, old.rows, old.strip, old.pinned) != (view.scope, view.rows, view.strip, view.pinned):
             self._take_rows()
         top, before = self.top, self.selected_row(old)
         self._scroll_to_selection()
@@ -145,7 +181,7 @@ class LaneView(Widget, can_focus=True):
         row = self.selected_row(self.view)
         top = min(self.top, max(len(self.rows) - self.lines, 0))
         if row >= 0:
-            top = min(max(top, row - self.lines + 1), row)
+            top = top if row < self.pins else min(max(top, row - self.lines + 1), row - self.pins)
         self.top = max(top, 0)
 
     def _refresh_parts(self, old: ViewState, before: int) -> None:
@@ -160,9 +196,8 @@ class LaneView(Widget, can_focus=True):
         if self._info_lines:
             regions.append(Region(0, height - 1, width, 1))
         if old.selection != view.selection:
-            shown = range(self.top, self.top + self.lines)
-            lines = {line for line in (before, self.selected_row(view)) if line in shown}
-            regions += [Region(0, line - self.top + 1, width, 1) for line in lines]
+            lines = {self.line_of(number) for number in (before, self.selected_row(view)) if number >= 0}
+            regions += [Region(0, line + 1, width, 1) for line in lines if line >= 0]
         if old.cursor != view.cursor:
             cells = {cell_at(time, view.start, view.end, self.cells) for time in (old.cursor, view.cursor)}
             regions += [Region(self.label_width + cell, 0, 1, height) for cell in cells if 0 <= cell < self.cells]
@@ -184,10 +219,13 @@ class LaneView(Widget, can_focus=True):
         elif self._info_lines and y == height - 1:
             segments = self._bottom(width)
         else:
-            number = y - 1 + self.top
-            if not 0 <= number < len(self.rows) or y > self.lines:
+            number, below = self.number_at(y - 1), y - 1 - self.lines
+            if number >= 0:
+                segments = self._lane(number)
+            elif 0 <= below < len(self.legend_lines):
+                segments = self.legend_lines[below]
+            else:
                 return Strip([Segment(" " * width, base)], width)
-            segments = self._lane(number)
         return Strip(segments).adjust_cell_length(width, base).apply_style(base)
 
     def _ruler(self) -> list[Segment]:
@@ -238,19 +276,25 @@ class LaneView(Widget, can_focus=True):
 
     def _painted(self, row: Row) -> Painted:
         view = self.view
-        key = (row.lane, row.core, view.start, view.end, self.cells)
+        key = (row.kind, row.lane, row.core, view.start, view.end, self.cells, view.colouring)
         found = self._drawn.get(key)
         if found is None:
-            edges = edges_of(view.start, view.end, self.cells)
-            if row.lane >= 0:
-                index = self.session.indexes[row.lane]
-                found = paint_lane(self.session.profile, index, edges, self.palette, self.glyphs)
-            else:
-                found = paint_core(self.session.indexes.by_core[row.core], edges, self.palette, self.glyphs)
+            found = self._paint(row, edges_of(view.start, view.end, self.cells))
             self._drawn[key] = found
             if len(self._drawn) > KEPT:
                 self._drawn.popitem(last=False)
         return found
+
+    def _paint(self, row: Row, edges: npt.NDArray[np.int64]) -> Painted:
+        session, palette, glyphs = self.session, self.palette, self.glyphs
+        profile = session.profile
+        if row.kind == "launches":
+            return paint_lane(profile, launches(session, row.core), edges, palette, glyphs, "kernel")
+        if row.lane < 0:
+            return paint_core(session.indexes.by_core[row.core], edges, palette, glyphs)
+        if row.kind:
+            return paint_strip(profile, session.indexes[row.lane], edges, row.kind, palette, glyphs)
+        return paint_lane(profile, session.indexes[row.lane], edges, palette, glyphs, self.view.colouring)
 
     def _label(self, number: int, row: Row, share: float) -> list[Segment]:
         width = self.label_width
@@ -260,7 +304,9 @@ class LaneView(Widget, can_focus=True):
         room = width - len(percent) - 3
         label = row.label
         group, _, own = label.rpartition(" ")
-        if not row.first and row.lane >= 0 and number > self.top and not selected:
+        if row.is_strip:
+            label = fit(label, min(self._longest, max(room, 0)), right=True)
+        elif not row.first and not selected and self._continues(number):
             label = " " * (len(group) + 1) + own
         if room < 3:
             return [Segment(fit(mark + row.label, width), self.palette.text)]
@@ -271,6 +317,16 @@ class LaneView(Widget, can_focus=True):
             Segment(fit(label, room), style),
             Segment(f" {percent} ", number_style),
         ]
+
+    def _continues(self, number: int) -> bool:
+        """Whether the line above belongs to the same core or group, so that it need not be named again."""
+        line, row = self.line_of(number), self.rows[number]
+        if line == 0 or line <= self.pins or row.lane < 0:
+            return False
+        above = self.rows[number - 1]
+        lanes = self.session.profile.lanes
+        group = lanes[row.lane].group
+        return above.core == row.core if above.lane < 0 else lanes[above.lane].group == group
 
     def _overlay_cursor(self, chars: list[str], styles: list[Style]) -> None:
         cell = cell_at(self.view.cursor, self.view.start, self.view.end, self.cells)
@@ -283,7 +339,7 @@ class LaneView(Widget, can_focus=True):
 
     def _overlay_selection(self, row: Row, chars: list[str], styles: list[Style]) -> None:
         selection = self.view.selection
-        if selection.row < 0 or row.lane != selection.lane:
+        if selection.row < 0 or row.lane != selection.lane or row.kind:
             return
         start, end = self.session.span_of(selection.lane, selection.row)
         view, count = self.view, self.cells
@@ -317,6 +373,8 @@ class LaneView(Widget, can_focus=True):
         if number < 0:
             return f"{text}  j k lane, Enter selects"
         row = self.rows[number]
+        if row.kind == "launches":
+            return f"{text}  {row.label}  {launch_text(self.session, row.core, view.cursor)}"
         if row.lane < 0:
             return f"{text}  {row.label}  (e: its engines)"
         found = self.event_under_cursor(row.lane, view)

@@ -10,8 +10,9 @@ from textual.binding import BindingType
 
 from ..actions import bindings
 from ..axis import cell_at, edges_of
+from ..launches import stepped_launch
 from ..messages import ShowDetail
-from ..rows import stepped_event
+from ..rows import Row, stepped_event
 from ..state import Selection, ViewState
 from .timeline_tools import TimelineTools
 
@@ -94,7 +95,13 @@ class Timeline(TimelineTools):
             if not self.rows:
                 return view
             now = self.selected_row(view)
-            wanted = 0 if now < 0 else min(max(now + lines, 0), len(self.rows) - 1)
+            lanes = (number for number, row in enumerate(self.rows) if row.kind != "launches")
+            wanted = next(lanes, 0) if now < 0 else min(max(now + lines, 0), len(self.rows) - 1)
+            step = 1 if lines > 0 else -1
+            while self.rows[wanted].is_strip:
+                # the last line's strip is below it: there is nothing further down
+                step = -1 if wanted == len(self.rows) - 1 else step
+                wanted += step
             return view if wanted == now else replace(view, selection=self._selection_of(wanted))
 
         self._ask(stepped)
@@ -120,7 +127,18 @@ class Timeline(TimelineTools):
         self._step_event(1)
 
     def _step_event(self, steps: int) -> None:
-        self._ask(lambda view: stepped_event(self.session, view, steps, self._lane_for_steps(view)))
+        self._ask(lambda view: self._stepped(view, steps))
+
+    def _stepped(self, view: ViewState, steps: int) -> ViewState:
+        row = self._launches_row(view)
+        if row is not None:
+            return stepped_launch(self.session, view, row.core, steps)
+        return stepped_event(self.session, view, steps, self._lane_for_steps(view))
+
+    def _launches_row(self, view: ViewState) -> Row | None:
+        """The selected line where it is one of launches."""
+        number = self.selected_row(view)
+        return self.rows[number] if number >= 0 and self.rows[number].kind == "launches" else None
 
     def _lane_for_steps(self, view: ViewState) -> int:
         if view.selection.lane >= 0:
@@ -132,7 +150,10 @@ class Timeline(TimelineTools):
         return next((place for place in fitting if len(lanes[place])), -1)
 
     def action_select(self) -> None:
-        """The instruction at the cursor becomes the selection; its detail shows."""
+        """The instruction at the cursor becomes the selection; its detail shows. A launch becomes the range."""
+        if self._launches_row(self.view) is not None:
+            self._ask(lambda view: self._stepped(replace(view, range=None), 0))
+            return
 
         def selected(view: ViewState) -> ViewState:
             lane = self._lane_for_steps(view)
@@ -151,14 +172,14 @@ class Timeline(TimelineTools):
         offset = event.get_content_offset(self)
         if offset is None or offset.x < self.label_width:
             return
-        cell, line = offset.x - self.label_width, offset.y - 1 + self.top
+        cell, number = offset.x - self.label_width, self.number_at(offset.y - 1)
 
         def clicked(view: ViewState) -> ViewState:
             edges = edges_of(view.start, view.end, self.cells)
             view = view.at((int(edges[cell]) + int(edges[cell + 1])) // 2)
-            if not 0 <= line < len(self.rows) or not 1 <= offset.y <= self.lines:
+            if number < 0:
                 return view
-            selection = self._selection_of(line)
+            selection = self._selection_of(number)
             row = self.event_under_cursor(selection.lane, view) if selection.lane >= 0 else -1
             return replace(view, selection=replace(selection, row=row))
 

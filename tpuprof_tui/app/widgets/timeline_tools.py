@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from textual import events
 
+from ..colouring import TITLES, is_known, next_colouring
 from ..format import clean, exact_time
 from ..messages import Change, Say
 from ..navigation import TimeError, gone_to, gone_to_mark, marked, marks_text, ranged, same_name, selected, time_of
 from ..painter import text_of
-from ..state import ViewState
+from ..state import StripKind, ViewState
 from .lanes import LaneView
 from .prompt import Note, Prompt, Question
 
@@ -101,6 +103,59 @@ class TimelineTools(LaneView):
             view, told = ranged(view, self.session)
             self._say(told)
             return view
+
+        self._ask(changed)
+
+    # what is shown
+
+    def action_colours(self) -> None:
+        """The next meaning of colours."""
+
+        def changed(view: ViewState) -> ViewState:
+            colouring = next_colouring(self.session.profile, view.colouring)
+            if colouring == view.colouring:
+                self._say("The capture knows nothing else to colour by: more needs mode 1 or 2.")
+            else:
+                self._say(f"Colours mean: {TITLES[colouring]}. L explains them.")
+            return replace(view, colouring=colouring)
+
+        self._ask(changed)
+
+    def action_legend(self) -> None:
+        """Explains the colours, or no longer."""
+        self._ask(lambda view: replace(view, legend=not view.legend))
+
+    def action_strips(self) -> None:
+        """The next kind of strip."""
+
+        def changed(view: ViewState) -> ViewState:
+            if view.rows == "cores" and not any(row.lane >= 0 for row in self.rows):
+                self._say("Strips belong to engines: e shows them.")
+                return view
+            following: dict[StripKind, StripKind] = {"": "bandwidth", "bandwidth": "utilisation", "utilisation": ""}
+            strip = following[view.strip]
+            if strip == "bandwidth" and not is_known(self.session.profile, "bandwidth"):
+                strip = "utilisation"
+            told = {"": "No strips.", "bandwidth": "Strips: bandwidth, share of the DDR or L2 peak of one core.",
+                    "utilisation": "Strips: share of the time with work."}  # fmt: skip
+            self._say(told[strip])
+            return replace(view, strip=strip)
+
+        self._ask(changed)
+
+    def action_pin(self) -> None:
+        """The selected line stays on top, or goes back."""
+
+        def changed(view: ViewState) -> ViewState:
+            number = self.selected_row(view)
+            if number < 0:
+                self._say("No lane selected: j and k select one.")
+                return view
+            place = (self.rows[number].lane, self.rows[number].core)
+            gone = place in view.pinned
+            pinned = tuple(each for each in view.pinned if each != place)
+            self._say(f"{clean(self.rows[number].label)} {'is back in its place' if gone else 'stays on top'}.")
+            return replace(view, pinned=pinned if gone else (*pinned, place))
 
         self._ask(changed)
 

@@ -1,0 +1,302 @@
+"""Kernel lanes, colours, legend, strips, pinned lanes, dependencies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import big_profile, make_lane, make_profile, small_profile
+from screen import explorer, frame, opened, press
+
+from tpuprof_tui.app.axis import edges_of
+from tpuprof_tui.app.colouring import STEPS, Flow, cell_shares, families, kernel_family, next_colouring, step_of
+from tpuprof_tui.app.glyphs import ASCII, UNICODE
+from tpuprof_tui.app.launches import launches, span_of
+from tpuprof_tui.app.painter import paint_lane
+from tpuprof_tui.app.session import Session
+from tpuprof_tui.app.state import Selection
+from tpuprof_tui.app.strips import LEGEND_LINES, legend_lines, paint_strip
+from tpuprof_tui.app.theme import Palette, plain_palette
+from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
+
+WIDE, SMALL = (160, 48), (80, 24)
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return small_profile(1, instructions=600)
+
+
+def text_of_line(timeline, number: int) -> str:
+    return "".join(segment.text for segment in timeline.render_line(timeline.line_of(number) + 1))
+
+
+def labels(screen) -> list[str]:
+    return [row.label for row in screen.timeline.rows]
+
+
+# launches
+
+
+def test_a_launch_lasts_from_its_first_start_to_its_last_end():
+    one = make_lane("TIU", 0, starts=[0, 10, 40], ends=[5, 30, 45], scope=[0, 0, 1])
+    two = make_lane("GDMA", 0, starts=[3, 20, 60], ends=[38, 25, 70], scope=[0, 1, INT_MISSING])
+    other = make_lane("TIU", 1, starts=[0], ends=[99], scope=[7])
+    scopes = Scopes(np.array([1, 0], np.int32), np.zeros(2, np.int32))
+    profile = make_profile([one, two, other], scopes=scopes, strings={"kernel": Strings(["rope", "softmax"])})
+    session = Session.build(profile)
+    index = launches(session, 0)
+    assert [span_of(index, row) for row in range(len(index.lane))] == [(0, 38), (20, 45)]
+    assert index.lane["kernel"].tolist() == [1, 0]
+    assert len(launches(session, 1).lane) == 0
+
+
+@pytest.mark.parametrize("mode", [1, 2])
+def test_launches_agree_with_their_instructions(mode):
+    profile = big_profile(3000, cores=2, mode=mode)
+    session = Session.build(profile)
+    for core in profile.cores:
+        lanes = profile.core_lanes(core)
+        index = launches(session, core)
+        assert len(index.lane)
+        for row, scope in enumerate(index.lane["scope"].tolist()):
+            rows = [lane["scope"] == scope for lane in lanes]
+            starts = [lane["start"][chosen] for lane, chosen in zip(lanes, rows, strict=True)]
+            ends = [lane["end"][chosen] for lane, chosen in zip(lanes, rows, strict=True)]
+            assert span_of(index, row) == (np.concatenate(starts).min(), np.concatenate(ends).max())
+
+
+async def test_kernel_functions_stand_above_their_cores_engines(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        assert labels(screen)[:5] == ["Core 0 kernels", "Core 0 TIU", "Core 0 GDMA", "Core 0 SDMA", "Core 1 kernels"]
+        assert "rmsnorm_multi_core" in text_of_line(screen.timeline, 0)
+        await press(pilot, "e")
+        assert "Core 0 kernels" not in labels(screen)
+
+
+async def test_launches_are_stepped_through_as_ranges(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        index = launches(screen.session, 0)
+        await press(pilot, "j k home enter")
+        assert screen.view.selection == Selection(0)
+        assert screen.view.range == span_of(index, 0)
+        assert not screen.query_one("#detail").display
+        await press(pilot, "full_stop full_stop comma")
+        assert screen.view.range == span_of(index, 1)
+        assert screen.view.cursor == span_of(index, 1)[0]
+        assert screen.summary.figures.start == screen.view.range[0]
+        assert "llama_attention" in frame(pilot.app).split("launch 1")[0]
+
+
+async def test_without_launches_there_is_no_lane_of_them():
+    async with opened(small_profile(0, instructions=60)) as pilot:
+        assert not any("kernels" in label for label in labels(explorer(pilot)))
+
+
+# colours
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 90), st.floats(0, 1)), min_size=1, max_size=30))
+def test_what_flows_is_neither_lost_nor_made_up(events):
+    starts, lengths, rates = (np.array(part) for part in zip(*events, strict=True))
+    flow = Flow.of(starts, starts + lengths, rates.astype(np.float64))
+    edges = edges_of(0, 600, 37)
+    found = flow.between(edges)
+    expected = [
+        sum(rate * max(min(start + length, high) - max(start, low), 0) for start, length, rate in events)
+        for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    ]
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_shares_of_a_cell_are_means_over_the_time_with_work():
+    lane = make_lane("GDMA", 0, starts=[0, 10], ends=[10, 40], ddr_bandwidth=[68.25, 34.125], l2_bandwidth=[0.0, 0.0])
+    profile = make_profile([lane])
+    index = Session.build(profile).indexes[0]
+    shares = cell_shares(profile, index, "bandwidth", np.array([0, 10, 20, 40, 60]))
+    assert shares[:3] == pytest.approx([1.0, 0.5, 0.5])
+    assert np.isnan(shares[3])
+    whole = cell_shares(profile, index, "bandwidth", np.array([0, 60]))
+    assert whole == pytest.approx([(10 + 15) / 40])
+
+
+def test_waits_have_no_share_and_l2_has_a_peak_of_its_own():
+    lane = make_lane("GDMA", 0, starts=[0, 10, 20], ends=[9, 19, 29], ddr_bandwidth=[60.0, 60.0, 0.0],
+                     l2_bandwidth=[0.0, 0.0, 64.0], roles=[Role.WORK, Role.WAIT, Role.WORK])  # fmt: skip
+    profile = make_profile([lane])
+    assert families(profile, lane, np.arange(3), "bandwidth") == [STEPS[4], None, STEPS[2]]
+
+
+def test_steps_cover_every_share():
+    assert [step_of(share).letter for share in (-1.0, 0.0, 0.2, 0.5, 0.99, 1.0, 7.0)] == list("aabceee")
+
+
+def test_kernel_functions_have_letters_of_their_own():
+    made = [kernel_family(code, f"k{code}") for code in range(52)]
+    assert len({family.letter for family in made}) == 52
+    assert kernel_family(52, "k").letter == "?"
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("colouring", ["kernel", "bandwidth", "uarch"])
+def test_without_colour_letters_tell_the_same(colouring, plain):
+    profile = big_profile(4000, cores=1, mode=2)
+    session = Session.build(profile)
+    glyphs, palette = (UNICODE, plain_palette()) if plain else (ASCII, Palette())
+    edges = edges_of(profile.start_ns, profile.end_ns, 100)
+    engine = "TIU" if colouring == "uarch" else "GDMA"
+    index = next(index for index in session.indexes if index.lane.engine == engine)
+    chars = paint_lane(profile, index, edges, palette, glyphs, colouring).chars
+    letters = "ABCDEF" if colouring == "kernel" else "abcde"
+    assert sum(char in letters for char in chars) > 80
+
+
+async def test_colours_follow_one_key_and_skip_what_is_unknown(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "C")
+        assert screen.view.colouring == "kernel"
+        await press(pilot, "C")
+        assert screen.view.colouring == "bandwidth"
+        await press(pilot, "C")
+        assert screen.view.colouring == "operation"
+        assert "Colours mean: operation" in frame(pilot.app)
+    assert next_colouring(big_profile(100, mode=2), "bandwidth") == "uarch"
+
+
+@pytest.mark.parametrize("size", [WIDE, SMALL])
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_the_legend_explains_letters(profile, size, ascii_only):
+    async with opened(profile, size, ascii_only=ascii_only) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "e L" if size == SMALL else "L")
+        assert "operation:" in frame(pilot.app)
+        assert "M matmul" in frame(pilot.app)
+        await press(pilot, "C")
+        assert "kernel function:" in frame(pilot.app)
+        assert "A rmsnorm_multi_core" in frame(pilot.app)
+        await press(pilot, "C L")
+        assert "80% and more" not in frame(pilot.app)
+        await press(pilot, "L")
+        assert "80% and more" in frame(pilot.app)
+        assert screen.timeline.lines >= 1
+
+
+@given(st.integers(0, 200))
+def test_a_legend_keeps_to_its_lines(width):
+    names = [f"kernel_function_number_{number}\x1b[31m" for number in range(70)]
+    profile = make_profile([], strings={"kernel": Strings(names)})
+    lines = legend_lines(profile, "kernel", width, Palette(), UNICODE)
+    assert len(lines) <= LEGEND_LINES
+    assert all(sum(len(segment.text) for segment in line) <= width for line in lines)
+    assert not any("\x1b" in segment.text for line in lines for segment in line)
+
+
+# strips
+
+
+def test_a_strip_is_the_share_of_the_peak_with_idle_time_counted():
+    lane = make_lane("GDMA", 0, starts=[0], ends=[10], ddr_bandwidth=[34.125])
+    profile = make_profile([lane])
+    index = Session.build(profile).indexes[0]
+    edges = np.array([0, 10, 20])
+    strip = paint_strip(profile, index, edges, "bandwidth", Palette(), ASCII)
+    assert strip.chars == ["4", " "]
+    assert strip.utilisation == pytest.approx(0.25)
+    busy = paint_strip(profile, index, edges, "utilisation", Palette(), ASCII)
+    assert busy.chars == ["8", " "]
+    assert busy.utilisation == pytest.approx(0.5)
+
+
+async def test_strips_stand_below_their_lanes_and_are_stepped_over(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "B")
+        assert labels(screen)[:5] == ["Core 0 kernels", "Core 0 TIU", "Core 0 GDMA", "bandwidth", "Core 0 SDMA"]
+        await press(pilot, "j j j")
+        assert screen.view.selection == Selection(0, 2)
+        await press(pilot, "k")
+        assert screen.view.selection == Selection(0, 1)
+        await press(pilot, "B")
+        assert labels(screen)[1:3] == ["Core 0 TIU", "busy"]
+        await press(pilot, " ".join(["j"] * 40))
+        assert screen.view.selection.lane == len(profile.lanes) - 1
+        await press(pilot, "B")
+        assert screen.view.strip == ""
+
+
+# pins
+
+
+async def test_a_pinned_lane_stays_on_top(profile):
+    async with opened(profile, (80, 20)) as pilot:
+        screen = explorer(pilot)
+        timeline = screen.timeline
+        await press(pilot, "e j j P")
+        assert labels(screen)[0] == "Core 0 GDMA"
+        assert screen.view.selection == Selection(0, 1)
+        await press(pilot, " ".join(["j"] * 20))
+        assert timeline.top > 0
+        assert "GDMA" in text_of_line(timeline, 0)
+        assert timeline.line_of(0) == 0
+        assert timeline.line_of(1) == -1
+        assert timeline.number_at(1) == 1 + timeline.top
+        last = timeline.selected_row(screen.view)
+        assert last == len(timeline.rows) - 1
+        assert timeline.line_of(last) == timeline.lines - 1
+        await press(pilot, " ".join(["k"] * 20))
+        assert timeline.selected_row(screen.view) == 0
+        await press(pilot, "P")
+        assert labels(screen)[0] == "Core 0 kernels"
+        await press(pilot, "escape escape P")
+        assert "No lane selected" in frame(pilot.app)
+
+
+async def test_many_pins_leave_room(profile):
+    async with opened(profile, SMALL) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "e j " + " ".join(["P j"] * 12))
+        assert len(screen.view.pinned) > 2
+        await press(pilot, " ".join(["j"] * 20))
+        timeline = screen.timeline
+        assert timeline.line_of(timeline.selected_row(screen.view)) >= 0
+
+
+# dependencies
+
+
+@pytest.fixture(scope="module")
+def linked():
+    """A TIU command that waited for the GDMA command with id 2."""
+    tiu = make_lane("TIU", 0, starts=[0, 100], ends=[10, 130], command_id=[1, 2], depends_on=[0, 2],
+                    cycles=[11, 31])  # fmt: skip
+    gdma = make_lane("GDMA", 0, starts=[5, 40], ends=[30, 95], command_id=[1, 2], depends_on=[0, 0],
+                     cycles=[26, 56], bytes=[64, 64])  # fmt: skip
+    return make_profile([tiu, gdma], mode=2)
+
+
+async def test_dependencies_are_followed_both_ways(linked):
+    async with opened(linked) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j end enter left_square_bracket")
+        assert screen.view.selection == Selection(0, 1, 1)
+        assert "waited for" in frame(pilot.app)
+        assert "5 ns between" in frame(pilot.app)
+        await press(pilot, "right_square_bracket")
+        assert screen.view.selection == Selection(0, 0, 1)
+        await press(pilot, "comma left_square_bracket")
+        assert screen.view.selection == Selection(0, 0, 0)
+        assert "Nothing is known that released" in frame(pilot.app)
+        await press(pilot, "right_square_bracket")
+        assert "Nothing is known to have waited" in frame(pilot.app)
+
+
+async def test_captures_without_registers_say_so(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "left_square_bracket")
+        assert "Nothing selected" in frame(pilot.app)
+        await press(pilot, "j full_stop right_square_bracket")
+        assert "mode 2" in frame(pilot.app)

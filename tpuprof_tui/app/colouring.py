@@ -1,0 +1,192 @@
+"""What the colours of the timeline mean: operation, kernel function, or a share of what the hardware could do.
+
+Every colour has a letter: it stands in the cells where colours cannot be told apart, and in the legend.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from ..analysis.lane_index import Cells, LaneIndex
+from ..model import Lane, Profile, Role
+from ..model.lane import ALL, Rows
+from .format import clean
+from .state import Colouring
+from .theme import FAMILIES, OTHER, Family, family_of
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: More instructions than this in a cell are drawn in the engine's colour: few changes of style, no flicker.
+TELLABLE: Final = 2
+#: In the order of the key.
+COLOURINGS: Final[tuple[Colouring, ...]] = ("operation", "kernel", "bandwidth", "uarch")
+TITLES: Final[dict[Colouring, str]] = {
+    "operation": "operation", "kernel": "kernel function", "bandwidth": "bandwidth, share of the peak",
+    "uarch": "uArch rate",
+}  # fmt: skip
+#: Shares from here on, in fifths; brighter is more, which no eye confuses.
+STEPS: Final = tuple(
+    Family(name, letter, colour)
+    for name, letter, colour in (
+        ("below 20%", "a", "#8f6fd0"), ("20 to 40%", "b", "#4f8fd0"), ("40 to 60%", "c", "#2fb5a0"),
+        ("60 to 80%", "d", "#8fd05a"), ("80% and more", "e", "#f7e463"),
+    )
+)  # fmt: skip
+_KERNEL_COLOURS: Final = (
+    "#4f9cf9", "#f59e57", "#57c785", "#f472b6", "#d4b742", "#c084fc", "#22c3c3", "#fb7185", "#8bbf3f", "#94a3f8",
+    "#fdba74", "#3fb68b",
+)  # fmt: skip
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@lru_cache(4096)
+def kernel_family(code: int, name: str) -> Family:
+    """Letter and colour of a kernel function; those of the first 52 have letters of their own."""
+    letter = _LETTERS[code] if code < len(_LETTERS) else "?"
+    return Family(clean(name), letter, _KERNEL_COLOURS[code % len(_KERNEL_COLOURS)])
+
+
+def step_of(share: float) -> Family:
+    """The fifth a share lies in."""
+    return STEPS[min(max(int(share * len(STEPS)), 0), len(STEPS) - 1)]
+
+
+def families(profile: Profile, lane: Lane, rows: Ints, colouring: Colouring) -> list[Family | None]:
+    """Colours of some instructions, one each; None where nothing is known."""
+    if colouring in ("bandwidth", "uarch"):
+        shares = shares_of(profile, lane, colouring, rows).tolist()
+        return [None if share != share else step_of(share) for share in shares]
+    key = "kernel" if colouring == "kernel" else "type"
+    if key not in lane:
+        return [None] * len(rows)
+    codes, texts = lane.take(key, rows).tolist(), profile.strings[key]
+    if key == "kernel":
+        return [kernel_family(code, texts[code]) if code >= 0 else None for code in codes]
+    return [family_of(texts[code]) if code >= 0 else None for code in codes]
+
+
+def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) -> Floats:
+    """Bandwidth over the peak of the memory involved, or uArch rate, of some instructions.
+
+    Returns:
+        float64, 0 to 1 (a capture may claim more); NaN where unknown or not work.
+    """
+    none = np.full(len(lane.take("role", rows)), np.nan)
+    shares = none
+    if colouring == "uarch" and "uarch_rate" in lane:
+        shares = np.asarray(lane.take("uarch_rate", rows), np.float64) / 100.0
+    if colouring == "bandwidth":
+        device = profile.device
+        for key, peak in (("l2_bandwidth", device.l2_peak_gbps), ("ddr_bandwidth", device.ddr_peak_gbps)):
+            if key in lane and peak > 0:
+                values = np.asarray(lane.take(key, rows), np.float64)
+                shares = np.where(values > 0, values / peak, shares)
+    return np.where((lane.take("role", rows) == Role.WORK) & np.isfinite(shares), shares, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """A quantity that flows at a constant rate while each of some instructions runs.
+
+    Attributes:
+        origin: ns, from which times are counted.
+        times: float64 ns (whole numbers, exact), ascending: where the rate changes.
+        amounts: float64, what has flowed until then.
+    """
+
+    origin: int
+    times: Floats
+    amounts: Floats
+
+    @classmethod
+    def of(cls, starts: Ints, ends: Ints, rates: Floats) -> Flow:
+        """The flow of instructions that may overlap; ``rates`` per ns. O(n log n), once."""
+        times = np.concatenate((starts, ends))
+        order = np.argsort(times, kind="stable")
+        times = times[order]
+        rate = np.cumsum(np.concatenate((rates, -rates))[order])
+        amounts = np.zeros(len(times))
+        np.cumsum(rate[:-1] * np.diff(times), out=amounts[1:])
+        origin = int(times[0]) if len(times) else 0
+        return cls(origin, (times - origin).astype(np.float64), amounts)
+
+    def between(self, edges: Ints) -> Floats:
+        """What flows in each cell between neighbouring edges; O(cells log n)."""
+        if not len(self.times):
+            return np.zeros(len(edges) - 1)
+        passed = np.interp((edges - self.origin).astype(np.float64), self.times, self.amounts)
+        flown: Floats = np.diff(passed)
+        return flown
+
+
+_FLOWS: Final[WeakKeyDictionary[LaneIndex, dict[Colouring, tuple[Flow, Flow]]]] = WeakKeyDictionary()
+
+
+def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[Flow, Flow]:
+    """Flow of the share, and of the time for which it is known; made once for a lane."""
+    known = _FLOWS.setdefault(index, {})
+    if colouring not in known:
+        shares = shares_of(profile, index.lane, colouring, ALL)
+        rows = np.flatnonzero(np.isfinite(shares))
+        starts, ends = index.starts[rows], index.lane["end"][rows]
+        known[colouring] = Flow.of(starts, ends, shares[rows]), Flow.of(starts, ends, np.ones(len(rows)))
+    return known[colouring]
+
+
+def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges: Ints) -> Floats:
+    """Mean share, over the time for which it is known, of each cell; NaN where nothing is known."""
+    amount, time = (flow.between(edges) for flow in share_flows(profile, index, colouring))
+    shares: Floats = np.divide(amount, time, out=np.full(len(time), np.nan), where=time > 0.5e-6)
+    return shares
+
+
+def cell_families(
+    profile: Profile, index: LaneIndex, held: Cells, edges: Ints, colouring: Colouring
+) -> dict[int, Family]:
+    """Colours of the cells that hold work, by cell.
+
+    An operation shows only where few share a cell, a kernel function is that of the cell's first instruction, a share
+    is the mean of the cell.
+    """
+    if colouring in ("bandwidth", "uarch"):
+        shares = cell_shares(profile, index, colouring, edges)
+        return {place: step_of(float(shares[place])) for place in np.flatnonzero(shares == shares).tolist()}
+    chosen = (held.busy > 0) & (held.first >= 0)
+    if colouring == "operation":
+        chosen &= held.count <= TELLABLE
+    places = np.flatnonzero(chosen)
+    found = families(profile, index.lane, held.first[places], colouring)
+    return {place: family for place, family in zip(places.tolist(), found, strict=True) if family is not None}
+
+
+def legend(profile: Profile, colouring: Colouring) -> list[Family]:
+    """All colours of a way of colouring that the profile can show, in their order."""
+    if colouring in ("bandwidth", "uarch"):
+        return list(STEPS)
+    if colouring == "kernel":
+        return [kernel_family(code, text) for code, text in enumerate(profile.strings.get("kernel", ()))]
+    present = {family_of(text) for text in profile.strings.get("type", ())}
+    return [family for family in (*FAMILIES, OTHER) if family in present]
+
+
+def next_colouring(profile: Profile, colouring: Colouring) -> Colouring:
+    """The next way of colouring of which the capture knows something."""
+    place = COLOURINGS.index(colouring)
+    order = (*COLOURINGS[place + 1 :], *COLOURINGS[: place + 1])
+    return next((each for each in order if is_known(profile, each)), colouring)
+
+
+def is_known(profile: Profile, colouring: Colouring) -> bool:
+    """Whether some lane can be coloured so."""
+    keys = {
+        "operation": ("type", "start"), "kernel": ("kernel",), "bandwidth": ("ddr_bandwidth", "l2_bandwidth"),
+        "uarch": ("uarch_rate",),
+    }[colouring]  # fmt: skip
+    return any(key in lane for lane in profile.lanes for key in keys)

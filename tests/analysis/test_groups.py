@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tpuprof_tui.analysis.groups import even_edges, grouped, in_ranges, next_step, wide_edges
@@ -86,6 +86,7 @@ def test_even_ranges_hold_all_and_are_not_many(low, span):
 
 
 @given(st.floats(0, 1e15), st.floats(0, 1e15))
+@example(0.0, 5e-324)
 def test_wide_ranges_hold_all_and_are_not_many(one, other):
     low, high = sorted((one, other))
     edges = wide_edges(low, high)

@@ -17,6 +17,8 @@ Array = npt.NDArray[Any]
 #: Up to this many different values, or four times as many as rows, groups are counted in one table.
 _DENSE: Final = 1 << 16
 _STEPS: Final = (1, 2, 5)
+#: No column tells smaller values apart.
+_SMALLEST: Final = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +128,7 @@ def wide_edges(low: float, high: float) -> list[float]:
     """
     if high <= 0:
         return [0.0, 1.0]
-    exponent = math.floor(math.log10(max(low, high / 1e6)))
+    exponent = math.floor(math.log10(max(low, high / 1e6, _SMALLEST)))
     edges = [0.0] if low < 10.0**exponent else []
     while True:
         for step in _STEPS:

@@ -142,6 +142,7 @@ async def test_the_selection_becomes_the_range_of_the_summary(profile, size):
         assert screen.view.range == screen.view.figures_window == (start, end)
         assert (screen.summary.figures.start, screen.summary.figures.end) == (start, end)
         assert "range " in bottom_of(pilot)
+        assert "range of" in screen.summary.title_text()
         await press(pilot, "r")
         assert screen.view.range is None
         assert screen.summary.figures.end - screen.summary.figures.start == screen.view.span

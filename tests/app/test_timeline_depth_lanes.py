@@ -159,6 +159,7 @@ async def test_colours_follow_one_key_and_skip_what_is_unknown(profile):
         screen = explorer(pilot)
         await press(pilot, "C")
         assert screen.view.colouring == "kernel"
+        assert "colours: kernel function" in frame(pilot.app)
         await press(pilot, "C")
         assert screen.view.colouring == "bandwidth"
         await press(pilot, "C")

@@ -90,7 +90,9 @@ def paint_lane(
     lettered = held.count > 0 if colouring != "operation" else held.count == 1
     if not (glyphs.letters if colouring == "operation" else letters):
         lettered = np.zeros(len(span), np.bool_)
-    _paint_cells(index.lane, held, span, chars, styles, palette, glyphs, found, lettered)
+    # an engine's colour would be taken for a share or a kernel function
+    unknown = palette.engine(index.lane.engine) if colouring == "operation" else palette.family(OTHER)
+    _paint_cells(index.lane, held, span, chars, styles, palette, glyphs, found, lettered, unknown)
     _paint_names(profile, index.lane, held, span, chars, styles, palette, glyphs, colouring)
     return Painted(chars, styles, utilisation)
 
@@ -101,13 +103,12 @@ def _empty(count: int, palette: Palette) -> tuple[list[str], list[Style]]:
 
 def _paint_cells(
     lane: Lane, held: Cells, span: Ints, chars: list[str], styles: list[Style], palette: Palette, glyphs: Glyphs,
-    families: dict[int, Family], lettered: npt.NDArray[np.bool_],
+    families: dict[int, Family], lettered: npt.NDArray[np.bool_], unknown: Style,
 ) -> None:  # fmt: skip
     levels = levels_of(held.busy, span)
     waits = held.wait > held.sync
     _mark_instants(lane, held, levels, waits)
     tinted = (held.wait * 2 > span - held.busy) & (levels < 8)
-    dense = palette.engine(lane.engine)
     for place in np.flatnonzero(held.count).tolist():
         level = int(levels[place])
         if not level:
@@ -117,7 +118,7 @@ def _paint_cells(
             continue
         family = families.get(place)
         chars[place] = family.letter if family is not None and lettered[place] else glyphs.levels[level]
-        style = dense if family is None or family is OTHER else palette.family(family)
+        style = unknown if family is None or family is OTHER else palette.family(family)
         styles[place] = _tint(style) if tinted[place] and palette.colour else style
 
 

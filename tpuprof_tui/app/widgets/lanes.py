@@ -19,6 +19,7 @@ from textual.widget import Widget
 
 from ...analysis.lane_index import event_at
 from ..axis import cell_at, edges_of, ruler
+from ..colouring import TITLES
 from ..format import GUESS, clean, exact_time, fit, percent_text, time_text
 from ..glyphs import Glyphs
 from ..launches import launch_text, launches
@@ -157,7 +158,8 @@ class LaneView(Widget, can_focus=True):
         window = f"{exact_time(view.start, resolution)} to {exact_time(view.end, resolution)}"
         part = "all" if view.fits_all else time_text(view.span)
         scope = "" if view.scope.everything else f"  only {clean(self.session.scope_title(view.scope))}"
-        return f"1 Timeline{scope}  {window} ({part})"
+        colours = "" if view.colouring == "operation" else f"  colours: {TITLES[view.colouring].partition(',')[0]}"
+        return f"1 Timeline{scope}  {window} ({part}){colours}"
 
     def legend_text(self) -> str:
         """What the glyphs mean, and how many lanes are out of sight."""
@@ -185,12 +187,7 @@ class LaneView(Widget, can_focus=True):
         self.top = max(top, 0)
 
     def _refresh_parts(self, old: ViewState, before: int) -> None:
-        """Repaints what a moved cursor or selection changes: cheap on slow lines.
-
-        Args:
-            old: The state shown so far.
-            before: The line selected so far.
-        """
+        """Repaints what a moved cursor or selection changes since ``old``, when ``before`` was the selected line."""
         view, (width, height) = self.view, self.size
         regions = [Region(0, 0, width, 1)]
         if self._info_lines:

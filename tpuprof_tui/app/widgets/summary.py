@@ -164,7 +164,8 @@ class SummaryPane(LinesView):
 
     def _about_of(self, view: ViewState) -> str:
         scope = self.session.scope_title(summary_scope(view))
-        window = "whole capture" if view.fits_all else f"window of {time_text(view.span)}"
+        kind = "window" if view.range is None else "range"
+        window = "whole capture" if view.fits_all else f"{kind} of {time_text(view.span)}"
         told = f"{clean(scope)}, {window}"
         return f"filter {clean(view.filter)}: {told}" if view.filter else told
 

@@ -1,0 +1,68 @@
+"""The timeline's tools as whole frames of text; ``UPDATE_FRAMES=1`` writes them anew for review."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from profiles import small_profile
+from rich.cells import cell_len
+from rich.style import Style
+from screen import explorer, frame, opened, press
+from test_frames import filtered_segments
+
+FRAMES = Path(__file__).parent / "frames"
+SIZES = {"80x24": (80, 24), "160x48": (160, 48)}
+#: On a small screen cores show first.
+VIEWS = {
+    "timeline-measured": "g 4 0 0 0 enter r m a g 9 0 0 0 enter r m b g 6 us enter",
+    "timeline-kernel-colours": "w w C L",
+    "timeline-strips-pinned": "j j P w w B",
+    "timeline-uarch": "w w w C C C L",
+}
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("view", VIEWS)
+async def test_the_timeline_is_as_recorded(view, size, ascii_only):
+    keys = VIEWS[view] if size == "160x48" else f"e {VIEWS[view]}"
+    async with opened(small_profile(2, instructions=600), SIZES[size], ascii_only=ascii_only) as pilot:
+        await press(pilot, keys.replace(" us ", " u s "))
+        await press(pilot, "Z")
+        timeline = explorer(pilot).timeline
+        # what the bottom line says passes; the timeline stays
+        lines = frame(pilot.app).split("\n")[:-1]
+        assert timeline.display
+    assert {cell_len(line) for line in lines} == {SIZES[size][0]}
+    path = FRAMES / f"{view}-{size}-{'ascii' if ascii_only else 'unicode'}.txt"
+    if os.environ.get("UPDATE_FRAMES"):
+        path.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
+    assert [line.rstrip() for line in lines] == path.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_ascii_and_no_color_hold_for_all_tools(size, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with opened(small_profile(2, instructions=600), SIZES[size], ascii_only=True) as pilot:
+        for keys in (
+            "e L",
+            "C",
+            "C",
+            "C",
+            "B",
+            "B",
+            "j P",
+            "m a",
+            "r",
+            "l l r",
+            "full_stop left_square_bracket",
+            "g 5",
+        ):
+            await press(pilot, keys)
+            for segment in filtered_segments(pilot.app):
+                style = segment.style or Style()
+                assert segment.text.isascii()
+                assert style.color is None or style.color.is_default
+                assert style.bgcolor is None or style.bgcolor.is_default

@@ -45,6 +45,9 @@ REST_SECONDS = 0.04
 class SummaryPane(LinesView):
     """Figures that follow the visible window and the selected core."""
 
+    # lines are built for a width: it must not change when the scroll bar comes and goes
+    DEFAULT_CSS = "SummaryPane { scrollbar-gutter: stable; }"
+
     class Ready(Message):
         """A thread has computed figures."""
 

@@ -166,6 +166,9 @@ async def test_colours_follow_one_key_and_skip_what_is_unknown(profile):
         assert screen.view.colouring == "operation"
         assert "Colours mean: operation" in frame(pilot.app)
     assert next_colouring(big_profile(100, mode=2), "bandwidth") == "uarch"
+    unnamed = make_lane("GDMA", 0, starts=[0], ends=[9], kernel=[-1], ddr_bandwidth=[1.0])
+    assert next_colouring(make_profile([unnamed]), "operation") == "bandwidth"
+    assert next_colouring(make_profile([unnamed]), "bandwidth") == "operation"
 
 
 @pytest.mark.parametrize("size", [WIDE, SMALL])

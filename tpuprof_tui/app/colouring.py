@@ -184,9 +184,12 @@ def next_colouring(profile: Profile, colouring: Colouring) -> Colouring:
 
 
 def is_known(profile: Profile, colouring: Colouring) -> bool:
-    """Whether some lane can be coloured so."""
+    """Whether some lane can be coloured so; what needs no knowledge always can."""
+    if colouring == "kernel":
+        # the column may be there and name nothing
+        return len(profile.strings.get("kernel", ())) > 0
     keys = {
-        "operation": ("type", "start"), "kernel": ("kernel",), "bandwidth": ("ddr_bandwidth", "l2_bandwidth"),
+        "operation": ("start",), "kernel": ("kernel",), "bandwidth": ("ddr_bandwidth", "l2_bandwidth"),
         "uarch": ("uarch_rate",),
     }[colouring]  # fmt: skip
     return any(key in lane for lane in profile.lanes for key in keys)

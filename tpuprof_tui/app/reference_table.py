@@ -68,12 +68,19 @@ def reference_table(session: Session, view: ViewState, scope: Scope) -> Referenc
 def _rows(session: Session, view: ViewState, scope: Scope) -> tuple[tuple[str, ...], ...]:
     shown = shown_session(session, view.filter)
     profile = shown.profile.device_part
+    if not all(_counted(lane) for lane in profile.lanes):
+        return ()  # a source without cycles has no such figures
     if scope.core >= 0 or not view.fits_all:
         cores = tuple(core for core in profile.cores if scope.core in (-1, core))
         indexes = (index for index in shown.indexes if not index.lane.on_host and index.lane.core in (-1, *cores))
         parts = [_part(index, view, scope.core) for index in indexes]
         profile = replace(profile, cores=cores, lanes=tuple(lane for lane in parts if len(lane)))
     return tuple(_cells(row, profile.mode) for row in summary_table(profile))
+
+
+def _counted(lane: Lane) -> bool:
+    """Whether a lane knows what the reference's figures are made of."""
+    return "cycles" in lane and (lane.engine == "TIU" or "bytes" in lane)
 
 
 def _part(index: LaneIndex, view: ViewState, core: int) -> Lane:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -31,7 +33,7 @@ def test_bytes_are_spread_over_the_time_they_took(moves, edges):
     expected = np.zeros(len(edges) - 1)
     for start, length, size in moves:
         end = start + max(length, 1)
-        for place, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        for place, (low, high) in enumerate(pairwise(edges)):
             expected[place] += size * max(min(end, high) - max(start, low), 0) / (end - start)
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-3)
 

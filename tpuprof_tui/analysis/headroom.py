@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Profile, Role
+from ..model import Profile
 from .lane_index import LaneIndex, rows_between
-from .top import UNKNOWN, Grouping
+from .top import UNKNOWN, Grouping, chosen_lanes, chosen_work, label_places
 
 Floats = npt.NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def headroom(
         end: First ns after it.
         by: Column to add up by.
         cores: Only work of these cores; None for all.
-        lanes: Only these places in ``profile.lanes``; None for all.
+        lanes: Only these places in ``profile.lanes``; None for all of the device.
         limit: Number of rows; None for all.
 
     Returns:
@@ -76,11 +76,8 @@ def headroom(
     """
     size = len(profile.strings[by]) + 1
     sums = np.zeros((5, size))
-    for number, index in enumerate(indexes):
-        core = index.lane.core
-        if (lanes is not None and number not in lanes) or (cores is not None and core >= 0 and core not in cores):
-            continue
-        _add(index, start, end, by, cores if core < 0 else None, sums)
+    for index in chosen_lanes(indexes, cores, lanes):
+        _add(index, start, end, by, cores, sums)
     count, unknown, total, ideal, lost = sums
     ranked = np.lexsort((-unknown, -total, -lost))
     rows = [
@@ -105,13 +102,10 @@ def _add(index: LaneIndex, start: int, end: int, by: Grouping, cores: Collection
     begins, ends = lane.take("start", rows), lane.take("end", rows)
     if not len(begins):
         return
-    chosen = lane.take("role", rows) == Role.WORK
-    if cores is not None:
-        chosen &= np.isin(lane.take("core", rows), list(cores)) if "core" in lane else False
+    chosen = chosen_work(lane, rows, cores)
     ideal = lane.take("ideal", rows) if "ideal" in lane else np.full(len(begins), np.nan)
-    places = np.maximum(lane.take(by, rows), -1).astype(np.int64) + 1 if by in lane else np.zeros(len(begins), np.int64)
     size = sums.shape[1]
-    places = np.where(places < size, places, 0)  # a code beyond its table has no text
+    places = label_places(lane, rows, by, size)
     inside = np.minimum(ends, end) - np.maximum(begins, start)
     part = inside / np.maximum(ends - begins, 1)
     known = chosen & ~np.isnan(ideal)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Profile, Role
+from ..model import Lane, Profile, Role
+from ..model.lane import Rows
 from .lane_index import LaneIndex, rows_between
 
 #: Columns that work can be added up by.
@@ -68,13 +69,8 @@ def top(
     """
     size = len(profile.strings[by]) + 1
     totals, counts, longest = (np.zeros(size, dtype=np.int64) for _ in range(3))
-    for number, index in enumerate(indexes):
-        if number not in lanes if lanes is not None else index.lane.on_host:
-            continue
-        lane_core = index.lane.core
-        if cores is not None and lane_core >= 0 and lane_core not in cores:
-            continue
-        _add(index, start, end, by, cores if lane_core < 0 else None, (totals, counts, longest))
+    for index in chosen_lanes(indexes, cores, lanes):
+        _add(index, start, end, by, cores, (totals, counts, longest))
     everything = int(totals.sum())
     ranked = np.argsort(-totals, kind="stable")[: int(np.count_nonzero(counts))]
     return [
@@ -92,6 +88,34 @@ def top(
     ][:limit]
 
 
+def chosen_lanes(
+    indexes: Sequence[LaneIndex], cores: Collection[int] | None, lanes: Collection[int] | None
+) -> Iterator[LaneIndex]:
+    """Lanes that can hold work of these cores: those at these places, else all of the device."""
+    for number, index in enumerate(indexes):
+        lane = index.lane
+        if number not in lanes if lanes is not None else lane.on_host:
+            continue
+        if cores is None or lane.core < 0 or lane.core in cores:
+            yield index
+
+
+def chosen_work(lane: Lane, rows: Rows, cores: Collection[int] | None) -> npt.NDArray[np.bool_]:
+    """Which rows of a chosen lane are work; of a port only what these cores submitted."""
+    chosen: npt.NDArray[np.bool_] = lane.take("role", rows) == Role.WORK
+    if cores is not None and lane.core < 0:
+        chosen &= np.isin(lane.take("core", rows), list(cores)) if "core" in lane else False
+    return chosen
+
+
+def label_places(lane: Lane, rows: Rows, by: Grouping, size: int) -> npt.NDArray[np.int64]:
+    """Place of each row's label: its code + 1; 0 where it is missing, or beyond the table and so without a text."""
+    if by not in lane:
+        return np.zeros(len(lane.take("start", rows)), dtype=np.int64)
+    places = np.maximum(lane.take(by, rows), -1).astype(np.int64) + 1
+    return np.where(places < size, places, 0)
+
+
 def _add(
     index: LaneIndex,
     start: int,
@@ -106,18 +130,12 @@ def _add(
     if not len(begins):
         return
     durations = np.minimum(ends, end) - np.maximum(begins, start)
-    places: npt.NDArray[Any] = np.zeros(len(begins), dtype=np.int64)
-    if by in lane:
-        places = np.maximum(lane.take(by, rows), -1) + 1
-    chosen = lane.take("role", rows) == Role.WORK
-    if cores is not None:
-        chosen &= np.isin(lane.take("core", rows), list(cores)) if "core" in lane else False
-    if not chosen.all():
-        places, durations = places[chosen], durations[chosen]
     totals, counts, longest = sums
     size = len(totals)
-    # a code beyond its table has no text: it counts as unknown
-    places = np.where(places < size, places, 0)
+    places = label_places(lane, rows, by, size)
+    chosen = chosen_work(lane, rows, cores)
+    if not chosen.all():
+        places, durations = places[chosen], durations[chosen]
     # float64 sums are exact below 2**53 ns, a hundred days
     totals += np.bincount(places, weights=durations, minlength=size).astype(np.int64)
     counts += np.bincount(places, minlength=size)

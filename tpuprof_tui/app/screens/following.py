@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
-from weakref import WeakKeyDictionary
 
-from ...analysis.dependencies import Link, LinkKind, Links, find_links
+from ...analysis.dependencies import Link, LinkKind, Links
 from ..format import clean, time_text
+from ..links import known_links, links_of
 from ..navigation import selected
 from ..painter import text_of
-from ..session import Session
 from ..widgets.keybar import KeyBar
 from ..widgets.timeline import Timeline
 from .finding import Finding
-
-_KNOWN: Final[WeakKeyDictionary[Session, Links]] = WeakKeyDictionary()
-
-
-def links_of(session: Session) -> Links:
-    """All links of a profile, found once. O(n log n): ask for them in a thread where there are many instructions."""
-    found = _KNOWN.get(session)
-    if found is None:
-        found = _KNOWN[session] = find_links(session.profile)
-    return found
 
 
 class Following(Finding):
@@ -82,7 +70,7 @@ class Following(Finding):
                 self._set(selected(self.session, self.view, *end(link)))
                 self._tell(self._told(link, len(found)))
 
-        known = self._is_small or self.session in _KNOWN
+        known = self._is_small or known_links(self.session) is not None
         self.compute("links", partial(links_of, self.session), take, at_once=known)
 
     def _told(self, link: Link, count: int) -> str:

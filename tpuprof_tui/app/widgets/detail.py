@@ -8,11 +8,12 @@ import numpy as np
 from rich.segment import Segment
 from textual import work
 
-from ...analysis.dependencies import Links, find_links
+from ...analysis.dependencies import Links
 from ...model import COLUMNS, Column, Lane
 from ..alike import alike, neighbours
 from ..celltext import column_texts
 from ..format import MISSING, clean, exact_time, fit, time_text, wrap
+from ..links import known_links, links_of
 from ..painter import text_of
 from ..session import Session
 from ..state import Selection, ViewState
@@ -26,8 +27,6 @@ _MOST_LINKS = 4
 #: Columns that every lane can answer, whether the source names them or not.
 _OF_EVERY_LANE = ("engine", "core", "duration")
 _REGISTER_GROUPS = ("shape", "addresses", "options", "reserved")
-_NONE = np.zeros(0, np.int64)
-_NO_LINKS = Links(_NONE.astype(np.int8), _NONE.astype(np.int32), _NONE, _NONE.astype(np.int32), _NONE, _NONE)
 #: Groups of the schema, in its order.
 _GROUPS = {group: place for place, group in enumerate(dict.fromkeys(column.group for column in COLUMNS))}
 
@@ -39,8 +38,7 @@ class DetailPane(LinesView):
         super().__init__(palette, "detail")
         self.session = session
         self.selection = Selection()
-        registers = any(lane.registers is not None for lane in session.profile.lanes)
-        self.links: Links | None = None if registers else _NO_LINKS
+        self._looked_for_links = not any(lane.registers is not None for lane in session.profile.lanes)
 
     def show(self, view: ViewState) -> None:
         """Shows the selected instruction of a state."""
@@ -119,9 +117,11 @@ class DetailPane(LinesView):
 
     def _links(self, number: int, row: int) -> list[str]:
         """Who released it and whom it released, once that is known."""
-        links = self.links
+        links = known_links(self.session)
         if links is None:
-            self._look_for_links()
+            if not self._looked_for_links:
+                self._looked_for_links = True
+                self._look_for_links()
             return []
         texts = []
         for link in links.waits_for(number, row)[:_MOST_LINKS]:
@@ -139,11 +139,9 @@ class DetailPane(LinesView):
     @work(thread=True, exclusive=True, group="links", exit_on_error=False)
     def _look_for_links(self) -> None:
         """Links of a large capture take a moment: found once, beside the event loop."""
-        links = find_links(self.session.profile)
-        self.app.call_from_thread(self._take_links, links)
+        self.app.call_from_thread(self._take_links, links_of(self.session))
 
     def _take_links(self, links: Links) -> None:
-        self.links = links
         if len(links) and self.size.width:
             self.rebuild()
 

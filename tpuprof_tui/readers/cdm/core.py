@@ -168,7 +168,6 @@ def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
     for stream in streams:
         apart = int(base.start[0]) - int(stream.start[0])
         if not stream.lapped and not base.lapped and abs(apart) > _ORIGIN_SLACK_NS:
-            result.shared_origin = False
             stream.start = stream.start + apart
             stream.end = stream.end + apart
             result.report.warning(

@@ -64,7 +64,6 @@ class CoreData:
     mode: int = 0
     records: int = 0
     first_scope: int = 0
-    shared_origin: bool = True
     bmodel: bool = False
 
     def payloads(self, kind: BlockType) -> tuple[list[Bytes], list[int]]:

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
+from rich.cells import cell_len
 from textual.app import App
 from textual.pilot import Pilot
 
 from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
 from tpuprof_tui.model import Profile
+
+#: Recorded frames.
+FRAMES = Path(__file__).parent / "frames"
+#: Sizes of the screen that frames are recorded at, by name.
+SIZES = {"80x24": (80, 24), "100x30": (100, 30), "200x60": (200, 60)}
+
+
+def compared(name: str, size: str, ascii_only: bool, lines: Sequence[str], *, width: int = 0) -> None:
+    """Asserts that lines are those of the recorded frame; ``UPDATE_FRAMES=1`` writes it anew for review.
+
+    Args:
+        name: What the frame shows.
+        size: The screen's size as in the file's name: ``80x24``.
+        ascii_only: Whether it is drawn in ASCII.
+        lines: What is on the screen.
+        width: Cells that each line takes; 0: any number.
+    """
+    if width:
+        assert {cell_len(line) for line in lines} == {width}
+    path = FRAMES / f"{name}-{size}-{'ascii' if ascii_only else 'unicode'}.txt"
+    if os.environ.get("UPDATE_FRAMES"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
+    assert [line.rstrip() for line in lines] == path.read_text(encoding="utf-8").splitlines()
 
 
 def frame(app: App[int]) -> str:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from profiles import small_profile
 from rich.cells import cell_len
-from screen import frame, opened, press, settled
+from screen import compared, frame, opened, press, settled
 
 from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
 
-FRAMES = Path(__file__).parent / "frames"
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
 SIZES = {"80x24": (80, 24), "160x48": (160, 48)}
 #: What is looked at in the summary: the lines from one that begins so.
 PARTS = {"reference": " Figures of the reference", "charts": " Bandwidth of GDMA"}
-
-
-def compared(name: str, size: str, ascii_only: bool, lines: list[str]) -> None:
-    """The lines are those of the file."""
-    path = FRAMES / f"{name}-{size}-{'ascii' if ascii_only else 'unicode'}.txt"
-    if os.environ.get("UPDATE_FRAMES"):
-        path.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
-    assert [line.rstrip() for line in lines] == path.read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])

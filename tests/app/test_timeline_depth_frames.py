@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 from profiles import small_profile
-from rich.cells import cell_len
 from rich.style import Style
-from screen import explorer, frame, opened, press
+from screen import compared, explorer, frame, opened, press
 from test_frames import filtered_segments
 
-FRAMES = Path(__file__).parent / "frames"
 SIZES = {"80x24": (80, 24), "160x48": (160, 48)}
 #: On a small screen cores show first.
 VIEWS = {
@@ -35,11 +30,7 @@ async def test_the_timeline_is_as_recorded(view, size, ascii_only):
         # what the bottom line says passes; the timeline stays
         lines = frame(pilot.app).split("\n")[:-1]
         assert timeline.display
-    assert {cell_len(line) for line in lines} == {SIZES[size][0]}
-    path = FRAMES / f"{view}-{size}-{'ascii' if ascii_only else 'unicode'}.txt"
-    if os.environ.get("UPDATE_FRAMES"):
-        path.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
-    assert [line.rstrip() for line in lines] == path.read_text(encoding="utf-8").splitlines()
+    compared(view, size, ascii_only, lines, width=SIZES[size][0])
 
 
 @pytest.mark.parametrize("size", SIZES)

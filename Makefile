@@ -5,6 +5,8 @@
 
 PYTHON ?= python3
 SAMPLE ?= samples/aks_decode_mode1
+# as many tests at once as there are processors; files stay together, they share what they prepare
+PYTEST_ARGS ?= -n auto --dist loadfile
 VENV := .venv
 BIN := $(VENV)/bin
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.cells import cell_len
 from textual.app import App
 from textual.pilot import Pilot
+from textual.worker import WorkerCancelled
 
 from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
@@ -56,7 +57,12 @@ def explorer(pilot: Pilot[int]) -> ExplorerScreen:
 async def settled(pilot: Pilot[int]) -> None:
     """Waits until no thread of the app works and all messages are handled."""
     await pilot.pause()
-    await pilot.app.workers.wait_for_complete()
+    while True:
+        try:
+            await pilot.app.workers.wait_for_complete()
+            break
+        except WorkerCancelled:  # a newer one took its place; a failure is raised
+            await pilot.pause()
     await pilot.pause()
 
 

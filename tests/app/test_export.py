@@ -54,13 +54,6 @@ async def sample(tmp_path, monkeypatch, path: Path = SAMPLE, size=(120, 40)):
         yield pilot
 
 
-async def ended(pilot) -> None:
-    """Waits for the export at work."""
-    await pilot.pause()
-    await pilot.app.workers.wait_for_complete()
-    await settled(pilot)
-
-
 def copied(tmp_path: Path) -> Path:
     """A copy of the sample that a test may change."""
     import shutil
@@ -223,7 +216,7 @@ async def test_each_key_writes_its_file_and_says_where(tmp_path, monkeypatch, ke
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "x")
         await pilot.press(key)
-        await ended(pilot)
+        await settled(pilot)
         written = tmp_path / "aks_decode_mode1_profile_out" / WRITTEN[key]
         assert written.stat().st_size
         text = frame(pilot.app)
@@ -240,7 +233,7 @@ async def test_the_workbook_of_one_core_in_the_window(tmp_path, monkeypatch):
         await press(pilot, "x o v")
         assert "core 0, the window of" in frame(pilot.app)
         await pilot.press("x")
-        await ended(pilot)
+        await settled(pilot)
         with (tmp_path / "aks_decode_mode1_profile_out" / "PerfDoc" / "PerfAI_output.csv").open() as file:
             rows = list(csv.DictReader(file))
         lanes = tpuprof_tui.open_profile(SAMPLE).core_lanes(0)
@@ -257,7 +250,7 @@ async def test_the_table_is_written_as_scope_and_window_have_it(tmp_path, monkey
         shown = len(screen.table.order)
         await press(pilot, "x")
         await pilot.press("j")
-        await ended(pilot)
+        await settled(pilot)
         text = (tmp_path / "aks_decode_mode1_profile_out" / "instructions.jsonl").read_text()
         rows = [json.loads(line) for line in text.splitlines()]
         assert len(rows) == shown > 0
@@ -267,7 +260,7 @@ async def test_arrows_and_enter_choose_too(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "x down down down down up")
         await pilot.press("enter")
-        await ended(pilot)
+        await settled(pilot)
         assert (tmp_path / "aks_decode_mode1_profile_out" / "summary.txt").exists()
 
 
@@ -286,7 +279,7 @@ async def test_the_folder_is_typed_and_judged(tmp_path, monkeypatch):
         await pilot.press(*"other", "enter")
         await settled(pilot)
         await pilot.press("s")
-        await ended(pilot)
+        await settled(pilot)
         assert (tmp_path / "other" / "summary.txt").exists()
 
 
@@ -307,7 +300,7 @@ async def test_a_changed_capture_stops_the_export(tmp_path, monkeypatch):
             file.write(b"more")
         await press(pilot, "x")
         await pilot.press("s")
-        await ended(pilot)
+        await settled(pilot)
         assert "has changed since it was opened" in frame(pilot.app)
         assert not (tmp_path / "captured_profile_out").exists()
 
@@ -317,7 +310,7 @@ async def test_the_palette_has_every_kind(tmp_path, monkeypatch):
         commands = {command.title: command for command in pilot.app.get_system_commands(pilot.app.screen)}
         assert {f"Export {kind.title}" for kind in KINDS} <= set(commands)
         commands["Export summary"].callback()
-        await ended(pilot)
+        await settled(pilot)
         assert (tmp_path / "aks_decode_mode1_profile_out" / "summary.txt").exists()
 
 
@@ -347,7 +340,7 @@ async def at_work(tmp_path, monkeypatch):
             yield pilot
         finally:
             pilot.app.exporter.stop()
-            await ended(pilot)
+            await settled(pilot)
 
 
 async def test_progress_is_in_the_bottom_line_and_keys_work(tmp_path, monkeypatch):
@@ -364,14 +357,14 @@ async def test_progress_is_in_the_bottom_line_and_keys_work(tmp_path, monkeypatc
         await pilot.pause()
         assert "One export at a time" in frame(pilot.app)
         await pilot.press("X")
-        await ended(pilot)
+        await settled(pilot)
         assert pilot.app.exporter.running is None
 
 
 async def test_an_action_stops_it(tmp_path, monkeypatch):
     async with at_work(tmp_path, monkeypatch) as pilot:
         await pilot.press("X")
-        await ended(pilot)
+        await settled(pilot)
         assert "Stopped: the web view was not written." in frame(pilot.app)
         await press(pilot, "X")
         assert "No export is at work" in frame(pilot.app)
@@ -412,7 +405,7 @@ async def test_a_large_export_asks_first(tmp_path, monkeypatch):
         assert not (tmp_path / "aks_decode_mode1_profile_out").exists()
         await press(pilot, "x w")
         await pilot.press("y")
-        await ended(pilot)
+        await settled(pilot)
         assert (tmp_path / "aks_decode_mode1_profile_out" / "PerfWeb" / "result.html").exists()
 
 

@@ -15,15 +15,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from . import __version__
-from .cli_export import EXPORT_EXAMPLES, EXPORT_HELP, EXPORT_OPTIONS, SHARED_OPTIONS, check_expected, run_asked
+from .cli_export import EXPORT_EXAMPLES, EXPORT_HELP, check_expected, run_asked
+from .cli_options import OPTIONS
 from .errors import TpuprofError, UnreadableError, UsageError
 
 if TYPE_CHECKING:
     from .model import Profile
 
-ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
-MAX_MHZ: Final = 100_000
 #: Errors of a disk that takes no more.
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -49,20 +47,6 @@ class Parser(argparse.ArgumentParser):
         """Raises a UsageError."""
         sentence = message[:1].upper() + message[1:]
         raise UsageError(sentence.rstrip(".") + ".", f"See {self.prog} --help.")
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option of some commands."""
-
-    flags: tuple[str, ...]
-    settings: dict[str, Any]
-    commands: tuple[str, ...] = ()
-
-    @property
-    def takes_value(self) -> bool:
-        """Whether a word follows the flag."""
-        return "action" not in self.settings
 
 
 @dataclass(frozen=True)
@@ -311,84 +295,6 @@ def _is_terminal() -> bool:
     capable = os.environ.get("TERM", "") not in ("", "dumb", "unknown")
     return capable and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
-
-def _megahertz(text: str) -> int:
-    if text.isdecimal() and 0 < int(text) <= MAX_MHZ:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of MHz from 1 to {MAX_MHZ}")
-
-
-def _core(text: str) -> int:
-    if text.isdecimal():
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not the number of a core")
-
-
-OPTIONS: Final = (
-    Option(
-        ("--tiu_freq", "--tiu-freq"),
-        {"type": _megahertz, "metavar": "MHz", "help": "TIU clock; otherwise the capture's, or the chip's default"},
-    ),
-    Option(
-        ("--chip",),
-        {"metavar": "NAME", "help": "chip (AKS, AKSV, ...) of a capture that does not say it itself"},
-    ),
-    Option(
-        ("--trace_file", "--trace-file"),
-        {"metavar": "FILE", "help": "host trace (Chrome-trace JSON, also .gz) to show beside the capture"},
-    ),
-    Option(
-        ("--json",),
-        {"action": "store_true", "help": "one JSON object"},
-        ("info",),
-    ),
-    Option(
-        ("--format",),
-        {"choices": ("jsonl", "csv"), "default": "jsonl", "help": "one JSON object or one CSV row per instruction"},
-        ("instructions",),
-    ),
-    Option(
-        ("--core",),
-        {"type": _core, "metavar": "N", "help": "only core N, with the CDMA commands it submitted"},
-        ("instructions",),
-    ),
-    Option(
-        ("--engine",),
-        {"type": str.upper, "choices": ENGINES, "help": "only one engine"},
-        ("instructions",),
-    ),
-    Option(
-        ("--filter",),
-        {"metavar": "EXPR", "help": "only instructions that pass, such as 'kernel=rmsnorm* dur>1us'"},
-        ("instructions", "export"),
-    ),
-    *(
-        Option(flags, settings, ("instructions", "export") if flags[0] in SHARED_OPTIONS else ("export",))
-        for flags, settings in EXPORT_OPTIONS
-    ),
-    Option(
-        ("--ascii",),
-        {"action": "store_const", "const": True, "dest": "ascii", "help": "draw with ASCII characters alone"},
-        ("open",),
-    ),
-    Option(
-        ("--unicode",),
-        {"action": "store_const", "const": False, "dest": "ascii", "help": "draw with Unicode whatever the locale"},
-        ("open",),
-    ),
-    Option(
-        ("--no-mouse",),
-        {"action": "store_false", "dest": "mouse", "help": "leave the mouse to the terminal"},
-        ("open",),
-    ),
-    Option(
-        ("--follow",),
-        {"action": "store_true", "help": "read the capture again when it changes, and new ones beside it"},
-        ("open",),
-    ),
-    Option(("--debug",), {"action": "store_true", "help": "show the traceback of an unexpected error"}),
-    Option(("--version",), {"action": "version", "version": f"tpuprof {__version__}"}),
-)
 
 COMMANDS: Final = {
     "open": Command(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from math import isfinite
 
 import pytest
 from hypothesis import example, given
@@ -41,7 +42,24 @@ def test_csv_cells_are_one_cell(text):
 def test_csv_gives_plain_texts_back(text):
     ((_, cell),) = csv.reader(io.StringIO(f"a,{csv_text(text)}\n", newline=""))
     assert cell in (text, f"'{text}")
-    assert (cell != text) == text.startswith(("=", "+", "-", "@"))
+    if cell != text:
+        assert text.startswith(("=", "+", "-", "@"))
+    elif text.startswith(("=", "+", "-", "@")):
+        assert text == "-" or isfinite(float(text.rstrip("%")))
+
+
+@pytest.mark.parametrize("text", ["-", "-5", "-0.25", "-1e9", "-1.5E-3", "-12.5%"])
+def test_dashes_and_numbers_are_no_formulas(text):
+    assert csv_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["--", "-1+1", "-1\n", "-a", "-(1)", "+5", "+cmd|' /C calc'!A0", "-1e", "-.5.5", "- 5", "-٣", "=-5", "@5", "-5%%"],
+)
+def test_what_only_begins_like_a_number_is_one(text):
+    ((cell,),) = csv.reader(io.StringIO(csv_text(text) + "\n", newline=""))
+    assert cell == f"'{text}"
 
 
 @pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\x00", "\x1b"])

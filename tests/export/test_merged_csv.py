@@ -114,7 +114,7 @@ def test_no_text_becomes_a_formula(tmp_path):
                      engine_id=np.zeros(count, np.int64))  # fmt: skip
     names, rows = written(make_profile([lane], strings=texts.build()), tmp_path)
     held = [row[names.index("Function Name")] for row in rows]
-    assert held == ["'=1+1", "'@SUM(A1)", "'+2", "'-3", "-", 'quote" comma, line\n', "'\\x1b[31m"]
+    assert held == ["'=1+1", "'@SUM(A1)", "'+2", "-3", "-", 'quote" comma, line\n', "'\\x1b[31m"]
 
 
 def test_a_profile_without_instructions_gives_an_empty_list(tmp_path):

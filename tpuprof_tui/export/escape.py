@@ -12,8 +12,9 @@ _UNSAFE_IN_JSON: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _LINE_CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _NEEDS_QUOTES: Final = re.compile('[",\r\n]|^\\s|\\s$')
-#: First characters that make a spreadsheet take a cell for a formula, or hide what follows.
-_FORMULA: Final = re.compile("[=+\\-@\x00-\x1f\x7f-\x9f]")
+#: First characters that make a spreadsheet take a cell for a formula, or hide what follows. A lone dash is none,
+#: nor is a negative number.
+_FORMULA: Final = re.compile("(?!-\\Z|-\\d+(?:\\.\\d+)?(?:[eE][+-]?\\d+)?%?\\Z)[=+\\-@\x00-\x1f\x7f-\x9f]", re.ASCII)
 
 
 def json_text(text: str) -> str:
@@ -25,7 +26,8 @@ def json_text(text: str) -> str:
 def csv_text(text: str) -> str:
     """``text`` as a CSV cell (RFC 4180) that no spreadsheet takes for a formula.
 
-    A first character that could start one gets an apostrophe before it; control characters are written as escapes.
+    A first character that could start one gets an apostrophe before it; control characters are written as escapes. A
+    lone ``-`` (nothing known) and negative numbers stay as they are.
     """
     harmless = f"'{text}" if _FORMULA.match(text) else text
     cell = _CONTROLS.sub(_named, harmless)

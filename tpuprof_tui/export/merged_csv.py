@@ -148,7 +148,7 @@ class _Speller:
             return ","
         # the reference reads bandwidths of cores as numbers, those of ports as texts
         number = name in _BANDWIDTHS and self._lane.lane.engine != "CDMA"
-        absent = "" if source.absent is None else _cell(str(float(source.absent) if number else source.absent))
+        absent = "" if source.absent is None else csv_text(str(float(source.absent) if number else source.absent))
         if source.values is None:
             return f",{absent}"
         if source.kind == "text":
@@ -164,11 +164,6 @@ def _lines(plan: Sequence[Field | str], rows: Array) -> list[str]:
     return [line[1:] for line in rendered_rows("", plan, "\n", rows, len(rows))]
 
 
-def _cell(text: str) -> str:
-    # a lone dash stands for nothing, and no formula can be made of it
-    return text if text == "-" else csv_text(text)
-
-
 class _CsvTexts(Sequence[str]):
     """Texts as CSV cells, spelled when asked for."""
 
@@ -178,7 +173,7 @@ class _CsvTexts(Sequence[str]):
 
     def __getitem__(self, code: int) -> str:  # type: ignore[override]
         if code not in self._spelled:
-            self._spelled[code] = _cell(self._texts[code])
+            self._spelled[code] = csv_text(self._texts[code])
         return self._spelled[code]
 
     def __len__(self) -> int:

@@ -1,0 +1,95 @@
+"""Lanes hand out columns; a profile knows its lanes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from profiles import small_profile
+
+from tpuprof_tui.model import Lane
+
+
+def lane(**columns) -> Lane:
+    given = {"start": np.array([1, 5, 9]), "end": np.array([4, 8, 12]), **columns}
+    return Lane(engine="TIU", core=3, port=-1, label="TIU", group="Core 3", columns=given)
+
+
+def test_columns_cannot_be_written():
+    one = lane()
+    with pytest.raises(ValueError, match="read-only"):
+        one["start"][0] = 7
+
+
+def test_a_lazy_column_is_computed_for_the_rows_asked_for():
+    asked = []
+
+    def double(rows):
+        asked.append(rows)
+        return np.arange(3)[rows] * 2
+
+    one = lane(double=double)
+    assert one.take("double", np.array([2, 0])).tolist() == [4, 0]
+    assert one["double"].tolist() == [0, 2, 4]
+    assert asked[0].tolist() == [2, 0]
+    assert asked[1] == slice(None)
+    assert one.arrays()["double"].tolist() == [0, 2, 4]
+
+
+def test_a_column_nobody_knows_is_a_key_error():
+    one = lane()
+    assert "bytes" not in one
+    assert one.keys() == ("start", "end")
+    with pytest.raises(KeyError):
+        one.take("bytes", slice(None))
+
+
+def test_a_lane_says_what_it_is():
+    one = lane()
+    assert len(one) == 3
+    assert one.title == "Core 3 TIU"
+    assert repr(one) == "<Lane Core 3 TIU: 3 events>"
+    assert one.reading(0) == ""
+    assert not one.on_host
+
+
+def test_a_profile_spans_its_instructions():
+    profile = small_profile(2, instructions=40)
+    starts = [int(each["start"].min()) for each in profile.lanes if len(each)]
+    ends = [int(each["end"].max()) for each in profile.lanes if len(each)]
+    assert (profile.start_ns, profile.end_ns) == (min(starts), max(ends))
+    assert profile.instructions == sum(map(len, profile.lanes))
+    nothing = replace(profile, lanes=())
+    assert (nothing.start_ns, nothing.end_ns, nothing.instructions) == (0, 0, 0)
+
+
+def test_lanes_are_found_by_engine_and_number():
+    profile = small_profile(2, instructions=40)
+    found = profile.lane("TIU", 1)
+    assert found is not None
+    assert (found.engine, found.core) == ("TIU", 1)
+    assert profile.lane("TIU", 99) is None
+    assert {each.core for each in profile.core_lanes(1)} == {1}
+
+
+def test_the_device_part_leaves_the_host_out():
+    profile = small_profile(1, instructions=20)
+    assert profile.device_part is profile
+    host = Lane(
+        engine="HOST", core=-1, port=-1, label="cpu op", group="Host",
+        columns={"start": np.array([0]), "end": np.array([10])},
+    )  # fmt: skip
+    both = replace(profile, lanes=(*profile.lanes, host))
+    assert both.device_part.lanes == profile.lanes
+
+
+def test_a_data_frame_has_a_row_for_each_instruction():
+    profile = small_profile(2, instructions=40)
+    frame = profile.to_pandas()
+    assert len(frame) == profile.instructions
+    assert frame.groupby("lane").size().to_dict() == {n: len(each) for n, each in enumerate(profile.lanes) if len(each)}
+    assert frame["start"].tolist() == [t for each in profile.lanes for t in each["start"].tolist()]
+    names = [text for each in profile.lanes for text in profile.strings["name"].texts(each["name"])]
+    assert frame["name"].astype("object").fillna("").tolist() == names
+    assert len(replace(profile, lanes=()).to_pandas()) == 0

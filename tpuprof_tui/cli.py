@@ -6,6 +6,7 @@ Everything heavy is imported by the command that needs it: ``--help`` and ``--ve
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import os
 import sys
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from .cli_export import EXPORT_EXAMPLES, EXPORT_HELP, check_expected, run_asked
 from .cli_options import OPTIONS
-from .errors import TpuprofError, UnreadableError, UsageError
+from .errors import TpuprofError, UnreadableError, UsageError, needed_for
 
 if TYPE_CHECKING:
     from .model import Profile
@@ -83,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
         name, rest = split_command(words)
-        status = COMMANDS[name].run(build_parser(name).parse_args(rest))
+        with needed_for("tpuprof"):
+            status = COMMANDS[name].run(build_parser(name).parse_args(rest))
         sys.stdout.flush()
         return status
     except TpuprofError as error:
@@ -278,11 +280,13 @@ def _folder_error(path: str) -> UnreadableError | None:
 def _show(report: Any) -> None:
     """Prints a report: styled and fitted to a terminal, plain anywhere else."""
     if sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown"):
-        from .export.report_rich import print_report
+        # plain text is as good where rich is not installed
+        with contextlib.suppress(ModuleNotFoundError):
+            from .export.report_rich import print_report
 
-        print_report(report)
-    else:
-        print(report.text())
+            print_report(report)
+            return
+    print(report.text())
 
 
 def _status(profile: Profile) -> int:

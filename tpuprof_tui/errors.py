@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+#: Packages whose modules have another name than they are installed by.
+_INSTALLED_AS: Final = {"google": "protobuf"}
+
 
 class TpuprofError(Exception):
     """Something the user should be told in one sentence.
@@ -29,3 +36,31 @@ class UnreadableError(TpuprofError):
 
 class UsageError(TpuprofError):
     """The command was asked for something it cannot do."""
+
+
+class MissingPackageError(TpuprofError, ImportError):
+    """Something asked for needs a package that is not installed."""
+
+
+@contextmanager
+def needed_for(purpose: str, hint: str = "") -> Iterator[None]:
+    """Imports below it that fail are told in one sentence.
+
+    Args:
+        purpose: What needs the packages, as the subject of the sentence.
+        hint: What can be done without them; may be empty.
+
+    Raises:
+        MissingPackageError: A package is not installed, or does not fit another one.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module in ("", __package__):
+            raise
+        package = _INSTALLED_AS.get(module, module)
+        advice = f"Install it: pip install {package}."
+        raise MissingPackageError(
+            f"{purpose} needs the package {package}, which is not installed.", f"{advice} {hint}".rstrip()
+        ) from error

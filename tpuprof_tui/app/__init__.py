@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..errors import needed_for
+
 
 def run(
     path: str | None,
@@ -30,9 +32,11 @@ def run(
         Exit status: 0.
 
     Raises:
+        MissingPackageError: Textual is not installed.
         Exception: Whatever unexpected ended the explorer; the terminal is as it was before.
     """
-    from .application import TpuprofApp
+    with needed_for("The explorer", "Without it, `tpuprof summary` prints where the time went."):
+        from .application import TpuprofApp
 
     app = TpuprofApp(
         path, chip=chip, tiu_mhz=tiu_mhz, trace_file=trace_file, ascii_only=ascii, debug=debug, follow=follow

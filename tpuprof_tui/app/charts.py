@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -55,6 +57,17 @@ class ChartData:
     end: int
     bandwidth: dict[str, Floats]
     durations: Ints
+
+
+def missing() -> str:
+    """What to say where there can be no charts; empty: there can."""
+    # looked up once: without it charts are asked for again with every frame
+    return "" if _installed() else "Charts need the package plotext. Install it: pip install plotext."
+
+
+@cache
+def _installed() -> bool:
+    return find_spec("plotext") is not None
 
 
 def chart_data(session: Session, view: ViewState, scope: Scope) -> ChartData:
@@ -195,6 +208,8 @@ def _tick(time: int, unit: TimeUnit, span: int) -> str:
 
 def _drawn(draw: Callable[[Any], None], width: int, height: int, ascii_only: bool) -> list[str]:
     """What ``draw`` draws, without colours, cut to the width."""
+    if missing():
+        return []
     return _DRAWER.submit(_built, draw, width, height, ascii_only).result()
 
 

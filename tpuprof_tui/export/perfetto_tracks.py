@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import needed_for
 from .perfetto_wire import Pieces, message_field, varint_field
 
 #: Field numbers of the messages that are written in bulk.
@@ -184,6 +185,7 @@ def _stored(text: str) -> str:
 
 @cache
 def _protos() -> Any:
-    from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+    with needed_for("The Perfetto trace"):
+        from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 
     return perfetto_trace_pb2

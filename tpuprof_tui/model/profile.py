@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import needed_for
 from .counters import GROUP as COUNTERS
 from .lane import Lane
 from .problem import Problem
@@ -138,8 +139,12 @@ class Profile:
 
         Args:
             counters: Also the raw hardware counters; they are many.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
         """
-        import pandas
+        with needed_for("A data frame"):
+            import pandas
 
         from .columns import is_missing
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rich.segment import Segment
 from rich.style import Style
 
-from ..charts import ChartData, bars, curve, histogram
+from ..charts import ChartData, bars, curve, histogram, missing
 from ..figures import Figures
 from ..format import GUESS, clean, percent_text, wrap
 from ..glyphs import Glyphs
@@ -95,6 +95,9 @@ class SummaryCharts:
 
     def drawn(self, data: ChartData, width: int) -> list[Line]:
         """Bandwidth and durations; takes longer than a frame: meant for a thread."""
+        if missing():
+            told = [[Segment(f" {line}", self.palette.quiet)] for line in wrap(missing(), width - 2)]
+            return [[], self._heading("Charts", width), *told]
         return [*self._curves(data, width), *self._durations(data, width)]
 
     def take(self, data: ChartData, width: int, lines: list[Line]) -> None:

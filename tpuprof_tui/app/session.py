@@ -9,11 +9,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from ..analysis import ordering
 from ..analysis.figures import Headline, Indexes, build_indexes, headline
 from ..analysis.lane_index import rows_between
-from ..model import COLUMNS, INT_MISSING, Column, Lane, Profile, is_missing
-from ..model.lane import Array, Rows
+from ..analysis.ordering import lane_values
+from ..model import COLUMNS, Column, Lane, Profile
 from .state import Scope, Sort
+
+__all__ = ["Ints", "Session", "lane_values", "numbers_in", "ordered"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -45,9 +48,7 @@ class Session:
     def build(cls, profile: Profile) -> Session:
         """Everything of a profile that is computed once; meant for a thread."""
         indexes = build_indexes(profile)
-        offsets = np.zeros(len(profile.lanes) + 1, dtype=np.int64)
-        np.cumsum([len(lane) for lane in profile.lanes], out=offsets[1:])
-        return cls(profile, indexes, offsets, headline(profile, indexes))
+        return cls(profile, indexes, ordering.first_numbers(profile), headline(profile, indexes))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -114,22 +115,6 @@ def _place_in_table(column: Column) -> tuple[int, bool]:
     return (_FIRST.index(column.key) if column.key in _FIRST else len(_FIRST), not column.shown)
 
 
-def lane_values(lane: Lane, key: str, rows: Rows) -> Array | None:
-    """Values of a column for some rows of a lane; None where nothing is known.
-
-    Text columns give codes, but ``engine`` may give nothing (ask the lane).
-    """
-    if key in lane:
-        return lane.take(key, rows)
-    if key == "duration":
-        return np.asarray(lane.take("end", rows) - lane.take("start", rows))
-    if key in ("core", "port"):
-        number = lane.core if key == "core" else lane.port
-        count = len(lane.take("start", rows))
-        return np.full(count, number if number >= 0 else INT_MISSING, dtype=np.int64)
-    return None
-
-
 def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -> Ints:
     """Numbers of the instructions of a scope, by lane, then start.
 
@@ -152,76 +137,6 @@ def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
-def sort_keys(session: Session, key: str, numbers: Ints) -> Array:
-    """Values to sort ``numbers`` by: int64 or float64, text as ranks; what is missing is INT_MISSING, -1 or NaN."""
-    parts: list[Array] = []
-    bounds = np.searchsorted(numbers, session.offsets)
-    column = next((column for column in COLUMNS if column.key == key), None)
-    text = column is not None and column.kind == "text"
-    engines = sorted({lane.engine for lane in session.profile.lanes})
-    for lane_number, lane in enumerate(session.profile.lanes):
-        chosen = numbers[bounds[lane_number] : bounds[lane_number + 1]]
-        if not len(chosen):
-            continue
-        rows = _rows(chosen - session.offsets[lane_number], len(lane))
-        values = lane_values(lane, key, rows)
-        if key == "engine" and values is None:
-            parts.append(np.full(len(chosen), engines.index(lane.engine), dtype=np.int64))
-        elif values is None:
-            parts.append(np.full(len(chosen), -1, np.int32) if text else np.full(len(chosen), INT_MISSING, np.int64))
-        elif text:
-            parts.append(session.profile.strings[key].ranks[values])
-        else:
-            parts.append(values)
-    if any(part.dtype.kind == "f" for part in parts):
-        parts = [part if part.dtype.kind == "f" else _floats(part) for part in parts]
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-
-
-def _rows(rows: Ints, length: int) -> Rows:
-    """``rows`` as a slice where they follow one another: columns are then views, not copies."""
-    if len(rows) and int(rows[-1]) - int(rows[0]) + 1 == len(rows):
-        return slice(int(rows[0]), int(rows[-1]) + 1)
-    return rows
-
-
-def _floats(values: Array) -> npt.NDArray[np.float64]:
-    return np.where(is_missing(values), np.nan, values.astype(np.float64))
-
-
 def ordered(session: Session, numbers: Ints, sort: Sort) -> Ints:
-    """``numbers`` in the order of a sort: equals stay as they were, what is missing comes last either way.
-
-    Args:
-        session: The session.
-        numbers: int64, ascending.
-        sort: Column and direction.
-
-    Returns:
-        int64, the same numbers in order.
-    """
-    keys = sort_keys(session, sort.key, numbers)
-    if len(keys) and bool((keys[1:] >= keys[:-1]).all()) and not sort.down and not bool(is_missing(keys[:1])[0]):
-        return numbers
-    gone = is_missing(keys)
-    known = np.flatnonzero(~gone) if bool(gone.any()) else None
-    present = keys if known is None else keys[known]
-    order = _stable_order(present, sort.down)
-    if known is None:
-        return np.asarray(numbers[order])
-    return np.concatenate([numbers[known[order]], numbers[np.flatnonzero(gone)]])
-
-
-def _stable_order(keys: Array, down: bool) -> Ints:
-    if keys.dtype.kind == "f":
-        return np.argsort(-keys if down else keys, kind="stable")
-    low = int(keys.min()) if len(keys) else 0
-    high = int(keys.max()) if len(keys) else 0
-    if high - low < 1 << 62:
-        shifted = high - keys if down else keys - low
-        # numpy sorts 16-bit integers by radix: many columns hold small numbers
-        narrow = np.uint16 if high - low < 1 << 16 else np.uint32 if high - low < 1 << 32 else np.int64
-        return np.argsort(shifted.astype(narrow), kind="stable")
-    if not down:
-        return np.argsort(keys, kind="stable")
-    return (len(keys) - 1 - np.argsort(keys[::-1], kind="stable"))[::-1]
+    """``numbers`` (ascending) in the order of a sort: equals stay as they were, what is missing comes last."""
+    return ordering.ordered(session.profile, session.offsets, numbers, sort.key, sort.down)

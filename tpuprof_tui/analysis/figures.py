@@ -12,14 +12,17 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from ..model import INT_MISSING, Lane, Profile, Role
+from ..model.lane import Rows
 from .intervals import Intervals
-from .lane_index import LaneIndex, build_index, count_between, rows_between
+from .lane_index import LaneIndex, build_index, count_between
+from .running import BLOCK, FEWEST, RunningSums, inner_blocks
 
 Array = npt.NDArray[Any]
 
@@ -257,21 +260,42 @@ def headline(profile: Profile, indexes: Sequence[LaneIndex]) -> Headline:
 
 
 def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
-    """Bytes of work in the window [start, end), of an instruction at its edge the share inside; None where unknown."""
+    """Bytes of work in the window [start, end), of an instruction at its edge the share inside; None where unknown.
+
+    O(blocks) after one pass over the lane; of a short lane O(rows in the window).
+    """
     lane = index.lane
     if "bytes" not in lane:
         return None
-    rows = rows_between(index, start, end)
+    first, last, rest = inner_blocks(index, start, end, 1)
+    total = _bytes_of(index, slice(first, last))
+    sizes = _work_bytes(lane, rest)[0]
+    begins, ends = lane.take("start", rest), lane.take("end", rest)
+    inside = np.minimum(ends, end) - np.maximum(begins, start)
+    cut = inside < ends - begins
+    outside = sizes[cut] * (1.0 - inside[cut] / np.maximum(ends - begins, 1)[cut])
+    return total + int(sizes.sum()) - round(float(outside.sum()))
+
+
+_BYTES: Final[WeakKeyDictionary[LaneIndex, RunningSums]] = WeakKeyDictionary()
+
+
+def _bytes_of(index: LaneIndex, rows: slice) -> int:
+    """Bytes of work of neighbouring rows."""
+    lane = index.lane
+    if len(lane) < FEWEST * BLOCK:
+        return int(_work_bytes(lane, rows).sum())
+    known = _BYTES.get(index)
+    if known is None:
+        known = _BYTES[index] = RunningSums(len(lane), lambda wanted: _work_bytes(lane, wanted))
+    return int(known.over(rows)[0])
+
+
+def _work_bytes(lane: Lane, rows: Rows) -> Array:
+    """int64 (1, rows): bytes of what is work, 0 where they are missing."""
     sizes = lane.take("bytes", rows)
     counted = (lane.take("role", rows) == Role.WORK) & (sizes != INT_MISSING)
-    begins, ends = lane.take("start", rows), lane.take("end", rows)
-    total = int(np.sum(sizes, where=counted))
-    cut = np.flatnonzero(counted & ((begins < start) | (ends > end)))
-    if len(cut):
-        lengths = np.maximum(ends[cut] - begins[cut], 1)
-        inside = np.minimum(ends[cut], end) - np.maximum(begins[cut], start)
-        total -= round(float(np.sum(sizes[cut] * (1.0 - inside / lengths))))
-    return total
+    return np.where(counted, sizes, 0).reshape(1, -1)
 
 
 def _joined(parts: Iterable[Intervals]) -> Intervals:

@@ -11,13 +11,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ..model import Profile
-from .lane_index import LaneIndex, rows_between
-from .top import UNKNOWN, Grouping, chosen_lanes, chosen_work, label_places
-
-Floats = npt.NDArray[np.float64]
+from .lane_index import LaneIndex
+from .top import UNKNOWN
+from .work_sums import COUNT, IDEAL, KNOWN, KNOWN_NS, LOST, Grouping, WorkSums, work_sums
 
 
 @dataclass(frozen=True)
@@ -72,45 +70,37 @@ def headroom(
         limit: Number of rows; None for all.
 
     Returns:
-        Rows by falling lost time; those with nothing known last. One pass over the window's rows.
+        Rows by falling lost time; those with nothing known last.
     """
-    size = len(profile.strings[by]) + 1
-    sums = np.zeros((5, size))
-    for index in chosen_lanes(indexes, cores, lanes):
-        _add(index, start, end, by, cores, sums)
-    count, unknown, total, ideal, lost = sums
-    ranked = np.lexsort((-unknown, -total, -lost))
+    sums = work_sums(profile, indexes, start, end, (by,), cores=cores, lanes=lanes)[by]
+    return headroom_rows(profile, sums, by, limit)
+
+
+def headroom_rows(profile: Profile, sums: WorkSums, by: Grouping, limit: int | None = 20) -> list[HeadroomRow]:
+    """Rows by falling lost time, from sums by label.
+
+    Args:
+        profile: Knows the labels.
+        sums: Work by label.
+        by: The column it was added up by.
+        limit: Number of rows; None for all.
+
+    Returns:
+        The rows, those with nothing known last; none for labels without work.
+    """
+    count, known, total, ideal, lost = (sums.sums[number] for number in (COUNT, KNOWN, KNOWN_NS, IDEAL, LOST))
+    ranked = np.lexsort((known - count, -total, -lost))
     rows = [
         HeadroomRow(
             label=profile.strings[by][place - 1] if place else UNKNOWN,
             code=place - 1,
-            count=int(count[place]),
-            unknown=int(unknown[place]),
+            count=int(known[place]),
+            unknown=int(count[place] - known[place]),
             total_ns=float(total[place]),
             ideal_ns=float(ideal[place]),
             lost_ns=float(lost[place]),
         )
         for place in ranked.tolist()
-        if count[place] or unknown[place]
+        if count[place]
     ]
     return rows[:limit]
-
-
-def _add(index: LaneIndex, start: int, end: int, by: Grouping, cores: Collection[int] | None, sums: Floats) -> None:
-    """Adds a lane's work to the rows of ``sums``: known, unknown, time, time at the peak, lost."""
-    lane, rows = index.lane, rows_between(index, start, end)
-    begins, ends = lane.take("start", rows), lane.take("end", rows)
-    if not len(begins):
-        return
-    chosen = chosen_work(lane, rows, cores)
-    ideal = lane.take("ideal", rows) if "ideal" in lane else np.full(len(begins), np.nan)
-    size = sums.shape[1]
-    places = label_places(lane, rows, by, size)
-    inside = np.minimum(ends, end) - np.maximum(begins, start)
-    part = inside / np.maximum(ends - begins, 1)
-    known = chosen & ~np.isnan(ideal)
-    expected = np.where(known, ideal, 0.0) * part
-    lost = np.maximum(inside - expected, 0.0)
-    values = (known, chosen & ~known, known * inside, expected, known * lost)
-    for number, weights in enumerate(values):
-        sums[number] += np.bincount(places, weights=weights, minlength=size)

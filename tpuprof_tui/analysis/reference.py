@@ -14,7 +14,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Lane, Profile, Role, column, is_missing
+from ..model import Device, Lane, Profile, Role, column, is_missing
+from ..model.lane import Rows
 
 Array = npt.NDArray[Any]
 
@@ -32,6 +33,14 @@ COLUMNS: Final[tuple[tuple[str, int], ...]] = (
     ("totalSdmaCycle", 16),
     ("SdmaDdrAvgBW(GB/s)", 18),
 )
+
+
+#: Sums that lanes of an engine add to, by engine.
+SUMMED: Final[dict[str, tuple[str, ...]]] = {
+    "TIU": ("tiu_cycle", "alg_ops", "uarch_ops"),
+    "GDMA": ("gdma_cycle", "gdma_ddr_bytes", "gdma_ddr_cycle", "gdma_l2_bytes", "gdma_l2_cycle"),
+    "SDMA": ("sdma_cycle", "sdma_ddr_bytes", "sdma_ddr_cycle"),
+}
 
 
 @dataclass(frozen=True)
@@ -84,21 +93,38 @@ def summary_table(profile: Profile) -> list[SummaryRow]:
     if not profile.cores or not profile.instructions:
         return []
     sums = [core_sums(profile, core) for core in profile.cores]
-    rows = [_row(profile, core, [each]) for core, each in zip(profile.cores, sums, strict=True)]
-    return [*rows, _row(profile, None, sums)]
+    return summary_rows(profile.device, profile.cores, sums, profile.end_ns - profile.start_ns)
+
+
+def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[CoreSums], total_ns: int) -> list[SummaryRow]:
+    """Rows of the summary from sums.
+
+    Args:
+        device: Has the clocks.
+        cores: Numbers of the cores.
+        sums: Sums of each of them.
+        total_ns: From the first start to the last end.
+
+    Returns:
+        One row per core, then one over all.
+    """
+    several = len(cores) > 1
+    rows = [_row(device, core, [each], total_ns, several) for core, each in zip(cores, sums, strict=True)]
+    return [*rows, _row(device, None, sums, total_ns, several)]
 
 
 def core_sums(profile: Profile, core: int) -> CoreSums:
     """The sums of one core (metrics 5.1)."""
     found = CoreSums()
     for lane in profile.core_lanes(core):
-        if lane.engine == "TIU":
-            found += _tiu_sums(profile, lane)
-        elif lane.engine == "GDMA":
-            found += _gdma_sums(profile, lane)
-        elif lane.engine == "SDMA":
-            found += _sdma_sums(profile, lane)
+        if lane.engine in SUMMED:
+            found += as_sums(lane, lane_weights(profile, lane, slice(0, len(lane))).sum(axis=1))
     return found
+
+
+def as_sums(lane: Lane, totals: Array) -> CoreSums:
+    """Totals of ``lane_weights`` by name."""
+    return CoreSums(**dict(zip(SUMMED[lane.engine], totals.tolist(), strict=True)))
 
 
 def to_ns(cycles: int, mhz: float) -> int:
@@ -119,14 +145,13 @@ def _line(cells: Iterable[str]) -> str:
     return " | ".join(cell.rjust(width) for cell, (_, width) in zip(cells, COLUMNS, strict=True))
 
 
-def _row(profile: Profile, core: int | None, parts: Sequence[CoreSums]) -> SummaryRow:
+def _row(device: Device, core: int | None, parts: Sequence[CoreSums], total: int, several: bool) -> SummaryRow:
     """A row of one core, or (``core`` None) over all of them."""
-    tiu_mhz, dma_mhz = profile.device.tiu_mhz, profile.device.dma_mhz
-    total = profile.end_ns - profile.start_ns
+    tiu_mhz, dma_mhz = device.tiu_mhz, device.dma_mhz
     whole = sum(parts, CoreSums())
     tiu_time = sum(to_ns(part.tiu_cycle, tiu_mhz) for part in parts)
     busy_time = tiu_time + sum(to_ns(part.gdma_cycle, dma_mhz) for part in parts)
-    if len(profile.cores) > 1:
+    if several:
         busy_time += sum(to_ns(part.sdma_cycle, dma_mhz) for part in parts)
     parallelism = _percent(busy_time, total * len(parts))
     tiu_ratio = _percent(tiu_time, total * len(parts))
@@ -168,67 +193,76 @@ def _bandwidth(size: int, cycles: int, mhz: float) -> float:
     return size / time if time else 0.0
 
 
-def _tiu_sums(profile: Profile, lane: Lane) -> CoreSums:
-    work = _works(profile, lane)
-    return CoreSums(
-        tiu_cycle=_total(lane["cycles"], work),
-        alg_ops=_total(_with_placeholder(lane, "alg_ops")),
-        uarch_ops=_total(_with_placeholder(lane, "uarch_ops")),
-    )
+def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int64]:
+    """What each of some rows adds to the sums of its core.
+
+    Args:
+        profile: Has the texts.
+        lane: A lane of an engine in ``SUMMED``.
+        rows: Some of its rows.
+
+    Returns:
+        int64 (k, rows), one line for each name in ``SUMMED``.
+    """
+    if lane.engine == "TIU":
+        weights = _tiu_weights(profile, lane, rows)
+    elif lane.engine == "GDMA":
+        weights = _gdma_weights(profile, lane, rows)
+    else:
+        weights = _sdma_weights(profile, lane, rows)
+    return np.stack(weights).astype(np.int64, copy=False)
 
 
-def _gdma_sums(profile: Profile, lane: Lane) -> CoreSums:
-    work = _works(profile, lane)
-    cycles, sizes = lane["cycles"], lane["bytes"]
-    ddr, l2 = _touches(profile, lane, "DDR"), _touches(profile, lane, "L2")
-    moved = work & (sizes > 0)
-    return CoreSums(
-        gdma_cycle=_total(cycles, work),
-        gdma_ddr_bytes=_total(sizes, moved & ddr),
-        gdma_ddr_cycle=_total(cycles, moved & ddr),
-        gdma_l2_bytes=_total(sizes, moved & l2 & ~ddr),
-        gdma_l2_cycle=_total(cycles, moved & l2 & ~ddr),
-    )
+def _tiu_weights(profile: Profile, lane: Lane, rows: Rows) -> list[Array]:
+    work = _works(profile, lane, rows)
+    operations = [_with_placeholder(lane, key, rows) for key in ("alg_ops", "uarch_ops")]
+    return [_counted(lane, "cycles", rows, work), *operations]
 
 
-def _sdma_sums(profile: Profile, lane: Lane) -> CoreSums:
-    counted = lane["role"] != Role.WAIT
-    ddr = counted & _touches(profile, lane, "DDR")
-    return CoreSums(
-        sdma_cycle=_total(lane["cycles"], counted),
-        sdma_ddr_bytes=_total(lane["bytes"], ddr),
-        sdma_ddr_cycle=_total(lane["cycles"], ddr),
-    )
+def _gdma_weights(profile: Profile, lane: Lane, rows: Rows) -> list[Array]:
+    work = _works(profile, lane, rows)
+    cycles, sizes = _counted(lane, "cycles", rows, work), _counted(lane, "bytes", rows, work)
+    ddr, l2 = _touches(profile, lane, "DDR", rows), _touches(profile, lane, "L2", rows)
+    to_ddr, to_l2 = (sizes > 0) & ddr, (sizes > 0) & l2 & ~ddr
+    return [cycles, sizes * to_ddr, cycles * to_ddr, sizes * to_l2, cycles * to_l2]
 
 
-def _works(profile: Profile, lane: Lane) -> Array:
+def _sdma_weights(profile: Profile, lane: Lane, rows: Rows) -> list[Array]:
+    counted = lane.take("role", rows) != Role.WAIT
+    ddr = counted & _touches(profile, lane, "DDR", rows)
+    return [_counted(lane, "cycles", rows, counted), _counted(lane, "bytes", rows, ddr),
+            _counted(lane, "cycles", rows, ddr)]  # fmt: skip
+
+
+def _works(profile: Profile, lane: Lane, rows: Rows) -> Array:
     """Whether each row counts as work: the reference takes no command that was issued by RVT for a system command."""
-    work = lane["role"] == Role.WORK
+    work = lane.take("role", rows) == Role.WORK
     issued = [code for code, text in enumerate(profile.strings["mode"]) if text == "RVT"]
     if not issued or "mode" not in lane:
         return np.asarray(work, dtype=np.bool_)
-    return np.asarray(work | np.isin(lane["mode"], issued), dtype=np.bool_)
+    return np.asarray(work | np.isin(lane.take("mode", rows), issued), dtype=np.bool_)
 
 
-def _total(values: Array, rows: Array | None = None) -> int:
-    known = ~is_missing(values)
-    return int(np.sum(values, where=known if rows is None else known & rows))
+def _counted(lane: Lane, key: str, rows: Rows, chosen: Array) -> Array:
+    """Values of the chosen rows, 0 for others and where they are missing."""
+    values = lane.take(key, rows)
+    return np.where(chosen & ~is_missing(values), values, 0)
 
 
-def _with_placeholder(lane: Lane, key: str) -> Array:
+def _with_placeholder(lane: Lane, key: str, rows: Rows) -> Array:
     placeholder: Any = column(key).placeholder
     if key not in lane:
-        return np.full(len(lane), placeholder, dtype=np.int64)
-    values = lane[key]
+        return np.full(len(lane.take("start", rows)), placeholder, dtype=np.int64)
+    values = lane.take(key, rows)
     return np.where(is_missing(values), placeholder, values).astype(np.int64)
 
 
-def _touches(profile: Profile, lane: Lane, memory: str) -> Array:
+def _touches(profile: Profile, lane: Lane, memory: str, rows: Rows) -> Array:
     """Whether the direction of each row names a memory."""
     unknown = memory in str(column("direction").placeholder)
     if "direction" not in lane:
-        return np.full(len(lane), unknown, dtype=np.bool_)
+        return np.full(len(lane.take("start", rows)), unknown, dtype=np.bool_)
     texts = profile.strings["direction"]
     # code -1 takes the last place
     named = np.array([*(memory in text for text in texts), unknown], dtype=np.bool_)
-    return np.asarray(named[lane["direction"]], dtype=np.bool_)
+    return np.asarray(named[lane.take("direction", rows)], dtype=np.bool_)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from ..model import Lane, Profile, Role
-from ..model.lane import Rows
-from .lane_index import LaneIndex, rows_between
+from ..model import Profile
+from .lane_index import LaneIndex
+from .work_sums import COUNT, TOTAL, Grouping, WorkSums, work_sums
 
-#: Columns that work can be added up by.
-Grouping = Literal["kernel", "name", "type"]
 #: Label of what a capture does not know.
 UNKNOWN = "-"
 
@@ -65,14 +61,27 @@ def top(
         limit: Number of rows; None for all.
 
     Returns:
-        Rows by falling total. One pass over the window's rows.
+        Rows by falling total.
     """
-    size = len(profile.strings[by]) + 1
-    totals, counts, longest = (np.zeros(size, dtype=np.int64) for _ in range(3))
-    for index in chosen_lanes(indexes, cores, lanes):
-        _add(index, start, end, by, cores, (totals, counts, longest))
+    sums = work_sums(profile, indexes, start, end, (by,), cores=cores, lanes=lanes)[by]
+    return top_rows(profile, sums, by, limit)
+
+
+def top_rows(profile: Profile, sums: WorkSums, by: Grouping, limit: int | None = 20) -> list[TopRow]:
+    """Rows by falling total, from sums by label.
+
+    Args:
+        profile: Knows the labels.
+        sums: Work by label.
+        by: The column it was added up by.
+        limit: Number of rows; None for all.
+
+    Returns:
+        The rows; none for labels without work.
+    """
+    counts, totals = sums.sums[COUNT].astype(np.int64), sums.sums[TOTAL].astype(np.int64)
     everything = int(totals.sum())
-    ranked = np.argsort(-totals, kind="stable")[: int(np.count_nonzero(counts))]
+    ranked = np.argsort(-totals, kind="stable")
     return [
         TopRow(
             label=profile.strings[by][place - 1] if place else UNKNOWN,
@@ -81,62 +90,8 @@ def top(
             total_ns=int(totals[place]),
             share=int(totals[place]) / everything if everything else 0.0,
             mean_ns=int(totals[place]) / int(counts[place]),
-            max_ns=int(longest[place]),
+            max_ns=int(sums.longest[place]),
         )
         for place in ranked.tolist()
         if counts[place]
     ][:limit]
-
-
-def chosen_lanes(
-    indexes: Sequence[LaneIndex], cores: Collection[int] | None, lanes: Collection[int] | None
-) -> Iterator[LaneIndex]:
-    """Lanes that can hold work of these cores: those at these places, else all of the device."""
-    for number, index in enumerate(indexes):
-        lane = index.lane
-        if number not in lanes if lanes is not None else lane.on_host:
-            continue
-        if cores is None or lane.core < 0 or lane.core in cores:
-            yield index
-
-
-def chosen_work(lane: Lane, rows: Rows, cores: Collection[int] | None) -> npt.NDArray[np.bool_]:
-    """Which rows of a chosen lane are work; of a port only what these cores submitted."""
-    chosen: npt.NDArray[np.bool_] = lane.take("role", rows) == Role.WORK
-    if cores is not None and lane.core < 0:
-        chosen &= np.isin(lane.take("core", rows), list(cores)) if "core" in lane else False
-    return chosen
-
-
-def label_places(lane: Lane, rows: Rows, by: Grouping, size: int) -> npt.NDArray[np.int64]:
-    """Place of each row's label: its code + 1; 0 where it is missing, or beyond the table and so without a text."""
-    if by not in lane:
-        return np.zeros(len(lane.take("start", rows)), dtype=np.int64)
-    places = np.maximum(lane.take(by, rows), -1).astype(np.int64) + 1
-    return np.where(places < size, places, 0)
-
-
-def _add(
-    index: LaneIndex,
-    start: int,
-    end: int,
-    by: Grouping,
-    cores: Collection[int] | None,
-    sums: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]],
-) -> None:
-    """Adds a lane's work to totals, counts and longest, at place code + 1."""
-    lane, rows = index.lane, rows_between(index, start, end)
-    begins, ends = lane.take("start", rows), lane.take("end", rows)
-    if not len(begins):
-        return
-    durations = np.minimum(ends, end) - np.maximum(begins, start)
-    totals, counts, longest = sums
-    size = len(totals)
-    places = label_places(lane, rows, by, size)
-    chosen = chosen_work(lane, rows, cores)
-    if not chosen.all():
-        places, durations = places[chosen], durations[chosen]
-    # float64 sums are exact below 2**53 ns, a hundred days
-    totals += np.bincount(places, weights=durations, minlength=size).astype(np.int64)
-    counts += np.bincount(places, minlength=size)
-    np.maximum.at(longest, places, durations)

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..analysis.figures import CoreFigures, LaneFigures, core_figures, lane_figures
-from ..analysis.top import TopRow, top
+from ..analysis.top import TopRow, top_rows
+from ..analysis.work_sums import work_sums
 from .filtering import shown_session
 from .reference_table import ReferenceTable, reference_table
 from .session import Session
@@ -79,8 +80,9 @@ def figures_of(session: Session, view: ViewState) -> Figures:
     cores = tuple(core_figures(profile, indexes, core, start, end) for core in chosen)
     lanes = {scope.lane} if scope.lane >= 0 else None
     only = {scope.core} if scope.core >= 0 and scope.lane < 0 else None
-    kernels = top(profile, indexes, start, end, by="kernel", cores=only, lanes=lanes, limit=TOP_ROWS)
-    operations = top(profile, indexes, start, end, by="name", cores=only, lanes=lanes, limit=TOP_ROWS)
+    sums = work_sums(profile, indexes, start, end, ("kernel", "name"), cores=only, lanes=lanes)
+    kernels = top_rows(profile, sums["kernel"], "kernel", TOP_ROWS)
+    operations = top_rows(profile, sums["name"], "name", TOP_ROWS)
     engines = _engines(session, scope, cores, start, end)
     return Figures(start, end, scope, view.filter, cores, engines, _known(kernels), _known(operations), reference)
 

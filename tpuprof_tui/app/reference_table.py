@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..analysis.lane_index import LaneIndex, rows_between
-from ..analysis.reference import COLUMNS, SummaryRow, summary_table
-from ..model import INT_MISSING, Lane
+from ..analysis.lane_index import LaneIndex
+from ..analysis.reference import COLUMNS, SUMMED, CoreSums, SummaryRow, as_sums, lane_weights, summary_rows
+from ..analysis.running import BLOCK, FEWEST, RunningSums, running_rows
+from ..model import INT_MISSING, Lane, Profile
+from ..model.lane import Rows
 from .filtering import shown_session
 from .format import MISSING
 from .session import Session
 from .state import Scope, ViewState
 
-#: What the reference's sums are made from.
-_KEYS: Final = (
-    "start", "end", "order", "role", "sublane", "cycles", "mode", "bytes", "direction", "alg_ops", "uarch_ops",
-)  # fmt: skip
 #: Place of the uArch rate among the cells.
 _RATE: Final = [title for title, _ in COLUMNS].index("uArchURate")
 
@@ -37,12 +36,8 @@ class ReferenceTable:
     rows: tuple[tuple[str, ...], ...]
 
 
-#: Tables of whole captures, by core: one comes back to them all the time.
-_WHOLE: Final[WeakKeyDictionary[Session, dict[int, ReferenceTable]]] = WeakKeyDictionary()
-
-
 def reference_table(session: Session, view: ViewState, scope: Scope) -> ReferenceTable:
-    """The reference's figures for the instructions that run in the window; O(those instructions).
+    """The reference's figures for the instructions that run in the window; from running sums.
 
     Their total time is from the first start to the last end among them, as in an export of this range.
 
@@ -57,45 +52,71 @@ def reference_table(session: Session, view: ViewState, scope: Scope) -> Referenc
     titles = tuple(title for title, _ in COLUMNS)
     if scope.lane >= 0:
         return ReferenceTable(titles, ())
-    if view.fits_all and not view.filter:
-        known = _WHOLE.setdefault(session, {})
-        if scope.core not in known:
-            known[scope.core] = ReferenceTable(titles, _rows(session, view, scope))
-        return known[scope.core]
-    return ReferenceTable(titles, _rows(session, view, scope))
+    return ReferenceTable(titles, tuple(_rows(session, view, scope)))
 
 
-def _rows(session: Session, view: ViewState, scope: Scope) -> tuple[tuple[str, ...], ...]:
+def _rows(session: Session, view: ViewState, scope: Scope) -> Iterator[tuple[str, ...]]:
     shown = shown_session(session, view.filter)
-    profile = shown.profile.device_part
-    if not all(_counted(lane) for lane in profile.lanes):
-        return ()  # a source without cycles has no such figures
-    if scope.core >= 0 or not view.fits_all:
-        cores = tuple(core for core in profile.cores if scope.core in (-1, core))
-        indexes = (index for index in shown.indexes if not index.lane.on_host and index.lane.core in (-1, *cores))
-        parts = [_part(index, view, scope.core) for index in indexes]
-        profile = replace(profile, cores=cores, lanes=tuple(lane for lane in parts if len(lane)))
-    return tuple(_cells(row, profile.mode) for row in summary_table(profile))
+    profile = shown.profile
+    indexes = [index for index in shown.indexes if not index.lane.on_host]
+    cores = tuple(core for core in profile.cores if scope.core in (-1, core))
+    if not cores or not all(_counted(index.lane) for index in indexes):
+        return  # a source without cycles has no such figures
+    sums = dict.fromkeys(cores, CoreSums())
+    first, last = None, 0
+    for index in indexes:
+        if index.lane.core not in (-1, *cores):
+            continue
+        rows = _running(index, view, scope.core)
+        if not rows:
+            continue
+        start, end = _span(index.lane, rows)
+        first, last = start if first is None else min(first, start), max(last, end)
+        if index.lane.core >= 0 and index.lane.engine in SUMMED:
+            sums[index.lane.core] += _sums(profile, index, rows)
+    if first is not None:
+        for row in summary_rows(profile.device, cores, list(sums.values()), last - first):
+            yield _cells(row, profile.mode)
+
+
+def _running(index: LaneIndex, view: ViewState, core: int) -> list[Rows]:
+    """Rows that run in the window; of a port those that ``core`` (-1: any) submitted."""
+    rows = running_rows(index, view.start, view.end)
+    if core >= 0 and index.lane.core < 0:
+        numbers = np.concatenate([np.r_[each] for each in rows])
+        known = "core" in index.lane
+        rows = [numbers[np.isin(index.lane.take("core", numbers), (core, INT_MISSING))]] if known else []
+    return [each for each in rows if (each.stop - each.start if isinstance(each, slice) else len(each)) > 0]
+
+
+def _span(lane: Lane, rows: list[Rows]) -> tuple[int, int]:
+    """First start and last end of some rows; whole lanes are looked through once."""
+    starts = [lane.take("start", each[:1] if not isinstance(each, slice) else slice(each.start, each.start + 1))
+              for each in rows]  # fmt: skip
+    return min(int(each[0]) for each in starts), max(int(lane.take("end", each).max()) for each in rows)
+
+
+_SUMS: Final[WeakKeyDictionary[LaneIndex, RunningSums]] = WeakKeyDictionary()
+
+
+def _sums(profile: Profile, index: LaneIndex, rows: list[Rows]) -> CoreSums:
+    lane = index.lane
+    found = CoreSums()
+    if len(lane) < FEWEST * BLOCK:
+        for each in rows:
+            found += as_sums(lane, lane_weights(profile, lane, each).sum(axis=1))
+        return found
+    known = _SUMS.get(index)
+    if known is None:
+        known = _SUMS[index] = RunningSums(len(lane), lambda wanted: lane_weights(profile, lane, wanted))
+    for each in rows:
+        found += as_sums(lane, known.over(each))
+    return found
 
 
 def _counted(lane: Lane) -> bool:
     """Whether a lane knows what the reference's figures are made of."""
     return "cycles" in lane and (lane.engine == "TIU" or "bytes" in lane)
-
-
-def _part(index: LaneIndex, view: ViewState, core: int) -> Lane:
-    """What of a lane runs in the window and, of a port, was submitted by ``core`` (-1: by any)."""
-    lane = index.lane
-    rows = rows_between(index, view.start, view.end)
-    if core >= 0 and lane.core < 0:
-        if "core" not in lane:
-            rows = slice(0, 0)
-        else:
-            numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-            rows = numbers[np.isin(lane.take("core", numbers), (core, INT_MISSING))]
-    columns = {key: lane.take(key, rows) for key in _KEYS if key in lane}
-    return Lane(engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group,
-                columns=columns, role_guessed=lane.role_guessed)  # fmt: skip
 
 
 def _cells(row: SummaryRow, mode: int) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from .cli_export import EXPORT_EXAMPLES, EXPORT_HELP, check_expected, run_asked
-from .cli_options import OPTIONS
+from .cli_options import INSTRUCTIONS_EXAMPLES, INSTRUCTIONS_HELP, OPTIONS
 from .errors import TpuprofError, UnreadableError, UsageError, needed_for
 
 if TYPE_CHECKING:
@@ -196,23 +196,9 @@ def instructions_command(options: argparse.Namespace) -> int:
     if options.capture is not None:
         check_expected(options.expect, options.capture)
     profile = _opened(options)
-    if options.core is not None and options.core not in profile.cores:
-        known = ", ".join(map(str, profile.cores)) or "none"
-        raise UsageError(f"The capture has no core {options.core}.", f"Its cores: {known}.")
-    from .analysis.filters import compile_filter
-    from .export.instructions import write_instructions
+    from .cli_instructions import write_asked
 
-    keep = compile_filter(options.filter, profile) if options.filter else None
-    if options.range is not None:
-        from .export.job import parse_range
-        from .export.selection import Selection
-
-        keep = Selection(None, *parse_range(options.range), keep).passes
-    sys.stdout.flush()
-    write_instructions(
-        profile, sys.stdout.buffer, form=options.format, core=options.core, engine=options.engine, keep=keep
-    )
-    sys.stdout.buffer.flush()
+    write_asked(options, profile)
     return _status(profile)
 
 
@@ -308,9 +294,10 @@ COMMANDS: Final = {
     ),
     "info": Command("what a capture is: chip, clocks, cores, lanes, problems", info_command),
     "instructions": Command(
-        "every instruction as JSON lines or CSV",
+        "every instruction as JSON lines, CSV or Parquet",
         instructions_command,
-        "Every instruction on stdout: by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order.",
+        INSTRUCTIONS_HELP,
+        INSTRUCTIONS_EXAMPLES,
     ),
     "summary": Command("where the time went, as text", summary_command),
     "export": Command(

@@ -27,6 +27,20 @@ class Option:
         return "action" not in self.settings
 
 
+INSTRUCTIONS_HELP: Final = """\
+Every instruction on stdout: by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order.
+
+With --columns (and in Parquet, which has all of them without) what the explorer's table shows, slices of a host trace
+among it. Columns are keys of filters (name, dur, core, ...) or names in files ("Asic Cycle").
+"""
+INSTRUCTIONS_EXAMPLES: Final = """\
+examples:
+  tpuprof instructions cdm_profile_data_dev0-0 --engine GDMA --filter "bw<20" > slow.jsonl
+  tpuprof instructions cdm_profile_data_dev0-0 --format csv --columns core,engine,name,start,dur --sort dur:desc
+  tpuprof instructions cdm_profile_data_dev0-0 --format parquet > instructions.parquet
+"""
+
+
 def _megahertz(text: str) -> int:
     if text.isdecimal() and 0 < int(text) <= MAX_MHZ:
         return int(text)
@@ -59,7 +73,26 @@ OPTIONS: Final = (
     ),
     Option(
         ("--format",),
-        {"choices": ("jsonl", "csv"), "default": "jsonl", "help": "one JSON object or one CSV row per instruction"},
+        {
+            "choices": ("jsonl", "csv", "parquet"),
+            "default": "jsonl",
+            "help": "one JSON object or CSV row per instruction, or a Parquet file (needs pyarrow)",
+        },
+        ("instructions",),
+    ),
+    Option(
+        ("--columns",),
+        {"metavar": "LIST", "help": "the explorer's table: just these columns, empty where nothing is known"},
+        ("instructions",),
+    ),
+    Option(
+        ("--sort",),
+        {"metavar": "COLUMN", "help": "rows of all engines by a column, COLUMN:desc: largest first"},
+        ("instructions",),
+    ),
+    Option(
+        ("--lane",),
+        {"type": _core, "help": argparse.SUPPRESS},
         ("instructions",),
     ),
     Option(

@@ -15,25 +15,29 @@ from profiles import small_profile
 from screen import explorer, frame, opened, press, settled
 
 import tpuprof_tui
+from tpuprof_tui.app import exporter as exporter_module
 from tpuprof_tui.app import exports
 from tpuprof_tui.app.application import TpuprofApp
+from tpuprof_tui.app.exporter import Exporter, ExportError
 from tpuprof_tui.app.exports import (
     KINDS,
-    Exporter,
-    ExportError,
     Job,
     Part,
     Source,
+    cores_typed,
     default_folder,
     export_job,
     folder_fault,
     kind_of,
+    part_text,
     table_job,
     warning,
 )
+from tpuprof_tui.app.messages import Change
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
 from tpuprof_tui.app.screens.export import ConfirmScreen, ExportScreen
-from tpuprof_tui.app.state import Scope, Selection, ViewState
+from tpuprof_tui.app.state import Scope, Selection, Sort, ViewState
+from tpuprof_tui.errors import UsageError
 from tpuprof_tui.readers import fingerprint
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
@@ -87,17 +91,37 @@ def test_a_part_that_does_not_exist_is_no_option(tmp_path):
 
 
 def test_the_table_is_printed_as_it_is(tmp_path):
-    view = replace(VIEW, scope=Scope(2), in_window=True)
-    job = table_job(kind_of("csv"), Source(str(SAMPLE)), str(tmp_path), view, None)
+    view = replace(VIEW, scope=Scope(2), in_window=True, sort=Sort("bytes", down=True))
+    job = table_job(kind_of("csv"), Source(str(SAMPLE)), str(tmp_path), view, ["name", "bytes"])
     assert job.words[:4] == ("instructions", str(SAMPLE), "--format", "csv")
-    assert job.words[4:] == ("--core", "2", "--range=100ns..200ns", "--filter=(dur>1us)")
+    assert job.words[4:] == (
+        "--columns", "name,bytes", "--sort", "bytes:desc", "--core", "2", "--range=100ns..200ns", "--filter=dur>1us",
+    )  # fmt: skip
     assert job.target == tmp_path / "instructions.csv"
 
 
-def test_a_lane_is_an_engine_of_a_core_or_a_port(tmp_path):
+def test_a_lane_is_a_lane_of_the_profile(tmp_path):
     view = replace(VIEW, scope=Scope(-1, 7))
-    job = table_job(kind_of("json"), Source(str(SAMPLE)), str(tmp_path), view, ("CDMA", -1, 1))
-    assert job.words[4:] == ("--engine", "CDMA", "--filter=(dur>1us) port=1")
+    job = table_job(kind_of("json"), Source(str(SAMPLE)), str(tmp_path), view, ["name"])
+    assert job.words[4:] == ("--columns", "name", "--sort", "start:asc", "--lane", "7", "--filter=dur>1us")
+
+
+def test_the_range_goes_before_the_window(tmp_path):
+    view = replace(VIEW, range=(120, 130))
+    job = export_job(kind_of("web"), Source(str(SAMPLE)), str(tmp_path), view, -1, Part(window=True))
+    assert job.words[-1] == "--range=120ns..130ns"
+    assert "range of 10 ns" in part_text(view, -1, Part(window=True))
+
+
+def test_several_cores(tmp_path):
+    part = Part(cores=cores_typed("0-1, 3", range(8)))
+    assert part.cores == (0, 1, 3)
+    job = export_job(kind_of("web"), Source(str(SAMPLE)), str(tmp_path), VIEW, 5, part)
+    assert job.words[-2:] == ("--cores", "0,1,3")
+    assert part_text(VIEW, 5, part) == "cores 0, 1, 3"
+    assert cores_typed("  ", range(8)) == ()
+    with pytest.raises(UsageError, match="no core 9"):
+        cores_typed("9", range(8))
 
 
 def test_the_folder_is_never_in_the_capture(tmp_path, monkeypatch):
@@ -146,7 +170,7 @@ async def test_an_error_is_the_sentence_of_the_child(tmp_path):
 
 async def test_a_table_that_fails_leaves_nothing(tmp_path):
     view = replace(VIEW, filter="no such column")
-    job = table_job(kind_of("csv"), Source(str(SAMPLE)), str(tmp_path), replace(view, filter="nothing=1"), None)
+    job = table_job(kind_of("csv"), Source(str(SAMPLE)), str(tmp_path), replace(view, filter="nothing=1"), ["name"])
     with pytest.raises(ExportError, match="nothing"):
         await Exporter().run(job)
     assert not list(tmp_path.iterdir())
@@ -154,7 +178,7 @@ async def test_a_table_that_fails_leaves_nothing(tmp_path):
 
 async def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    job = table_job(kind_of("csv"), Source(str(SAMPLE)), str(tmp_path / "file" / "below"), VIEW, None)
+    job = table_job(kind_of("csv"), Source(str(SAMPLE)), str(tmp_path / "file" / "below"), VIEW, ["name"])
     with pytest.raises(ExportError, match="could not be written"):
         await Exporter().run(job)
 
@@ -165,7 +189,7 @@ async def test_a_child_that_says_nothing_is_an_error():
 
 
 async def test_a_stopped_export_is_no_error_and_its_child_is_gone(tmp_path, monkeypatch):
-    monkeypatch.setattr(exports.sys, "executable", str(slow_program(tmp_path)))
+    monkeypatch.setattr(exporter_module.sys, "executable", str(slow_program(tmp_path)))
     exporter = Exporter()
     running = asyncio.ensure_future(exporter.run(Job(kind_of("web"), ())))
     for _ in range(1000):
@@ -207,12 +231,14 @@ async def test_the_menu_shows_kinds_choices_and_folder(tmp_path, monkeypatch, si
 
 WRITTEN = {
     "w": "PerfWeb/result.html", "p": "perfetto.pftrace", "s": "summary.txt", "r": "tiuRegInfo_0.txt",
-    "c": "instructions.csv", "j": "instructions.jsonl",
+    "c": "instructions.csv", "j": "instructions.jsonl", "t": "instructions.parquet",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("key", WRITTEN)
 async def test_each_key_writes_its_file_and_says_where(tmp_path, monkeypatch, key):
+    if key == "t":
+        pytest.importorskip("pyarrow")
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "x")
         await pilot.press(key)
@@ -241,19 +267,59 @@ async def test_the_workbook_of_one_core_in_the_window(tmp_path, monkeypatch):
         assert len(rows) == inside > 0
 
 
-async def test_the_table_is_written_as_scope_and_window_have_it(tmp_path, monkeypatch):
+async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "j j j j o w w w 2 v")
         screen = explorer(pilot)
         assert screen.view.scope.core >= 0
         assert screen.view.in_window
-        shown = len(screen.table.order)
+        screen.change(Change(lambda view: replace(
+            view, sort=Sort("duration", down=True), columns=("name", "duration", "bytes", "engine", "order"),
+            percent=True, filter="dur>200",
+        )))  # fmt: skip
+        await settled(pilot)
+        order, session = screen.table.order, screen.session
         await press(pilot, "x")
+        assert "filter dur>200, by Duration, largest first, 6 columns" in pilot.app.screen.table_text()
         await pilot.press("j")
         await settled(pilot)
         text = (tmp_path / "aks_decode_mode1_profile_out" / "instructions.jsonl").read_text()
         rows = [json.loads(line) for line in text.splitlines()]
-        assert len(rows) == shown > 0
+        names = "Function Name|Duration(ns)|% of all|DMA data size(B)|engine|Global Idx"
+        assert list(rows[0]) == names.split("|")
+        wanted = []
+        for number in order.tolist():
+            lane, row = session.place(number)
+            start, end = session.span_of(lane, row)
+            wanted.append(
+                (session.profile.lanes[lane].engine, end - start, int(session.profile.lanes[lane]["order"][row]))
+            )
+        assert [(row["engine"], row["Duration(ns)"], row["Global Idx"]) for row in rows] == wanted
+        assert len({engine for engine, _, _ in wanted}) > 1
+
+
+async def test_without_pyarrow_the_menu_says_what_parquet_needs(tmp_path, monkeypatch):
+    monkeypatch.setattr(exports, "find_spec", lambda name: None)
+    async with sample(tmp_path, monkeypatch) as pilot:
+        await press(pilot, "x t")
+        assert isinstance(pilot.app.screen, ExportScreen)
+        assert "Parquet needs the package pyarrow: pip install pyarrow" in frame(pilot.app)
+        assert pilot.app.exporter.running is None
+
+
+async def test_cores_are_typed_and_judged(tmp_path, monkeypatch):
+    async with sample(tmp_path, monkeypatch) as pilot:
+        await press(pilot, "x n 9 enter")
+        assert "The capture has no core 9" in frame(pilot.app)
+        await press(pilot, "ctrl+u")
+        await pilot.press(*"1,3", "enter")
+        await settled(pilot)
+        assert "[x] only some cores" in frame(pilot.app)
+        assert "Write  cores 1, 3" in frame(pilot.app)
+        await pilot.press("r")
+        await settled(pilot)
+        out = tmp_path / "aks_decode_mode1_profile_out"
+        assert sorted(path.name for path in out.glob("tiu*")) == ["tiuRegInfo_1.txt", "tiuRegInfo_3.txt"]
 
 
 async def test_arrows_and_enter_choose_too(tmp_path, monkeypatch):
@@ -327,7 +393,7 @@ async def test_a_profile_from_nowhere_cannot_be_exported():
 async def at_work(tmp_path, monkeypatch):
     """The explorer while an export runs that never ends."""
     async with sample(tmp_path, monkeypatch) as pilot:
-        monkeypatch.setattr(exports.sys, "executable", str(slow_program(tmp_path)))
+        monkeypatch.setattr(exporter_module.sys, "executable", str(slow_program(tmp_path)))
         await press(pilot, "x")
         await pilot.press("w")
         for _ in range(1000):

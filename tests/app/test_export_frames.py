@@ -9,6 +9,7 @@ from profiles import small_profile
 from rich.cells import cell_len
 from screen import compared, frame, opened, press, settled
 
+from tpuprof_tui.app import exports
 from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
 
@@ -22,6 +23,7 @@ PARTS = {"reference": " Figures of the reference", "charts": " Bandwidth of GDMA
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_menu_is_as_recorded(tmp_path, monkeypatch, size, ascii_only):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(exports, "find_spec", lambda name: name)
     app = TpuprofApp(str(SAMPLE), ascii_only=ascii_only)
     async with app.run_test(size=SIZES[size]) as pilot:
         for _ in range(1000):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from textual.app import App
 
-from .exports import Exporter, ExportError, Job, Source, default_folder
+from .exporter import Exporter, ExportError
+from .exports import Job, Source, default_folder
 from .messages import ThreadFailed
 from .theme import Palette
 from .widgets.keybar import KeyBar

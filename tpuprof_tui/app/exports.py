@@ -1,33 +1,18 @@
-"""What the explorer can write, the command line that writes it, and the child process that runs it."""
+"""What the explorer can write, and the command line that writes it."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
-import os
-import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from ..errors import TpuprofError
 from .format import bytes_text, clean, time_text
 from .state import Scope, ViewState
 
 #: From this many instructions on, workbook and web view say how large they get and how long they take, first.
 MANY: Final = 1_000_000
-#: Longest line a child may send.
-LONGEST: Final = 1 << 22
-#: Seconds a stopped child gets to remove what is half-written.
-GRACE: Final = 5.0
-
-_ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
-
-
-class ExportError(TpuprofError):
-    """An export did not come to its end; the message is one sentence."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +43,9 @@ KINDS: Final = (
     Kind("registers", "regs", "register text", "tiuRegInfo_n.txt, tdmaRegInfo_n.txt, ..."),
     Kind("csv", "", "table as CSV", "instructions.csv"),
     Kind("json", "", "table as JSON lines", "instructions.jsonl"),
+    Kind("parquet", "", "table as Parquet", "instructions.parquet"),
 )
-_FORMS: Final = {"csv": "csv", "json": "jsonl"}
+_FORMS: Final = {"csv": "csv", "json": "jsonl", "parquet": "parquet"}
 
 
 @dataclass(frozen=True)
@@ -99,13 +85,19 @@ class Part:
 
     Attributes:
         core: Only the scope's core.
-        window: Only what runs in the visible window.
+        window: Only what runs in the chosen range of time, or without one in the visible window.
         filtered: Only what passes the filter.
+        cores: Only these cores, whatever ``core`` says; empty: all.
     """
 
     core: bool = False
     window: bool = False
     filtered: bool = False
+    cores: tuple[int, ...] = ()
+
+    def chosen(self, core: int) -> tuple[int, ...]:
+        """The cores that files are narrowed to, where the scope's is ``core`` (-1: none); empty: all."""
+        return self.cores or ((core,) if self.core and core >= 0 else ())
 
 
 @dataclass(frozen=True)
@@ -124,22 +116,6 @@ class Job:
     target: Path | None = None
     core: int = -1
     part: Part = Part()
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What an export wrote: paths and sizes in bytes."""
-
-    kind: Kind
-    files: tuple[tuple[str, int], ...]
-
-    @property
-    def sentence(self) -> str:
-        """Path and size, in a sentence."""
-        first, size = self.files[0]
-        more = f" and {len(self.files) - 1} more," if len(self.files) > 1 else ","
-        total = sum(size for _, size in self.files)
-        return f"Wrote {clean(_short(first))}{more} {bytes_text(size if len(self.files) == 1 else total)}"
 
 
 def kind_of(name: str) -> Kind:
@@ -173,39 +149,51 @@ def export_job(kind: Kind, source: Source, folder: str, view: ViewState, core: i
     """The command line of ``tpuprof export`` for one kind of file."""
     target = str(Path(folder).expanduser().absolute())
     words = ["export", _path(source), target, "--only", kind.only, "--machine", *source.options()]
-    part = Part(part.core and core >= 0, part.window, part.filtered and bool(view.filter))
-    words += ["--cores", str(core)] if part.core else []
-    words += [f"--range={view.start}ns..{view.end}ns"] if part.window else []
+    part = Part(part.core and core >= 0, part.window, part.filtered and bool(view.filter), part.cores)
+    start, end = view.figures_window
+    words += ["--cores", ",".join(map(str, part.chosen(core)))] if part.chosen(core) else []
+    words += [f"--range={start}ns..{end}ns"] if part.window else []
     words += [f"--filter={view.filter}"] if part.filtered else []
     return Job(kind, tuple(words), core=core, part=part)
 
 
-def table_job(kind: Kind, source: Source, folder: str, view: ViewState, lane: tuple[str, int, int] | None) -> Job:
-    """The command line that prints the table as it is: its scope, its window, its filter.
+def table_job(kind: Kind, source: Source, folder: str, view: ViewState, columns: Sequence[str]) -> Job:
+    """The command line that prints the table as it is: its scope, window, filter, columns and order.
 
     Args:
-        kind: CSV or JSON lines.
+        kind: CSV, JSON lines or Parquet.
         source: The capture.
         folder: Output folder.
         view: What the table shows.
-        lane: Engine, core and port of the scope's lane; None where the scope is no lane.
+        columns: Keys of its columns in their order.
     """
-    form = _FORMS[kind.id]
-    words = ["instructions", _path(source), "--format", form, *source.options()]
-    core, conditions = view.scope.core, [f"({view.filter})"] if view.filter else []
-    if lane is not None:
-        engine, core, port = lane
-        if engine in _ENGINES:
-            words += ["--engine", engine]
-        if port >= 0:
-            conditions.append(f"port={port}")
-    if core >= 0:
-        words += ["--core", str(core)]
-    if view.in_window:
-        words += [f"--range={view.start}ns..{view.end}ns"]
-    if conditions:
-        words += [f"--filter={' '.join(conditions)}"]
+    words = ["instructions", _path(source), "--format", _FORMS[kind.id], *source.options()]
+    words += ["--columns", ",".join(columns), "--sort", f"{view.sort.key}:{'desc' if view.sort.down else 'asc'}"]
+    if view.scope.lane >= 0:
+        words += ["--lane", str(view.scope.lane)]
+    elif view.scope.core >= 0:
+        words += ["--core", str(view.scope.core)]
+    words += [f"--range={view.start}ns..{view.end}ns"] if view.in_window else []
+    words += [f"--filter={view.filter}"] if view.filter else []
     return Job(kind, tuple(words), Path(folder).expanduser().absolute() / kind.files)
+
+
+def kind_fault(kind: Kind) -> str:
+    """Why a kind cannot be written here, in a sentence; empty where nothing speaks against it."""
+    if kind.id == "parquet" and find_spec("pyarrow") is None:
+        return "Parquet needs the package pyarrow: pip install pyarrow, or write CSV."
+    return ""
+
+
+def cores_typed(text: str, known: Sequence[int]) -> tuple[int, ...]:
+    """Cores from a list as people type it (``0,3`` or ``0-3``); empty: all.
+
+    Raises:
+        UsageError: It is no list of cores, or names one that the capture does not have.
+    """
+    from ..export.job import parse_cores
+
+    return tuple(sorted(parse_cores(text, known))) if text.strip() else ()
 
 
 def _path(source: Source) -> str:
@@ -213,20 +201,19 @@ def _path(source: Source) -> str:
     return str(Path(source.path).absolute())
 
 
-def _short(path: str) -> str:
-    """A path below the current directory without that directory."""
-    try:
-        return f"./{Path(path).relative_to(Path.cwd())}"
-    except (ValueError, OSError):
-        return path
-
-
 def part_text(view: ViewState, core: int, part: Part) -> str:
     """What the files will hold, in words."""
-    words = [f"core {core}"] if part.core and core >= 0 else []
-    words += [f"the window of {time_text(view.span)}"] if part.window else []
+    cores = part.chosen(core)
+    words = [f"core{'s' if len(cores) > 1 else ''} {', '.join(map(str, cores))}"] if cores else []
+    words += [window_text(view)] if part.window else []
     words += [f"filter {view.filter}"] if part.filtered and view.filter else []
     return clean(", ".join(words)) if words else "the whole capture"
+
+
+def window_text(view: ViewState) -> str:
+    """The time that files can be narrowed to."""
+    start, end = view.figures_window
+    return f"the {'window' if view.range is None else 'range'} of {time_text(end - start)}"
 
 
 def warning(kind: Kind, instructions: int) -> str:
@@ -242,157 +229,3 @@ def warning(kind: Kind, instructions: int) -> str:
 def scope_core(scope: Scope, selected: int) -> int:
     """The core an export can be narrowed to: the scope's, else the selected one; -1 without any."""
     return scope.core if scope.core >= 0 else selected
-
-
-@dataclass(frozen=True)
-class Running:
-    """An export at work: how far it is (0 to 1; below 0: nobody knows)."""
-
-    kind: Kind
-    done: float = -1.0
-
-    @property
-    def text(self) -> str:
-        """For the bottom line."""
-        return f"{self.kind.title} {self.done:.0%}" if self.done >= 0 else f"{self.kind.title} ..."
-
-
-class Exporter:
-    """Runs one export at a time as a child process; nothing of it blocks the event loop.
-
-    Attributes:
-        running: The export at work.
-        outcome: What the last one wrote.
-        folder: Where exports go; empty: not chosen yet.
-    """
-
-    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
-        self.running: Running | None = None
-        self.outcome: Outcome | None = None
-        self.folder = ""
-        self._changed = changed
-        self._process: asyncio.subprocess.Process | None = None
-        self._stopped = False
-
-    async def run(self, job: Job) -> Outcome | None:
-        """Runs an export to its end.
-
-        Returns:
-            What was written; None where it was stopped.
-
-        Raises:
-            ExportError: It failed.
-        """
-        self._stopped = False
-        self._tell(Running(job.kind))
-        try:
-            self.outcome = await (self._files(job) if job.target is None else self._table(job, job.target))
-            return self.outcome
-        except ExportError:
-            if self._stopped:
-                return None
-            raise
-        except OSError as error:
-            raise ExportError(f"The {job.kind.title} could not be written: {error.strerror or error}.") from None
-        finally:
-            await self._ended()
-            self._tell(None)
-
-    def stop(self) -> None:
-        """Stops the export; it removes what is half-written."""
-        self._stopped = True
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
-
-    def _tell(self, running: Running | None) -> None:
-        if running != self.running:
-            self.running = running
-            self._changed()
-
-    async def _files(self, job: Job) -> Outcome:
-        process = await self._start(job, asyncio.subprocess.PIPE)
-        written: list[tuple[str, int]] = []
-        errors = asyncio.ensure_future(_tail(process.stderr))
-        assert process.stdout is not None
-        try:
-            async for line in process.stdout:
-                message = _message(line)
-                done, files = message.get("done"), message.get("written")
-                if isinstance(done, int | float):
-                    self._tell(Running(job.kind, min(max(float(done), 0.0), 1.0)))
-                elif isinstance(files, list):
-                    written = [(str(path), int(size)) for path, size in files]
-            await self._checked(job, process, await errors)
-        finally:
-            errors.cancel()
-        if not written:
-            raise ExportError(f"The {job.kind.title} was not written: the export ended without a word.")
-        return Outcome(job.kind, tuple(written))
-
-    async def _table(self, job: Job, target: Path) -> Outcome:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
-            with partial.open("wb") as file:
-                process = await self._start(job, file.fileno())
-                errors = await _tail(process.stderr)
-                await self._checked(job, process, errors)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
-        return Outcome(job.kind, ((str(target), target.stat().st_size),))
-
-    async def _start(self, job: Job, output: int) -> asyncio.subprocess.Process:
-        if self._stopped:
-            raise ExportError("Stopped.")
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tpuprof_tui", *job.words, env=_environment(),
-            stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.PIPE, limit=LONGEST,
-        )  # fmt: skip
-        return self._process
-
-    async def _checked(self, job: Job, process: asyncio.subprocess.Process, errors: str) -> None:
-        status = await process.wait()
-        if status in (0, 1) and not self._stopped:
-            return
-        raise ExportError(errors or f"The {job.kind.title} was not written: the export ended with status {status}.")
-
-    async def _ended(self) -> None:
-        """No child outlives its export."""
-        process, self._process = self._process, None
-        if process is None or process.returncode is not None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), GRACE)
-        except asyncio.TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-
-
-def _environment() -> dict[str, str]:
-    """The child finds this very package, wherever it was started from."""
-    package = str(Path(__file__).resolve().parents[2])
-    path = os.environ.get("PYTHONPATH", "")
-    return {**os.environ, "PYTHONPATH": f"{package}{os.pathsep}{path}" if path else package}
-
-
-def _message(line: bytes) -> dict[str, object]:
-    """A line of the child; what is none of its messages is empty."""
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return message if isinstance(message, dict) else {}
-
-
-async def _tail(stream: asyncio.StreamReader | None) -> str:
-    """The last sentence of what a child says about errors; read to its end, so that the child never waits."""
-    told = b""
-    while stream is not None and (block := await stream.read(1 << 16)):
-        told = (told + block)[-(1 << 14) :]
-    lines = [line for line in told.decode(errors="replace").splitlines() if line.strip()]
-    own = [line.removeprefix("tpuprof: ") for line in lines if line.startswith("tpuprof: ")]
-    return clean((own or lines or [""])[-1])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal, Protocol
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from ..model import COLUMNS, Column, Lane, Profile
 from ..model.lane import Rows
 from .escape import csv_text, json_text
 from .rendering import Field, rendered_rows
+from .table import ByteSink, TableRows, write_lines
 
 Format = Literal["jsonl", "csv"]
 FORMATS: Final[tuple[Format, ...]] = ("jsonl", "csv")
@@ -38,13 +39,6 @@ DMA_REGISTERS: Final = ("mask_start_addr_h8", "mask_start_addr_l32")
 #: Groups of columns that hold measured numbers: nearly every row has its own.
 _MEASURED: Final = ("time", "transfer", "operation")
 _PLACES: Final = ("order", "command_id")
-
-
-class ByteSink(Protocol):
-    """Where the bytes go."""
-
-    def write(self, data: bytes, /) -> Any:
-        """Takes all of ``data``."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +112,18 @@ def write_instructions(
             sink.write("".join(plan.lines(part, last - first)).encode("utf-8"))
         written += count
     return written
+
+
+def write_in_order(rows: TableRows, sink: ByteSink, form: Format = "jsonl") -> int:
+    """Writes all fields of some instructions as `write_instructions` does, in the order of ``rows``."""
+    style = STYLES[form]
+    lanes = {number: lane for number, lane in enumerate(rows.profile.lanes) if len(lane) and not lane.on_host}
+    names = header(list(lanes.values()))
+    if style.every_field:
+        sink.write((",".join(map(csv_text, names)) + "\n").encode("utf-8"))
+    return write_lines(
+        rows, {number: _LanePlan(rows.profile, lane, style, names) for number, lane in lanes.items()}, sink
+    )
 
 
 def ordered_lanes(profile: Profile) -> list[Lane]:

@@ -19,7 +19,7 @@ class Selection:
 
     Attributes:
         cores: Only these cores, and what they submitted to CDMA ports; None: all.
-        start_ns, end_ns: Only instructions that intersect this half-open window; None: no bound.
+        start_ns, end_ns: Only instructions that run or start in this half-open window; None: no bound.
         keep: Boolean mask of a lane's rows that pass a filter; None: all pass.
     """
 
@@ -51,7 +51,8 @@ class Selection:
         if self.cores is not None and lane.core < 0 and "core" in lane:
             masks.append(np.isin(lane["core"], [*self.cores, INT_MISSING]))
         if self.start_ns is not None:
-            masks.append(lane["end"] > self.start_ns)
+            # what takes no time is where it starts
+            masks.append((lane["end"] > self.start_ns) | (lane["start"] >= self.start_ns))
         if self.end_ns is not None:
             masks.append(lane["start"] < self.end_ns)
         if self.keep is not None:

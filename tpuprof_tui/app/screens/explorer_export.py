@@ -49,12 +49,12 @@ class ExportKeys(Screen[None]):
 
     def export(self, name: str) -> None:
         """Writes one kind of file to the folder of the menu, with the menu's first choices."""
-        from ..exports import folder_fault
+        from ..exports import folder_fault, kind_fault, kind_of
 
         menu = self._menu()
         if menu is None or not isinstance(self.app, ExportingApp):
             return
-        fault = folder_fault(menu.folder, menu.source)
+        fault = folder_fault(menu.folder, menu.source) or kind_fault(kind_of(name))
         if fault:
             self.app.say(fault)
         else:
@@ -90,8 +90,8 @@ class ExportKeys(Screen[None]):
 
     def _count(self, job: Job) -> int:
         """Instructions a job writes, those a filter leaves out included."""
-        part = job.part
-        if not part.core and not part.window:
+        cores, window = job.part.chosen(job.core), self.view.figures_window if job.part.window else None
+        if not cores and window is None:
             return self.session.profile.instructions
-        window = (self.view.start, self.view.end) if part.window else None
-        return len(numbers_in(self.session, Scope(job.core) if part.core else Scope(), window))
+        scopes = [Scope(core) for core in cores] or [Scope()]
+        return sum(len(numbers_in(self.session, scope, window)) for scope in scopes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
 from rich.segment import Segment
 from textual import events, on
@@ -12,15 +12,18 @@ from textual.binding import BindingType
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from ...errors import UsageError
 from ..actions import actions_of, bindings, key_text, keys_of
+from ..exporter import Exporter
 from ..exports import (
     KINDS,
-    Exporter,
     Job,
     Part,
     Source,
+    cores_typed,
     export_job,
     folder_fault,
+    kind_fault,
     kind_of,
     part_text,
     scope_core,
@@ -31,10 +34,14 @@ from ..glyphs import Glyphs
 from ..session import Session
 from ..state import ViewState
 from ..theme import Palette
+from ..widgets.instructions import shown_columns
 from ..widgets.lines import Line, LinesView
 
-#: Actions of the menu that narrow what files hold, with the field of ``Part``.
-_PARTS = {"core": "core", "window": "window", "filtered": "filtered"}
+#: What can be typed, and what the field for it says.
+_TYPED: Final = {
+    "folder": "Folder (made when needed; Enter takes it, Esc leaves it)",
+    "cores": "Cores, such as 0,3 or 0-3; nothing: all (Enter takes them, Esc leaves them)",
+}
 
 
 class ExportPane(LinesView, inherit_bindings=False):
@@ -58,6 +65,7 @@ class ExportPane(LinesView, inherit_bindings=False):
         self._actions = []
 
         def heading(text: str, note: str) -> None:
+            note = fit(note, max(width - len(text) - 4, 8)).rstrip()
             lines.append([Segment(f" {text}", self.palette.title), Segment(f"  {note}", self.palette.quiet)])
             items.append(-1)
 
@@ -73,12 +81,13 @@ class ExportPane(LinesView, inherit_bindings=False):
             if kind.only:
                 entry(kind.id, kind.title, kind.files)
         for action, name, text, possible in self._choices():
-            chosen = possible and getattr(menu.part, _PARTS[action])
+            chosen = possible and bool(getattr(menu.part, action))
             entry(action, f"[{'x' if chosen else ' '}] {name}", text, not possible)
         heading("Write the table as it is", f"{clean(menu.table_text())}")
         for kind in KINDS:
             if not kind.only:
-                entry(kind.id, kind.title, kind.files)
+                missing = bool(kind_fault(kind))
+                entry(kind.id, kind.title, "needs the package pyarrow" if missing else kind.files, missing)
         heading("To", "")
         entry("folder", "folder", clean(menu.folder))
         notes = self._notes()
@@ -90,10 +99,14 @@ class ExportPane(LinesView, inherit_bindings=False):
     def _choices(self) -> list[tuple[str, str, str, bool]]:
         menu, view = self.menu, self.menu.view
         core = f"core {menu.core}" if menu.core >= 0 else "no core is selected"
-        shown = "the window is everything" if view.fits_all else f"{time_text(view.span)} from {time_text(view.start)}"
+        start, end = view.figures_window
+        all_shown = view.range is None and view.fits_all
+        shown = "the window is everything" if all_shown else f"{time_text(end - start)} from {time_text(start)}"
+        cores = ", ".join(map(str, menu.part.cores)) or f"to be typed: of {menu.known_cores}"
         return [
             ("core", "only the core", core, menu.core >= 0),
-            ("window", "only the window", shown, not view.fits_all),
+            ("cores", "only some cores", cores, True),
+            ("window", f"only the {'window' if view.range is None else 'range'}", shown, not all_shown),
             ("filtered", "only the filter", clean(view.filter) or "no filter is set", bool(view.filter)),
         ]
 
@@ -147,9 +160,17 @@ class ExportPane(LinesView, inherit_bindings=False):
         """The table as JSON lines."""
         self.menu.choose("json")
 
+    def action_parquet(self) -> None:
+        """The table as Parquet."""
+        self.menu.choose("parquet")
+
     def action_core(self) -> None:
         """Only the core, or all."""
         self._turn("core")
+
+    def action_cores(self) -> None:
+        """Cores are typed."""
+        self.menu.edit("cores")
 
     def action_window(self) -> None:
         """Only the window, or all."""
@@ -166,20 +187,23 @@ class ExportPane(LinesView, inherit_bindings=False):
             self.tell(f"Nothing to narrow to: {text}.")
             return
         part = self.menu.part
-        self.menu.part = replace(part, **{_PARTS[name]: not getattr(part, _PARTS[name])})
+        turned: dict[str, Any] = {name: not getattr(part, name)}
+        if name == "core":
+            turned["cores"] = ()
+        self.menu.part = replace(part, **turned)
         self.tell("")
 
     def action_folder(self) -> None:
         """The folder is typed."""
-        self.menu.edit_folder()
+        self.menu.edit("folder")
 
     def action_stop(self) -> None:
         """Stops the export at work."""
         self.menu.exporter.stop()
 
 
-class FolderInput(Input):
-    """The folder; Esc leaves it as it was."""
+class MenuInput(Input):
+    """What is typed; Esc leaves it as it was."""
 
     def on_key(self, event: events.Key) -> None:
         """Esc goes back to the menu, not out of it."""
@@ -187,7 +211,7 @@ class FolderInput(Input):
             event.stop()
             event.prevent_default()
             assert isinstance(self.screen, ExportScreen)
-            self.screen.folder_done("")
+            self.screen.typing_done()
 
 
 class ExportScreen(ModalScreen[Job | None]):
@@ -199,7 +223,7 @@ class ExportScreen(ModalScreen[Job | None]):
     ExportScreen { align: center middle; }
     ExportScreen #export { width: 92%; max-width: 84; height: auto; max-height: 94%; border: round $accent;
         background: $surface; }
-    ExportScreen FolderInput { dock: bottom; width: 100%; height: 3; border: round $accent;
+    ExportScreen MenuInput { dock: bottom; width: 100%; height: 3; border: round $accent;
         background: $surface; }
     """
 
@@ -215,6 +239,7 @@ class ExportScreen(ModalScreen[Job | None]):
         self.glyphs = glyphs
         self.core = scope_core(view.scope, view.selection.core)
         self.part = Part(core=view.scope.core >= 0, filtered=bool(view.filter))
+        self._typing = "folder"
 
     @property
     def folder(self) -> str:
@@ -232,8 +257,7 @@ class ExportScreen(ModalScreen[Job | None]):
         pane.border_title = "Export"
         pane.border_subtitle = "Esc or q closes"
         yield pane
-        field = FolderInput(self.folder, id="folder")
-        field.border_title = "Folder (made when needed; Enter takes it, Esc leaves it)"
+        field = MenuInput(id="typed")
         field.display = False
         yield field
 
@@ -247,11 +271,21 @@ class ExportScreen(ModalScreen[Job | None]):
         words = [self.session.scope_title(view.scope)]
         words += [f"the window of {time_text(view.span)}"] if view.in_window else []
         words += [f"filter {view.filter}"] if view.filter else []
+        titles = {column.key: column.title for column in self.session.columns}
+        words += [f"by {titles.get(view.sort.key, view.sort.key)}{', largest first' if view.sort.down else ''}"]
+        words += [f"{len(shown_columns(self.session, view))} columns"]
         return ", ".join(words)
+
+    @property
+    def known_cores(self) -> str:
+        """The capture's cores, in a few characters."""
+        cores = self.session.profile.cores
+        gapless = len(cores) > 2 and cores[-1] - cores[0] == len(cores) - 1
+        return f"{cores[0]}-{cores[-1]}" if gapless else ", ".join(map(str, cores)) or "none"
 
     def choose(self, name: str) -> None:
         """Ends with the job for a kind of export, or says why it cannot be."""
-        fault = self._fault()
+        fault = self._fault() or kind_fault(kind_of(name))
         if fault:
             self.pane.tell(fault)
         else:
@@ -267,34 +301,44 @@ class ExportScreen(ModalScreen[Job | None]):
         kind = kind_of(name)
         if kind.only:
             return export_job(kind, self.source, self.folder, self.view, self.core, self.part)
-        scope = self.view.scope
-        lane = self.session.profile.lanes[scope.lane] if scope.lane >= 0 else None
-        place = (lane.engine, lane.core, lane.port) if lane is not None else None
-        return table_job(kind, self.source, self.folder, self.view, place)
+        columns = [column.key for column in shown_columns(self.session, self.view)]
+        return table_job(kind, self.source, self.folder, self.view, columns)
 
-    def edit_folder(self) -> None:
-        """Shows the field for the folder."""
-        field = self.query_one(FolderInput)
+    def edit(self, what: str) -> None:
+        """Shows the field to type the folder or the cores in."""
+        self._typing = what
+        field = self.query_one(MenuInput)
+        field.border_title = _TYPED[what]
         field.display = True
-        field.value = self.folder
+        field.value = self.folder if what == "folder" else ",".join(map(str, self.part.cores))
         field.focus()
 
     @on(Input.Submitted)
     def submit(self, event: Input.Submitted) -> None:
-        """A folder was typed."""
+        """Something was typed."""
         event.stop()
-        fault = folder_fault(event.value, self.source)
+        try:
+            fault = self._take(event.value.strip())
+        except UsageError as error:
+            fault = str(error)
         if fault:
-            self.query_one(FolderInput).border_title = fault
+            self.query_one(MenuInput).border_title = clean(fault)
         else:
-            self.folder_done(event.value.strip())
+            self.typing_done()
 
-    def folder_done(self, folder: str) -> None:
-        """Back to the menu, with another folder where one was typed."""
-        if folder:
-            self.exporter.folder = folder
-        field = self.query_one(FolderInput)
-        field.display = False
+    def _take(self, text: str) -> str:
+        """Takes over what was typed; says why not."""
+        if self._typing == "cores":
+            self.part = replace(self.part, core=False, cores=cores_typed(text, self.session.profile.cores))
+            return ""
+        fault = folder_fault(text, self.source)
+        if not fault:
+            self.exporter.folder = text
+        return fault
+
+    def typing_done(self) -> None:
+        """Back to the menu."""
+        self.query_one(MenuInput).display = False
         self.pane.focus()
         self.pane.tell("")
 

@@ -1,0 +1,251 @@
+"""The explorer's table as a file: columns, order, what is not known; and the command that writes it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from profiles import Texts, big_profile, make_lane, make_profile, small_profile
+
+from tpuprof_tui.analysis.ordering import lane_values
+from tpuprof_tui.cli import main
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.export import table, table_parquet
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.table import (
+    SHARE,
+    Sort,
+    known_columns,
+    parse_columns,
+    parse_sort,
+    table_rows,
+    title_in_files,
+    write_table,
+)
+from tpuprof_tui.model import COLUMNS, INT_MISSING, SCHEMA
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+def text_of(rows, columns, form) -> str:
+    sink = io.BytesIO()
+    assert write_table(rows, columns, sink, form) == len(rows)
+    return sink.getvalue().decode("utf-8")
+
+
+def objects(rows, columns):
+    return [json.loads(line) for line in text_of(rows, columns, "jsonl").split("\n")[:-1]]
+
+
+def cells(rows, columns):
+    return list(csv.DictReader(io.StringIO(text_of(rows, columns, "csv"), newline="")))
+
+
+def plain(profile, lane, column, row):
+    """One value, slowly; None where nothing is known."""
+    if not column.applies_to(lane.engine):
+        return None
+    values = lane_values(lane, column.key, np.array([row]))
+    if values is None:
+        return lane.engine if column.key == "engine" else None
+    value = values[0].item()
+    if column.kind == "text":
+        return profile.strings[column.key][value] if value >= 0 else None
+    if value == INT_MISSING or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    return value
+
+
+def spelled(column, value):
+    """A value as text files have it."""
+    if column.kind == "percent" and value is not None:
+        return f"{value:.{column.decimals}f}%"
+    return round(value, column.decimals) if isinstance(value, float) else value
+
+
+def in_order(rows):
+    """Lane and row of each instruction."""
+    for number in rows.numbers.tolist():
+        place = int(np.searchsorted(rows.offsets, number, side="right")) - 1
+        yield rows.profile.lanes[place], number - int(rows.offsets[place])
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("piece", [5, 16_384])
+def test_every_column_of_every_instruction(mode, piece, monkeypatch):
+    monkeypatch.setattr(table, "SLICE", piece)
+    profile = small_profile(mode)
+    columns = known_columns(profile)
+    rows = table_rows(profile, sort=Sort("duration", down=True))
+    wanted = [
+        {title_in_files(column): spelled(column, plain(profile, lane, column, row)) for column in columns}
+        for lane, row in in_order(rows)
+    ]
+    assert len(wanted) == profile.instructions
+    assert objects(rows, columns) == wanted
+    found = cells(rows, columns)
+    assert found == [{name: "" if value is None else str(value) for name, value in row.items()} for row in wanted]
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("group", [7, 65_536])
+def test_parquet_holds_the_same_with_types(mode, group, monkeypatch, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(table_parquet, "GROUP", group)
+    profile = small_profile(mode)
+    columns = (*known_columns(profile), SHARE)
+    rows = table_rows(profile, sort=Sort("name"))
+    with (tmp_path / "table.parquet").open("wb") as sink:
+        assert table_parquet.write_parquet(rows, columns, sink) == len(rows)
+    found = parquet.read_table(tmp_path / "table.parquet")
+    assert found.column_names == [title_in_files(column) for column in columns]
+    total = rows.total_ns
+    for column, held in zip(columns, found.columns, strict=True):
+        if column is SHARE:
+            wanted = [100.0 * int(lane["end"][row] - lane["start"][row]) / total for lane, row in in_order(rows)]
+        else:
+            wanted = [plain(profile, lane, column, row) for lane, row in in_order(rows)]
+        assert held.to_pylist() == wanted, column.key
+
+
+def test_parquet_stores_any_text(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    texts = Texts()
+    names = ["\ud800", "=1+1", "a\x00b\x1b", "矩阵乘"]
+    lane = make_lane(starts=[0, 1, 2, 3], ends=[1, 2, 3, 4], name=texts.codes("name", names))
+    beyond = make_lane("GDMA", starts=[5], ends=[6], name=np.array([99], dtype=np.int32))
+    rows = table_rows(make_profile([lane, beyond], strings=texts.build()))
+    with (tmp_path / "table.parquet").open("wb") as sink:
+        table_parquet.write_parquet(rows, parse_columns("engine,name"), sink)
+    found = parquet.read_table(tmp_path / "table.parquet")
+    assert found["Function Name"].to_pylist() == ["\\ud800", *names[1:], None]
+    assert found["engine"].to_pylist() == ["TIU"] * 4 + ["GDMA"]
+
+
+def test_without_pyarrow_parquet_is_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match="needs the package pyarrow"):
+        table_parquet.write_parquet(table_rows(small_profile()), parse_columns("name"), io.BytesIO())
+
+
+def test_shares_add_up_to_all():
+    rows = table_rows(small_profile(), selection=Selection(start_ns=1000, end_ns=9000))
+    shares = [float(row["% of all"].rstrip("%")) for row in cells(rows, parse_columns("name,share"))]
+    assert sum(shares) == pytest.approx(100, abs=0.0005 * len(shares))
+
+
+def test_texts_are_safe_in_their_files():
+    texts = Texts()
+    names = ["%s 100%", 'q"c,', "a\nb", "\ud800", "=1+1", "-", "-3"]
+    lane = make_lane(starts=range(7), ends=range(1, 8), name=texts.codes("name", names))
+    rows = table_rows(make_profile([lane], strings=texts.build()))
+    columns = parse_columns("name")
+    assert [row["Function Name"] for row in objects(rows, columns)] == names
+    assert [row["Function Name"] for row in cells(rows, columns)] == [*names[:3], "\\ud800", "'=1+1", "-", "-3"]
+
+
+def test_columns_have_keys_aliases_and_names_in_files():
+    assert parse_columns("dur, Asic Cycle ,kernel,DUR") == (SCHEMA["duration"], SCHEMA["cycles"], SCHEMA["kernel"])
+    for text in ("", ",", "nothing", "name,nothing"):
+        with pytest.raises(UsageError, match="no column"):
+            parse_columns(text)
+    names = [title_in_files(column) for column in (*COLUMNS, SHARE)]
+    assert len(set(names)) == len(names)
+
+
+def test_orders():
+    assert parse_sort("dur") == parse_sort("duration:asc") == Sort("duration")
+    assert parse_sort("Asic Cycle:desc") == Sort("cycles", down=True)
+    for text in ("", "nothing", "dur:down", ":desc"):
+        with pytest.raises(UsageError):
+            parse_sort(text)
+
+
+def test_a_range_has_what_runs_or_starts_in_it():
+    lane = make_lane(starts=[0, 10, 20, 20, 30], ends=[10, 20, 20, 25, 35])
+    rows = table_rows(make_profile([lane]), selection=Selection(start_ns=10, end_ns=20))
+    assert rows.numbers.tolist() == [1]
+    rows = table_rows(make_profile([lane]), selection=Selection(start_ns=20, end_ns=30))
+    assert rows.numbers.tolist() == [2, 3]
+
+
+def test_a_core_has_what_it_submitted_and_a_lane_is_one():
+    profile = small_profile()
+    submitter = int(next(lane["core"][0] for lane in profile.lanes if lane.engine == "CDMA"))
+    rows = table_rows(profile, core=submitter)
+    assert {lane.core for lane, _ in in_order(rows)} == {-1, submitter}
+    assert all(plain(profile, lane, SCHEMA["core"], row) == submitter for lane, row in in_order(rows))
+    port = next(number for number, lane in enumerate(profile.lanes) if lane.engine == "CDMA")
+    assert {lane.title for lane, _ in in_order(table_rows(profile, lane=port))} == {profile.lanes[port].title}
+    assert {lane.engine for lane, _ in in_order(table_rows(profile, engine="GDMA"))} == {"GDMA"}
+
+
+def test_many_rows_go_out_in_pieces():
+    sizes = []
+
+    class Sink:
+        def write(self, data):
+            sizes.append(len(data))
+
+    rows = table_rows(big_profile(50_000, cores=2), sort=Sort("duration"))
+    assert write_table(rows, parse_columns("name,dur"), Sink(), "jsonl") == 50_000
+    assert len(sizes) == 4
+
+
+# -- the command ----------------------------------------------------------------
+
+
+def tool(*words: object, **settings) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, "-m", "tpuprof_tui", *map(str, words)], capture_output=True, check=False,
+                          **settings)  # fmt: skip
+
+
+def test_the_command_sorts_all_fields_too():
+    sample = SAMPLES / "aks_decode_mode2"
+    sorted_ones = tool("instructions", sample, "--sort", "cycles:desc", "--engine", "TIU").stdout.splitlines()
+    plain_ones = tool("instructions", sample, "--engine", "TIU").stdout.splitlines()
+    assert sorted(sorted_ones) == sorted(plain_ones)
+    found = [json.loads(line)["Asic Cycle"] for line in sorted_ones]
+    assert found == sorted(found, reverse=True)
+    assert found != [json.loads(line)["Asic Cycle"] for line in plain_ones]
+
+
+def test_the_command_writes_parquet_to_a_pipe():
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    done = tool("instructions", SAMPLES / "aks_host_trace", "--format", "parquet",
+                "--trace_file", SAMPLES / "aks_host_trace" / "host_trace.json")  # fmt: skip
+    assert done.returncode == 0
+    engines = set(parquet.read_table(pyarrow.BufferReader(done.stdout))["engine"].to_pylist())
+    assert {"TIU", "GDMA", "HOST"} <= engines
+
+
+def test_parquet_never_goes_to_a_terminal():
+    leader, follower = pty.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tpuprof_tui", "instructions", SAMPLES / "aks_host_trace", "--format", "parquet"],
+            stdout=follower, stderr=subprocess.PIPE, check=False, text=True,
+        )  # fmt: skip
+    finally:
+        os.close(follower)
+        os.close(leader)
+    assert done.returncode == 2
+    assert "Parquet is no text for a terminal." in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--columns", "nothing"], ["--sort", "nothing"], ["--sort", "dur:up"]])
+def test_wrong_words_are_one_sentence(words, capsys):
+    assert main(["instructions", str(SAMPLES / "aks_host_trace"), *words]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("tpuprof: There is no column") or "is no order" in message
+    assert message.count("\n") == 1

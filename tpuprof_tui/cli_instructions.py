@@ -1,0 +1,72 @@
+"""``tpuprof instructions``: every instruction on stdout, or the explorer's table of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, BinaryIO
+
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    from .export.selection import Selection
+    from .export.table import TableRows
+    from .model import Profile
+
+
+def write_asked(options: argparse.Namespace, profile: Profile) -> None:
+    """Write to stdout what the options ask for.
+
+    Raises:
+        UsageError: A core, column, range or filter is unknown; or Parquet would go to a terminal.
+        OSError: stdout refused.
+    """
+    if options.core is not None and options.core not in profile.cores:
+        known = ", ".join(map(str, profile.cores)) or "none"
+        raise UsageError(f"The capture has no core {options.core}.", f"Its cores: {known}.")
+    if options.format == "parquet" and sys.stdout.isatty():
+        raise UsageError("Parquet is no text for a terminal.", "Send it to a file: > instructions.parquet")
+    selection = _selection(options, profile)
+    sys.stdout.flush()
+    sink = sys.stdout.buffer
+    if options.columns is not None or options.format == "parquet":
+        _write_table(options, _rows(options, profile, selection), sink)
+    elif options.sort is not None or options.lane is not None:
+        from .export.instructions import write_in_order
+
+        write_in_order(_rows(options, profile.device_part, selection), sink, options.format)
+    else:
+        from .export.instructions import write_instructions
+
+        write_instructions(profile, sink, form=options.format, core=options.core, engine=options.engine,
+                           keep=None if selection.everything else selection.passes)  # fmt: skip
+    sink.flush()
+
+
+def _selection(options: argparse.Namespace, profile: Profile) -> Selection:
+    from .analysis.filters import compile_filter
+    from .export.job import parse_range
+    from .export.selection import Selection
+
+    start, end = parse_range(options.range) if options.range is not None else (None, None)
+    return Selection(None, start, end, compile_filter(options.filter, profile) if options.filter else None)
+
+
+def _rows(options: argparse.Namespace, profile: Profile, selection: Selection) -> TableRows:
+    from .export.table import parse_sort, table_rows
+
+    sort = parse_sort(options.sort) if options.sort is not None else None
+    lane = options.lane
+    return table_rows(profile, core=options.core, engine=options.engine, lane=lane, selection=selection, sort=sort)
+
+
+def _write_table(options: argparse.Namespace, rows: TableRows, sink: BinaryIO) -> None:
+    from .export.table import known_columns, parse_columns, write_table
+
+    columns = parse_columns(options.columns) if options.columns is not None else known_columns(rows.profile)
+    if options.format == "parquet":
+        from .export.table_parquet import write_parquet
+
+        write_parquet(rows, columns, sink)
+    else:
+        write_table(rows, columns, sink, options.format)

@@ -1,0 +1,278 @@
+"""The explorer's table as a file: its columns in their order, its rows in theirs, as CSV or JSON lines.
+
+What is not known is empty here (``null`` in JSON and Parquet), as the table shows ``-``. Columns have the names they
+have in all other files; those that only the explorer has are named by their headers, with their unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..analysis.filters import filter_keys
+from ..analysis.ordering import first_numbers, lane_values, ordered
+from ..errors import UsageError
+from ..model import COLUMNS, Column, Lane, Profile
+from ..model.lane import Array, Rows
+from .escape import csv_text, json_text
+from .rendering import Field, rendered_rows
+from .selection import Selection
+
+Ints = npt.NDArray[np.int64]
+TextForm = Literal["jsonl", "csv"]
+
+#: Rows that are rendered and written at a time.
+SLICE: Final = 16_384
+#: Each row's duration of the sum of all durations that are written: a column of the table, none of the source.
+SHARE: Final = Column("share", "% of all", "% of all", "percent", "%", decimals=3)
+#: What every lane can answer, whether the source names it or not.
+_OF_LANE: Final = ("engine", "core", "port", "duration")
+
+
+class ByteSink(Protocol):
+    """Where the bytes go."""
+
+    def write(self, data: bytes, /) -> Any:
+        """Takes all of ``data``."""
+
+
+@dataclass(frozen=True)
+class Sort:
+    """Order of rows: a column's key, and whether the largest come first."""
+
+    key: str
+    down: bool = False
+
+
+def parse_columns(text: str) -> tuple[Column, ...]:
+    """Columns from ``name,dur,...``: keys, aliases or names in files.
+
+    Raises:
+        UsageError: One of them is unknown.
+    """
+    keys = {**filter_keys(), SHARE.key: SHARE}
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name.lower() not in keys]
+    if unknown or not names:
+        raise UsageError(f"There is no column {unknown[0] if unknown else text!r}.", _known_keys())
+    return tuple(dict.fromkeys(keys[name.lower()] for name in names))
+
+
+def parse_sort(text: str) -> Sort:
+    """An order from ``dur`` or ``dur:desc``.
+
+    Raises:
+        UsageError: Not of that form, or there is no such column.
+    """
+    name, _, way = text.partition(":")
+    column = filter_keys().get(name.strip().lower())
+    if column is None:
+        raise UsageError(f"There is no column {name!r} to sort by.", _known_keys())
+    if way not in ("", "asc", "desc"):
+        raise UsageError(f"{text!r} is no order.", "Write a column, or COLUMN:desc for the largest first.")
+    return Sort(column.key, way == "desc")
+
+
+def _known_keys() -> str:
+    return f"Columns: {', '.join(column.key for column in COLUMNS if column.group != 'counters')}."
+
+
+def known_columns(profile: Profile) -> tuple[Column, ...]:
+    """Columns that some lane knows."""
+    known: set[str] = set(_OF_LANE).union(*(lane.keys() for lane in profile.lanes))
+    return tuple(
+        column
+        for column in COLUMNS
+        if column.key in known and any(column.applies_to(lane.engine) for lane in profile.lanes)
+    )
+
+
+def title_in_files(column: Column) -> str:
+    """What a column is called in a file; no two have the same name."""
+    if column.file_name:
+        return column.file_name
+    title = f"{column.title}({column.unit})" if column.unit else column.title
+    alike = any(other.title == column.title and other.key != column.key for other in COLUMNS)
+    return f"{title} [{column.key}]" if alike else title
+
+
+# -- rows ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Instructions of all lanes in some order.
+
+    Attributes:
+        profile: The profile.
+        offsets: Number of the first instruction of each lane.
+        numbers: int64, the instructions in their order.
+    """
+
+    profile: Profile
+    offsets: Ints
+    numbers: Ints
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def parts(self, size: int) -> Iterator[list[tuple[int, Ints, Ints]]]:
+        """Up to ``size`` neighbouring rows at a time: of each lane among them its number, its rows, their places."""
+        for first in range(0, len(self.numbers), size):
+            numbers = self.numbers[first : first + size]
+            lanes = np.searchsorted(self.offsets, numbers, side="right") - 1
+            part = []
+            for lane in np.unique(lanes).tolist():
+                places = np.flatnonzero(lanes == lane)
+                part.append((lane, numbers[places] - self.offsets[lane], places))
+            yield part
+
+    @property
+    def total_ns(self) -> int:
+        """Sum of all durations, ns."""
+        return sum(
+            int(np.sum(lane.take("end", rows) - lane.take("start", rows)))
+            for part in self.parts(1 << 20)
+            for lane, rows in ((self.profile.lanes[number], rows) for number, rows, _ in part)
+        )
+
+
+def table_rows(
+    profile: Profile,
+    *,
+    core: int | None = None,
+    engine: str | None = None,
+    lane: int | None = None,
+    selection: Selection | None = None,
+    sort: Sort | None = None,
+) -> TableRows:
+    """The instructions that a table holds.
+
+    Args:
+        profile: The profile; slices of the host count as well.
+        core: Only this core's, the CDMA commands it submitted among them; None for all.
+        engine: Only this engine's; None for all.
+        lane: Only those of this place in ``Profile.lanes``; None for all.
+        selection: Only those it has; None for all.
+        sort: Their order; None: lane by lane, by start.
+    """
+    offsets = first_numbers(profile)
+    parts: list[Ints] = []
+    for number, each in enumerate(profile.lanes):
+        if (engine is not None and each.engine != engine) or (lane is not None and number != lane):
+            continue
+        rows = np.arange(len(each), dtype=np.int64) if selection is None else _numbers(selection.rows(each))
+        if core is not None and each.core != core:
+            if each.core >= 0 or "core" not in each:
+                continue
+            rows = rows[each.take("core", rows) == core]
+        parts.append(rows + offsets[number])
+    numbers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    if sort is not None:
+        numbers = ordered(profile, offsets, numbers, sort.key, sort.down)
+    return TableRows(profile, offsets, numbers)
+
+
+def _numbers(rows: Rows) -> Ints:
+    return np.asarray(np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows, dtype=np.int64)
+
+
+# -- text ---------------------------------------------------------------------
+
+
+class LinePlan(Protocol):
+    """Spells the rows of one lane."""
+
+    def lines(self, rows: Rows, count: int) -> list[str]:
+        """One line per row, with its line end."""
+
+
+def write_lines(rows: TableRows, plans: Mapping[int, LinePlan], sink: ByteSink) -> int:
+    """Writes rows in their order; ``plans`` by lane. Gives their number."""
+    for part in rows.parts(SLICE):
+        lines = np.empty(sum(len(places) for _, _, places in part), dtype=object)
+        for lane, some, places in part:
+            lines[places] = plans[lane].lines(some, len(some))
+        sink.write("".join(lines.tolist()).encode("utf-8"))
+    return len(rows)
+
+
+def write_table(rows: TableRows, columns: Sequence[Column], sink: ByteSink, form: TextForm) -> int:
+    """Writes the columns of some rows as CSV, with a line of names first, or as JSON lines.
+
+    Args:
+        rows: The rows in their order.
+        columns: The columns in theirs; keys are unique.
+        sink: Gets the bytes (UTF-8), some megabytes at a time.
+        form: ``jsonl`` or ``csv``.
+
+    Returns:
+        Number of rows.
+    """
+    if form == "csv":
+        sink.write((",".join(csv_text(title_in_files(column)) for column in columns) + "\n").encode())
+    total = rows.total_ns if SHARE in columns else 0
+    plans = {
+        number: _Line(rows.profile, lane, columns, form, total)
+        for number, lane in enumerate(rows.profile.lanes)
+        if len(lane)
+    }
+    return write_lines(rows, plans, sink)
+
+
+class _Line:
+    """How the rows of one lane are spelled."""
+
+    def __init__(self, profile: Profile, lane: Lane, columns: Sequence[Column], form: TextForm, total: int) -> None:
+        self._csv = form == "csv"
+        self._text = csv_text if self._csv else json_text
+        self._fields = [self._field(profile, lane, column, place, total) for place, column in enumerate(columns)]
+
+    def lines(self, rows: Rows, count: int) -> list[str]:
+        """One line per row."""
+        opening, closing = ("", "\n") if self._csv else ("{", "}\n")
+        return rendered_rows(opening, self._fields, closing, rows, count)
+
+    def _field(self, profile: Profile, lane: Lane, column: Column, place: int, total: int) -> Field | str:
+        lead = ("," if self._csv else ", ") if place else ""
+        absent = lead
+        if not self._csv:
+            lead += f"{json_text(title_in_files(column))}: "
+            absent = f"{lead}null"
+        if column.key == "engine" and "engine" not in lane:
+            return lead + self._text(lane.engine)
+        values = column_source(lane, column, total)
+        if values is None:
+            return absent
+        texts = [self._text(text) for text in profile.strings[column.key]] if column.kind == "text" else None
+        quote = "" if self._csv else '"'
+        number = f"{quote}%.{column.decimals}f%%{quote}" if column.kind == "percent" else None
+        decimals = column.decimals if column.kind == "float" else None
+        return Field(values, lead, absent, texts=texts, number=number, decimals=decimals)
+
+
+def column_source(lane: Lane, column: Column, total: int) -> Callable[[Rows], Array] | None:
+    """What gives a column's values for rows of a lane; None where it knows nothing of it.
+
+    ``total``: sum of all durations that are written, ns.
+    """
+    if column is SHARE:
+        return partial(_shares, lane, total)
+    known = column.key in lane or column.key == "duration" or {"core": lane.core, "port": lane.port}.get(
+        column.key, -1) >= 0  # fmt: skip
+    return partial(_known_values, lane, column.key) if known and column.applies_to(lane.engine) else None
+
+
+def _known_values(lane: Lane, key: str, rows: Rows) -> Array:
+    values = lane_values(lane, key, rows)
+    assert values is not None
+    return values
+
+
+def _shares(lane: Lane, total: int, rows: Rows) -> Array:
+    return 100.0 * (lane.take("end", rows) - lane.take("start", rows)) / max(total, 1)

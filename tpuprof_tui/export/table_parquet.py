@@ -1,0 +1,115 @@
+"""The explorer's table as Parquet, through pyarrow where that is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UsageError
+from ..model import Column, Profile, is_missing
+from ..model.lane import Array
+from .table import SHARE, ByteSink, TableRows, column_source, title_in_files
+
+Ints = npt.NDArray[np.int64]
+
+#: Rows of a group, the unit that readers of Parquet skip and load.
+GROUP: Final = 65_536
+
+
+def write_parquet(rows: TableRows, columns: Sequence[Column], sink: ByteSink) -> int:
+    """Writes the columns of some rows as Parquet: int64, float64 (percentages too), and texts as dictionaries.
+
+    Args:
+        rows: The rows in their order.
+        columns: The columns in theirs; keys are unique.
+        sink: A binary file.
+
+    Returns:
+        Number of rows.
+
+    Raises:
+        UsageError: The package pyarrow is not installed.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise UsageError("Parquet needs the package pyarrow.", "pip install pyarrow, or write CSV.") from None
+    total = rows.total_ns if SHARE in columns else 0
+    texts = {column.key: _texts(rows.profile, column) for column in columns if column.kind == "text"}
+    kinds = {"float": pyarrow.float64(), "percent": pyarrow.float64(),
+             "text": pyarrow.dictionary(pyarrow.int32(), pyarrow.string())}  # fmt: skip
+    schema = pyarrow.schema([(title_in_files(column), kinds.get(column.kind, pyarrow.int64())) for column in columns])
+    stream = pyarrow.PythonFile(_Counted(sink), "w")
+    with parquet.ParquetWriter(stream, schema) as writer:
+        for part in rows.parts(GROUP):
+            arrays = [_arrow(pyarrow, rows.profile, column, part, total, texts.get(column.key)) for column in columns]
+            writer.write_batch(pyarrow.record_batch(arrays, schema=schema))
+    return len(rows)
+
+
+def _arrow(pyarrow: Any, profile: Profile, column: Column, part: Sequence[tuple[int, Ints, Ints]], total: int,
+           texts: Sequence[str] | None) -> Any:  # fmt: skip
+    """One column of some rows as an Arrow array."""
+    count = sum(len(places) for _, _, places in part)
+    kind: Any = np.int32 if texts is not None else np.float64 if column.kind in ("float", "percent") else np.int64
+    values, missing = np.zeros(count, dtype=kind), np.ones(count, dtype=np.bool_)
+    for number, some, places in part:
+        lane = profile.lanes[number]
+        found: Array | None = None
+        source = column_source(lane, column, total)
+        if source is not None:
+            found = source(some)
+        elif column.key == "engine" and texts is not None:
+            found = np.full(len(some), texts.index(lane.engine), dtype=np.int32)
+        if found is not None:
+            gone = is_missing(found) if found.dtype.kind != "f" else ~np.isfinite(found)
+            if texts is not None:
+                gone = gone | (found >= len(texts))
+            values[places], missing[places] = np.where(gone, found.dtype.type(0), found), gone
+    if texts is None:
+        return pyarrow.array(values, mask=missing)
+    codes = pyarrow.array(values, mask=missing)
+    return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(_stored(texts), pyarrow.string()))
+
+
+def _texts(profile: Profile, column: Column) -> Sequence[str]:
+    """Texts by code; the engines' where the source names none."""
+    texts = list(profile.strings[column.key]) if column.key in profile.strings else []
+    if column.key == "engine":
+        texts += sorted({lane.engine for lane in profile.lanes}.difference(texts))
+    return texts
+
+
+def _stored(texts: Sequence[str]) -> list[str]:
+    """Texts that UTF-8 can hold."""
+    return [text.encode("utf-8", "backslashreplace").decode("utf-8") for text in texts]
+
+
+class _Counted:
+    """A file that only takes bytes, as one that knows how far it is."""
+
+    closed = False
+
+    def __init__(self, sink: ByteSink) -> None:
+        self._sink = sink
+        self._written = 0
+
+    def write(self, data: Any) -> int:
+        """Takes all of ``data``."""
+        self._sink.write(bytes(data))
+        self._written += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Bytes taken."""
+        return self._written
+
+    def flush(self) -> None:
+        """Nothing is held back here."""
+
+    def close(self) -> None:
+        """The file stays open for who opened it."""

@@ -216,8 +216,7 @@ def export_command(options: argparse.Namespace) -> int:
     if options.capture is not None:
         check_expected(options.expect, options.capture)
     profile = _opened(options)
-    run_asked(options, profile)
-    return _status(profile)
+    return _status(run_asked(options, profile))
 
 
 def _told(message: str, status: int = TpuprofError.exit_code) -> int:

@@ -80,8 +80,11 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
     return Job(Path(options.folder or DEFAULT_FOLDER), kinds_asked(options), selection, documents)
 
 
-def run_asked(options: argparse.Namespace, profile: Profile) -> None:
+def run_asked(options: argparse.Namespace, profile: Profile) -> Profile:
     """Write what the options ask for; tell the progress, the table of the summary, and where files are.
+
+    Returns:
+        The profile, with what was wrong with files beside the capture among its problems.
 
     Raises:
         TpuprofError: A file could not be written, or the capture is not the one expected.
@@ -91,12 +94,18 @@ def run_asked(options: argparse.Namespace, profile: Profile) -> None:
     job = job_asked(options, profile)
     teller: _Teller = _Machine() if options.machine else _Bar() if sys.stderr.isatty() else _Lines()
     signal.signal(signal.SIGTERM, _stop)
+    found = len(profile.problems)
+    if "xlsx" in job.kinds:
+        from .export.workbook_layers import with_layer_problems
+
+        profile = with_layer_problems(profile)
     written = run_export(profile, job, teller.progress)
-    teller.written(written)
+    teller.written(written, [f"{each.file}: {each.what} {each.done}" for each in profile.problems[found:]])
     if "summary" in job.kinds and not options.machine:
         from .export.summary_text import summary_console
 
         print(summary_console(profile, job.selection), end="")
+    return profile
 
 
 def check_expected(expected: str | None, capture: str) -> None:
@@ -129,8 +138,8 @@ class _Teller(Protocol):
     def progress(self, kind: str, done: float) -> None:
         """One output is ``done`` (0 to 1)."""
 
-    def written(self, files: list[Written]) -> None:
-        """All files are there."""
+    def written(self, files: list[Written], notes: list[str]) -> None:
+        """All files are there; what to know of them."""
 
 
 class _Lines:
@@ -146,10 +155,12 @@ class _Lines:
             self._told.add(kind)
             print(f"Writing {_TITLES[kind]} ...", file=sys.stderr)
 
-    def written(self, files: list[Written]) -> None:
-        """A line per file."""
+    def written(self, files: list[Written], notes: list[str]) -> None:
+        """A line per file, then one per note."""
         for file in files:
             print(f"{file.path}  {_size(file.size)}")
+        for note in notes:
+            print(f"tpuprof: {note}", file=sys.stderr)
 
 
 class _Bar(_Lines):
@@ -183,9 +194,9 @@ class _Machine:
             self._last = now
             print(json.dumps({"kind": kind, "done": round(done, 3)}), flush=True)
 
-    def written(self, files: list[Written]) -> None:
-        """One line with all files."""
-        print(json.dumps({"written": [[str(file.path), file.size] for file in files]}), flush=True)
+    def written(self, files: list[Written], notes: list[str]) -> None:
+        """One line with all files and notes."""
+        print(json.dumps({"written": [[str(file.path), file.size] for file in files], "notes": notes}), flush=True)
 
 
 def _size(count: int) -> str:

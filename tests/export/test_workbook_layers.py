@@ -9,6 +9,7 @@ from kept import unpacked
 from workbook_reading import loaded
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.cli import main
 from tpuprof_tui.export.merged_csv import write_merged_csv
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.export.workbook import write_workbook
@@ -145,7 +146,40 @@ def test_odd_files_beside_a_capture_do_no_harm(capture, tmp_path, text):
     assert write_workbook(open_profile(capture), tmp_path / "book.xlsx", FEW) > 0
     book = loaded(tmp_path / "book.xlsx")
     network = read_network(capture)
-    assert ("Summary" in book.sheetnames) == bool(network and network.layers)
+    assert ("Summary" in book.sheetnames) == (network is not None)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said", "severity"),
+    [
+        (LOCATIONS, "{", "It is not valid JSON (line 1, column 2).", "error"),
+        (LOCATIONS, "[" * 100_000, "It is nested too deeply to be read.", "error"),
+        (LOCATIONS, "9" * 5000, "It is not valid JSON.", "error"),
+        (LOCATIONS, "{}", "It is no list of layers.", "error"),
+        (LOCATIONS, "[]", "The list of layers is empty.", "warning"),
+        (LOCATIONS, json.dumps([1, *entries([0])]), "A layer does not say which commands it is made of.", "error"),
+        (NETWORK, "\x00garbage", "No line names the network (module @NAME).", "error"),
+        (NETWORK, None, f"{LOCATIONS} is there without {NETWORK}.", "note"),
+        (LOCATIONS, None, f"{NETWORK} is there without {LOCATIONS}.", "note"),
+    ],
+)
+def test_what_is_wrong_with_the_files_is_told(capture, tmp_path, capsys, file, text, said, severity):
+    (capture / file).write_text(text) if text is not None else (capture / file).unlink()
+    words = ["export", str(capture), str(tmp_path / "out"), "--only", "xlsx", "--cores", "0", "--range", "..1us"]
+    assert main(words) == (severity == "error")
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("tpuprof: ")]
+    assert len(told) == 1
+    assert said in told[0]
+    book = opened(tmp_path / "out" / "PerfDoc" / "PerfAI_output.xlsx")
+    rows = [row[0:1] + row[6:7] for row in book["Problems"].iter_rows(values_only=True)]
+    assert (severity, said) in rows
+
+
+def test_sound_files_need_no_words(capture, tmp_path, capsys):
+    assert main(["export", str(capture), str(tmp_path / "out"), "--only", "xlsx", "--range", "..1us"]) == 0
+    assert "tpuprof:" not in capsys.readouterr().err
+    (capture / LOCATIONS).write_text("{")
+    assert main(["export", str(capture), str(tmp_path / "out"), "--only", "summary"]) == 0, "no layers, no matter"
 
 
 def test_one_file_alone_is_not_enough(capture, tmp_path):

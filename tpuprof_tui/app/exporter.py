@@ -28,10 +28,11 @@ class ExportError(TpuprofError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an export wrote: paths and sizes in bytes."""
+    """What an export wrote: paths and sizes in bytes, and what to know of it."""
 
     kind: Kind
     files: tuple[tuple[str, int], ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -39,7 +40,8 @@ class Outcome:
         first, size = self.files[0]
         more = f" and {len(self.files) - 1} more," if len(self.files) > 1 else ","
         total = sum(size for _, size in self.files)
-        return f"Wrote {clean(_short(first))}{more} {bytes_text(size if len(self.files) == 1 else total)}"
+        told = "".join(f" - {clean(note)}" for note in self.notes[:1])
+        return f"Wrote {clean(_short(first))}{more} {bytes_text(size if len(self.files) == 1 else total)}{told}"
 
 
 def _short(path: str) -> str:
@@ -119,6 +121,7 @@ class Exporter:
     async def _files(self, job: Job) -> Outcome:
         process = await self._start(job, asyncio.subprocess.PIPE)
         written: list[tuple[str, int]] = []
+        notes: tuple[str, ...] = ()
         errors = asyncio.ensure_future(_tail(process.stderr))
         assert process.stdout is not None
         try:
@@ -129,12 +132,14 @@ class Exporter:
                     self._tell(Running(job.kind, min(max(float(done), 0.0), 1.0)))
                 elif isinstance(files, list):
                     written = [(str(path), int(size)) for path, size in files]
+                    told = message.get("notes")
+                    notes = tuple(map(str, told)) if isinstance(told, list) else ()
             await self._checked(job, process, await errors)
         finally:
             errors.cancel()
         if not written:
             raise ExportError(f"The {job.kind.title} was not written: the export ended without a word.")
-        return Outcome(job.kind, tuple(written))
+        return Outcome(job.kind, tuple(written), notes)
 
     async def _table(self, job: Job, target: Path) -> Outcome:
         target.parent.mkdir(parents=True, exist_ok=True)

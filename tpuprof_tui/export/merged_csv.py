@@ -49,7 +49,7 @@ def write_merged_csv(
         WriteError: The file could not be written; nothing is left behind.
     """
     network = read_network(Path(profile.path))
-    lanes = chosen_lanes(profile, selection, LayerMap(network) if network is not None and network.layers else None)
+    lanes = chosen_lanes(profile, selection, LayerMap(network) if network is not None else None)
     names = merged_names(lanes)
     spellers = [_Speller(lane, names) for lane in lanes]
     todo = sum(lane.count for lane in lanes)

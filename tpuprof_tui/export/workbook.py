@@ -87,7 +87,7 @@ class _Workbook:
         self._package = package
         self._progress = progress or (lambda share: None)
         network = read_network(Path(profile.path))
-        self._layers = LayerMap(network) if network is not None and network.layers else None
+        self._layers = LayerMap(network) if network is not None else None
         self._sheets = chosen_lanes(profile, selection, self._layers)
         self._totals: dict[str, Totals] = {}
         self._todo = sum(sheet.count for sheet in self._sheets)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from ..model import INT_MISSING, Lane
+from ..model import INT_MISSING, Lane, Problem, Profile, Severity
 from ..model.lane import Rows
 from .workbook_fields import Source
 
@@ -28,6 +28,7 @@ NETWORK: Final = "final.mlir"
 #: Larger files are not read: a compiler writes some megabytes.
 _LARGEST: Final = 1 << 28
 _MOST_IDS: Final = 1 << 40
+_NO_SHEETS: Final = "The workbook has no layer sheets."
 _TENSOR: Final = re.compile(r"<?((?:\d{1,9}x){0,8})([a-z]+)(\d{1,2})")
 _NETWORK_NAME: Final = re.compile(r"module\s+@([\w.$-]{1,200})")
 _FLOPS: Final = re.compile(r"module\.FLOPs\s*=\s*(\d{1,18})")
@@ -96,39 +97,90 @@ class Network:
 
 
 def read_network(folder: Path) -> Network | None:
-    """The layers described beside a capture; None where a file is missing, unreadable or too large."""
-    texts = [_text_of(folder / name) for name in (LOCATIONS, NETWORK)]
-    if texts[0] is None or texts[1] is None:
-        return None
+    """The layers described beside a capture; None where there are none, or they cannot be read."""
+    return read_layer_files(folder)[0]
+
+
+def with_layer_problems(profile: Profile) -> Profile:
+    """The profile, with what is wrong with the files of layers beside its capture among its problems."""
+    problems = read_layer_files(Path(profile.path))[1] if profile.path else ()
+    return replace(profile, problems=(*profile.problems, *problems)) if problems else profile
+
+
+def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]:
+    """The layers described beside a capture, None without any; and what is wrong with the files."""
+    there = [name for name in (LOCATIONS, NETWORK) if (folder / name).exists()]
+    if len(there) < 2:
+        missing = NETWORK if there == [LOCATIONS] else LOCATIONS
+        lone = (
+            Problem(Severity.NOTE, f"{there[0]} is there without {missing}.", _NO_SHEETS, there[0]) if there else None
+        )
+        return None, (lone,) if lone else ()
     try:
-        entries = json.loads(texts[0])
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(entries, list):
-        return None
-    lines = texts[1].split("\n")
+        entries = _entries(_text_of(folder / LOCATIONS))
+        text = _text_of(folder / NETWORK)
+    except _LayerFileError as fault:
+        return None, (Problem(Severity.ERROR, fault.what, _NO_SHEETS, fault.file),)
+    lines = text.split("\n")
     layers: list[Layer] = []
     for entry in entries:
         layer = _layer(entry, len(layers) + 1, lines)
         if layer is not None:
             layers.append(layer)
-    name, flops, mode = (form.search(texts[1]) for form in (_NETWORK_NAME, _FLOPS, _MODE))
-    return Network(
+    name, flops, mode = (form.search(text) for form in (_NETWORK_NAME, _FLOPS, _MODE))
+    network = Network(
         name=name[1] if name else "-",
         flops=int(flops[1]) if flops else 0,
         mode=mode[1] if mode else "-",
         layers=tuple(layers),
         lost=len(entries) - len(layers),
     )
+    return (network if layers else None), tuple(_problems(network, name is not None))
 
 
-def _text_of(path: Path) -> str | None:
+def _problems(network: Network, named: bool) -> Iterator[Problem]:
+    if network.lost:
+        yield Problem(Severity.ERROR, "A layer does not say which commands it is made of.",
+                      "It was left out of the layer sheets." if network.layers else _NO_SHEETS, LOCATIONS,
+                      count=network.lost)  # fmt: skip
+    elif not network.layers:
+        yield Problem(Severity.WARNING, "The list of layers is empty.", _NO_SHEETS, LOCATIONS)
+    if network.layers and not named:
+        yield Problem(Severity.ERROR, "No line names the network (module @NAME).",
+                      "The layer sheets know neither network nor kernel sizes.", NETWORK)  # fmt: skip
+
+
+class _LayerFileError(Exception):
+    """A file that cannot be used at all."""
+
+    def __init__(self, file: str, what: str) -> None:
+        super().__init__(what)
+        self.file = file
+        self.what = what
+
+
+def _text_of(path: Path) -> str:
     try:
-        if not path.is_file() or path.stat().st_size > _LARGEST:
-            return None
+        if not path.is_file():
+            raise _LayerFileError(path.name, "It is no file.")
+        if path.stat().st_size > _LARGEST:
+            raise _LayerFileError(path.name, f"It is larger than {_LARGEST >> 20} MiB, which no compiler writes.")
         return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
+    except OSError as error:
+        raise _LayerFileError(path.name, f"It cannot be read: {(error.strerror or str(error)).lower()}.") from None
+
+
+def _entries(text: str) -> list[Any]:
+    try:
+        entries = json.loads(text)
+    except RecursionError:
+        raise _LayerFileError(LOCATIONS, "It is nested too deeply to be read.") from None
+    except ValueError as error:
+        where = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise _LayerFileError(LOCATIONS, f"It is not valid JSON{where}.") from None
+    if not isinstance(entries, list):
+        raise _LayerFileError(LOCATIONS, "It is no list of layers.")
+    return entries
 
 
 def _layer(entry: Any, number: int, lines: Sequence[str]) -> Layer | None:

@@ -10,7 +10,7 @@ PYTEST_ARGS ?= -n auto --dist loadfile
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint types imports check bench clean
+.PHONY: help demo test lint types imports check bench docs clean
 
 help:
 	@echo "make demo    open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint    formatting, lint, types, and who may import whom"
 	@echo "make check   lint and tests"
 	@echo "make bench   speed and memory, as figures"
+	@echo "make docs    the manual page and the key tables of the README, from the program"
 	@echo "make clean   remove $(VENV)"
 
 demo: $(VENV)/installed
@@ -37,6 +38,9 @@ check: lint test
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/run.py $(BENCH_ARGS)
+
+docs: $(VENV)/installed
+	$(BIN)/python docs/make.py
 
 clean:
 	rm -rf $(VENV)

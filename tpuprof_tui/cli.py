@@ -18,6 +18,19 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from .cli_export import EXPORT_EXAMPLES, EXPORT_HELP, check_expected, run_asked
 from .cli_options import INSTRUCTIONS_EXAMPLES, INSTRUCTIONS_HELP, OPTIONS
+from .cli_texts import (
+    COMPLETION_EXAMPLES,
+    COMPLETION_HELP,
+    HELP_EXAMPLES,
+    HELP_HELP,
+    INFO_EXAMPLES,
+    INFO_HELP,
+    OPEN_EXAMPLES,
+    SHELLS,
+    SUMMARY_EXAMPLES,
+    SUMMARY_HELP,
+    TOPICS,
+)
 from .errors import TpuprofError, UnreadableError, UsageError, needed_for
 
 if TYPE_CHECKING:
@@ -25,20 +38,6 @@ if TYPE_CHECKING:
 
 #: Errors of a disk that takes no more.
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-EXAMPLES: Final = """\
-examples:
-  tpuprof                                     choose among the captures below this directory
-  tpuprof cdm_profile_data_dev0-0             open one
-  tpuprof cdm_profile_data_dev0-0 --tiu_freq 900
-  tpuprof summary cdm_profile_data_dev0-0     where the time went, as text
-  tpuprof info cdm_profile_data_dev0-0 --json
-  tpuprof instructions cdm_profile_data_dev0-0 --format csv --core 0 --engine TIU > tiu.csv
-  tpuprof export cdm_profile_data_dev0-0 out --perfetto
-  tpuprof ./info                              a capture that is named like a command
-
-exit status: 0 fine, 1 something in the capture is lost or unreadable, 2 nothing could be shown
-"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -52,7 +51,7 @@ class Parser(argparse.ArgumentParser):
 
 @dataclass(frozen=True)
 class Command:
-    """Something the tool does with a capture.
+    """Something the tool does.
 
     Attributes:
         help: One line.
@@ -60,6 +59,7 @@ class Command:
         description: More lines.
         epilog: Lines below the options.
         folder: Whether an output folder may follow the capture.
+        operand: Name and settings of what it is about; None: a capture, read with the options for reading one.
     """
 
     help: str
@@ -67,6 +67,7 @@ class Command:
     description: str = ""
     epilog: str = ""
     folder: bool = False
+    operand: tuple[str, dict[str, Any]] | None = None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -136,12 +137,16 @@ def build_parser(name: str) -> Parser:
     others = "".join(f"  {other:13} {each.help}\n" for other, each in COMMANDS.items() if other != "open")
     parser = Parser(
         prog="tpuprof" if opens else f"tpuprof {name}",
-        usage="tpuprof [CAPTURE] [options]\n       tpuprof COMMAND CAPTURE [options]" if opens else None,
+        usage="tpuprof [CAPTURE] [options]\n       tpuprof COMMAND ... [options]" if opens else None,
         description=command.description or command.help,
-        epilog=f"commands:\n{others}\n{EXAMPLES}" if opens else command.epilog or None,
+        epilog=f"commands:\n{others}\n{OPEN_EXAMPLES}" if opens else command.epilog or None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    if command.operand is not None:
+        operand, settings = command.operand
+        parser.add_argument(operand, **settings)
+        return parser
     parser.add_argument(
         "capture",
         metavar="CAPTURE",
@@ -219,6 +224,22 @@ def export_command(options: argparse.Namespace) -> int:
     return _status(run_asked(options, profile))
 
 
+def help_command(options: argparse.Namespace) -> int:
+    """Prints help."""
+    from .cli_help import help_text
+
+    print(help_text(options.topic), end="")
+    return 0
+
+
+def completion_command(options: argparse.Namespace) -> int:
+    """Prints a script for a shell."""
+    from .cli_completion import completion_script
+
+    print(completion_script(options.shell), end="")
+    return 0
+
+
 def _told(message: str, status: int = TpuprofError.exit_code) -> int:
     """Says one sentence on stderr; gives the exit status."""
     from .export.escape import line_text
@@ -291,19 +312,33 @@ COMMANDS: Final = {
         open_command,
         "Explore the profile of a TPU capture in the terminal. Without a terminal the summary is printed.",
     ),
-    "info": Command("what a capture is: chip, clocks, cores, lanes, problems", info_command),
+    "summary": Command("where the time went, as text", summary_command, SUMMARY_HELP, SUMMARY_EXAMPLES),
+    "info": Command("what a capture is: chip, clocks, cores, lanes, problems", info_command, INFO_HELP, INFO_EXAMPLES),
     "instructions": Command(
         "every instruction as JSON lines, CSV or Parquet",
         instructions_command,
         INSTRUCTIONS_HELP,
         INSTRUCTIONS_EXAMPLES,
     ),
-    "summary": Command("where the time went, as text", summary_command),
     "export": Command(
         "workbook, web view, Perfetto trace, summary and register text",
         export_command,
         EXPORT_HELP,
         EXPORT_EXAMPLES,
         folder=True,
+    ),
+    "help": Command(
+        "help on a command, all keys, all columns, the manual page",
+        help_command,
+        HELP_HELP,
+        HELP_EXAMPLES,
+        operand=("topic", {"metavar": "TOPIC", "nargs": "?", "help": f"a command, or one of {', '.join(TOPICS)}"}),
+    ),
+    "completion": Command(
+        "a script that makes a shell complete these words",
+        completion_command,
+        COMPLETION_HELP,
+        COMPLETION_EXAMPLES,
+        operand=("shell", {"choices": SHELLS, "help": "the shell"}),
     ),
 }

@@ -31,7 +31,8 @@ INSTRUCTIONS_HELP: Final = """\
 Every instruction on stdout: by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order.
 
 With --columns (and in Parquet, which has all of them without) what the explorer's table shows, slices of a host trace
-among it. Columns are keys of filters (name, dur, core, ...) or names in files ("Asic Cycle").
+among it. Columns are keys of filters (name, dur, core, ...) or names in files ("Asic Cycle"); `tpuprof help COLUMNS`
+says what they mean.
 """
 INSTRUCTIONS_EXAMPLES: Final = """\
 examples:

@@ -7,25 +7,32 @@ PYTHON ?= python3
 SAMPLE ?= samples/aks_decode_mode1
 # as many tests at once as there are processors; files stay together, they share what they prepare
 PYTEST_ARGS ?= -n auto --dist loadfile
+# the rooms whose lines the tests must reach
+COVERED := model readers analysis export
+COVERAGE := $(COVERED:%=--cov=tpuprof_tui.%) --cov-report=term:skip-covered --cov-fail-under=95
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint types imports check bench docs clean
+.PHONY: help demo test coverage lint check bench docs clean
 
 help:
-	@echo "make demo    open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
-	@echo "make test    install what the tests need, and run them"
-	@echo "make lint    formatting, lint, types, and who may import whom"
-	@echo "make check   lint and tests"
-	@echo "make bench   speed and memory, as figures"
-	@echo "make docs    the manual page and the key tables of the README, from the program"
-	@echo "make clean   remove $(VENV)"
+	@echo "make demo      open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
+	@echo "make test      install what the tests need, and run them"
+	@echo "make lint      formatting, lint, types, and who may import whom"
+	@echo "make coverage  the tests, and which lines of $(COVERED) none reaches"
+	@echo "make check     lint and coverage"
+	@echo "make bench     speed and memory, as figures"
+	@echo "make docs      the manual page and the key tables of the README, from the program"
+	@echo "make clean     remove $(VENV)"
 
 demo: $(VENV)/installed
 	$(BIN)/tpuprof $(SAMPLE)
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+coverage: $(VENV)/installed-test
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(COVERAGE)
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff format --check .
@@ -34,7 +41,7 @@ lint: $(VENV)/installed-lint
 	$(BIN)/lint-imports --no-cache
 
 # the tests come last: their closing line is the result
-check: lint test
+check: lint coverage
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/run.py $(BENCH_ARGS)

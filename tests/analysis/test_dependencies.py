@@ -194,7 +194,7 @@ def test_one_agreement_among_many_waits_is_chance():
     assert waits(17) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20), st.integers(0, 4), st.integers(0, 5),
                           st.sampled_from((SEND, WAIT)), st.integers(0, 3), st.integers(0, 3), st.booleans()),
                 max_size=40))  # fmt: skip

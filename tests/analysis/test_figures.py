@@ -28,7 +28,7 @@ def covered(lane, start, end, role=None, core=None):
     return held
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(windows)
 def test_lane_figures_against_the_obvious(window):
     start, end = window
@@ -41,7 +41,7 @@ def test_lane_figures_against_the_obvious(window):
         assert figures.utilisation == (figures.busy / (end - start) if end > start else 0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(windows, st.integers(0, 1))
 def test_core_figures_against_the_obvious(window, core):
     start, end = window
@@ -112,7 +112,7 @@ def test_headline_of_nothing():
     assert (found.total_ns, found.busiest, found.idlest, found.exposed_max) == (0, None, None, 0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(windows, st.sampled_from(["kernel", "name", "type"]), st.sampled_from([None, {0}, {1}, {0, 1}]))
 def test_top_against_the_obvious(window, by, cores):
     start, end = window

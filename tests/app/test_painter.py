@@ -81,7 +81,7 @@ def test_levels_show_anything_and_are_full_only_when_nearly_full(part, extra):
 @pytest.mark.parametrize("palette", PALETTES, ids=["colour", "plain"])
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 @given(st.integers(1, 200), st.integers(0, 5), st.floats(0, 1), st.floats(0.0001, 1))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_every_lane_fills_its_cells_at_any_zoom(palette, glyphs, cells, lane, where, part):
     profile = PROFILE
     span = max(int((profile.end_ns - profile.start_ns) * part), cells)

@@ -64,7 +64,7 @@ def test_columns_are_those_of_the_last_core(tmp_path):
     assert names == [*TIU_COLUMNS, *(name for name in DMA_COLUMNS if name not in TIU_COLUMNS)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.lists(st.integers(0, 12), min_size=0, max_size=30), min_size=1, max_size=4), st.integers(1, 9))
 def test_equal_starts_meet_in_one_window(tmp_path_factory, starts, window):
     lanes = [

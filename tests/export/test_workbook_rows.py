@@ -93,7 +93,7 @@ def cell_value(cell, strings):
     return list(strings)[int(value)] if kind == "s" else float(value)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(sheets())
 def test_rows_hold_what_they_were_given(sheet):
     count, first, columns = sheet

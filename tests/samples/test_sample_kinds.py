@@ -35,7 +35,7 @@ def _write(options: Options, parent: Path) -> tuple[dict[str, Any], Tracks, Path
     return meta, tracks, path
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     chip=st.sampled_from(["AKS", "AKSV"]),  # clocks of 1 GHz: a cycle is a nanosecond
     mode=st.integers(0, 2),

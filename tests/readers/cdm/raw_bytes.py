@@ -13,7 +13,6 @@ MONITOR_TIU, MONITOR_GDMA, DYN_DATA, DYN_EXTRA, MONITOR_SDMA, MONITOR_CDMA, DES_
 #: The same examples in every run, as many as a second allows.
 FIXED = settings(
     derandomize=True,
-    deadline=None,
     max_examples=120,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

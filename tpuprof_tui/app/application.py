@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import work
 from textual.app import SystemCommand
 from textual.binding import BindingType
-from textual.filter import LineFilter
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
 from textual.worker import Worker, WorkerState, get_current_worker
@@ -19,10 +18,12 @@ from textual.worker import Worker, WorkerState, get_current_worker
 from ..errors import TpuprofError
 from .actions import ACTIONS, PANES, Action, bindings, key_text, keys_of
 from .captures import CancelledError
-from .glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
+from .collecting import settle
+from .glyphs import ASCII, UNICODE, wants_ascii
 from .messages import ThreadFailed
 from .remembering import RememberingApp
 from .screens.loading import LoadingPane, LoadingScreen
+from .terminal import TerminalApp
 from .theme import Palette, plain_palette
 from .watching import sighting
 from .widgets.keybar import KeyBar
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 REPORT_EVERY = 0.2
 
 
-class TpuprofApp(RememberingApp):
+class TpuprofApp(RememberingApp, TerminalApp):
     """The explorer.
 
     Args:
@@ -118,16 +119,11 @@ class TpuprofApp(RememberingApp):
         self.glyphs = ASCII if self.ascii_only else UNICODE
         self.palette = plain_palette() if plain else Palette()
         self.take_up(plain)
-        self._ascii_filter = AsciiFilter()
+        self._prepare_terminal()
         self.crash: Exception | None = None
         self._reading: Worker[None] | None = None
         self.follow = follow
         self._prepare_exports()
-
-    def get_line_filters(self) -> list[LineFilter]:
-        """Nothing but ASCII reaches a terminal that cannot show more."""
-        filters = list(super().get_line_filters())
-        return [*filters, self._ascii_filter] if self.ascii_only else filters
 
     def get_default_screen(self) -> Screen[None]:
         """The first frame: cheap, and painted before anything is read."""
@@ -197,6 +193,7 @@ class TpuprofApp(RememberingApp):
         # drawing is imported here too: the event loop stays free for keys
         from .screens import explorer  # noqa: F401
 
+        settle()
         return session
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
@@ -324,14 +321,6 @@ class TpuprofApp(RememberingApp):
     async def action_leave(self) -> None:
         """Leaves, whatever is open."""
         self.leave()
-
-    def action_repaint(self) -> None:
-        """Draws everything anew."""
-        self.screen.refresh(repaint=True, layout=True)
-
-    def action_suspend(self) -> None:
-        """Back to the shell."""
-        self.action_suspend_process()
 
     async def action_back(self) -> None:
         """One step back; never out of the program."""

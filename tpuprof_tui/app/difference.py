@@ -1,0 +1,189 @@
+"""What is sent to the terminal: only the cells that differ from those it shows already.
+
+Textual sends every region that was painted anew in full, each run of cells with all of its style. Most of what is
+painted anew looks as before (a focused pane changes its border alone), and neighbours mostly share a colour. On a slow
+line that decides how fast a key feels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from rich.cells import cell_len
+from rich.color import ColorSystem
+from rich.console import Console, RenderableType
+from rich.segment import Segment
+from rich.style import Style
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual.geometry import Size
+from textual.strip import SGR_STYLES, Strip
+
+#: Texts whose characters fill one cell each: ASCII, lines, blocks and shapes. Others are compared as a whole.
+_NARROW: Final = re.compile(r"[ -~\u2500-\u25ff]*").fullmatch
+#: Attributes, colour and background of a style, as parameters of "select graphic rendition".
+Looks = tuple[str, str, str]
+_NO_LOOKS: Final[Looks] = ("", "", "")
+
+#: A piece of a line: line, first cell, text.
+Piece = tuple[int, int, Strip]
+
+
+class Shown:
+    """What the terminal shows, as far as it is known.
+
+    Kept where updates are turned into text: an update that is never sent leaves no trace.
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[int, dict[int, Strip]] = {}
+        self._size = Size(0, 0)
+
+    def forget(self) -> None:
+        """The terminal may show anything: after a resize, or while another program had it."""
+        self._lines.clear()
+
+    def only_changes(self, update: RenderableType | None) -> RenderableType | Difference | None:
+        """What is to be sent of an update of the screen."""
+        if isinstance(update, LayoutUpdate | ChopsUpdate):
+            return Difference(update, self)
+        if update is not None:
+            self.forget()
+        return update
+
+    def resized(self, size: Size) -> None:
+        """The screen is laid out for a size: what was sent for another one may have gone anywhere."""
+        if size != self._size:
+            self._size = size
+            self.forget()
+
+    def changes(self, pieces: Iterable[Piece]) -> list[Piece]:
+        """Those parts of ``pieces`` that the terminal does not show yet; it does from now on."""
+        found: list[Piece] = []
+        for y, x, strip in pieces:
+            line = self._lines.setdefault(y, {})
+            old = line.get(x)
+            if old is not None and old.cell_length == strip.cell_length:
+                span = changed_span(old, strip)
+                if span is None:
+                    continue
+                line[x] = strip
+                whole = span == (0, strip.cell_length)
+                found.append((y, x + span[0], strip if whole else strip.crop(*span)))
+            else:
+                end = x + strip.cell_length
+                for other in [at for at, held in line.items() if at < end and at + held.cell_length > x]:
+                    del line[other]
+                line[x] = strip
+                found.append((y, x, strip))
+        return found
+
+
+def changed_span(old: Strip, new: Strip) -> tuple[int, int] | None:
+    """First cell that differs between two strips of one length, and the cell after the last; None: none does."""
+    if old is new:
+        return None
+    before, after = list(old), list(new)
+    if before == after:
+        return None
+    first = _alike(before, after, from_end=False)
+    last = new.cell_length - _alike(before, after, from_end=True)
+    # all alike where they meet: only the runs are divided otherwise
+    return (first, last) if first < last else None
+
+
+def _alike(before: list[Segment], after: list[Segment], *, from_end: bool) -> int:
+    """Cells in which two lines are alike, from their start or from their end."""
+    step, place = (-1, -1) if from_end else (1, 0)
+    most = min(len(before), len(after))
+    cells = 0
+    for _ in range(most):
+        one, other = before[place], after[place]
+        if one != other:
+            if one.style == other.style and _NARROW(one.text) and _NARROW(other.text):
+                cells += _alike_characters(one.text[::step], other.text[::step])
+            break
+        cells += cell_len(one.text)
+        place += step
+    return cells
+
+
+def _alike_characters(one: str, other: str) -> int:
+    shorter = min(len(one), len(other))
+    return next((place for place in range(shorter) if one[place] != other[place]), shorter)
+
+
+class Difference(CompositorUpdate):
+    """An update of the screen that sends what the terminal does not show yet."""
+
+    def __init__(self, update: LayoutUpdate | ChopsUpdate, shown: Shown) -> None:
+        self.update = update
+        self.shown = shown
+
+    def render_segments(self, console: Console) -> str:
+        """The changed pieces as text with escape sequences."""
+        if isinstance(self.update, LayoutUpdate):
+            self.shown.resized(self.update.region.size)
+            pieces = _of_layout(self.update)
+        else:
+            pieces = _of_chops(self.update)
+        return sequences(self.shown.changes(pieces), console._color_system or ColorSystem.TRUECOLOR)
+
+
+def _of_layout(update: LayoutUpdate) -> Iterable[Piece]:
+    for y, line in enumerate(update.strips, update.region.y):
+        x = update.region.x
+        for strip in line:
+            yield y, x, strip
+            x += strip.cell_length
+
+
+def _of_chops(update: ChopsUpdate) -> Iterable[Piece]:
+    for y, first, last in update.spans:
+        for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+            # beside the span a piece may belong to what lies below it
+            if strip is not None and x < last and end > first:
+                yield y, x, strip
+
+
+def sequences(pieces: Iterable[Piece], system: ColorSystem) -> str:
+    """Pieces of lines as text with escape sequences: of two neighbouring styles only what differs."""
+    parts: list[str] = []
+    looks = _NO_LOOKS
+    for y, x, strip in pieces:
+        parts.append(f"\x1b[{y + 1};{x + 1}H")
+        for text, style, _ in strip:
+            if style is not None and style.link:
+                parts += [_change(looks, _NO_LOOKS), Strip.render_style(style, text, system)]
+                looks = _NO_LOOKS
+                continue
+            wanted = _NO_LOOKS if style is None else _looks(style, system)
+            if wanted is not looks:
+                parts.append(_change(looks, wanted))
+                looks = wanted
+            parts.append(text)
+    parts.append(_change(looks, _NO_LOOKS))
+    return "".join(parts)
+
+
+@lru_cache(16_384)
+def _looks(style: Style, system: ColorSystem) -> Looks:
+    set_bits = style._attributes & style._set_attributes
+    attributes = ";".join(code for bit, code in enumerate(SGR_STYLES) if set_bits & 1 << bit)
+    front = ";".join(style.color.downgrade(system).get_ansi_codes()) if style.color else ""
+    back = ";".join(style.bgcolor.downgrade(system).get_ansi_codes(False)) if style.bgcolor else ""
+    return attributes, front, back
+
+
+@lru_cache(16_384)
+def _change(old: Looks, new: Looks) -> str:
+    """The sequence from one look to another; what is to end cannot be taken back one by one on every terminal."""
+    if old == new:
+        return ""
+    if old[0] == new[0] and all(has or not had for had, has in zip(old, new, strict=True)):
+        codes = [has for had, has in zip(old, new, strict=True) if has != had]
+    else:
+        codes = [code for code in ("" if old == _NO_LOOKS else "0", *new) if code]
+    return f"\x1b[{';'.join(codes)}m"

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 import csv
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
+from converter import converted, needs_converter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept import unpacked
@@ -132,11 +131,10 @@ def test_progress_rises_to_the_end(tmp_path, monkeypatch):
 
 
 @pytest.mark.reference
-@pytest.mark.skipif(shutil.which("bigTpuProfile") is None, reason="the published converter is not installed")
+@needs_converter
 @pytest.mark.parametrize("name", ["aks_mode1", "aks_mode2", "aks_cdma", "aks_des_kv"])
 def test_the_list_is_that_of_the_reference(name, tmp_path):
     capture = unpacked(name, tmp_path)
-    subprocess.run(["bigTpuProfile", "--enable_doc", str(capture), str(tmp_path / "out")],
-                   check=True, capture_output=True)  # fmt: skip
+    converted(capture, tmp_path / "out", "--enable_doc")
     write_merged_csv(open_profile(capture), tmp_path / "ours.csv")
     assert (tmp_path / "ours.csv").read_text() == (tmp_path / "out" / "PerfDoc" / "out.csv").read_text()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import io
-import os
-import shutil
-import subprocess
 
 import pytest
+from converter import converted, needs_converter
 from kept import HOST_TRACE, SAMPLES, unpacked
 from trace_reading import ReadTrack, TraceReader
 
@@ -15,12 +13,7 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.export.perfetto import write_perfetto
 from tpuprof_tui.readers.host import with_host_trace
 
-TOOL = os.environ.get("TPUPROF_REFERENCE") or shutil.which("bigTpuProfile")
-
-pytestmark = [
-    pytest.mark.reference,
-    pytest.mark.skipif(TOOL is None, reason="the published converter is not installed"),
-]
+pytestmark = [pytest.mark.reference, needs_converter]
 
 CAPTURES = ["aks_mode1", "aks_mode2", "aks_sdma", "aks_des_kv", "aks_bmodel", "aksv_mode1", "aksv_mode2", "aksv_rvt"]
 
@@ -35,7 +28,7 @@ def told(track: ReadTrack) -> tuple:
 
 
 def both(folder, capture, *options) -> tuple[dict[str, ReadTrack], dict[str, ReadTrack]]:
-    subprocess.run([str(TOOL), str(capture), str(folder / "out"), *options], capture_output=True, check=True)
+    converted(capture, folder / "out", *options)
     theirs = TraceReader((folder / "out" / "perfetto.pftrace").read_bytes()).by_path
     profile = open_profile(capture)
     if options:

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
+from converter import converted, needs_converter
 from kept import kept_profile, unpacked
 from profiles import Texts, make_lane, make_profile, small_profile
 from workbook_reading import known, register_values, stream_order
@@ -158,11 +157,11 @@ def test_progress_and_errors(tmp_path):
 
 
 @pytest.mark.reference
-@pytest.mark.skipif(shutil.which("bigTpuProfile") is None, reason="the published converter is not installed")
+@needs_converter
 @pytest.mark.parametrize("name", ["aks_mode1", "aks_mode2", "aks_cdma", "aksv_rvt"])
 def test_files_are_those_of_the_reference(name, tmp_path):
     capture, theirs, ours = unpacked(name, tmp_path), tmp_path / "theirs", tmp_path / "ours"
-    subprocess.run(["bigTpuProfile", "--enable_doc", str(capture), str(theirs)], check=True, capture_output=True)
+    converted(capture, theirs, "--enable_doc")
     write_registers_text(open_profile(capture), ours)
     wanted = sorted(path.name for path in theirs.glob("*RegInfo_*.txt"))
     assert sorted(os.listdir(ours)) == wanted

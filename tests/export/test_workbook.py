@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import subprocess
 
 import numpy as np
 import openpyxl
 import pandas
 import pytest
+from converter import converted, needs_converter
 from kept import kept_profile, unpacked
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from workbook_reading import expected, header_row, loaded, parts_of, stream_order, table_of
@@ -360,12 +359,11 @@ def plain(value):
 
 
 @pytest.mark.reference
-@pytest.mark.skipif(shutil.which("bigTpuProfile") is None, reason="the published converter is not installed")
+@needs_converter
 @pytest.mark.parametrize("name", ["aks_mode1", "aks_mode2", "aks_sdma", "aks_cdma"])
 def test_cells_are_those_of_the_reference(name, tmp_path):
     capture = unpacked(name, tmp_path)
-    subprocess.run(["bigTpuProfile", "--enable_doc", str(capture), str(tmp_path / "out")],
-                   check=True, capture_output=True)  # fmt: skip
+    converted(capture, tmp_path / "out", "--enable_doc")
     write_workbook(open_profile(capture), tmp_path / "book.xlsx")
     ours = openpyxl.load_workbook(tmp_path / "book.xlsx")
     theirs = openpyxl.load_workbook(tmp_path / "out" / "PerfDoc" / "out.xlsx")

@@ -12,12 +12,14 @@ import numpy as np
 import openpyxl
 
 from tpuprof_tui.model import INT_MISSING, SCHEMA, Role
+from tpuprof_tui.model.counters import COUNTERS
 
 FORMATS = ("INT8", "FP16", "FP32", "INT16", "INT32", "BFP16", "INT4", "FP8")
 MAIN = {"m": "http://schemas.openxmlformats.org/spreadsheetml/2006/main"}
 BY_NAME = {column.file_name: column for column in SCHEMA.values() if column.file_name}
-#: Names that the reference's files give to what the schema calls otherwise.
-NODES = {"type": "node_type", "engine": "node_engine"}
+#: Names that the files give to what the schema calls otherwise, counters among them.
+NODES = {"type": "node_type", "engine": "node_engine", "Depends on": "depends_on",
+         **{column.key: column.key for column in COUNTERS}}  # fmt: skip
 
 
 @cache

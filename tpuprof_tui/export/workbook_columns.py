@@ -47,8 +47,10 @@ _KEY_COLUMNS: Final = 20
 _FORMATS: Final = {
     **dict.fromkeys(("Alg Cycle", "Asic Cycle", "Start Time(ns)", "End Time(ns)", "Avg Cycle Last 200", "Alg Ops",
                      "uArch Ops", "DMA data size(B)", "Stall Cycle", "gmem_xact_cnt"), COUNT),
-    **dict.fromkeys(("DDR Bandwidth(GB/s)", "L2M Bandwidth(GB/s)"), "0.0000"),
-    "uArch Rate": "0.0%",
+    **dict.fromkeys(("gmem_xfer_bytes(B)", "gmem_dma_data_size(B)", "lmem_xfer_bytes", "lmem_dma_data_size(B)",
+                     "Bank Conflict Cycle", "AR Latency Cycle"), COUNT),
+    **dict.fromkeys(("DDR Bandwidth(GB/s)", "L2M Bandwidth(GB/s)", "gmem_bandwidth", "lmem_bandwidth"), "0.0000"),
+    **dict.fromkeys(("uArch Rate", "Initial Cycle Ratio", "Bank Conflict Ratio"), "0.0%"),
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ Register text, workbook and merged CSV are three spellings of these fields. A co
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from ..model import INT_MISSING, Lane, Profile, Role, column, is_missing
 from ..model.lane import Rows
-from .instructions import DMA_REGISTERS
 from .selection import Selection
+from .workbook_fieldsets import META, TRANSFER, Entry, Filler, Same, layout_of
 
 Array = npt.NDArray[Any]
 
@@ -39,12 +39,14 @@ class Source:
         values: Its values for some rows; None where every row has ``absent``.
         absent: What is written where there is no value; None: nothing is.
         texts: Texts by code.
+        filler: Whether it says nothing: the register text has it, sheets do not.
     """
 
     kind: Literal["int", "float", "percent", "text"]
     values: Callable[[Rows], Array] | None = None
     absent: str | int | float | None = None
     texts: Sequence[str] = ()
+    filler: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,24 +63,12 @@ class FieldSet:
 
     @property
     def all(self) -> dict[str, Source]:
-        """Both, in order."""
-        return {**self.main, **self.extra}
+        """Both, in order, without what says nothing."""
+        return {name: source for name, source in {**self.main, **self.extra}.items() if not source.filler}
 
 
-#: Fields of the reference by the key of the model's column. An ``ABSENT`` one is left out where it is not known.
-_TIU_CONDENSED: Final = ("type", "name", "start", "end", "command_id", "cycles", "engine_id", "alg_ops", "uarch_ops",
-                         "alg_cycle", "uarch_rate")  # fmt: skip
-_TIU_DECODED: Final = ("name", "type", "start", "end", "command_id", "cycles", "engine_id", "alg_ops", "uarch_ops",
-                       "uarch_rate", "alg_cycle")  # fmt: skip
-_DMA_CONDENSED: Final = ("engine_id", "direction", "from_memory", "to_memory", "data_format", "dma_type",
-                         "dma_function", "type", "name", "start", "end", "command_id", "dtype", "cycles", "stall",
-                         "bytes", "ddr_bandwidth", "transactions", "l2_bandwidth", "dst_addr", "src_addr")  # fmt: skip
-_DMA_DECODED: Final = ("dst_addr", "src_addr", "engine_id", "direction", "from_memory", "to_memory", "type", "name",
-                       "start", "end", "command_id", "dtype", "cycles", "stall", "bytes", "transactions",
-                       "ddr_bandwidth", "l2_bandwidth")  # fmt: skip
 _NODE: Final = {"node_type": "type", "node_engine": "engine", "tiu_type": "des_tsk_typ",
                 "tiu_function": "des_tsk_eu_typ", "node_extra": "extra_info"}  # fmt: skip
-_META: Final = ("order", "core", "mode", "kernel", "scope", "batch")
 
 
 class LaneFields:
@@ -122,31 +112,75 @@ class LaneFields:
     # -- sets -------------------------------------------------------------
 
     def _tiu(self, operation: int) -> FieldSet:
+        layout = layout_of(self.lane)
         if operation < 0:
-            main, extra = _TIU_CONDENSED, {name: self._column(key) for key, name in _NODE.items()}
-            extra["des_opt_res0_prec"] = Source("int", self._precision)
-        else:
-            main, extra = _TIU_DECODED, self._registers(operation, "des_")
-        return FieldSet(self._named((*main, *_META)), extra)
+            extra = {name: self._column(key) for key, name in _NODE.items()}
+            precision = self._precision if not layout.unless_rvt else self._plain_precision
+            extra["des_opt_res0_prec"] = Source("int", precision)
+            return FieldSet(self._named((*layout.condensed, *META)), extra)
+        extra = self._registers(operation, "des_")
+        for key in layout.after:
+            # what has no message names message 0
+            source = self._column(str(key))
+            extra[column(str(key)).file_name] = Source("int", source.values, 0)
+        return FieldSet(self._named((*layout.decoded, *META)), extra)
 
     def _transfer(self, operation: int) -> FieldSet:
+        layout = layout_of(self.lane)
         if operation < 0:
-            fields = self._named((*_DMA_CONDENSED, *_META))
+            fields = self._named((*layout.condensed, *META))
+            if layout.unless_rvt:
+                for name in (column("data_format").file_name, column("dtype").file_name):
+                    fields[name] = self._unless_rvt(fields[name])
             return FieldSet(fields)
         registers = self._registers(operation)
-        for name in DMA_REGISTERS:
+        for name in layout.zeros:
             registers.setdefault(name, Source("int", None, 0))
-        fields = {**registers, **self._named((*_DMA_DECODED, *_META))}
-        for key, memory, other in (("ddr_bandwidth", "DDR", ""), ("l2_bandwidth", "L2M", "DDR")):
-            fields[column(key).file_name] = Source("float", partial(self._bandwidth, key, memory, other), 0)
+        own = self._named((*layout.decoded, *META))
+        # a register keeps its value where the reference writes something that says nothing over it
+        own = {name: source for name, source in own.items() if not (source.filler and name in registers)}
+        fields = {**registers, **own}
+        for key, absent in (("direction", f"{layout.memory}->{layout.memory}"), ("from_memory", layout.memory),
+                            ("to_memory", layout.memory)):  # fmt: skip
+            fields[column(key).file_name] = replace(self._column(key), absent=absent)
+        if layout is TRANSFER:
+            for key, memory, other in (("ddr_bandwidth", "DDR", ""), ("l2_bandwidth", "L2M", "DDR")):
+                fields[column(key).file_name] = Source("float", partial(self._bandwidth, key, memory, other), 0)
         kind = registers.get("src_data_format")
         fields[column("dtype").file_name] = (
-            Source("text", None, "") if kind is None else Source("text", kind.values, texts=_FORMATS)
+            Source("text", None, layout.no_format)
+            if kind is None
+            else Source("text", kind.values, texts=_formats(layout.no_format))
         )
         return FieldSet(fields)
 
-    def _named(self, keys: Sequence[str]) -> dict[str, Source]:
-        return {column(key).file_name: self._column(key) for key in keys}
+    def _unless_rvt(self, source: Source) -> Source:
+        """A column that RVT commands have not, and others always."""
+        texts = (*source.texts, str(source.absent))
+        filled = len(texts) - 1 if source.kind == "text" else source.absent or 0
+        rvt = [text == "RVT" for text in self.profile.strings["mode"]]
+        modes = np.array([*rvt, False], dtype=np.bool_)
+
+        def values(rows: Rows) -> Array:
+            mode = self.lane.take("mode", rows) if "mode" in self.lane else np.full(1, -1)
+            if source.values is None:
+                found = np.full(len(self.lane.take("start", rows)), -1 if source.kind == "text" else INT_MISSING)
+            else:
+                found = source.values(rows)
+            return np.where(is_missing(found) & ~modes[mode], found.dtype.type(filled), found)
+
+        return Source(source.kind, values, None, texts if source.kind == "text" else ())
+
+    def _named(self, entries: Sequence[Entry]) -> dict[str, Source]:
+        fields: dict[str, Source] = {}
+        for entry in entries:
+            if isinstance(entry, Filler):
+                fields[entry.name] = Source("text", None, entry.text, filler=True)
+            elif isinstance(entry, Same):
+                fields[entry.name] = self._column(entry.key)
+            else:
+                fields[column(entry).file_name] = self._column(entry)
+        return fields
 
     def _registers(self, operation: int, prefix: str = "") -> dict[str, Source]:
         registers = self.lane.registers
@@ -182,6 +216,13 @@ class LaneFields:
         known = (values != INT_MISSING) | (self.lane.take("role", rows) != Role.WORK)
         return np.where(known, values, 0)
 
+    def _plain_precision(self, rows: Rows) -> Array:
+        """The same where RVT commands have no format."""
+        if "precision" in self.lane and "mode" in self.lane:
+            rvt = np.array([*(text == "RVT" for text in self.profile.strings["mode"]), False], dtype=np.bool_)
+            return np.where(rvt[self.lane.take("mode", rows)], INT_MISSING, self._precision(rows))
+        return self._precision(rows)
+
     def _bandwidth(self, key: str, memory: str, other: str, rows: Rows) -> Array:
         """A bandwidth where the direction names the memory, and not the other one; else NaN."""
         placeholder = str(column("direction").placeholder)
@@ -209,6 +250,11 @@ def data_type_source(fields: FieldSet) -> Source:
     if operand is None:
         return Source("text", None, "None -> None")
     return Source("text", values, "None -> None", _PAIRS)
+
+
+def _formats(unknown: str) -> Sequence[str]:
+    """Texts of data formats; those that are none are called ``unknown``, or by their code."""
+    return (*DATA_TYPES, *[unknown] * (len(_FORMATS) - len(DATA_TYPES))) if unknown else _FORMATS
 
 
 def _format_codes(source: Source | None, rows: Rows) -> Array:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ..model import Lane, Profile, Role
+from ..model import column as column_of
+from ..model.counters import COUNTERS
+from ..model.counters import GROUP as COUNTER_GROUP
 from ..model.lane import Rows
 from .instructions import ENGINES, ordered_lanes
 from .registers_text import chosen_rows, slices
 from .selection import Selection
+from .table import title_in_files
 from .workbook_columns import further_names, reference_names, sheet_columns
 from .workbook_fields import LaneFields, Source, data_type_source, recent_cycle_source
 from .workbook_layers import LayerMap
@@ -22,6 +26,8 @@ from .workbook_rows import SheetColumn, Values, values_of
 
 Array = npt.NDArray[Any]
 
+#: What a command waits for, and the message that it sends or waits for.
+_LINKS: Final = ("depends_on", "message", "message_count")
 #: Rows that are read and written at a time.
 SLICE: Final = 16_384
 
@@ -70,13 +76,33 @@ class LaneRows:
 
     @cached_property
     def occurring(self) -> list[str]:
-        """Names of the fields that the register text would have of these rows."""
-        names: dict[str, None] = {}
+        """Names of the fields that the register text would have of these rows, without those that say nothing."""
+        return [name for name, source in self._in_text.items() if not source.filler]
+
+    @cached_property
+    def _in_text(self) -> dict[str, Source]:
+        """Fields of the register text of these rows."""
+        found: dict[str, Source] = {}
         for operation in self.operations:
-            for name, source in self.fields.of(operation).all.items():
+            some = self.fields.of(operation)
+            for name, source in {**some.main, **some.extra}.items():
                 if source.values is not None or source.absent is not None:
-                    names[name] = None
-        return list(names)
+                    found.setdefault(name, source)
+                    found[name] = found[name] if source.filler else source
+        return found
+
+    @cached_property
+    def beyond_text(self) -> dict[str, Source]:
+        """What the register text has not: what a command waits for or tells, and the counters of its record."""
+        keys = [key for key in _LINKS if key in self.lane]
+        keys += [column.key for column in COUNTERS if column.key in self.lane]
+        sources = {}
+        for key in keys:
+            spec = column_of(key)
+            name = spec.key if spec.group == COUNTER_GROUP else title_in_files(spec)
+            if name not in self.occurring:
+                sources[name] = Source("int", partial(self.lane.take, key))
+        return sources
 
     @cached_property
     def sources(self) -> dict[int, dict[str, Source]]:
@@ -85,7 +111,7 @@ class LaneRows:
         found = {}
         for operation in self.operations:
             some = self.fields.of(operation)
-            sources = {**some.all, **self._layer_sources}
+            sources = {**self.beyond_text, **some.all, **self._layer_sources}
             if recent is not None:
                 sources |= {"Avg Cycle Last 200": recent, "Data Type": data_type_source(some)}
             else:
@@ -117,15 +143,15 @@ class LaneRows:
 
     def reference_names(self, lanes: Sequence[LaneRows]) -> list[str]:
         """Names of the reference's columns; ``lanes``: those whose register text is in the same file count as well."""
-        names = dict.fromkeys(self.occurring)
+        names = dict.fromkeys(self._in_text)
         for other in lanes:
             if other.lane.core == self.lane.core >= 0 and {other.lane.engine, self.lane.engine} == {"GDMA", "SDMA"}:
-                names |= dict.fromkeys(other.occurring)
+                names |= dict.fromkeys(other._in_text)
         return reference_names(self.lane.engine, list(names))
 
     def columns(self, lanes: Sequence[LaneRows]) -> list[SheetColumn]:
         """The sheet's columns, beside those of other lanes."""
-        further = [*self.occurring, *(["Port"] if self.lane.engine == "CDMA" else [])]
+        further = [*self.occurring, *(["Port"] if self.lane.engine == "CDMA" else []), *self.beyond_text]
         names = [*self.reference_names(lanes), *further_names(self.lane.engine, further)]
         known: dict[str, Source] = {}
         for sources in self.sources.values():

@@ -13,14 +13,19 @@ COVERAGE := $(COVERED:%=--cov=tpuprof_tui.%) --cov-report=term:skip-covered --co
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test coverage lint check bench docs clean
+#: Seconds of coverage-guided fuzzing: by make fuzz, and as a part of make check.
+FUZZ_SECONDS ?= 600
+FUZZ_BRIEFLY ?= 60
+
+.PHONY: help demo test coverage lint check bench fuzz fuzz-briefly docs clean
 
 help:
 	@echo "make demo      open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
 	@echo "make test      install what the tests need, and run them"
 	@echo "make lint      formatting, lint, types, and who may import whom"
 	@echo "make coverage  the tests, and which lines of $(COVERED) none reaches"
-	@echo "make check     lint and coverage"
+	@echo "make fuzz      coverage-guided fuzzing of all that is read (FUZZ_SECONDS=$(FUZZ_SECONDS))"
+	@echo "make check     lint, $(FUZZ_BRIEFLY) s of fuzzing, and coverage"
 	@echo "make bench     speed and memory, as figures"
 	@echo "make docs      the manual page and the key tables of the README, from the program"
 	@echo "make clean     remove $(VENV)"
@@ -41,7 +46,13 @@ lint: $(VENV)/installed-lint
 	$(BIN)/lint-imports --no-cache
 
 # the tests come last: their closing line is the result
-check: lint coverage
+check: lint fuzz-briefly coverage
+
+fuzz: $(VENV)/installed-fuzz
+	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
+
+fuzz-briefly: $(VENV)/installed-fuzz
+	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_BRIEFLY)
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/run.py $(BENCH_ARGS)
@@ -63,6 +74,11 @@ $(VENV)/installed: pyproject.toml | $(BIN)/python
 
 $(VENV)/installed-test: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+# where atheris cannot be installed, run.py says that nothing is fuzzed by coverage
+$(VENV)/installed-fuzz: $(VENV)/installed-test
+	-$(BIN)/python -m pip install --quiet --only-binary atheris --editable '.[fuzz]'
 	@touch $@
 
 $(VENV)/installed-lint: $(VENV)/installed

@@ -279,6 +279,21 @@ def test_a_text_without_end_is_cut(tmp_path, monkeypatch):
     assert found.problems[0].severity is Severity.ERROR
 
 
+def test_a_small_file_that_unpacks_without_end_is_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(trace, "ALWAYS_UNPACKED", 1 << 20)
+    path = tmp_path / "bomb.json.gz"
+    event = LAUNCH.encode() + b","
+    count = (16 << 20) // len(event)
+    with gzip.open(path, "wb") as stream:
+        stream.write(b'{"traceEvents": [' + event * count)
+    found = read_host_trace(path)
+    held = trace.ALWAYS_UNPACKED + trace.MOST_UNPACKED * path.stat().st_size
+    assert held / len(event) * 0.9 < len(found.events) < (held + (4 << 20)) / len(event) < 0.9 * count
+    assert "longer than any such" in found.problems[0].what
+    assert found.problems[0].severity is Severity.ERROR
+    assert found.problems[0].offset >= held
+
+
 def test_progress_reaches_the_size_of_the_file():
     told: list[tuple[int, int]] = []
     read_host_trace(HOST_TRACE, progress=lambda done, total: told.append((done, total)))

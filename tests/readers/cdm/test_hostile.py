@@ -10,46 +10,18 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import raw_bytes as raw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept_captures import kept_truth, unpacked
 from truth_tables import Leave, differences
+from whole_profiles import read_whole
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model import Profile, Severity
+from tpuprof_tui.model import Severity
 from tpuprof_tui.readers import open_profile
 from tpuprof_tui.readers.cdm import source
-
-_ALL = slice(None)
-
-
-def _read_whole(profile: Profile) -> None:
-    """Compute every column and register field, and check what must hold of any profile."""
-    for lane in profile.lanes:
-        columns = lane.arrays()
-        assert len(lane)
-        assert {len(values) for values in columns.values()} == {len(lane)}
-        assert (lane["end"] >= lane["start"]).all()
-        assert (np.diff(lane["start"]) >= 0).all()
-        assert lane["start"][0] >= 0
-        assert sorted(lane["order"].tolist()) == list(range(len(lane)))
-        for key, strings in profile.strings.items():
-            if key in columns:
-                assert columns[key].max() < len(strings)
-        if lane.registers is not None:
-            operations = lane.registers.operations(_ALL)
-            lane.registers.raw(0)
-            for operation in np.unique(operations[operations >= 0]).tolist():
-                rows = np.flatnonzero(operations == operation)
-                for name in lane.registers.field_names(operation):
-                    assert len(lane.registers.field(operation, name, rows)) == len(rows)
-    for problem in profile.problems:
-        assert problem.what
-        assert len(problem.what) < 300
-
 
 # -- captures with bytes changed --------------------------------------------
 
@@ -96,7 +68,7 @@ def test_captures_with_bytes_changed_open_or_are_refused(tmp_path: Path, name: s
         if refused:
             with pytest.raises(UnreadableError, match="--chip"):
                 open_profile(path)
-        _read_whole(open_profile(path, chip="aks" if refused else None))
+        read_whole(open_profile(path, chip="aks" if refused else None))
 
 
 def _names_a_chip(path: Path) -> bool:
@@ -117,14 +89,14 @@ def test_any_bytes_in_any_block(
     data = b"".join(raw.block(*item) for item in blocks)
     settings = "arch=5\nbmodel=1\n" if model else "arch=5\n"
     path = raw.write_capture(tmp_path_factory.mktemp("any"), {0: data}, settings, cdma0_0=data)
-    _read_whole(open_profile(path))
+    read_whole(open_profile(path))
 
 
 @raw.FIXED
 @given(st.binary(max_size=600), st.binary(max_size=300))
 def test_any_bytes_in_any_file(tmp_path_factory: pytest.TempPathFactory, core: bytes, port: bytes) -> None:
     path = raw.write_capture(tmp_path_factory.mktemp("any"), {0: core}, "arch=6", cdma0_0=port)
-    _read_whole(open_profile(path))
+    read_whole(open_profile(path))
 
 
 @settings(raw.FIXED, max_examples=60)
@@ -137,7 +109,7 @@ def test_any_words_as_nodes_of_sound_records(
     extras = b"".join(raw.extra_record(data.draw(st.binary(max_size=40))) for _ in range(count))
     file = raw.core_file(records, [*raw.OPENING_NODES, *words], raw.block(raw.DYN_EXTRA, extras))
     profile = open_profile(raw.write_capture(tmp_path_factory.mktemp("any"), {0: file}))
-    _read_whole(profile)
+    read_whole(profile)
     tiu = profile.lane("TIU", 0)
     assert tiu is not None
     assert len(tiu) >= count - 2
@@ -172,7 +144,7 @@ def test_giant_claims_take_no_memory(tmp_path: Path, what: str) -> None:
     tracemalloc.start()
     try:
         profile = open_profile(path)
-        _read_whole(profile)
+        read_whole(profile)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -316,7 +288,7 @@ def test_a_file_that_changes_while_it_is_read_is_a_problem(
 
     monkeypatch.setattr(source.os, "readv", meddle)
     profile = open_profile(path)
-    _read_whole(profile)
+    read_whole(profile)
     assert [problem for problem in profile.problems if problem.file == victim.name and "changed" in problem.what]
 
 

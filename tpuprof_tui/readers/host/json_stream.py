@@ -17,7 +17,7 @@ from .decimals import Number
 #: Bytes read at a time.
 PIECE: Final = 1 << 20
 #: An event that takes more characters than this is passed over.
-LONGEST_EVENT: Final = 1 << 24
+LONGEST_EVENT: Final = 1 << 22
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _STOPS: Final = re.compile(r'["{}\[\],]')

@@ -30,6 +30,8 @@ PROFILERS: Final = frozenset(
 )
 #: A text beyond this many bytes is no trace that anything could show; what comes later is left.
 MOST_BYTES: Final = 4 << 30
+#: Nor is a compressed file whose text is longer than this and that many times as long as the file.
+ALWAYS_UNPACKED, MOST_UNPACKED = 64 << 20, 100
 _GZIP: Final = b"\x1f\x8b"
 _HEAD: Final = 4096
 _LONGEST_NAME: Final = 4096
@@ -134,6 +136,8 @@ class _Collector:
         self._raw = raw
         self._progress = progress
         self._size = os.fstat(raw.fileno()).st_size
+        unpacked = ALWAYS_UNPACKED + MOST_UNPACKED * self._size
+        self._most = min(MOST_BYTES, unpacked) if isinstance(self._stream, Inflated) else MOST_BYTES
         self._passed = 0
         self._damage = ""
         self._codes: dict[str, int] = {}
@@ -165,8 +169,8 @@ class _Collector:
         """The next bytes of the text; none when it ends, is damaged, or goes on for too long."""
         if self._damage:
             return b""
-        if self._passed >= MOST_BYTES:
-            self._damage = f"The text is longer than {MOST_BYTES >> 30} GiB"
+        if self._passed >= self._most:
+            self._damage = f"The text is longer than any such file's, {self._most >> 20} MiB"
             return b""
         data = self._stream.read(count)
         self._passed += len(data)

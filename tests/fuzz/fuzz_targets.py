@@ -1,0 +1,319 @@
+"""What is fuzzed: bytes become a file, the file is opened and everything is computed from it.
+
+A target raises where a promise is broken: anything but a profile or one `TpuprofError`, or a profile that is not whole.
+hypothesis (``test_fuzz.py``) and atheris (``run.py``) call the same targets. The first byte of most inputs chooses the
+chip and what surrounds the rest; the rest is the hostile part, byte for byte.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import struct
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+
+import raw_bytes as raw
+from output_checks import check_all_outputs, check_light_outputs, check_refusal
+from whole_profiles import read_whole
+
+from tpuprof_tui.errors import TpuprofError
+from tpuprof_tui.export.workbook_layers import read_network
+from tpuprof_tui.model import Profile
+from tpuprof_tui.readers import open_profile
+from tpuprof_tui.readers.host import with_host_trace
+
+#: Outputs are checked for one input in so many.
+outputs_every = 3
+_CHIPS = ("aks", "aksv", "bm1688", "cv84x6")
+_COUNT = 6
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something that takes bytes from elsewhere.
+
+    Attributes:
+        run: Gives it the bytes; raises where a promise is broken.
+        about: What the bytes are.
+        seeds: Sound inputs, to start from.
+    """
+
+    run: Callable[[bytes], None]
+    about: str
+    seeds: Callable[[], list[bytes]]
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """An empty folder, in memory where the machine has such."""
+    shared = "/dev/shm"
+    place = shared if os.access(shared, os.W_OK) else None
+    path = Path(tempfile.mkdtemp(prefix="fuzz", dir=place))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _opened(files: dict[str, bytes], chip: str | None = None, *, heavy: bool = False) -> Profile | None:
+    """A capture of these files, opened, with everything computed and printed; None where it is refused."""
+    with _folder() as folder:
+        path = folder / "capture"
+        path.mkdir()
+        for name, data in files.items():
+            (path / name).write_bytes(data)
+        try:
+            profile = open_profile(path, chip=chip)
+        except TpuprofError as error:
+            check_refusal(error)
+            return None
+        read_whole(profile)
+        if heavy:
+            check_all_outputs(profile, folder / "out")
+        elif _chosen(files):
+            check_light_outputs(profile)
+        return profile
+
+
+def _chosen(files: dict[str, bytes]) -> bool:
+    """Whether an input is one whose outputs are checked; the same in every run."""
+    return zlib.crc32(b"".join(files.values())) % outputs_every == 0
+
+
+def _core(nodes: bytes, *more: bytes) -> bytes:
+    """A core file: the opening, some records of each engine, and these nodes behind those of the opening."""
+    records = raw.opening()
+    records["TIU"] += [raw.tiu_record(2000 + 50 * n, 2040 + 50 * n, n) for n in range(_COUNT)]
+    records["GDMA"] += [raw.dma_record(2000 + 90 * n, 2080 + 90 * n, n, 64 * n) for n in range(_COUNT)]
+    sound = raw.core_file(records)
+    return sound + b"".join(more) + raw.block(raw.DYN_DATA, raw.words(raw.OPENING_NODES) + nodes)
+
+
+def _commands(count: int = _COUNT) -> bytes:
+    each = [raw.node(raw.TIU, 2, 4), raw.node(raw.GDMA, 0, 0, 0x81)]
+    return raw.words([*raw.func("kernel"), *(each * count), raw.FUNC_END])
+
+
+# -- the targets --------------------------------------------------------------
+
+
+def settings_file(data: bytes) -> None:
+    _opened({"global.profile": data, "cdmlib0_0.profile": _core(_commands())})
+
+
+def core_file(data: bytes) -> None:
+    options = data[0] if data else 0
+    text = b"core_num=2\nbmodel=1\n" if options & 4 else b"core_num=2\n"
+    _opened({"global.profile": text, "cdmlib0_0.profile": data[1:]}, _CHIPS[options & 3])
+
+
+def port_file(data: bytes) -> None:
+    options = data[0] if data else 0
+    sent = [raw.node(raw.CDMA if options & 1 else raw.SDMA, 0, 0, number % 3 << 8 | 0x11) for number in range(_COUNT)]
+    files = {"global.profile": b"", "cdmlib0_0.profile": _core(raw.words([*raw.func("all_reduce"), *sent]))}
+    _opened(files | {"cdma0_0.profile": data[1:], "cdma0_1.profile": data[1:]}, "aks" if options & 1 else "aksv")
+
+
+def monitor_records(data: bytes) -> None:
+    """Records of one engine, beside sound ones of the others."""
+    options = data[0] if data else 0
+    kind = (raw.MONITOR_TIU, raw.MONITOR_GDMA, raw.MONITOR_SDMA)[(options >> 2) % 3]
+    core = raw.block(kind, data[1:]) + _core(_commands()) if options & 16 else raw.block(kind, data[1:])
+    _opened({"global.profile": b"bmodel\n" if options & 32 else b"", "cdmlib0_0.profile": core}, _CHIPS[options & 3])
+
+
+def node_stream(data: bytes) -> None:
+    options = data[0] if data else 0
+    extras = b"".join(raw.extra_record(bytes(range(16))) for _ in range(9)) if options & 4 else b""
+    blocks = (raw.block(raw.DYN_EXTRA, extras),) if extras else ()
+    _opened({"global.profile": b"", "cdmlib0_0.profile": _core(data[1:], *blocks)}, _CHIPS[options & 3])
+
+
+def detail_records(data: bytes) -> None:
+    """The DYN_EXTRA block of a core with sound nodes."""
+    options = data[0] if data else 0
+    core = _core(_commands(), raw.block(raw.DYN_EXTRA, data[1:]))
+    _opened({"global.profile": b"", "cdmlib0_0.profile": core}, _CHIPS[options & 3])
+
+
+def descriptor_streams(data: bytes) -> None:
+    """Command streams: of a bmodel, or of a block that DES nodes name."""
+    options, stream = data[0] if data else 0, data[1:]
+    if options & 4:
+        kind = 13 + (options >> 3) % 4
+        files = {"cdmlib0_0.profile": _core(b"") + raw.block(kind, stream), "global.profile": b"bmodel\n"}
+    else:
+        which = 8 + (options >> 3) % 3
+        keyed = raw.block(raw.DES_KV, struct.pack("<3I", 5, _COUNT, 0) + stream)
+        nodes = raw.words([*raw.func("kernel"), *raw.des(which, 5, _COUNT), raw.FUNC_END])
+        files = {"cdmlib0_0.profile": _core(nodes, keyed), "global.profile": b""}
+    _opened(files, _CHIPS[options & 3])
+
+
+def host_trace(data: bytes) -> None:
+    """A host trace: the text itself, or (odd first byte) compressed as it is, or damaged after compression."""
+    options, text = data[0] if data else 0, data[1:]
+    if options % 3 == 1:
+        text = gzip.compress(text, 1)
+    with _folder() as folder:
+        path = folder / "host.json"
+        path.write_bytes(text)
+        try:
+            profile = with_host_trace(_device(), path)
+        except TpuprofError as error:
+            check_refusal(error)
+            return
+        read_whole(profile)
+        if _chosen({"": text}):
+            check_light_outputs(profile)
+
+
+def names(data: bytes) -> None:
+    """Names of kernel functions and of the host's slices, into every output; pieces are parted by byte 0xFE."""
+    pieces = [piece[:400] for piece in data.split(b"\xfe")][:8]
+    nodes: list[int] = []
+    for piece in pieces:
+        nodes += [*raw.func(piece), raw.node(raw.TIU, 2, 4), raw.node(raw.GDMA, 0, 0, 0x81), raw.FUNC_END]
+    _opened({"global.profile": b"", "cdmlib0_0.profile": _core(raw.words(nodes))}, "aks", heavy=True)
+
+
+def layer_files(data: bytes) -> None:
+    """What lies beside a capture for the workbook's layer sheets: two files, parted by byte 0xFE."""
+    locations, _, network = data.partition(b"\xfe")
+    with _folder() as folder:
+        (folder / "tensor_location.json").write_bytes(locations)
+        (folder / "final.mlir").write_bytes(network)
+        found = read_network(folder)
+        if found is not None:
+            assert found.lost >= 0
+
+
+@cache
+def _device() -> Profile:
+    with _folder() as folder:
+        path = raw.write_capture(folder, {0: _core(_commands())}, "arch=5\ntail_offset_ns=5000\n")
+        profile = open_profile(path)
+        read_whole(profile)
+        return profile
+
+
+# -- where atheris and the mutations begin -------------------------------------
+
+
+def _settings_seeds() -> list[bytes]:
+    return [
+        b"arch=5\nmax_record_num=1024\n0_tiu_record=6\n0_gdma_record=4\ncore_num=8\ntail_offset_ns=1000\n",
+        b"arch = AKSV\ntpu_freq=800\nbmodel=1\ncdma3_record=9\n\n=\n",
+        "arch=é\r\ncore_num=١٢\n".encode(),
+    ]
+
+
+def _core_seeds() -> list[bytes]:
+    extras = b"".join(raw.extra_record(bytes(16)) for _ in range(4))
+    keyed = raw.block(raw.DES_KV, struct.pack("<3I", 5, 1, 0) + bytes(96))
+    return [bytes([chip]) + _core(_commands(), raw.block(raw.DYN_EXTRA, extras), keyed) for chip in range(8)]
+
+
+def _port_seeds() -> list[bytes]:
+    records = b"".join(raw.cdma_record(2000 + 90 * n, 2080 + 90 * n, n + 1, 4096 * n) for n in range(_COUNT))
+    return [bytes([chip]) + raw.block(raw.MONITOR_CDMA, records) for chip in (0, 1)]
+
+
+def _record_seeds() -> list[bytes]:
+    tiu = b"".join(raw.tiu_record(0xFFFFFFF0 + 50 * n, 40 + 50 * n, n) for n in range(_COUNT))
+    dma = b"".join(raw.dma_record(2000 + 90 * n, 2080 + 90 * n, n, 64 * n) for n in range(_COUNT))
+    return [bytes([options]) + (tiu if options & 12 == 0 else dma) * 3 for options in range(64)]
+
+
+def _node_seeds() -> list[bytes]:
+    odd = [*raw.func("核" * 9), *raw.des(8, 5, 3), *raw.des(11, 9, 2, 1), raw.id_reset(0), raw.batch(4), 55, 0, 3]
+    return [
+        bytes([chip]) + nodes
+        for chip in range(8)
+        for nodes in (_commands(), raw.words([*odd, raw.node(0, 15, 9, kind=13), raw.node(5, 0, 0)]))
+    ]
+
+
+def _stream_seeds() -> list[bytes]:
+    """Streams of the sample program's compiled model, as bytes."""
+    from dataclasses import replace
+
+    from capture_writer.capture import write_capture
+    from capture_writer.damage import blocks
+    from capture_writer.kinds import KINDS
+
+    found = []
+    with _folder() as folder:
+        for chip, kind in ((0, "bmodel"), (2, "bm1688_bmodel"), (3, "cv84x6_bmodel")):
+            path = write_capture(replace(KINDS[kind], name=kind), folder, truth=False).path
+            for part in blocks((path / "cdmlib0_1.profile").read_bytes()):
+                if 13 <= part.kind <= 16:
+                    found += [
+                        bytes([chip | 4 | (part.kind - 13) << 3]) + part.payload[:2000],
+                        bytes([chip | (part.kind - 13) << 3]) + part.payload[:600],
+                    ]
+    return found
+
+
+def _detail_seeds() -> list[bytes]:
+    return [
+        bytes([each[0] & 3]) + b"".join(raw.extra_record(each[1 + 96 * n : 97 + 96 * n]) for n in range(6))
+        for each in _stream_seeds()
+    ]
+
+
+def _host_seeds() -> list[bytes]:
+    event = b'{"ph":"X","name":"add","cat":"cpu_op","pid":1,"tid":"a","ts":12.5,"dur":3e0}'
+    launch = b'{"ph":"X","name":"launch","cat":"tpudnn","ts":"20","dur":1.25,"args":{"a":[1,{}]}}'
+    closing = b'{"ph":"X","name":"disable_profile","cat":"tpudnn","ts":1e3,"dur":9}'
+    text = b'{"schema":1,"traceEvents":[' + b",".join([event, launch, closing, b'{"ph":"M"}']) + b'],"x":null}'
+    packed = BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
+        file.write(text)
+    return [
+        b"\0" + text,
+        b"\1" + text,
+        b"\2" + packed.getvalue(),
+        b"\0[" + event + b"," + launch,
+        b"\0" + b"[" * 300,
+        b'\0{"traceEvents":[{"ph":"X","ts":NaN,"name":"\\ud800"}]}',
+    ]
+
+
+def _name_seeds() -> list[bytes]:
+    return [
+        b"\x1b]0;owned\x07\xfe=HYPERLINK(1)\xfe</script><b>x\xfe[red]a[/]",
+        "\u202e核\ud800".encode(errors="replace"),
+        b'%s%d\xfe\xfe../../x\xfe-1\xfe"q",r\n\xfe\xf0\x9f\x8c\x80\xfe]]>&lt;\x00z',
+    ]
+
+
+def _layer_seeds() -> list[bytes]:
+    entry = (
+        b'[{"opcode":"tpu.Conv2D","core_id":0,"file-line":2,"tiu_dma_id(before)":[0,0],"tiu_dma_id(after)":[2,3],'
+        b'"operands":[{"type":"tensor<1x3x4x4xf16>"}],"results":[]}]'
+    )
+    network = b'module @net attributes {module.FLOPs = 9 : i64, module.mode = "F16"} {\n kernel_shape = [3, 3]'
+    return [entry + b"\xfe" + network]
+
+
+TARGETS = {
+    "settings": Target(settings_file, "global.profile", _settings_seeds),
+    "framing": Target(core_file, "a core file: blocks and all that is in them", _core_seeds),
+    "port": Target(port_file, "CDMA files", _port_seeds),
+    "records": Target(monitor_records, "records of one engine", _record_seeds),
+    "nodes": Target(node_stream, "the node stream", _node_seeds),
+    "details": Target(detail_records, "DYN_EXTRA records", _detail_seeds),
+    "streams": Target(descriptor_streams, "descriptor streams", _stream_seeds),
+    "host": Target(host_trace, "host traces", _host_seeds),
+    "names": Target(names, "names, into every output", _name_seeds),
+    "layers": Target(layer_files, "the compiler's files beside a capture", _layer_seeds),
+}

@@ -256,6 +256,7 @@ def _drop_output() -> None:
 def _opened(options: argparse.Namespace) -> Profile:
     if options.capture is None:
         raise UsageError("No capture given.", "See tpuprof --help; a capture named like a command is ./NAME.")
+    from .analysis.exposed import with_exposed
     from .readers import open_profile
 
     try:
@@ -266,7 +267,7 @@ def _opened(options: argparse.Namespace) -> Profile:
         from .readers.host import with_host_trace
 
         profile = with_host_trace(profile, options.trace_file)
-    return profile
+    return with_exposed(profile)
 
 
 def _folder_error(path: str) -> UnreadableError | None:

@@ -17,13 +17,14 @@ from tpuprof_tui.app.screens.loading import LoadingPane
 from tpuprof_tui.app.widgets.lines import LinesView
 from tpuprof_tui.app.widgets.problems import ProblemsPane
 from tpuprof_tui.app.widgets.prompt import Prompt
+from tpuprof_tui.app.widgets.summary import SummaryPane
 from tpuprof_tui.app.widgets.table import InstructionTable
 from tpuprof_tui.app.widgets.timeline import Timeline
 from tpuprof_tui.app.widgets.tree import CoreTree
 
 OWNERS = {
     "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": Timeline, "list": LinesView, "table": InstructionTable,
-    "tree": CoreTree, "problems": ProblemsPane, "chooser": CaptureList, "loading": LoadingPane,
+    "summary": SummaryPane, "tree": CoreTree, "problems": ProblemsPane, "chooser": CaptureList, "loading": LoadingPane,
     "export": ExportPane, "confirm": ConfirmPane,
     "prompt": Prompt, "groups": GroupList, "columns": ColumnList,
 }  # fmt: skip

@@ -3,8 +3,9 @@
     dur>10us  bw<20  name=MM2*  core=3 engine=GDMA kernel=rmsnorm*  !sys  (TIU | SDMA)  kernel~^rms.*core$  "two words"
 
 A condition is a column's key (or alias), an operator and a value; a word alone is looked for in engines, names,
-types, kernel functions and directions; a word between slashes is a regular expression there. Blanks mean
-*and*, ``|`` *or*, ``!`` *not*, parentheses group, quotes keep blanks. Capitals count only where the value has some.
+types, kernel functions and directions; a word between slashes is a regular expression there. ``role`` is ``work``,
+``wait`` or ``sync``. Blanks mean *and*, ``|`` *or*, ``!`` *not*, parentheses group, quotes keep blanks. Capitals count
+only where the value has some.
 What is missing passes no condition.
 """
 
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from ..model import COLUMNS, Column, Lane, Profile, is_missing
+from ..model import COLUMNS, Column, Lane, Profile, Role, is_missing
 
 Mask = npt.NDArray[np.bool_]
 #: Rows of a lane that pass.
@@ -30,6 +31,8 @@ Predicate = Callable[[Lane], Mask]
 _SEARCHED: Final = ("engine", "name", "type", "kernel", "direction")
 #: Keys that mean the first known of several columns.
 _EITHER: Final = {"bw": ("ddr_bandwidth", "l2_bandwidth"), "bandwidth": ("ddr_bandwidth", "l2_bandwidth")}
+#: What instructions are to the figures; several may be named, with commas between them.
+_ROLES: Final = {"work": Role.WORK, "wait": Role.WAIT, "sync": Role.SYNC}
 _SCALES: Final[dict[str, dict[str, float]]] = {
     "ns": {"": 1, "ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9},
     "B": {"": 1, "b": 1, "k": 1e3, "kb": 1e3, "kib": 1024, "m": 1e6, "mb": 1e6, "mib": 1 << 20, "g": 1e9, "gb": 1e9,
@@ -207,6 +210,8 @@ class _Parser:
     # -- conditions -------------------------------------------------------
 
     def _condition(self, token: _Token) -> Predicate:
+        if token.key.lower() == "role":
+            return _role_condition(token)
         either = _EITHER.get(token.key.lower())
         column = self.keys.get(token.key.lower())
         if either is not None:
@@ -252,6 +257,16 @@ def _regex(text: str, token: _Token) -> re.Pattern[str]:
         return re.compile(text, 0 if any(letter.isupper() for letter in token.text) else re.IGNORECASE)
     except (re.error, RecursionError, OverflowError) as error:
         raise FilterError(f"Not a regular expression: {error}", token.place) from None
+
+
+def _role_condition(token: _Token) -> Predicate:
+    if token.op not in ("=", "!="):
+        raise FilterError("role is a word: use = or !=", token.place)
+    words = token.text.lower().split(",")
+    if not set(words) <= _ROLES.keys():
+        raise FilterError(f"{token.text!r} is no role", token.place, "Roles are work, wait and sync.")
+    wanted = [int(_ROLES[word]) for word in words]
+    return lambda lane: np.isin(lane["role"], wanted, invert=token.op == "!=")
 
 
 def _number_condition(token: _Token, keys: tuple[str, ...], column: Column) -> Predicate:

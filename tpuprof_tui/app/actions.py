@@ -130,6 +130,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("column-previous", "less_than_sign", "Column left", "Choose the column to the left.", "Column"),
         ("column-next", "greater_than_sign", "Column right", "Choose the column to the right.", "Column"),
         ("sort", "s", "Sort", "Sort by the chosen column; again: the other way round.", "Sort"),
+        ("sort-by", "S", "Sort by", "Sort by a column, named by its first letters; again: the other way round.", ""),
         ("reverse", "I", "Reverse", "Reverse the order.", ""),
         ("frequencies", "F", "Frequencies", "How often each value of the chosen column occurs, and its time.", ""),
         ("columns", "c", "Columns", "Choose columns and their order.", "Columns"),
@@ -142,6 +143,13 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("centre", "z", "Centre", "Put the selected row in the middle.", ""),
         ("previous", "comma", "Previous", "Select the previous instruction of the same engine.", ""),
         ("next", "full_stop", "Next", "Select the next instruction of the same engine.", ""),
+    ),
+    *_table(
+        "summary",
+        ("select", "enter", "Look closer", "Narrow all panes to the line, or go to its instruction or pause.",
+         "Look closer"),
+        ("next-section", "J", "Next section", "Scroll to the next section.", "Section"),
+        ("previous-section", "K", "Previous section", "Scroll to the section before.", "Section"),
     ),
     *_table(
         "groups",
@@ -223,7 +231,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
 PANES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "timeline": ("Timeline", ("timeline", "explorer", "app")),
     "table": ("Table", ("table", "list", "explorer", "app")),
-    "summary": ("Summary", ("list", "explorer", "app")),
+    "summary": ("Summary", ("summary", "list", "explorer", "app")),
     "problems": ("Problems", ("problems", "list", "explorer", "app")),
     "tree": ("Tree", ("tree", "explorer", "app")),
     "groups": ("Groups", ("groups", "list", "app")),
@@ -239,7 +247,8 @@ PANES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 
 #: Headings of the groups on the help screen.
 GROUPS: Final[dict[str, str]] = {
-    "timeline": "Timeline", "table": "Table", "tree": "Tree", "problems": "Problems", "groups": "Groups of the table",
+    "timeline": "Timeline", "table": "Table", "summary": "Summary", "tree": "Tree", "problems": "Problems",
+    "groups": "Groups of the table",
     "columns": "Columns of the table", "chooser": "Captures",
     "loading": "Loading", "list": "Lists: table, summary, problems, detail, help", "explorer": "All panes",
     "app": "Everywhere", "export": "Export menu", "confirm": "Questions", "prompt": "While typing in the bottom line",

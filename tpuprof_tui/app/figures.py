@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from ..analysis.figures import CoreFigures, LaneFigures, core_figures, lane_figures
+from ..analysis.headroom import HeadroomRow, headroom_rows
 from ..analysis.top import TopRow, top_rows
-from ..analysis.work_sums import work_sums
+from ..analysis.work_sums import Grouping, work_sums
 from .filtering import shown_session
 from .reference_table import ReferenceTable, reference_table
 from .session import Session
 from .state import Scope, ViewState
+from .why import CoreReason, core_reason
 
 TOP_ROWS = 40
+#: What work is added up by.
+BY: Final[tuple[Grouping, ...]] = ("kernel", "name")
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ class Figures:
         cores: Figures of each core of the scope.
         engines: Engines of the core, or of all cores together.
         kernels, operations: What took the time; empty where the capture does not know.
+        lost_kernels, lost_operations: Where time was lost against the chip's peak; only where that is known.
+        reason: How the core of the scope compares with the others; None for other scopes.
         reference: The figures of the reference.
     """
 
@@ -59,6 +66,9 @@ class Figures:
     engines: tuple[EngineRow, ...]
     kernels: tuple[TopRow, ...]
     operations: tuple[TopRow, ...]
+    lost_kernels: tuple[HeadroomRow, ...]
+    lost_operations: tuple[HeadroomRow, ...]
+    reason: CoreReason | None
     reference: ReferenceTable
 
 
@@ -80,11 +90,31 @@ def figures_of(session: Session, view: ViewState) -> Figures:
     cores = tuple(core_figures(profile, indexes, core, start, end) for core in chosen)
     lanes = {scope.lane} if scope.lane >= 0 else None
     only = {scope.core} if scope.core >= 0 and scope.lane < 0 else None
-    sums = work_sums(profile, indexes, start, end, ("kernel", "name"), cores=only, lanes=lanes)
+    sums = work_sums(profile, indexes, start, end, BY, cores=only, lanes=lanes)
     kernels = top_rows(profile, sums["kernel"], "kernel", TOP_ROWS)
     operations = top_rows(profile, sums["name"], "name", TOP_ROWS)
     engines = _engines(session, scope, cores, start, end)
-    return Figures(start, end, scope, view.filter, cores, engines, _known(kernels), _known(operations), reference)
+    lost_kernels, lost_operations = (_with_peak(headroom_rows(profile, sums[by], by, TOP_ROWS)) for by in BY)
+    reason = core_reason(session, scope.core, start, end) if scope.lane < 0 and scope.core in profile.cores else None
+    return Figures(
+        start,
+        end,
+        scope,
+        view.filter,
+        cores,
+        engines,
+        _known(kernels),
+        _known(operations),
+        lost_kernels,
+        lost_operations,
+        reason,
+        reference,
+    )
+
+
+def _with_peak(rows: list[HeadroomRow]) -> tuple[HeadroomRow, ...]:
+    """Rows that lost time, as far as that is known."""
+    return tuple(row for row in rows if row.count and row.lost_ns >= 1)
 
 
 def _known(rows: list[TopRow]) -> tuple[TopRow, ...]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..analysis.lane_index import LaneIndex, build_index, event_at
 from ..model import Lane, Profile, Role
 from .format import clean, time_text
+from .painter import text_of
 from .session import Session
 from .state import ViewState
 
@@ -42,6 +43,27 @@ def launch_text(session: Session, core: int, time: int) -> str:
     name = clean(session.profile.text("kernel", code)) if code >= 0 else "unknown"
     number = int(index.lane.take("scope", slice(row, row + 1))[0])
     return f"{name}  {time_text(end - start)}  launch {number:,}"
+
+
+def core_text(session: Session, core: int, time: int) -> str:
+    """What each engine of a core does at a time, and the kernel function of the launch, in words."""
+    profile = session.profile
+    parts: list[str] = []
+    for number, lane in enumerate(profile.lanes):
+        if lane.core != core:
+            continue
+        row = event_at(session.indexes[number], time) if len(lane) else -1
+        if row < 0:
+            parts.append(f"{lane.engine} idle")
+            continue
+        role = int(lane.take("role", slice(row, row + 1))[0])
+        start, end = session.span_of(number, row)
+        name = text_of(profile, lane, "name", row) or ("work", "wait", "sync")[role % 3]
+        parts.append(f"{lane.engine} {name} {time_text(end - start)}")
+    index = launches(session, core)
+    row = event_at(index, time) if len(index.lane) else -1
+    kernel = text_of(profile, index.lane, "kernel", row)
+    return ", ".join(parts) + (f", in {kernel}" if kernel else "")
 
 
 def span_of(index: LaneIndex, row: int) -> tuple[int, int]:

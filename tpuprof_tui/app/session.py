@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..analysis import ordering
+from ..analysis.exposed import with_exposed
 from ..analysis.figures import Headline, Indexes, build_indexes, headline
 from ..analysis.lane_index import rows_between
 from ..analysis.ordering import lane_values
@@ -21,7 +22,7 @@ __all__ = ["Ints", "Session", "lane_values", "numbers_in", "ordered"]
 Ints = npt.NDArray[np.int64]
 
 #: Columns the table begins with: what, when, how long.
-_FIRST: Final = ("engine", "core", "order", "name", "start", "duration", "kernel")
+_FIRST: Final = ("engine", "core", "order", "name", "start", "duration", "exposed", "kernel")
 #: Columns that every lane can answer, whether the source names them or not.
 _OF_LANE: Final = ("engine", "core", "port", "duration")
 
@@ -47,6 +48,7 @@ class Session:
     @classmethod
     def build(cls, profile: Profile) -> Session:
         """Everything of a profile that is computed once; meant for a thread."""
+        profile = with_exposed(profile)
         indexes = build_indexes(profile)
         return cls(profile, indexes, ordering.first_numbers(profile), headline(profile, indexes))
 

@@ -139,6 +139,14 @@ class Lane:
         values = self._columns[key]
         return values[rows] if isinstance(values, np.ndarray) else values(rows)
 
+    def with_column(self, key: str, values: Array | LazyColumn) -> Lane:
+        """The same lane with one more column."""
+        return Lane(
+            engine=self.engine, core=self.core, port=self.port, label=self.label, group=self.group,
+            columns={**self._columns, key: values}, sublanes=self.sublanes, role_guessed=self.role_guessed,
+            registers=self.registers, describe=self._describe,
+        )  # fmt: skip
+
     def arrays(self) -> dict[str, Array]:
         """All columns of the lane, computed; a dict of arrays of one length."""
         return {key: self[key] for key in self._columns}

@@ -44,6 +44,8 @@ COLUMNS: Final[tuple[Column, ...]] = (
            help="End on the common time line of all cores.", source="pipeline 10"),
     Column("duration", "Duration", "", unit="ns", width=11, shown=True, group="time", aliases=("dur", "d"),
            help="End minus start."),
+    Column("exposed", "Exposed", "", unit="ns", width=10, engines=_DMA, group="time", aliases=("exp",),
+           help="Part of the duration in which the TIU of its core did no work."),
     Column("cycles", "Cycles", "Asic Cycle", unit="cycles", width=9, shown=True, group="time",
            aliases=("asic_cycle", "cyc"), help="Cycles of the engine's own clock, both ends included; exact.",
            source="pipeline 4"),

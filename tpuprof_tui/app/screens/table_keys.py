@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from textual import on
 
+from ..filtering import narrowed
 from ..glyphs import Glyphs
 from ..theme import Palette
+from ..widgets.summary import SummaryPane
 from ..widgets.table import InstructionTable
 from .columns import ColumnsScreen
 from .copied import copy_text
@@ -43,6 +45,12 @@ class TableKeys(Finding):
         if text is not None:
             self.apply_filter(text)
             self._go("table")
+
+    @on(SummaryPane.Narrow)
+    def narrow(self, message: SummaryPane.Narrow) -> None:
+        """One condition more for all panes."""
+        message.stop()
+        self.apply_filter(narrowed(self.view.filter, message.condition))
 
     @on(InstructionTable.ChooseColumns)
     def choose_columns(self, message: InstructionTable.ChooseColumns) -> None:

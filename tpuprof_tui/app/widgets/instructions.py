@@ -107,10 +107,13 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         self._texts.clear()
 
     def _width_of(self, column: Column) -> int:
-        width = max(column.width, len(header_text(column.title, column.unit)) + 2)
+        header, profile = len(header_text(column.title, column.unit)) + 2, self.session.profile
+        # narrow where numbers are small: the more fits on the screen
         if column.key in ("start", "end"):
-            width = max(width, len(f"{self.session.profile.end_ns:,}"))
-        return width
+            return max(header, len(f"{profile.end_ns:,}"), len(f"{profile.start_ns:,}"))
+        if column.key == "order":
+            return max(header, len(f"{max(map(len, profile.lanes), default=0):,}"))
+        return max(column.width, header)
 
     # state
 

@@ -22,7 +22,7 @@ from ..axis import cell_at, edges_of, ruler
 from ..colouring import TITLES
 from ..format import GUESS, clean, exact_time, fit, percent_text, time_text
 from ..glyphs import Glyphs
-from ..launches import launch_text, launches
+from ..launches import core_text, launch_text, launches
 from ..navigation import measured_text
 from ..painter import Painted, merged, paint_core, paint_lane, text_of
 from ..rows import Row, is_pinned, rows_of
@@ -373,7 +373,7 @@ class LaneView(Widget, can_focus=True):
         if row.kind == "launches":
             return f"{text}  {row.label}  {launch_text(self.session, row.core, view.cursor)}"
         if row.lane < 0:
-            return f"{text}  {row.label}  (e: its engines)"
+            return f"{text}  {row.label}  {core_text(self.session, row.core, view.cursor)}"
         found = self.event_under_cursor(row.lane, view)
         if found < 0:
             return f"{text}  {row.label}  idle"

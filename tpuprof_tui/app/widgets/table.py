@@ -9,12 +9,15 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
+from ...model import SCHEMA
 from ..actions import bindings
 from ..format import plural
 from ..messages import Change, Say, ShowDetail
+from ..naming import columns_named
 from ..rows import stepped_event
 from ..state import Selection, Sort, ViewState
 from .instructions import SHARE, InstructionRows
+from .prompt import Note, Prompt, Question
 
 
 class InstructionTable(InstructionRows):
@@ -125,14 +128,37 @@ class InstructionTable(InstructionRows):
     def action_sort(self) -> None:
         """Sort by the chosen column, or reverse."""
         # the share is in the order of the durations
-        key = "duration" if self.columns[self.column] is SHARE else self.columns[self.column].key
-        numbers = self.columns[self.column].kind != "text" and key not in ("start", "end", "order", "core", "port")
+        self._sort_by("duration" if self.columns[self.column] is SHARE else self.columns[self.column].key)
+
+    def _sort_by(self, key: str) -> None:
+        numbers = SCHEMA[key].kind != "text" and key not in ("start", "end", "order", "core", "port")
 
         def sorted_by(view: ViewState) -> ViewState:
             down = not view.sort.down if view.sort.key == key else numbers
             return replace(view, sort=Sort(key, down))
 
         self.post_message(Change(sorted_by))
+
+    def action_sort_by(self) -> None:
+        """Asks for the column to sort by."""
+        hint = Note("a column: dur, exposed, bw, kernel, ...  Enter sorts, then s turns it round")
+
+        def judged(text: str) -> Note | None:
+            found = columns_named(self.columns, text)
+            if not text.strip():
+                return hint
+            if not found:
+                return Note("no column here is called so: c chooses columns", fault=True)
+            return Note(", ".join(column.title for column in found[:4]))
+
+        def accepted(text: str) -> Note | None:
+            found = columns_named(self.columns, text)
+            if found:
+                self._choose(self.columns.index(found[0]))
+                self.action_sort()
+            return None if found or not text.strip() else judged(text)
+
+        self.post_message(Prompt.Ask(Question("Sort by", "", judged, accepted)))
 
     def action_reverse(self) -> None:
         """The other way round."""

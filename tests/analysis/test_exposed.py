@@ -1,0 +1,78 @@
+"""Exposed time of each transfer, and the instructions that stand out in a window."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from profiles import big_profile, make_lane, make_profile
+
+from tpuprof_tui.analysis import build_indexes
+from tpuprof_tui.analysis.exposed import with_exposed
+from tpuprof_tui.analysis.extremes import LARGE, Extremes, exposed_score, slow_score, wait_score
+from tpuprof_tui.analysis.filters import FilterError, compile_filter
+from tpuprof_tui.model import INT_MISSING, Role
+
+
+def small():
+    """Core 0 computes from 10 to 20 and 30 to 40 and moves from 0 to 50 and 32 to 38; a port with three submitters."""
+    work, wait = Role.WORK, Role.WAIT
+    tiu = make_lane("TIU", 0, starts=[10, 25, 30], ends=[20, 28, 40], roles=[work, wait, work])
+    gdma = make_lane("GDMA", 0, starts=[0, 32, 60], ends=[50, 38, 70], roles=[work, work, wait])
+    port = make_lane("CDMA", 0, starts=[15, 16, 17], ends=[35, 36, 37], core=np.array([0, 1, INT_MISSING]))
+    return with_exposed(make_profile([tiu, gdma, port], cores=[0, 1]))
+
+
+def test_what_computing_of_its_core_covers_is_not_exposed():
+    _, gdma, port = small().lanes
+    assert gdma["exposed"].tolist() == [30, 0, INT_MISSING]
+    # of core 0, of core 1, which computes nothing, and of nobody knows which
+    assert port["exposed"].tolist() == [10, 20, INT_MISSING]
+    assert gdma.take("exposed", np.array([1, 0])).tolist() == [0, 30]
+
+
+def test_computing_has_no_exposed_time_and_the_column_is_added_once():
+    profile = small()
+    assert "exposed" not in profile.lanes[0]
+    assert with_exposed(profile) is profile
+
+
+def test_filters_know_exposed_time_and_roles():
+    profile = small()
+    passes = compile_filter("exposed>10", profile)
+    assert [passes(lane).tolist() for lane in profile.lanes] == [
+        [False] * 3,
+        [True, False, False],
+        [False, True, False],
+    ]
+    for text, expected in (
+        ("role=wait", [False, True, False]), ("role!=wait", [True, False, True]), ("role=work,wait", [True] * 3),
+        ("!role=Work", [False, True, False]), ("role=sync", [False] * 3),
+    ):  # fmt: skip
+        assert compile_filter(text, profile)(profile.lanes[0]).tolist() == expected
+
+
+@pytest.mark.parametrize("text", ["role=idle", "role>work", "role=work,", "dur>1 role=x"])
+def test_other_roles_are_faults_with_a_place(text):
+    with pytest.raises(FilterError) as error:
+        compile_filter(text, small())
+    assert error.value.column == text.index("role")
+
+
+@pytest.mark.parametrize("score", [exposed_score, slow_score, wait_score])
+def test_the_best_rows_of_any_window(score):
+    profile = with_exposed(big_profile(30_000, cores=2, ports=1))
+    random = np.random.default_rng(5)
+    for index in build_indexes(profile):
+        lane, known = index.lane, Extremes(score)
+        every = score(lane, slice(0, len(lane)))
+        for _ in range(12):
+            start, end = np.sort(random.integers(profile.start_ns, profile.end_ns, 2)).tolist()
+            running = (np.maximum(lane["end"], lane["start"] + 1) > start) & (lane["start"] < end)
+            expected = sorted((-every[row], row) for row in np.flatnonzero(running).tolist() if every[row] > -np.inf)
+            assert known.largest(index, start, end, 4) == [(-value, row) for value, row in expected[:4]]
+
+
+def test_only_large_work_is_slow():
+    sizes, roles = [LARGE, LARGE - 1, LARGE, INT_MISSING], [Role.WORK, Role.WORK, Role.WAIT, Role.WORK]
+    lane = make_lane("GDMA", 0, starts=[0, 10, 20, 30], ends=[10, 20, 30, 40], bytes=sizes, roles=roles)
+    assert slow_score(lane, slice(0, 4)).tolist() == [-LARGE / 10, -np.inf, -np.inf, -np.inf]

@@ -1,0 +1,190 @@
+"""The summary's lists: what they tell, and where Enter on a line leads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from profiles import KERNELS, small_profile
+from screen import explorer, frame, opened, press, settled
+
+from tpuprof_tui.analysis.headroom import headroom
+from tpuprof_tui.app.findings import findings
+from tpuprof_tui.app.naming import columns_named
+from tpuprof_tui.app.session import Session
+from tpuprof_tui.app.state import Scope, ViewState
+from tpuprof_tui.app.why import core_reason
+from tpuprof_tui.model import COLUMNS, Lane, Role
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return small_profile(1, instructions=600)
+
+
+def texts(screen) -> list[str]:
+    return [strip.text.rstrip() for strip in screen.summary.lines]
+
+
+async def test_enter_on_a_kernel_function_narrows_all_panes(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "3")
+        first = screen.summary.figures.kernels[0]
+        assert first.label in KERNELS
+        await press(pilot, "enter")
+        assert screen.view.filter == f"kernel={first.label}"
+        assert [row.label for row in screen.summary.figures.kernels] == [first.label]
+        assert screen.summary.figures.kernels[0].total_ns == first.total_ns
+        await press(pilot, "j enter")
+        operation = screen.summary.figures.operations[0].label
+        assert screen.view.filter == f"kernel={first.label} name={operation}"
+        await press(pilot, "escape escape")
+        assert screen.view.filter == ""
+
+
+async def test_the_cursor_goes_through_lines_that_stand_for_something_then_scrolls(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        pane = explorer(pilot).summary
+        await press(pilot, "3 G")
+        assert pane.scroll_offset.y + pane.size.height >= len(pane.lines)
+        await press(pilot, "g")
+        assert (pane.scroll_offset.y, pane.cursor) == (0, 0)
+        for _ in range(len(pane.targets) + 3):
+            await pilot.press("j")
+        await settled(pilot)
+        assert pane.cursor == len(pane.targets) - 1
+        assert pane.scroll_offset.y > 0
+        await press(pilot, "k")
+        await press(pilot, "g pagedown")
+        assert pane.scroll_offset.y > 0
+
+
+async def test_sections_can_be_stepped_through(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        pane = explorer(pilot).summary
+        await press(pilot, "3 J")
+        assert texts(explorer(pilot))[pane.scroll_offset.y].startswith(" Operations")
+        await press(pilot, "J")
+        assert texts(explorer(pilot))[pane.scroll_offset.y].startswith(" Most exposed")
+        await press(pilot, "K K")
+        assert pane.scroll_offset.y == 0
+
+
+async def test_enter_on_an_instruction_selects_it(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "3 J J enter")
+        found = findings(screen.session, screen.view, Scope()).exposed[0]
+        assert (screen.view.selection.lane, screen.view.selection.row) == (found.lane, found.row)
+
+
+async def test_enter_on_a_pause_goes_there(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j j 3")
+        place = next(number for number, target in enumerate(screen.summary.targets) if target.time)
+        screen.summary.go_to(place)
+        await press(pilot, "enter")
+        assert screen.view.cursor == screen.summary.figures.reason.pauses[0].start
+
+
+async def test_on_wide_screens_only_the_list_is_highlighted(profile):
+    async with opened(profile, (160, 48)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "3")
+        pane = screen.summary
+        line = pane.render_line(pane.items.index(0))
+        backgrounds = [segment.style.bgcolor for segment in line if segment.text.strip() and segment.style]
+        assert backgrounds[0] != backgrounds[-1]
+
+
+def lost_profile():
+    """The same with times at the peak: half of what each instruction took."""
+    from dataclasses import replace
+
+    profile = small_profile(2, instructions=600)
+
+    def with_peak(lane: Lane) -> Lane:
+        return lane.with_column("ideal", (lane["end"] - lane["start"]) * 0.5)
+
+    return replace(profile, lanes=tuple(with_peak(lane) for lane in profile.lanes))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+async def test_lost_time_is_told_by_kernel_function_and_operation(size):
+    profile = lost_profile()
+    async with opened(profile, size) as pilot:
+        screen = explorer(pilot)
+        session = screen.session
+        rows = headroom(session.profile, session.indexes, screen.view.start, screen.view.end)
+        assert screen.summary.figures.lost_kernels[0] == rows[0]
+        told = "\n".join(texts(screen))
+        assert "Lost against the peak" in told
+        assert "50.0%" in told
+
+
+def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
+    session = Session.build(profile)
+    view = ViewState.of(profile.start_ns, profile.end_ns)
+    for scope in (Scope(), Scope(1), Scope(0, 1), Scope(-1, len(profile.lanes) - 1)):
+        found = findings(session, view, scope)
+        waits = []
+        for number in session.lanes_in(scope):
+            lane = session.profile.lanes[number]
+            own = lane["role"] == Role.WAIT
+            if lane.core < 0 and scope.lane < 0 and scope.core >= 0:
+                own &= lane["core"] == scope.core
+            waits += [
+                (-int(lane["end"][row] - lane["start"][row]), number, row) for row in np.flatnonzero(own).tolist()
+            ]
+        assert [(-each.value, each.lane, each.row) for each in found.wait] == sorted(waits)[:3]
+    from dataclasses import replace
+
+    only = findings(session, replace(view, filter="engine=SDMA core=1"), Scope())
+    lanes = {session.profile.lanes[each.lane].title for each in (*only.exposed, *only.wait)}
+    assert lanes == {"Core 1 SDMA"}
+    every = findings(session, view, Scope(1, next(n for n, lane in enumerate(profile.lanes) if lane.title in lanes)))
+    assert only.wait == every.wait
+
+
+def test_a_reason_adds_up(profile):
+    session = Session.build(profile)
+    for core in profile.cores:
+        reason = core_reason(session, core, profile.start_ns, profile.end_ns)
+        assert 1 <= reason.place <= reason.cores == len(profile.cores)
+        lengths = [pause.end - pause.start for pause in reason.pauses]
+        assert lengths == sorted(lengths, reverse=True)
+        busy = session.indexes.by_core[core].either
+        assert all(busy.between(pause.start, pause.end) == 0 for pause in reason.pauses)
+        if core == 2:
+            assert reason.pauses[0].text == "nothing runs"
+            assert all(ns < 0 for _, ns in reason.differences)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [("dur", "duration"), ("exp", "exposed"), ("BW", "ddr_bandwidth"), ("kernel f", "kernel"), ("Idx", "order"),
+     ("bytes", "bytes"), ("k", "kernel")],
+)  # fmt: skip
+def test_columns_are_found_by_what_people_type(text, key):
+    assert columns_named(COLUMNS, text)[0].key == key
+
+
+def test_nothing_is_found_by_nothing():
+    assert columns_named(COLUMNS, " ") == columns_named(COLUMNS, "zzz") == []
+
+
+async def test_the_table_is_sorted_by_a_column_that_is_named(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 S e x p")
+        assert "Exposed" in frame(pilot.app).splitlines()[-1]
+        await press(pilot, "enter")
+        assert (screen.view.sort.key, screen.view.sort.down) == ("exposed", True)
+        assert screen.table.columns[screen.table.column].key == "exposed"
+        await press(pilot, "s")
+        assert not screen.view.sort.down
+        await press(pilot, "S z z z enter")
+        assert "no column here is called so" in frame(pilot.app)
+        await press(pilot, "escape")
+        assert screen.view.sort.key == "exposed"

@@ -1,0 +1,116 @@
+"""Why a core is as busy as it is: how it spent the window, its longest pauses, and what it got less of than others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..analysis.figures import CoreFigures, core_figures
+from ..analysis.lane_index import event_at
+from ..analysis.top import UNKNOWN
+from ..analysis.work_sums import TOTAL, Grouping, work_sums
+from ..model import Role
+from .painter import text_of
+from .session import Session
+
+#: Pauses and kernel functions that are told.
+PAUSES: Final = 3
+_DIFFERENCES: Final = 3
+_BY: Final[tuple[Grouping, ...]] = ("kernel",)
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Time in which a core neither computed nor moved data.
+
+    Attributes:
+        start, end: ns.
+        text: What it did instead.
+    """
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class CoreReason:
+    """How a core compares.
+
+    Attributes:
+        core: Its figures.
+        place: Its place among the cores by busy time, from 1; of equals the first.
+        cores: How many there are.
+        mean: Mean utilisation of all of them, 0 to 1.
+        pauses: Its longest pauses, the longest first.
+        differences: Kernel function and ns of work beyond the mean of the cores (negative: less), where it differs
+            most in the direction in which it differs in all.
+    """
+
+    core: CoreFigures
+    place: int
+    cores: int
+    mean: float
+    pauses: tuple[Pause, ...]
+    differences: tuple[tuple[str, int], ...]
+
+
+def core_reason(session: Session, core: int, start: int, end: int) -> CoreReason:
+    """How a core compares with the others in the window [start, end)."""
+    profile, indexes = session.profile, session.indexes
+    every = [core_figures(profile, indexes, each, start, end) for each in profile.cores]
+    own = next(each for each in every if each.core == core)
+    place = 1 + sum(each.busy > own.busy for each in every)
+    mean = sum(each.utilisation for each in every) / len(every)
+    less = own.utilisation < mean
+    return CoreReason(
+        own, place, len(every), mean, _pauses(session, core, start, end), _differences(session, core, start, end, less)
+    )
+
+
+def _pauses(session: Session, core: int, start: int, end: int) -> tuple[Pause, ...]:
+    busy = session.indexes.by_core[core].either.clip(start, end)
+    starts, ends = np.append(start, busy.ends), np.append(busy.starts, end)
+    longest = np.argsort(starts - ends, kind="stable")[:PAUSES]
+    return tuple(
+        Pause(int(starts[place]), int(ends[place]), _told(session, core, int(starts[place]), int(ends[place])))
+        for place in longest.tolist()
+        if ends[place] > starts[place]
+    )
+
+
+def _told(session: Session, core: int, start: int, end: int) -> str:
+    """What a core does in the middle of a pause."""
+    profile = session.profile
+    for index in session.indexes.by_core[core].lanes.values():
+        lane, row = index.lane, event_at(index, (start + end) // 2) if len(index.lane) else -1
+        if row < 0 or int(lane.take("role", slice(row, row + 1))[0]) == Role.WORK:
+            continue
+        role = "waits" if int(lane.take("role", slice(row, row + 1))[0]) == Role.WAIT else "synchronises"
+        name, kernel = (text_of(profile, lane, key, row) for key in ("name", "kernel"))
+        return f"{lane.engine} {role}{f' ({name})' if name else ''}{f' in {kernel}' if kernel else ''}"
+    return "nothing runs"
+
+
+def _differences(session: Session, core: int, start: int, end: int, less: bool) -> tuple[tuple[str, int], ...]:
+    profile, indexes = session.profile, session.indexes
+    if len(profile.cores) < 2:
+        return ()
+
+    def by_kernel(cores: set[int]) -> npt.NDArray[np.float64]:
+        totals: npt.NDArray[np.float64] = work_sums(profile, indexes, start, end, _BY, cores=cores)["kernel"].sums[
+            TOTAL
+        ]
+        return totals
+
+    every, own = by_kernel(set(profile.cores)), by_kernel({core})
+    beyond = own - every / len(profile.cores)
+    ranked = np.argsort(beyond if less else -beyond, kind="stable")[:_DIFFERENCES].tolist()
+    return tuple(
+        (profile.strings["kernel"][place - 1] if place else UNKNOWN, round(float(beyond[place])))
+        for place in ranked
+        if (beyond[place] < 0) == less and round(float(beyond[place]))
+    )

@@ -16,17 +16,18 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from ..analysis import Links, find_links
 from ..model import Lane, Profile
 from ..model.lane import Rows
 from .files import whole_file
-from .perfetto_counters import bandwidth_samples, encoded_samples, rate_samples, total_samples
+from .perfetto_counters import Samples, bandwidth_samples, encoded_samples, rate_samples, total_samples
 from .perfetto_flows import LaneFlows, lane_flows
 from .perfetto_kernels import LaunchEncoder, launches_of
 from .perfetto_lanes import by_time, first_free_lanes, nested_tracks
 from .perfetto_plan import Content, Job, planned_jobs
-from .perfetto_slices import SliceEncoder, encoded_nesting, named_slice
+from .perfetto_slices import SliceEncoder, encoded_nesting, named_slice, rates_of
 from .perfetto_tracks import PacketSequence, Track, descriptor
 from .selection import Selection
 
@@ -104,6 +105,7 @@ class _Writer:
         self._done = 0
         self._total = max(sum(job.weight for job in self._jobs), 1)
         self._sequences = 0
+        self._last_rates: tuple[Lane, npt.NDArray[np.int64] | None] | None = None
         self.written = 0
 
     def write(self, links: Links | None) -> None:
@@ -163,7 +165,7 @@ class _Writer:
                 self._blocks(lane, _some(rows, places), own, flows.get(place))
 
     def _blocks(self, lane: Lane, rows: Rows, sequence: PacketSequence, flows: LaneFlows | None) -> None:
-        encoder = SliceEncoder(self._profile, lane, sequence, self._base, flows)
+        encoder = SliceEncoder(self._profile, lane, sequence, self._base, flows, self._rates(lane))
         for part, count in _parts(rows):
             self._put(encoder.encoded(part, count), count)
 
@@ -195,12 +197,23 @@ class _Writer:
             memory = "ddr" if job.content is Content.DDR_TOTAL else "l2"
             samples = [total_samples(self._profile, sources, memory)]
         else:
-            make = rate_samples if job.content is Content.RATE else bandwidth_samples
-            samples = [make(self._profile, lane, rows) for lane, rows in sources]
+            samples = [self._lane_samples(job, lane, rows) for lane, rows in sources]
         for some in samples:
             for data in encoded_samples(sequence, some, self._base, 2 * SLICE):
                 self._put(data)
         self._done += job.weight
+
+    def _lane_samples(self, job: Job, lane: Lane, rows: Rows) -> Samples:
+        if job.content is Content.RATE:
+            return rate_samples(self._profile, lane, rows, self._rates(lane))
+        return bandwidth_samples(self._profile, lane, rows)
+
+    def _rates(self, lane: Lane) -> npt.NDArray[np.int64] | None:
+        """Rates of a lane's rows; kept for the next track, which is about the same lane."""
+        if self._last_rates is None or self._last_rates[0] is not lane:
+            rows = next(some for place, some in self._chosen.items() if self._profile.lanes[place] is lane)
+            self._last_rates = lane, rates_of(lane, (part for part, _ in _parts(rows)))
+        return self._last_rates[1]
 
     def _notice(self, job: Job, sequence: PacketSequence) -> None:
         """One slice over the whole of the profile, whose name says what to know of it."""

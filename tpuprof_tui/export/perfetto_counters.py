@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..model import Lane, Profile
 from ..model.lane import Rows
-from .perfetto_slices import system_rows, tenths
+from .perfetto_slices import system_rows
 from .perfetto_tracks import COUNTER, EVENT_DOUBLE, EVENT_TYPE, PacketSequence
 from .perfetto_wire import fixed64_field, messages, varint_field
 
@@ -23,12 +23,15 @@ Samples = tuple[I64, F64]
 _PARTS: Final = 10_000
 
 
-def rate_samples(profile: Profile, lane: Lane, rows: Rows) -> Samples:
-    """Rate (uArch) of a TIU: that of each instruction from its start, 0 from its end; system commands count 0."""
+def rate_samples(profile: Profile, lane: Lane, rows: Rows, rates: I64 | None) -> Samples:
+    """Rate (uArch) of a TIU: that of each instruction from its start, 0 from its end; system commands count 0.
+
+    ``rates``: as `rates_of` gives them.
+    """
     start = lane.take("start", rows)
     values = np.zeros(len(start))
-    if "uarch_rate" in lane:
-        values = np.where(system_rows(profile, lane, rows), 0.0, tenths(lane.take("uarch_rate", rows)) / 10)
+    if rates is not None:
+        values = np.where(system_rows(profile, lane, rows), 0.0, rates[rows] / 10)
     return _there_and_back(start, lane.take("end", rows), values)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -124,13 +125,15 @@ class SliceEncoder:
     """Encodes the instructions of one lane for one track."""
 
     def __init__(
-        self, profile: Profile, lane: Lane, sequence: PacketSequence, base_ns: int, flows: LaneFlows | None = None
-    ) -> None:
+        self, profile: Profile, lane: Lane, sequence: PacketSequence, base_ns: int, flows: LaneFlows | None = None,
+        rates: I64 | None = None,
+    ) -> None:  # fmt: skip
         self._profile = profile
         self._lane = lane
         self._sequence = sequence
         self._base = base_ns
         self._flows = flows
+        self._rates = rates
         self._notes = _COMPUTE if lane.engine == "TIU" else _TRANSFER
         self._systems = np.array([text in SYSTEM_TYPES for text in profile.strings["type"]] + [False])
         ways = [_memory_of(text) for text in profile.strings["direction"]]
@@ -263,7 +266,8 @@ class SliceEncoder:
         """Numbers of percentages of one decimal, as texts."""
         if key not in self._lane:
             return self._sequence.iid(NOTE_TEXTS, _placeholder(key))
-        distinct, which = np.unique(tenths(self._lane.take(key, rows)), return_inverse=True)
+        found = tenths(self._lane.take(key, rows)) if self._rates is None else self._rates[rows]
+        distinct, which = np.unique(found, return_inverse=True)
         known = [self._sequence.iid(NOTE_TEXTS, f"{value / 10:.1f}%") for value in distinct.tolist()]
         return np.array(known, dtype=np.int64)[which.reshape(-1)]
 
@@ -303,6 +307,19 @@ def tenths(percents: npt.NDArray[np.float64]) -> I64:
         exact = np.array([int(f"{value:.1f}".replace(".", "")) for value in distinct.tolist()], dtype=np.float64)
         rounded[doubtful] = exact[which.reshape(-1)]
     return np.asarray(np.clip(rounded, -(2**53), 2**53), dtype=np.int64)
+
+
+def rates_of(lane: Lane, parts: Iterable[Rows]) -> I64 | None:
+    """Rate (uArch) of some rows in tenths of a percent, by row of the lane; None where it knows none.
+
+    Operations are counted from registers: once, for the slices and for the counter.
+    """
+    if "uarch_rate" not in lane:
+        return None
+    rates = np.zeros(len(lane), np.int64)
+    for rows in parts:
+        rates[rows] = tenths(lane.take("uarch_rate", rows))
+    return rates
 
 
 def system_rows(profile: Profile, lane: Lane, rows: Rows) -> Flags:

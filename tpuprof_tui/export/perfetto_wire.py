@@ -121,14 +121,20 @@ def interleaved(parts: Sequence[tuple[npt.NDArray[np.intp] | None, U8]], count: 
     """
     if len(parts) == 1:
         return parts[0][1].reshape(-1)
-    widest = max(table.shape[1] for _, table in parts)
-    padded = np.empty((count, widest), dtype=np.uint8)
-    lengths = np.zeros(count, dtype=np.int32)
+    lengths = np.zeros(count, dtype=np.int64)
     for places, table in parts:
-        padded[places, : table.shape[1]] = table
         lengths[places] = table.shape[1]
-    used = np.arange(widest, dtype=np.int32) < lengths[:, None]
-    return padded[used]
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if count else 0
+    starts = ends - lengths
+    widest = max(table.shape[1] for _, table in parts)
+    # a view of whole messages at every byte: one assignment copies all of a shape; the last views need room
+    bytes_out = np.empty(total + widest, dtype=np.uint8)
+    for places, table in parts:
+        whole = np.dtype((np.void, table.shape[1]))
+        anywhere: npt.NDArray[Any] = np.ndarray((total,), whole, bytes_out.data, 0, (1,))
+        anywhere[starts[places]] = np.ascontiguousarray(table).view(whole).reshape(-1)
+    return bytes_out[:total]
 
 
 def _varint_slot(values: Values) -> Slot:

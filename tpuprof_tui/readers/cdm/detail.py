@@ -6,7 +6,7 @@ needs of every command: which operation it is, and for transfers which memories 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,9 @@ from .core_data import CoreData
 from .registers import (
     addresses_of_many,
     codes_of_many,
+    commands_of_one_kind,
+    field_of_lines,
     field_of_many,
-    field_of_one_kind,
     memories_of,
     operation_keys,
     operation_texts,
@@ -38,6 +39,8 @@ PLACE_BITS = 3
 #: Memory codes that a node's two bits can hold.
 NODE_MEMORIES = 4
 _L2M = 1
+#: Commands whose bytes are kept for the next field.
+_MOST_LINES = 1 << 16
 #: Blocks of ready-made command streams, by engine.
 _STREAM_BLOCKS = {"TIU": BlockType.DES_BDC, "GDMA": BlockType.DES_GDMA, "SDMA": BlockType.DES_SDMA}
 
@@ -162,6 +165,7 @@ class Detail:
     operation: I16
     function: npt.NDArray[np.int8]
     places: npt.NDArray[np.uint8] | None = None
+    _last: tuple[int, Rows, Bytes] | None = field(default=None, repr=False)
 
     def operations(self, rows: Rows) -> I16:
         """Operation index of each row's command; -1 without registers."""
@@ -180,12 +184,29 @@ class Detail:
 
     def field(self, operation: int, name: str, rows: Rows) -> I64:
         """Values of one field for rows that all have ``operation``."""
-        own, offset = self.operation[rows], self.offset[rows]
-        if operation >= 0 and bool((own == operation).all()):  # known to lie inside the data
-            values, _ = field_of_one_kind(self.chip, self.engine, self.data, offset, operation, name)
+        lines = self._lines(operation, rows)
+        if lines is not None:
+            values = field_of_lines(self.chip, self.engine, lines, operation, name)
         else:
+            own, offset = self.operation[rows], self.offset[rows]
             values, _ = field_of_many(self.chip, self.engine, self.data, offset, own, name)
         return values  # type: ignore[return-value]  # uint64 where a field has 64 bits
+
+    def _lines(self, operation: int, rows: Rows) -> Bytes | None:
+        """The commands of rows that all have ``operation``, a line each; None where they are not of one kind, or many.
+
+        Fields of the same rows are asked for one after the other: the lines of the last rows are kept. Who asks for an
+        array of rows does not change it afterwards.
+        """
+        last = self._last
+        if last is not None and last[0] == operation and (last[1] is rows or _same_slice(last[1], rows)):
+            return last[2]
+        own = self.operation[rows]
+        if operation < 0 or not 0 < len(own) <= _MOST_LINES or not bool((own == operation).all()):
+            return None
+        lines = commands_of_one_kind(self.chip, self.engine, self.data, self.offset[rows], operation)
+        self._last = operation, rows, lines
+        return lines
 
     def raw(self, row: int) -> bytes:
         """The command as it was captured; empty without registers."""
@@ -206,6 +227,10 @@ class Detail:
         codes = np.where(keys >= 0, place[np.maximum(keys, 0)], -1).astype(np.int32)
         types, names = operation_texts(self.chip, self.engine, distinct)
         return distinct.astype(np.int16), codes, types, names
+
+
+def _same_slice(first: Rows, second: Rows) -> bool:
+    return isinstance(first, slice) and isinstance(second, slice) and first == second
 
 
 def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Detail | None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from . import chips
 from .chips import Chip, ChipDataError
 from .chips.commands import command_table
-from .registers import Buffer, Offsets, codes_of_many, field_of_many
+from .registers import Buffer, Offsets, codes_of_many, commands_of_one_kind, field_of_lines
 
 Counts = NDArray[np.int64]
 
@@ -125,7 +125,7 @@ def count_operations(chip: Chip, buffer: Buffer, offsets: Offsets, ops: NDArray[
         rules = model.rules.get(base_name(operations[op].name), ())
         left = np.flatnonzero(ops == op)
         for rule in rules:
-            commands = _Commands(chip, model, buffer, offsets[left], ops[left])
+            commands = _Commands(chip, model, buffer, offsets[left], op)
             holds = commands.fit(rule)
             _put(result, left[holds], commands if holds.all() else commands.part(holds), rule)
             left = left[~holds]
@@ -148,13 +148,14 @@ class _Commands:
     """Registers and terms of commands of one operation, each computed once."""
 
     def __init__(
-        self, chip: Chip, model: Model, buffer: Buffer, offsets: Offsets, ops: NDArray[np.integer[Any]]
+        self, chip: Chip, model: Model, buffer: Buffer, offsets: Offsets, op: int, lines: Buffer | None = None
     ) -> None:
         self.chip = chip
         self.model = model
         self.buffer = buffer
         self.offsets = offsets
-        self.ops = ops
+        self.op = op
+        self._lines = commands_of_one_kind(chip, "TIU", buffer, offsets, op) if lines is None else lines
         self._registers: dict[str, Counts] = {}
 
     def __len__(self) -> int:
@@ -162,19 +163,20 @@ class _Commands:
 
     def part(self, rows: NDArray[np.bool_]) -> _Commands:
         """Some of these commands."""
-        return _Commands(self.chip, self.model, self.buffer, self.offsets[rows], self.ops[rows])
+        return _Commands(self.chip, self.model, self.buffer, self.offsets[rows], self.op, self._lines[rows])
 
     def register(self, name: str) -> Counts:
         """Values of a register; 0 where the layout has none."""
         if name not in self._registers:
-            values, _ = field_of_many(self.chip, "TIU", self.buffer, self.offsets, self.ops, name)
+            values = field_of_lines(self.chip, "TIU", self._lines, self.op, name)
             self._registers[name] = values.astype(np.int64)
         return self._registers[name]
 
     @cached_property
     def functions(self) -> Counts:
         """Function codes."""
-        return codes_of_many(self.chip, "TIU", self.buffer, self.offsets, self.ops)[1]
+        ops = np.full(len(self), self.op, np.int16)
+        return codes_of_many(self.chip, "TIU", self.buffer, self.offsets, ops)[1]
 
     def fit(self, rule: Rule) -> NDArray[np.bool_]:
         """Which commands ``rule`` holds for."""

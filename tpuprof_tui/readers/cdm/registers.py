@@ -184,24 +184,28 @@ def field_of_many(
     return (values, missing) if place.wide else (values.astype(np.int64), missing)
 
 
-def field_of_one_kind(
-    chip: Chip, engine: str, buffer: Buffer, offsets: Offsets, operation: int, name: str
-) -> tuple[Values, bool]:
-    """`field_of_many` for commands of one operation, all of which lie inside the buffer.
+def commands_of_one_kind(chip: Chip, engine: str, buffer: Buffer, offsets: Offsets, operation: int) -> Buffer:
+    """The bytes of commands of one operation, a line each; all of them lie inside the buffer."""
+    size = int(command_table(chip, engine).sizes[operation])
+    whole = np.dtype((np.void, size))
+    everywhere: NDArray[Any] = np.ndarray((len(buffer) - size + 1,), whole, buffer.data, 0, (1,))
+    lines: Buffer = everywhere[offsets].view(np.uint8).reshape(len(offsets), size)
+    return lines
 
-    Returns:
-        Values, and whether the operation has the field; without it they are 0.
-    """
+
+def field_of_lines(chip: Chip, engine: str, lines: Buffer, operation: int, name: str) -> Values:
+    """Values of one field of commands that `commands_of_one_kind` gave; zeros where the operation has no such field."""
     place = command_table(chip, engine).place(name) if has_commands(chip, engine) else None
     if place is None or not place.mask[operation]:
-        return np.zeros(offsets.shape, np.int64), False
-    positions = offsets + place.byte[operation]
-    values = _words_at(buffer, positions) >> place.shift[operation]
+        return np.zeros(len(lines), np.int64)
+    first = int(place.byte[operation])
+    words: NDArray[np.uint64] = lines[:, first : first + HEADER_BYTES].view("<u8")[:, 0]
+    values: NDArray[np.uint64] = words >> place.shift[operation]
     if place.spill[operation]:
-        ninth = buffer[positions + HEADER_BYTES].astype(np.uint64)
+        ninth = lines[:, first + HEADER_BYTES].astype(np.uint64)
         values |= ninth << (np.uint64(64) - place.shift[operation])
     values &= place.mask[operation]
-    return (values if place.wide else values.astype(np.int64)), True
+    return values if place.wide else values.astype(np.int64)
 
 
 def _words_at(buffer: Buffer, positions: NDArray[np.int64]) -> NDArray[np.uint64]:

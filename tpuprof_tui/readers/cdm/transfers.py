@@ -16,7 +16,7 @@ from .chips import Chip, family_of
 from .detail import NODE_MEMORIES, PLACE_BITS, Detail, largest_memory
 from .lane_columns import I64, Words, Work, bits, field
 from .monitor import Stream
-from .registers import addresses_of_many
+from .registers import LOW_ADDRESS_BITS, address_fields
 
 Floats = npt.NDArray[np.float64]
 
@@ -189,12 +189,13 @@ class Transfers:
 def _addressed(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
     """Addresses of decoded commands."""
 
-    def address(side: int) -> LazyColumn:
+    def address(side: str) -> LazyColumn:
         def values(rows: Rows) -> Array:
             operation = detail.operation[rows]
-            some = addresses_of_many(chip, detail.engine, detail.data, detail.offset[rows], operation)[side]
-            return np.where(operation < 0, INT_MISSING, some)
+            first = int(operation[0]) if len(operation) else -1
+            low, high = (detail.field(first, name, rows).astype(np.int64) for name in address_fields(chip, side))
+            return np.where(operation < 0, INT_MISSING, high << LOW_ADDRESS_BITS | low)
 
         return values
 
-    return {"src_addr": address(0), "dst_addr": address(1)}
+    return {"src_addr": address("src"), "dst_addr": address("dst")}

@@ -14,6 +14,7 @@ from tpuprof_tui.app.screens.explorer import ExplorerScreen
 from tpuprof_tui.app.screens.export import ConfirmPane, ExportPane
 from tpuprof_tui.app.screens.groups import GroupList
 from tpuprof_tui.app.screens.loading import LoadingPane
+from tpuprof_tui.app.widgets.detail import DetailPane
 from tpuprof_tui.app.widgets.lines import LinesView
 from tpuprof_tui.app.widgets.problems import ProblemsPane
 from tpuprof_tui.app.widgets.prompt import Prompt
@@ -24,7 +25,8 @@ from tpuprof_tui.app.widgets.tree import CoreTree
 
 OWNERS = {
     "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": Timeline, "list": LinesView, "table": InstructionTable,
-    "summary": SummaryPane, "tree": CoreTree, "problems": ProblemsPane, "chooser": CaptureList, "loading": LoadingPane,
+    "summary": SummaryPane, "tree": CoreTree, "problems": ProblemsPane, "detail": DetailPane, "chooser": CaptureList,
+    "loading": LoadingPane,
     "export": ExportPane, "confirm": ConfirmPane,
     "prompt": Prompt, "groups": GroupList, "columns": ColumnList,
 }  # fmt: skip

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from .session import Session
+
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -17,22 +20,34 @@ class Alike:
     Attributes:
         count: How many there are.
         median_ns: Median of their durations.
+        shortest_ns, longest_ns: The least and the most of them.
+        longest: Lane and row of the (first) longest; -1 without any.
     """
 
     count: int
     median_ns: float
+    shortest_ns: int = 0
+    longest_ns: int = 0
+    longest: tuple[int, int] = (-1, -1)
 
 
 @lru_cache(maxsize=256)
 def alike(session: Session, engine: str, name: int) -> Alike:
     """Figures of all instructions of an operation; looked through once per operation."""
-    lengths = []
-    for lane in session.profile.lanes:
-        if lane.engine == engine and "name" in lane:
-            rows = np.flatnonzero(lane["name"] == name)
-            lengths.append(lane.take("end", rows) - lane.take("start", rows))
+    lengths: list[Ints] = []
+    longest_ns, longest = -1, (-1, -1)
+    for number, lane in enumerate(session.profile.lanes):
+        if lane.engine != engine or "name" not in lane:
+            continue
+        rows = np.flatnonzero(lane["name"] == name)
+        took = lane.take("end", rows) - lane.take("start", rows)
+        if len(took) and int(took.max()) > longest_ns:
+            longest_ns, longest = int(took.max()), (number, int(rows[took.argmax()]))
+        lengths.append(took)
     every = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
-    return Alike(len(every), float(np.median(every)) if len(every) else 0.0)
+    if not len(every):
+        return Alike(0, 0.0)
+    return Alike(len(every), float(np.median(every)), int(every.min()), longest_ns, longest)
 
 
 @dataclass(frozen=True)

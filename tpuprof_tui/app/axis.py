@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from .format import TimeUnit, time_decimals, time_number, time_unit
+from .format import UNITS, TimeUnit, time_decimals, time_number, time_unit
 
 
 def edges_of(start: int, end: int, cells: int) -> npt.NDArray[np.int64]:
@@ -45,7 +46,14 @@ class Ruler:
 
 def ruler(start: int, end: int, cells: int) -> Ruler:
     """Ticks at round times, as close as their labels allow, all in one unit."""
-    unit = time_unit(max(abs(start), abs(end)))
+    return ruler_in(UNITS, start, end, cells, lambda time: cell_at(time, start, end, cells))
+
+
+def ruler_in(
+    units: Sequence[TimeUnit], start: int, end: int, cells: int, cell_of: Callable[[int], int]
+) -> Ruler:  # fmt: skip
+    """Ticks at round numbers of what ``units`` counts; ``cell_of`` says in which cell such a number lies."""
+    unit = time_unit(max(abs(start), abs(end)), units)
     if cells < 1 or end <= start:
         return Ruler(unit, ())
     step = 1
@@ -55,12 +63,7 @@ def ruler(start: int, end: int, cells: int) -> Ruler:
             decimals = time_decimals(unit, size)
             width = len(time_number(end, unit, decimals)) + 3
             if size * cells >= (end - start) * width:
-                return Ruler(unit, _ticks(start, end, cells, size, unit, decimals))
+                first = -(-start // size) * size
+                ticks = ((cell_of(place), time_number(place, unit, decimals)) for place in range(first, end, size))
+                return Ruler(unit, tuple(ticks))
         step *= 10
-
-
-def _ticks(start: int, end: int, cells: int, size: int, unit: TimeUnit, decimals: int) -> tuple[tuple[int, str], ...]:
-    first = -(-start // size) * size
-    return tuple(
-        (cell_at(time, start, end, cells), time_number(time, unit, decimals)) for time in range(first, end, size)
-    )

@@ -93,50 +93,73 @@ def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) ->
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """A quantity that flows at a constant rate while each of some instructions runs.
+    """A quantity that flows at a constant rate during each of some stretches of time, which do not overlap.
 
     Attributes:
-        origin: ns, from which times are counted.
-        times: float64 ns (whole numbers, exact), ascending: where the rate changes.
-        amounts: float64, what has flowed until then.
+        starts, ends: int64 ns, ascending; stretches of no length hold nothing.
+        amounts: float64, one more than there are stretches: what has flowed before each.
     """
 
-    origin: int
-    times: Floats
+    starts: Ints
+    ends: Ints
     amounts: Floats
 
     @classmethod
     def of(cls, starts: Ints, ends: Ints, rates: Floats) -> Flow:
-        """The flow of instructions that may overlap; ``rates`` per ns. O(n log n), once."""
-        times = np.concatenate((starts, ends))
-        order = np.argsort(times, kind="stable")
-        times = times[order]
-        rate = np.cumsum(np.concatenate((rates, -rates))[order])
-        amounts = np.zeros(len(times))
-        np.cumsum(rate[:-1] * np.diff(times), out=amounts[1:])
-        origin = int(times[0]) if len(times) else 0
-        return cls(origin, (times - origin).astype(np.float64), amounts)
+        """The flow of instructions by start, ``rates`` per ns. O(n), O(n log n) where they overlap; once."""
+        if bool((starts[1:] < ends[:-1]).any()):
+            starts, ends, rates = _apart(starts, ends, rates)
+        amounts = np.zeros(len(starts) + 1)
+        np.cumsum(rates * (ends - starts), out=amounts[1:])
+        return cls(starts, ends, amounts)
 
     def between(self, edges: Ints) -> Floats:
         """What flows in each cell between neighbouring edges; O(cells log n)."""
-        if not len(self.times):
+        if not len(self.starts):
             return np.zeros(len(edges) - 1)
-        passed = np.interp((edges - self.origin).astype(np.float64), self.times, self.amounts)
+        begun = np.searchsorted(self.starts, edges, side="left")
+        last = np.maximum(begun - 1, 0)
+        length = np.maximum(self.ends[last] - self.starts[last], 1)
+        rest = np.where(begun > 0, np.maximum(self.ends[last] - edges, 0), 0) / length
+        passed = self.amounts[begun] - rest * (self.amounts[last + 1] - self.amounts[last])
         flown: Floats = np.diff(passed)
         return flown
 
 
+def _apart(starts: Ints, ends: Ints, rates: Floats) -> tuple[Ints, Ints, Floats]:
+    """Stretches between all starts and ends, with the sum of the rates of what runs in them."""
+    times = np.concatenate((starts, ends))
+    order = np.argsort(times, kind="stable")
+    rate = np.cumsum(np.concatenate((rates, -rates))[order])
+    times = times[order]
+    return times[:-1], times[1:], rate[:-1]
+
+
+#: Where more instructions than this must be summed first, a thread does it.
+AT_ONCE: Final = 20_000
+#: Ways of colouring that rest on sums over a whole lane.
+SUMMED: Final[tuple[Colouring, ...]] = ("bandwidth", "uarch")
 _FLOWS: Final[WeakKeyDictionary[LaneIndex, dict[Colouring, tuple[Flow, Flow]]]] = WeakKeyDictionary()
 
 
+def is_summed(index: LaneIndex, colouring: Colouring) -> bool:
+    """Whether the sums that a lane's colours rest on have been made, or it needs none."""
+    return colouring not in SUMMED or colouring in _FLOWS.get(index, {})
+
+
 def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[Flow, Flow]:
-    """Flow of the share, and of the time for which it is known; made once for a lane."""
+    """Flow of the share, and of the time for which it is known; made once for a lane, in O(its instructions)."""
     known = _FLOWS.setdefault(index, {})
     if colouring not in known:
         shares = shares_of(profile, index.lane, colouring, ALL)
-        rows = np.flatnonzero(np.isfinite(shares))
-        starts, ends = index.starts[rows], index.lane["end"][rows]
-        known[colouring] = Flow.of(starts, ends, shares[rows]), Flow.of(starts, ends, np.ones(len(rows)))
+        told = np.isfinite(shares)
+        starts, ends = index.starts, index.lane["end"]
+        if not bool(told.any()):
+            starts, ends, shares, told = starts[:0], ends[:0], shares[:0], told[:0]
+        # where nothing is known nothing flows: so the lane's own starts and ends serve, and no copy of them is kept
+        known[colouring] = (
+            Flow.of(starts, ends, np.where(told, shares, 0.0)), Flow.of(starts, ends, told.astype(np.float64))
+        )  # fmt: skip
     return known[colouring]
 
 

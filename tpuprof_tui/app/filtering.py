@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from threading import Lock
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -40,17 +41,28 @@ class Passing:
     whole: Session
     mask: Mask
     count: int
+    _making: Lock = field(default_factory=Lock, repr=False)
 
     def lane(self, number: int) -> Mask:
         """Which rows of a lane pass."""
         return self.mask[int(self.whole.offsets[number]) : int(self.whole.offsets[number + 1])]
 
-    @cached_property
+    @property
     def session(self) -> Session:
         """The same capture with nothing but what passes: figures and indexes of it follow the filter.
 
-        Its instructions are numbered anew. O(instructions): ask for it in a thread.
+        Its instructions are numbered anew. Made once, in O(instructions): ask for it in a thread.
         """
+        with self._making:
+            return self._session
+
+    @property
+    def has_session(self) -> bool:
+        """Whether ``session`` answers at once."""
+        return "_session" in self.__dict__
+
+    @cached_property
+    def _session(self) -> Session:
         profile = self.whole.profile
         lanes = tuple(_kept(lane, self.lane(number)) for number, lane in enumerate(profile.lanes))
         return Session.build(replace(profile, lanes=lanes))
@@ -97,7 +109,7 @@ def shown_session(session: Session, text: str) -> Session:
 
 def numbers_shown(session: Session, view: ViewState) -> Ints:
     """Numbers of the instructions the table holds: of the scope, the filter, and the window where it is asked for."""
-    numbers = numbers_in(session, view.scope, (view.start, view.end) if view.in_window else None)
+    numbers = numbers_in(session, view.scope, view.figures_window if view.in_window else None)
     if not view.filter:
         return numbers
     mask = passing(session, view.filter).mask

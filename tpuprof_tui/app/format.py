@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -91,10 +92,10 @@ NS: Final = TimeUnit("ns", 1)
 UNITS: Final = (NS, TimeUnit("us", 1_000), TimeUnit("ms", 1_000_000), TimeUnit("s", 1_000_000_000))
 
 
-def time_unit(ns: int) -> TimeUnit:
-    """The largest unit in which ``ns`` is at least 1."""
+def time_unit(ns: int, units: Sequence[TimeUnit] = UNITS) -> TimeUnit:
+    """The largest unit in which ``ns`` is at least 1; ``units`` ascending."""
     size = abs(ns)
-    return next((unit for unit in reversed(UNITS) if size >= unit.ns), NS)
+    return next((unit for unit in reversed(units) if size >= unit.ns), units[0])
 
 
 def time_decimals(unit: TimeUnit, resolution_ns: int) -> int:

@@ -29,6 +29,8 @@ class Glyphs:
         up, down: Direction of a sort, and that there is more.
         rule: Horizontal line.
         dot: Between the parts of a headline.
+        hidden: What a filter hides.
+        released, releases: What released the selected instruction, and what it released.
         letters: A lone instruction too narrow for its name is drawn as the letter of its family.
     """
 
@@ -45,16 +47,19 @@ class Glyphs:
     down: str
     rule: str
     dot: str
+    hidden: str
+    released: str
+    releases: str
     letters: bool
 
 
 UNICODE: Final = Glyphs(
     levels=" ▁▂▃▄▅▆▇█", steps=" ▏▎▍▌▋▊▉█", wait="╌", sync="┊", edge="▏", cursor="│", pointer="▼", tick="╷", mark="▸",
-    up="▲", down="▼", rule="─", dot="·", letters=False,
+    up="▲", down="▼", rule="─", dot="·", hidden="·", released="◁", releases="▷", letters=False,
 )  # fmt: skip
 ASCII: Final = Glyphs(
     levels=" 12345678", steps="    ++++#", wait="~", sync=":", edge="[", cursor="|", pointer="V", tick="'", mark=">",
-    up="^", down="v", rule="-", dot="|", letters=True,
+    up="^", down="v", rule="-", dot="|", hidden=".", released="{", releases="}", letters=True,
 )  # fmt: skip
 
 

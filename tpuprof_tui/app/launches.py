@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from ..analysis.lane_index import LaneIndex, build_index, event_at
 from ..model import Lane, Profile, Role
-from .format import clean, time_text
+from .format import clean
+from .measure import TIME, Measure
 from .painter import text_of
 from .session import Session
 from .state import ViewState
@@ -32,7 +33,37 @@ def launches(session: Session, core: int) -> LaneIndex:
     return known[core]
 
 
-def launch_text(session: Session, core: int, time: int) -> str:
+_PASSING: Final[WeakKeyDictionary[Session, dict[int, LaneIndex]]] = WeakKeyDictionary()
+
+
+def launches_with(session: Session, passing: Session, core: int) -> LaneIndex:
+    """The launches of a core that issued any of the instructions of ``passing``, at their full length.
+
+    O(instructions of the core) the first time.
+
+    Args:
+        session: All instructions.
+        passing: The same capture with some of its instructions.
+        core: The core.
+    """
+    known = _PASSING.setdefault(passing, {})
+    if core not in known:
+        lane = launches(session, core).lane
+        lanes = [each for each in passing.profile.lanes if each.core == core and "scope" in each and len(each)]
+        scopes = [np.unique(each["scope"]) for each in lanes]
+        rows = np.flatnonzero(np.isin(lane["scope"], np.concatenate(scopes))) if scopes else np.zeros(0, np.int64)
+        known[core] = build_index(_rows_of(lane, rows))
+    return known[core]
+
+
+def _rows_of(lane: Lane, rows: Ints) -> Lane:
+    return Lane(
+        engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group,
+        columns={key: lane.take(key, rows) for key in lane.keys()},  # noqa: SIM118
+    )  # fmt: skip
+
+
+def launch_text(session: Session, core: int, time: int, measure: Measure = TIME) -> str:
     """The launch that runs at a time, in words."""
     index = launches(session, core)
     row = event_at(index, time) if len(index.lane) else -1
@@ -42,10 +73,10 @@ def launch_text(session: Session, core: int, time: int) -> str:
     code = int(index.lane.take("kernel", slice(row, row + 1))[0])
     name = clean(session.profile.text("kernel", code)) if code >= 0 else "unknown"
     number = int(index.lane.take("scope", slice(row, row + 1))[0])
-    return f"{name}  {time_text(end - start)}  launch {number:,}"
+    return f"{name}  {measure.length(end - start)}  launch {number:,}"
 
 
-def core_text(session: Session, core: int, time: int) -> str:
+def core_text(session: Session, core: int, time: int, measure: Measure = TIME) -> str:
     """What each engine of a core does at a time, and the kernel function of the launch, in words."""
     profile = session.profile
     parts: list[str] = []
@@ -59,7 +90,7 @@ def core_text(session: Session, core: int, time: int) -> str:
         role = int(lane.take("role", slice(row, row + 1))[0])
         start, end = session.span_of(number, row)
         name = text_of(profile, lane, "name", row) or ("work", "wait", "sync")[role % 3]
-        parts.append(f"{lane.engine} {name} {time_text(end - start)}")
+        parts.append(f"{lane.engine} {name} {measure.length(end - start)}")
     index = launches(session, core)
     row = event_at(index, time) if len(index.lane) else -1
     kernel = text_of(profile, index.lane, "kernel", row)

@@ -34,6 +34,15 @@ class Say(Message):
         self.text = text
 
 
+class CopyText(Message):
+    """Asks for a text to be copied and shown."""
+
+    def __init__(self, text: str, what: str) -> None:
+        super().__init__()
+        self.text = text
+        self.what = what
+
+
 class ThreadFailed(Message):
     """Something unexpected went wrong in a thread; the app tells it."""
 

@@ -32,11 +32,12 @@ NAMED_CELLS = 4
 
 @dataclass
 class Painted:
-    """A lane drawn: one character and one style per cell, and its share of work in the window."""
+    """A lane drawn: a character and a style per cell, its share of work in the window, which cells hold anything."""
 
     chars: list[str]
     styles: list[Style]
     utilisation: float
+    held: npt.NDArray[np.bool_]
 
     def segments(self) -> list[Segment]:
         """Runs of equal style as one segment each."""
@@ -74,27 +75,63 @@ def levels_of(part: Ints, span: Ints) -> npt.NDArray[np.int64]:
 
 def paint_lane(
     profile: Profile, index: LaneIndex, edges: Ints, palette: Palette, glyphs: Glyphs,
-    colouring: Colouring = "operation",
+    colouring: Colouring = "operation", *, pending: bool = False,
 ) -> Painted:  # fmt: skip
-    """A lane in the cells between ``edges`` (int64 ns, cells + 1)."""
+    """A lane in the cells between ``edges`` (int64 ns, cells + 1).
+
+    ``pending``: the sums that colours rest on are still being made; until then cells have none.
+    """
     held = cells(index, edges)
     span = np.diff(edges)
     window = int(edges[-1] - edges[0])
     utilisation = int(held.busy.sum()) / window if window else 0.0
     chars, styles = _empty(len(span), palette)
     if not held.count.any():
-        return Painted(chars, styles, utilisation)
-    found = cell_families(profile, index, held, edges, colouring)
+        return Painted(chars, styles, utilisation, held.count > 0)
+    found = {} if pending else cell_families(profile, index, held, edges, colouring)
     # where a letter is all that tells a share or a kernel function, it stands in every cell
     letters = glyphs.letters or not palette.colour
     lettered = held.count > 0 if colouring != "operation" else held.count == 1
-    if not (glyphs.letters if colouring == "operation" else letters):
+    if pending or not (glyphs.letters if colouring == "operation" else letters):
         lettered = np.zeros(len(span), np.bool_)
     # an engine's colour would be taken for a share or a kernel function
     unknown = palette.engine(index.lane.engine) if colouring == "operation" else palette.family(OTHER)
+    unknown = palette.quiet if pending else unknown
     _paint_cells(index.lane, held, span, chars, styles, palette, glyphs, found, lettered, unknown)
     _paint_names(profile, index.lane, held, span, chars, styles, palette, glyphs, colouring)
-    return Painted(chars, styles, utilisation)
+    return Painted(chars, styles, utilisation, held.count > 0)
+
+
+def paint_passing(whole: Painted, passing: Painted, palette: Palette, glyphs: Glyphs) -> Painted:
+    """What passes a filter as it is, drawn over everything, which is dimmed; the share of work is that of what passes.
+
+    Where dimming would not tell (ASCII, no colour) what is hidden becomes dots.
+    """
+    chars, styles = list(whole.chars), list(whole.styles)
+    dotted = glyphs.letters or not palette.colour
+    for place in np.flatnonzero(whole.held & ~passing.held).tolist():
+        style = styles[place]
+        if style.bgcolor is not None or style.reverse:
+            # a bar has no ground of its own any more: dots say how far it goes
+            chars[place] = glyphs.hidden if chars[place] == " " else chars[place]
+        elif dotted:
+            chars[place] = glyphs.hidden
+        styles[place] = palette.hidden
+    for place in np.flatnonzero(passing.held).tolist():
+        chars[place], styles[place] = passing.chars[place], passing.styles[place]
+    _mend(chars)
+    return Painted(chars, styles, passing.utilisation, whole.held | passing.held)
+
+
+def _mend(chars: list[str]) -> None:
+    """Blanks where one half of a wide character has gone; every cell is filled again."""
+    for place, char in enumerate(chars):
+        if char.isascii() and char:
+            continue
+        wide = char != "" and cell_len(char) > 1
+        torn = wide and (place + 1 == len(chars) or chars[place + 1] != "")
+        if torn or (char == "" and (place == 0 or cell_len(chars[place - 1]) < 2)):
+            chars[place] = " "
 
 
 def _empty(count: int, palette: Palette) -> tuple[list[str], list[Style]]:
@@ -119,7 +156,7 @@ def _paint_cells(
         family = families.get(place)
         chars[place] = family.letter if family is not None and lettered[place] else glyphs.levels[level]
         style = unknown if family is None or family is OTHER else palette.family(family)
-        styles[place] = _tint(style) if tinted[place] and palette.colour else style
+        styles[place] = palette.tinted(style) if tinted[place] else style
 
 
 def _mark_instants(lane: Lane, held: Cells, levels: npt.NDArray[np.int64], waits: npt.NDArray[np.bool_]) -> None:
@@ -129,11 +166,6 @@ def _mark_instants(lane: Lane, held: Cells, levels: npt.NDArray[np.int64], waits
         roles = lane.take("role", held.first[instants])
         levels[instants[roles == Role.WORK]] = 1
         waits[instants[roles == Role.WAIT]] = True
-
-
-@lru_cache(256)
-def _tint(style: Style) -> Style:
-    return style + Style(bgcolor="#222a36")
 
 
 def _paint_names(
@@ -222,4 +254,4 @@ def paint_core(index: CoreIndex, edges: Ints, palette: Palette, glyphs: Glyphs) 
         level = int(levels[place])
         chars[place] = shades[level] if exposed[place] else glyphs.levels[level]
         styles[place] = palette.exposed if exposed[place] else palette.compute
-    return Painted(chars, styles, int(busy.sum()) / window if window else 0.0)
+    return Painted(chars, styles, int(busy.sum()) / window if window else 0.0, levels > 0)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from ..analysis.lane_index import event_at
+from .filtering import is_known, passing
 from .launches import launches
 from .session import Session
 from .state import Selection, StripKind, ViewState
@@ -82,14 +85,31 @@ def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
     return (Row(row.lane, row.core, "bandwidth" if kind == "bandwidth" else "busy", row.guessed, False, kind),)
 
 
+def _nearest_passing(session: Session, view: ViewState, lane: int, row: int, steps: int) -> int:
+    """The first row from ``row`` on that passes the filter, in the direction of the steps; -1 without one."""
+    rows = np.flatnonzero(passing(session, view.filter).lane(lane))
+    if steps < 0:
+        place = int(np.searchsorted(rows, row, side="right")) - 1
+    else:
+        place = int(np.searchsorted(rows, row, side="left"))
+    return int(rows[place]) if 0 <= place < len(rows) else -1
+
+
 def stepped_event(session: Session, view: ViewState, steps: int, lane: int) -> ViewState:
-    """The state with the instruction ``steps`` after the selected one, or the nearest to the cursor, selected."""
+    """The state with the instruction ``steps`` after the selected one, or the nearest to the cursor, selected.
+
+    With a filter those it hides are stepped over.
+    """
     if lane < 0 or not len(session.profile.lanes[lane]):
         return view
     if view.selection.lane == lane and view.selection.row >= 0:
         row = view.selection.row + steps
     else:
         row = event_at(session.indexes[lane], view.cursor, view.full_end - view.full_start)
+    if view.filter and is_known(session, view.filter):
+        row = _nearest_passing(session, view, lane, row, steps)
+        if row < 0:
+            return view
     row = min(max(row, 0), len(session.profile.lanes[lane]) - 1)
     start, end = session.span_of(lane, row)
     moved = view.showing(start, max(end, start + 1)).at(start)

@@ -11,6 +11,8 @@ Rows = Literal["engines", "cores"]
 Colouring = Literal["operation", "kernel", "bandwidth", "uarch"]
 #: What is drawn below each lane; empty: nothing.
 StripKind = Literal["", "bandwidth", "utilisation"]
+#: What times are told in: units of time, or cycles of the clock.
+TimeScale = Literal["time", "cycles"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class ViewState:
         rows: Whether the timeline shows engines or whole cores.
         filter: Filter expression of table and timeline; empty: none.
         marks: Times marked, with their letters.
+        spans: Spans of time that are kept: letter, start, end.
         search: What was searched for last; empty: nothing.
         columns: Keys of the table's columns in their order; empty: the usual ones.
         percent: Whether the table tells each duration's share of the total.
@@ -79,6 +82,7 @@ class ViewState:
         legend: Whether the timeline explains its colours.
         strip: What is drawn below each lane of the timeline.
         pinned: Lane and core of the lines that stay on top of the timeline.
+        scale: What the timeline tells times in.
     """
 
     full_start: int
@@ -103,6 +107,8 @@ class ViewState:
     legend: bool = False
     strip: StripKind = ""
     pinned: tuple[tuple[int, int], ...] = ()
+    scale: TimeScale = "time"
+    spans: tuple[tuple[str, int, int], ...] = ()
 
     @classmethod
     def of(cls, start: int, end: int) -> ViewState:

@@ -23,13 +23,17 @@ LEGEND_LINES = 3
 
 
 def paint_strip(
-    profile: Profile, index: LaneIndex, edges: Ints, kind: StripKind, palette: Palette, glyphs: Glyphs
-) -> Painted:
+    profile: Profile, index: LaneIndex, edges: Ints, kind: StripKind, palette: Palette, glyphs: Glyphs, *,
+    pending: bool = False,
+) -> Painted:  # fmt: skip
     """Share of the peak bandwidth, or of the time with work, of each cell; its idle time counts as nothing.
 
-    O(cells x log instructions), after the lane's sums were made once.
+    O(cells x log instructions), after the lane's sums were made once; ``pending`` while that is being done.
     """
     span = np.diff(edges)
+    if pending:
+        words = fit("computing ...", len(span)) if len(span) > 1 else " "
+        return Painted(list(words), [palette.quiet] * len(span), 0.0, np.zeros(len(span), np.bool_))
     if kind == "bandwidth":
         amounts = share_flows(profile, index, "bandwidth")[0].between(edges)
     else:
@@ -39,7 +43,7 @@ def paint_strip(
     window = int(edges[-1] - edges[0])
     style = palette.transfer if kind == "bandwidth" else palette.compute
     chars = [glyphs.levels[level] for level in levels.tolist()]
-    return Painted(chars, [style] * len(span), float(amounts.sum()) / window if window else 0.0)
+    return Painted(chars, [style] * len(span), float(amounts.sum()) / window if window else 0.0, levels > 0)
 
 
 def legend_lines(

@@ -96,6 +96,7 @@ class Palette:
 
     Attributes:
         colour: False: only attributes (bold, dim, reverse, underline) tell things apart.
+        waited: Background of cells with more waiting than anything else.
     """
 
     colour: bool = True
@@ -119,6 +120,9 @@ class Palette:
     row: Style = field(default_factory=lambda: Style.parse("on #27405c"))
     row_blurred: Style = field(default_factory=lambda: Style.parse(f"bold on {RAISED}"))
     bar: Style = field(default_factory=lambda: Style.parse(f"{QUIET} on {RAISED}"))
+    hidden: Style = field(default_factory=lambda: Style.parse("#4a576b"))
+    tie: Style = field(default_factory=lambda: Style.parse(f"bold {BACKGROUND} on {CAUTION}"))
+    waited: str = "#222a36"
 
     def engine(self, engine: str) -> Style:
         """Style of an engine's work."""
@@ -131,6 +135,10 @@ class Palette:
     def filled(self, family: Family) -> Style:
         """Style of an instruction wide enough to carry its name."""
         return Style.parse(f"{BACKGROUND} on {family.colour}") if self.colour else Style(reverse=True)
+
+    def tinted(self, style: Style) -> Style:
+        """Style of a cell with work and more waiting."""
+        return _grounded(style, self.waited) if self.colour else style
 
     def on_cursor(self, style: Style) -> Style:
         """Style of a filled cell under the time cursor."""
@@ -156,6 +164,11 @@ def _overlaid(style: Style, background: str) -> Style:
     return style + Style.parse(f"on {background}")
 
 
+@lru_cache(512)
+def _grounded(style: Style, background: str) -> Style:
+    return style + Style(bgcolor=background)
+
+
 def plain_palette() -> Palette:
     """The palette without any colour."""
     normal, dim, bold = Style(dim=False), Style(dim=True), Style(bold=True)
@@ -164,4 +177,5 @@ def plain_palette() -> Palette:
         compute=normal, transfer=normal, exposed=bold, wait=dim, sync=normal, cursor=bold,
         header=Style(bold=True, underline=True), rule=dim, chosen=Style(bold=True, reverse=True),
         row=Style(reverse=True), row_blurred=Style(underline=True), bar=Style(reverse=True),
+        hidden=dim, tie=Style(bold=True, reverse=True),
     )  # fmt: skip

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from rich.style import Style
+from textual.color import Color
 from textual.theme import Theme
 
 from .theme import BACKGROUND, DARK, LINE, RAISED, SURFACE, TEXT, Family, Palette, engine_colour
@@ -21,6 +22,8 @@ _BLUE: Final = "#0b62b8"
 _GREEN: Final = "#14794b"
 _OCHRE: Final = "#8a5a00"
 _RED: Final = "#b3261e"
+#: Brighter colours than this are hard to see on paper.
+_INK_BRIGHTNESS: Final = 0.42
 
 #: Colours on paper, by engine and family: dark enough to be read.
 _ON_PAPER: Final = (
@@ -29,6 +32,9 @@ _ON_PAPER: Final = (
     ("quantise", "#bb2d7c"), ("layout", "#8a6d00"), ("compare", "#4a55c7"), ("send", "#c42847"),
     ("receive", "#a8590f"), ("tensor move", "#1c8459"), ("matrix move", "#587d12"), ("move", "#77700f"),
     ("other", "#5d6878"),
+    # of shares the darker is the more
+    ("below 20%", "#7d8fc9"), ("20 to 40%", "#3f86b8"), ("40 to 60%", "#14776a"), ("60 to 80%", "#2f5f1f"),
+    ("80% and more", "#4a2500"),
 )  # fmt: skip
 #: Okabe and Ito's colours: told apart with every kind of colour vision; letters and names tell the rest.
 _SAFE: Final = (
@@ -49,6 +55,7 @@ class Tinted(Palette):
         ground: What names on filled cells are written in.
         cursor_cell, cursor_filled: Backgrounds under the time cursor.
         selected_cell, selected_filled: Style of a selected cell, drawn and filled.
+        inked: Whether colours that are not in ``tints`` are darkened until paper shows them.
     """
 
     tints: tuple[tuple[str, str], ...] = ()
@@ -57,9 +64,10 @@ class Tinted(Palette):
     cursor_filled: str = f"bold {BACKGROUND} on #cfd8e6"
     selected_cell: str = "bold #ffffff"
     selected_filled: str = f"bold {BACKGROUND} on #f4f7fb"
+    inked: bool = False
 
     def _tint(self, name: str, otherwise: str) -> str:
-        return _table(self.tints).get(name, otherwise)
+        return _table(self.tints).get(name) or (_inked(otherwise) if self.inked else otherwise)
 
     def engine(self, engine: str) -> Style:
         """Style of an engine's work."""
@@ -82,6 +90,17 @@ class Tinted(Palette):
         return Style.parse(self.selected_filled if style.bgcolor is not None else self.selected_cell)
 
 
+@lru_cache(256)
+def _inked(colour: str) -> str:
+    """A colour as dark as paper needs it to be read."""
+    ink = Color.parse(colour)
+    for part in range(1, 12):
+        if ink.brightness <= _INK_BRIGHTNESS:
+            break
+        ink = Color.parse(colour).darken(part * 0.05)
+    return ink.hex
+
+
 @lru_cache(4)
 def _table(tints: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return dict(tints)
@@ -97,7 +116,8 @@ def _light() -> Palette:
         chosen=style(f"bold {_BLUE} on {_FOLD}"), row=style("on #cfe0f5"), row_blurred=style(f"bold on {_FOLD}"),
         bar=style(f"{_GREY} on {_FOLD}"), tints=_ON_PAPER, ground="#ffffff", cursor_cell="#c5cedb",
         cursor_filled=f"bold #ffffff on {_INK}", selected_cell="bold #000000",
-        selected_filled="bold #ffffff on #0b1220",
+        selected_filled="bold #ffffff on #0b1220", hidden=style("#b4bac3"), waited="#e2e6ec", inked=True,
+        tie=style(f"bold #ffffff on {_OCHRE}"),
     )  # fmt: skip
 
 
@@ -106,6 +126,7 @@ def _safe() -> Palette:
     return Tinted(
         good=style("#56b4e9"), caution=style("#f0e442"), bad=style("#ff8c42"), compute=style("#56b4e9"),
         transfer=style("#e69f00"), exposed=style("#d55e00"), wait=style("#8593a8"), sync=style("#cc79a7"), tints=_SAFE,
+        tie=style(f"bold {BACKGROUND} on #f0e442"),
     )  # fmt: skip
 
 

@@ -85,7 +85,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Following):
                     yield _pane(SummaryPane(self.session, self.view, self.palette, self.glyphs), "tab")
                     yield _pane(InstructionTable(self.session, self.view, self.palette, self.glyphs), "tab")
                     yield _pane(ProblemsPane(self.session, self.palette), "tab")
-                    yield _pane(DetailPane(self.session, self.palette))
+                    yield _pane(DetailPane(self.session, self.palette, self.glyphs))
         yield KeyBar(self.palette, "timeline")
         yield Prompt(self.palette)
 

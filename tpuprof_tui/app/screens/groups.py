@@ -144,7 +144,7 @@ class GroupList(LinesView):
         what = "work" if table.work_only else "all"
         view = self.view
         filtered = f", filter {clean(view.filter)}" if view.filter else ""
-        where = ", in the window" if view.in_window else ""
+        where = f", in the {'window' if view.range is None else 'range'}" if view.in_window else ""
         return (
             f"{table.column.title}: {plural(len(table.groups), 'group')} of {plural(table.rows, 'instruction')} "
             f"({what}), {self.session.scope_title(view.scope)}{where}{filtered}"

@@ -8,6 +8,7 @@ from textual import on
 
 from ..filtering import narrowed
 from ..glyphs import Glyphs
+from ..messages import CopyText
 from ..theme import Palette
 from ..widgets.summary import SummaryPane
 from ..widgets.table import InstructionTable
@@ -65,7 +66,8 @@ class TableKeys(Finding):
         self._set(replace(self.view, columns=keys))
 
     @on(InstructionTable.Copy)
-    def copy(self, message: InstructionTable.Copy) -> None:
+    @on(CopyText)
+    def copy(self, message: InstructionTable.Copy | CopyText) -> None:
         """Copies a text and shows it."""
         message.stop()
         copy_text(self, self.palette, message.text, message.what)

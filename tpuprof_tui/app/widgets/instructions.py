@@ -160,7 +160,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _order_anew(self) -> None:
         view = self.view
-        window = (view.start, view.end) if view.in_window else None
+        window = view.figures_window if view.in_window else None
         wanted = (view.scope, view.sort, window, view.filter)
         if wanted == self._wanted:
             return
@@ -214,7 +214,8 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         view = self.view
         if self.busy:
             return f"sorting {plural(self.session.profile.instructions, 'instruction')} ..."
-        where = "in the window" if view.in_window else "whole capture"
+        window = "in the window" if view.range is None else "in the range"
+        where = window if view.in_window else "whole capture"
         passing = f" pass {clean(view.filter)}" if view.filter else ""
         picked = f", {len(view.picked):,} picked" if view.picked else ""
         count = plural(len(self.order), "instruction")

@@ -15,114 +15,39 @@ from textual import events
 from textual.content import Content
 from textual.geometry import Region
 from textual.strip import Strip
-from textual.widget import Widget
 
-from ...analysis.lane_index import event_at
-from ..axis import cell_at, edges_of, ruler
-from ..colouring import TITLES
-from ..format import GUESS, clean, exact_time, fit, percent_text, time_text
+from ..axis import edges_of
+from ..colouring import TITLES, is_summed
+from ..format import GUESS, clean, fit, percent_text
 from ..glyphs import Glyphs
-from ..launches import core_text, launch_text, launches
+from ..launches import core_text, launch_text, launches, launches_with
 from ..navigation import measured_text
-from ..painter import Painted, merged, paint_core, paint_lane, text_of
-from ..rows import Row, is_pinned, rows_of
+from ..painter import Painted, merged, paint_core, paint_lane, paint_passing, text_of
+from ..rows import Row
 from ..session import Session
-from ..state import Colouring, ViewState
-from ..strips import legend_lines, paint_strip
+from ..state import ViewState
+from ..strips import paint_strip
 from ..theme import Palette
+from .lane_work import LaneWork
 
 #: Drawn lanes that are kept: a moved cursor or selection needs no new occupancy.
-KEPT = 256
+KEPT = 512
 
 
-class LaneView(Widget, can_focus=True):
+class LaneView(LaneWork):
     """Lanes over time. Draws only what is visible; keeps what it has drawn until the window changes."""
 
     DEFAULT_CSS = "LaneView { height: 1fr; }"
 
     def __init__(self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs) -> None:
-        super().__init__(id="timeline")
-        self.session = session
-        self.view = view
-        self.palette = palette
-        self.glyphs = glyphs
-        self.rows: list[Row] = []
-        self.top = 0
+        super().__init__(session, view, palette, glyphs)
         self._drawn: OrderedDict[tuple[Hashable, ...], Painted] = OrderedDict()
-        self._legend: tuple[tuple[Colouring, int], list[list[Segment]]] = (("operation", -1), [])
-        self._longest = 6
         self._base = Style.null()
         self._titles = ("", "")
-        self._take_rows()
 
-    def _take_rows(self) -> None:
-        self.rows = rows_of(self.session, self.view)
-        self._longest = max((len(row.label) for row in self.rows), default=6)
-        self._pinned = next((n for n, row in enumerate(self.rows) if not is_pinned(row, self.view)), len(self.rows))
-
-    # what is where
-
-    @property
-    def label_width(self) -> int:
-        """Cells left of the time axis: labels and utilisation."""
-        return min(self._longest + 10, max(self.size.width // 3, 0))
-
-    @property
-    def cells(self) -> int:
-        """Cells of the time axis."""
-        return max(self.size.width - self.label_width, 1)
-
-    @property
-    def lines(self) -> int:
-        """Lanes that fit on the screen: one line is the ruler, one tells what is at the cursor."""
-        return max(self.size.height - 1 - self._info_lines - len(self.legend_lines), 1)
-
-    @property
-    def legend_lines(self) -> list[list[Segment]]:
-        """Lines that explain the colours; none where they are not wanted or have no room."""
-        width, height = self.size
-        if not self.view.legend or (height < 6 and height):
-            return []
-        key = (self.view.colouring, width)
-        if self._legend[0] != key:
-            profile, colouring = self.session.profile, self.view.colouring
-            self._legend = key, legend_lines(profile, colouring, width, self.palette, self.glyphs)
-        return self._legend[1]
-
-    @property
-    def pins(self) -> int:
-        """Lines on top that do not scroll: the pinned ones, unless they would leave no room for others."""
-        return self._pinned if self._pinned < self.lines - 1 else 0
-
-    def number_at(self, line: int) -> int:
-        """Place in ``rows`` of a line below the ruler; -1 where there is none."""
-        number = line if line < self.pins else line + self.top
-        return number if 0 <= line < self.lines and number < len(self.rows) else -1
-
-    def line_of(self, number: int) -> int:
-        """The line below the ruler that shows a place in ``rows``; -1 where it is out of sight."""
-        line = number if number < self.pins else number - self.top
-        return line if (number < self.pins or line >= self.pins) and 0 <= line < self.lines else -1
-
-    @property
-    def _info_lines(self) -> int:
-        return 1 if self.size.height >= 4 else 0
-
-    def wanted_height(self) -> int:
-        """Lines it would take to show everything."""
-        return len(self.rows) + 2 + len(self.legend_lines)
-
-    def selected_row(self, view: ViewState) -> int:
-        """Line of the selected lane or core; -1 without one."""
-        selection = view.selection
-        for number, row in enumerate(self.rows):
-            if row.is_strip or (row.kind and selection.lane >= 0):
-                continue
-            if row.lane == selection.lane if row.lane >= 0 else selection.core == row.core:
-                return number
-        if selection.lane < 0 and selection.core >= 0:
-            return next((number for number, row in enumerate(self.rows) if row.core == selection.core), -1)
-        return -1
+    def on_mount(self) -> None:
+        """What the first state needs is asked for."""
+        self.prepare()
 
     # state
 
@@ -132,19 +57,21 @@ class LaneView(Widget, can_focus=True):
         if (old.scope, old.rows, old.strip, old.pinned) != (view.scope, view.rows, view.strip, view.pinned):
             self._take_rows()
         top, before = self.top, self.selected_row(old)
+        tied = {tie.lane for tie in self.ties}
         self._scroll_to_selection()
+        self.prepare()
         same = replace(
             old, cursor=view.cursor, selection=view.selection, sort=view.sort, in_window=view.in_window,
             search=view.search, columns=view.columns, percent=view.percent, picked=view.picked,
-            marks=view.marks, range=view.range, anchor=view.anchor,
+            marks=view.marks, spans=view.spans, anchor=view.anchor,
         )  # fmt: skip
         if same == view and top == self.top:
-            self._refresh_parts(old, before)
+            self._refresh_parts(old, before, tied | {tie.lane for tie in self.ties})
             return
         self.refresh()
-        self._retitle()
+        self.retitle()
 
-    def _retitle(self) -> None:
+    def retitle(self) -> None:
         """Sets titles that have changed: each setting repaints the whole pane."""
         titles = (self.title_text(), self.legend_text())
         if titles != self._titles:
@@ -152,14 +79,15 @@ class LaneView(Widget, can_focus=True):
             self.border_title, self.border_subtitle = Content(titles[0]), Content(titles[1])
 
     def title_text(self) -> str:
-        """The visible window, for the border."""
-        view = self.view
-        resolution = max(view.span // max(self.cells, 1), 1)
-        window = f"{exact_time(view.start, resolution)} to {exact_time(view.end, resolution)}"
-        part = "all" if view.fits_all else time_text(view.span)
+        """The visible window, for the border, and what changes the meaning of what is drawn."""
+        view, measure = self.view, self.measure
+        window = f"{measure.exact(view.start, self.resolution)} to {measure.exact(view.end, self.resolution)}"
+        part = "all" if view.fits_all else measure.length(view.span)
         scope = "" if view.scope.everything else f"  only {clean(self.session.scope_title(view.scope))}"
         colours = "" if view.colouring == "operation" else f"  colours: {TITLES[view.colouring].partition(',')[0]}"
-        return f"1 Timeline{scope}  {window} ({part}){colours}"
+        waiting = " (computing ...)" if self.is_summing() else ""
+        passing = f"  pass {clean(view.filter)}" if view.filter else ""
+        return f"1 Timeline{scope}{passing}  {window} ({part}){colours}{waiting}"
 
     def legend_text(self) -> str:
         """What the glyphs mean, and how many lanes are out of sight."""
@@ -172,12 +100,15 @@ class LaneView(Widget, can_focus=True):
             meaning = f"{glyphs.levels[8]} compute  {shade} exposed transfer"
         else:
             meaning = f"{glyphs.levels[8]} work  {glyphs.wait} wait  {glyphs.sync} sync"
+        if self.passing is not None:
+            dots = glyphs.hidden if glyphs.letters or not self.palette.colour else "dim"
+            meaning += f"  {dots} filtered out"
         return f"{meaning}{above}{hidden}"
 
     def on_resize(self, event: events.Resize) -> None:
         """More or fewer lanes fit."""
         self._scroll_to_selection()
-        self._retitle()
+        self.retitle()
 
     def _scroll_to_selection(self) -> None:
         row = self.selected_row(self.view)
@@ -186,17 +117,22 @@ class LaneView(Widget, can_focus=True):
             top = top if row < self.pins else min(max(top, row - self.lines + 1), row - self.pins)
         self.top = max(top, 0)
 
-    def _refresh_parts(self, old: ViewState, before: int) -> None:
-        """Repaints what a moved cursor or selection changes since ``old``, when ``before`` was the selected line."""
+    def _refresh_parts(self, old: ViewState, before: int, tied: set[int]) -> None:
+        """Repaints what a moved cursor or selection changes since ``old``, when ``before`` was the selected line.
+
+        ``tied``: lanes with marks of dependencies, now or then.
+        """
         view, (width, height) = self.view, self.size
         regions = [Region(0, 0, width, 1)]
         if self._info_lines:
             regions.append(Region(0, height - 1, width, 1))
         if old.selection != view.selection:
             lines = {self.line_of(number) for number in (before, self.selected_row(view)) if number >= 0}
+            if tied:
+                lines |= {self.line_of(number) for number, row in enumerate(self.rows) if row.lane in tied}
             regions += [Region(0, line + 1, width, 1) for line in lines if line >= 0]
         if old.cursor != view.cursor:
-            cells = {cell_at(time, view.start, view.end, self.cells) for time in (old.cursor, view.cursor)}
+            cells = {self.cell_of(time) for time in (old.cursor, view.cursor)}
             regions += [Region(self.label_width + cell, 0, 1, height) for cell in cells if 0 <= cell < self.cells]
         self.refresh(*regions)
 
@@ -227,18 +163,19 @@ class LaneView(Widget, can_focus=True):
 
     def _ruler(self) -> list[Segment]:
         view, count = self.view, self.cells
-        marks = ruler(view.start, view.end, count)
+        marks = self.measure.ruler(view.start, view.end, count)
         chars = [" "] * count
         styles = [self.palette.quiet] * count
-        pointer = cell_at(view.cursor, view.start, view.end, count)
+        pointer = self.cell_of(view.cursor)
         for cell, label in marks.ticks:
             # a label the pointer would cut reads as another number
             text = self.glyphs.tick + ("" if cell < pointer <= cell + len(label) or cell == pointer else label)
             if cell + len(text) <= count:
                 chars[cell : cell + len(text)] = list(text)
         self._rule_range(chars, styles)
-        for letter, time in view.marks:
-            cell = cell_at(time, view.start, view.end, count)
+        ends = [(letter, time) for letter, start, end in view.spans for time in (start, end - 1)]
+        for letter, time in (*ends, *view.marks):
+            cell = self.cell_of(time)
             if 0 <= cell < count:
                 chars[cell], styles[cell] = letter, self.palette.chosen
         if 0 <= pointer < count:
@@ -254,8 +191,7 @@ class LaneView(Widget, can_focus=True):
         start, end = view.range or (view.anchor or 0, (view.anchor or 0) + 1)
         if end <= view.start or start >= view.end:
             return
-        first = cell_at(start, view.start, view.end, count)
-        last = cell_at(end - 1, view.start, view.end, count)
+        first, last = self.cell_of(start), self.cell_of(end - 1)
         low, high = max(first, 0), min(last, count - 1)
         styles[low : high + 1] = [self.palette.bar] * (high + 1 - low)
         if view.range is not None and last == high and last > first:
@@ -265,33 +201,54 @@ class LaneView(Widget, can_focus=True):
 
     def _lane(self, number: int) -> list[Segment]:
         row = self.rows[number]
-        painted = self._painted(row)
+        view = self.view
+        painted = self._painted(row, view.start, view.end, self.cells)
+        told = painted if view.range is None else self._painted(row, *view.range, 1)
         chars, styles = list(painted.chars), list(painted.styles)
         self._overlay_selection(row, chars, styles)
+        self._overlay_ties(row, chars, styles)
         self._overlay_cursor(chars, styles)
-        return [*self._label(number, row, painted.utilisation), *merged(chars, styles)]
+        return [*self._label(number, row, told.utilisation), *merged(chars, styles)]
 
-    def _painted(self, row: Row) -> Painted:
-        view = self.view
-        key = (row.kind, row.lane, row.core, view.start, view.end, self.cells, view.colouring)
+    def _painted(self, row: Row, start: int, end: int, cells: int) -> Painted:
+        filtered = self.passing.text if self.passing is not None else ""
+        pending = self._is_pending(row)
+        what = (row.kind, row.lane, row.core, self.view.colouring, filtered, pending)
+        key = (*what, start, end, cells, id(self.palette))
         found = self._drawn.get(key)
         if found is None:
-            found = self._paint(row, edges_of(view.start, view.end, self.cells))
-            self._drawn[key] = found
+            found = self._drawn[key] = self._paint(row, edges_of(start, end, cells), pending)
             if len(self._drawn) > KEPT:
                 self._drawn.popitem(last=False)
         return found
 
-    def _paint(self, row: Row, edges: npt.NDArray[np.int64]) -> Painted:
-        session, palette, glyphs = self.session, self.palette, self.glyphs
-        profile = session.profile
+    def _is_pending(self, row: Row) -> bool:
+        """Whether sums that the line rests on are still being made."""
+        if self._is_small or row.lane < 0 or row.kind == "utilisation":
+            return False
+        colouring = "bandwidth" if row.kind == "bandwidth" else self.view.colouring
+        return not all(is_summed(session.indexes[row.lane], colouring) for session in self._sessions())
+
+    def _paint(self, row: Row, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
+        whole = self._paint_of(self.session, row, edges, pending)
+        if self.passing is None:
+            return whole
+        passing = self._paint_of(self.passing.session, row, edges, pending)
+        return passing if row.is_strip else paint_passing(whole, passing, self.palette, self.glyphs)
+
+    def _paint_of(self, session: Session, row: Row, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
+        """A line with the instructions of a session: all, or those that pass."""
+        palette, glyphs, profile = self.palette, self.glyphs, self.session.profile
         if row.kind == "launches":
-            return paint_lane(profile, launches(session, row.core), edges, palette, glyphs, "kernel")
+            whole = session is self.session
+            index = launches(session, row.core) if whole else launches_with(self.session, session, row.core)
+            return paint_lane(profile, index, edges, palette, glyphs, "kernel")
         if row.lane < 0:
             return paint_core(session.indexes.by_core[row.core], edges, palette, glyphs)
-        if row.kind:
-            return paint_strip(profile, session.indexes[row.lane], edges, row.kind, palette, glyphs)
-        return paint_lane(profile, session.indexes[row.lane], edges, palette, glyphs, self.view.colouring)
+        index = session.indexes[row.lane]
+        if row.kind == "bandwidth" or row.kind == "utilisation":
+            return paint_strip(profile, index, edges, row.kind, palette, glyphs, pending=pending)
+        return paint_lane(profile, index, edges, palette, glyphs, self.view.colouring, pending=pending)
 
     def _label(self, number: int, row: Row, share: float) -> list[Segment]:
         width = self.label_width
@@ -315,18 +272,8 @@ class LaneView(Widget, can_focus=True):
             Segment(f" {percent} ", number_style),
         ]
 
-    def _continues(self, number: int) -> bool:
-        """Whether the line above belongs to the same core or group, so that it need not be named again."""
-        line, row = self.line_of(number), self.rows[number]
-        if line == 0 or line <= self.pins or row.lane < 0:
-            return False
-        above = self.rows[number - 1]
-        lanes = self.session.profile.lanes
-        group = lanes[row.lane].group
-        return above.core == row.core if above.lane < 0 else lanes[above.lane].group == group
-
     def _overlay_cursor(self, chars: list[str], styles: list[Style]) -> None:
-        cell = cell_at(self.view.cursor, self.view.start, self.view.end, self.cells)
+        cell = self.cell_of(self.view.cursor)
         if not 0 <= cell < len(chars):
             return
         if chars[cell] == " " and not styles[cell].reverse and styles[cell].bgcolor is None:
@@ -339,19 +286,39 @@ class LaneView(Widget, can_focus=True):
         if selection.row < 0 or row.lane != selection.lane or row.kind:
             return
         start, end = self.session.span_of(selection.lane, selection.row)
-        view, count = self.view, self.cells
-        if end < view.start or start >= view.end:
+        if end < self.view.start or start >= self.view.end:
             return
-        first = max(cell_at(start, view.start, view.end, count), 0)
-        last = min(cell_at(max(end - 1, start), view.start, view.end, count), count - 1)
+        first = max(self.cell_of(start), 0)
+        last = min(self.cell_of(max(end - 1, start)), self.cells - 1)
         for cell in range(first, last + 1):
             styles[cell] = self.palette.on_selected(styles[cell])
-        if first <= last and last - first >= 2 and cell_at(start, view.start, view.end, count) == first:
+        if first <= last and last - first >= 2 and self.cell_of(start) == first:
             chars[first] = self.glyphs.mark
+
+    def _overlay_ties(self, row: Row, chars: list[str], styles: list[Style]) -> None:
+        """Where what released the selected instruction ended, and where what it released begins.
+
+        What lies outside the window, that before on the left and that after on the right, is marked at its edge.
+        """
+        if row.kind or row.lane < 0:
+            return
+        last = len(chars) - 1
+        for tie in reversed(self.ties):
+            cell = self.cell_of(tie.time)
+            cell = max(cell, 0) if tie.released else min(cell, last)
+            if tie.lane == row.lane and 0 <= cell <= last:
+                # half of a wide character would leave the line too short
+                before, after = chars[cell] == "", cell < last and chars[cell + 1] == ""
+                chars[cell] = self.glyphs.released if tie.released else self.glyphs.releases
+                styles[cell] = self.palette.tie
+                if before:
+                    chars[cell - 1] = " "
+                if after:
+                    chars[cell + 1] = " "
 
     def _bottom(self, width: int) -> list[Segment]:
         """What is at the cursor, what is measured, and the legend where the border has no room for it."""
-        info, measured = self._info(), measured_text(self.view)
+        info, measured = self._info(), measured_text(self.view, self.measure)
         told = f" {measured} " if measured else ""
         legend = f" {self.legend_text()} " if not self.styles.border_bottom[0] else ""
         if cell_len(info) + cell_len(told) + cell_len(legend) + 1 > width:
@@ -363,34 +330,42 @@ class LaneView(Widget, can_focus=True):
 
     def _info(self) -> str:
         """What is at the cursor, in words."""
-        view = self.view
-        resolution = max(view.span // max(self.cells, 1), 1)
-        text = f" {exact_time(view.cursor, resolution)}"
+        view, measure = self.view, self.measure
+        text = f" {measure.exact(view.cursor, self.resolution)}"
         number = self.selected_row(view)
         if number < 0:
             return f"{text}  j k lane, Enter selects"
         row = self.rows[number]
         if row.kind == "launches":
-            return f"{text}  {row.label}  {launch_text(self.session, row.core, view.cursor)}"
+            return f"{text}  {row.label}  {launch_text(self.session, row.core, view.cursor, measure)}"
         if row.lane < 0:
-            return f"{text}  {row.label}  {core_text(self.session, row.core, view.cursor)}"
+            return f"{text}  {row.label}  {core_text(self.session, row.core, view.cursor, measure)}"
         found = self.event_under_cursor(row.lane, view)
         if found < 0:
             return f"{text}  {row.label}  idle"
-        return f"{text}  {row.label}  {self.describe(row.lane, found)}"
+        hidden = self.passing is not None and not self.passing.lane(row.lane)[found]
+        ties = self._ties_text() if (row.lane, found) == (view.selection.lane, view.selection.row) else ""
+        told, kernel = self.describe(row.lane, found)
+        return f"{text}  {row.label}  {told}{'  (filtered out)' if hidden else ''}{ties}{kernel}"
 
-    def describe(self, lane_number: int, row: int) -> str:
-        """An instruction in one line."""
+    def _ties_text(self) -> str:
+        """What released the selected instruction, and what it released; the closest by name."""
+        told = ""
+        for released, glyph, word in ((True, self.glyphs.released, "after"), (False, self.glyphs.releases, "before")):
+            ties = [tie for tie in self.ties if tie.released is released]
+            if ties:
+                lane = self.session.profile.lanes[ties[0].lane]
+                name = text_of(self.session.profile, lane, "name", ties[0].row) or "instruction"
+                more = f" and {len(ties) - 1:,} more" if len(ties) > 1 else ""
+                told += f"  {glyph} {self.measure.length(ties[0].slack_ns)} {word} {name} ({clean(lane.title)}){more}"
+        return told
+
+    def describe(self, lane_number: int, row: int) -> tuple[str, str]:
+        """An instruction in a few words, and its kernel function where that is known."""
         profile, lane = self.session.profile, self.session.profile.lanes[lane_number]
         start, end = self.session.span_of(lane_number, row)
         name = text_of(profile, lane, "name", row) or f"instruction {row:,}"
         kernel = text_of(profile, lane, "kernel", row)
         role = ("", f" ({GUESS if lane.role_guessed else ''}wait)", f" ({GUESS if lane.role_guessed else ''}sync)")
         what = role[int(lane.take("role", slice(row, row + 1))[0]) % 3]
-        return f"{name}{what}  {time_text(end - start)}{f'  in {kernel}' if kernel else ''}"
-
-    def event_under_cursor(self, lane: int, view: ViewState) -> int:
-        """Row of the instruction at the cursor, or the nearest inside the cursor's cell; -1 without one."""
-        near = max((view.end - view.start) // max(self.cells, 1), 1)
-        index = self.session.indexes[lane]
-        return event_at(index, view.cursor, near) if len(index.lane) else -1
+        return f"{name}{what}  {self.measure.length(end - start)}", f"  in {kernel}" if kernel else ""

@@ -8,11 +8,25 @@ from dataclasses import replace
 from textual import events
 
 from ..colouring import TITLES, is_known, next_colouring
-from ..format import clean, exact_time
-from ..messages import Change, Say
-from ..navigation import TimeError, gone_to, gone_to_mark, marked, marks_text, ranged, same_name, selected, time_of
+from ..format import clean
+from ..measure import clock_of
+from ..messages import Change, CopyText, Say
+from ..navigation import (
+    TimeError,
+    copied_range,
+    gone_to,
+    gone_to_mark,
+    marked,
+    marks_text,
+    ranged,
+    same_name,
+    selected,
+    span_at_hand,
+    spanned,
+    time_of,
+)
 from ..painter import text_of
-from ..state import StripKind, ViewState
+from ..state import StripKind, TimeScale, ViewState
 from .lanes import LaneView
 from .prompt import Note, Prompt, Question
 
@@ -40,7 +54,7 @@ class TimelineTools(LaneView):
         if not text.strip():
             return None
         try:
-            return Note(exact_time(time_of(text, self.view)))
+            return Note(self.measure.exact(self._time(text)))
         except TimeError as error:
             return Note(str(error), fault=True)
 
@@ -48,9 +62,28 @@ class TimelineTools(LaneView):
         note = self._judged_time(text)
         if note is None or note.fault:
             return note
-        time = time_of(text, self.view)
+        time = self._time(text)
         self._ask(lambda view: gone_to(view, time))
         return None
+
+    def _time(self, text: str) -> int:
+        return time_of(text, self.view, self.session.profile.device)
+
+    def action_scale(self) -> None:
+        """Times in units of time or in cycles."""
+        clock = clock_of(self.session.profile.device)
+        if not clock:
+            self._say("This capture tells no clock: times stay in units of time.")
+            return
+
+        def changed(view: ViewState) -> ViewState:
+            scale: TimeScale = "cycles" if view.scale == "time" else "time"
+            # whole numbers of MHz are told as such
+            mhz = f"{clock.numerator:,}" if clock.denominator == 1 else f"{float(clock):,.3f}"
+            self._say(f"Times in cycles of {mhz} MHz." if scale == "cycles" else "Times in ns, us, ms and s.")
+            return replace(view, scale=scale)
+
+        self._ask(changed)
 
     # marks
 
@@ -61,11 +94,20 @@ class TimelineTools(LaneView):
 
     def action_go_to_mark(self) -> None:
         """Goes to the mark of the next letter."""
-        if not self.view.marks:
+        if not self.view.marks and not self.view.spans:
             self._say("No marks yet: m and a letter mark the cursor's time.")
             return
         self._letter_for = self._go_to_mark
-        self._say(f"Go to mark: {marks_text(self.view)}")
+        self._say(f"Go to mark: {marks_text(self.view, self.measure)}")
+
+    def action_keep_span(self) -> None:
+        """Keeps the range, the selection's span or the window under the next letter."""
+        self._letter_for = self._keep_span
+        start, end = span_at_hand(self.view, self.session)
+        self._say(f"Keep {self._span_text(start, end)} with a letter ...")
+
+    def _span_text(self, start: int, end: int) -> str:
+        return f"the span of {self.measure.length(end - start)} from {self.measure.exact(start)}"
 
     def on_key(self, event: events.Key) -> None:
         """The key after ``m`` or ``'`` is a letter, not a key."""
@@ -85,12 +127,18 @@ class TimelineTools(LaneView):
 
     def _mark(self, letter: str) -> None:
         gone = (letter, self.view.cursor) in self.view.marks
-        self._say(f"Mark {letter} {'taken away' if gone else 'at ' + exact_time(self.view.cursor)}")
+        self._say(f"Mark {letter} {'taken away' if gone else 'at ' + self.measure.exact(self.view.cursor)}")
         self._ask(lambda view: marked(view, letter))
+
+    def _keep_span(self, letter: str) -> None:
+        start, end = span_at_hand(self.view, self.session)
+        gone = (letter, start, end) in self.view.spans
+        self._say(f"Span {letter} {'taken away' if gone else 'is ' + self._span_text(start, end)}")
+        self._ask(lambda view: spanned(view, letter, start, end))
 
     def _go_to_mark(self, letter: str) -> None:
         if gone_to_mark(self.view, letter) is None:
-            self._say(f"No mark {letter}: there are {marks_text(self.view)}.")
+            self._say(f"No mark {letter}: there are {marks_text(self.view, self.measure)}.")
             return
         self._ask(lambda view: gone_to_mark(view, letter) or view)
 
@@ -105,6 +153,26 @@ class TimelineTools(LaneView):
             return view
 
         self._ask(changed)
+
+    # copies
+
+    def action_copy(self) -> None:
+        """Copies the range, the selected instruction, or the window."""
+        view = self.view
+        if view.range is None and view.selection.row >= 0:
+            self.post_message(CopyText(self._instruction_text(), "instruction"))
+        else:
+            self.post_message(CopyText(copied_range(view), "window" if view.range is None else "range"))
+
+    def _instruction_text(self) -> str:
+        """The selected instruction in one line that can be pasted anywhere: exact times, in ns."""
+        number, row = self.view.selection.lane, self.view.selection.row
+        profile, lane = self.session.profile, self.session.profile.lanes[number]
+        start, end = self.session.span_of(number, row)
+        name = text_of(profile, lane, "name", row) or f"instruction {row}"
+        kernel, reading = text_of(profile, lane, "kernel", row), clean(lane.reading(row))
+        parts = (clean(lane.title), name, f"{start}ns..{end}ns", f"{end - start} ns", kernel, reading)
+        return "  ".join(part for part in parts if part)
 
     # what is shown
 

@@ -173,7 +173,8 @@ def table_job(kind: Kind, source: Source, folder: str, view: ViewState, columns:
         words += ["--lane", str(view.scope.lane)]
     elif view.scope.core >= 0:
         words += ["--core", str(view.scope.core)]
-    words += [f"--range={view.start}ns..{view.end}ns"] if view.in_window else []
+    start, end = view.figures_window
+    words += [f"--range={start}ns..{end}ns"] if view.in_window else []
     words += [f"--filter={view.filter}"] if view.filter else []
     return Job(kind, tuple(words), Path(folder).expanduser().absolute() / kind.files)
 

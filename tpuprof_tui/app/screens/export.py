@@ -269,7 +269,9 @@ class ExportScreen(ModalScreen[Job | None]):
         """What the table holds."""
         view = self.view
         words = [self.session.scope_title(view.scope)]
-        words += [f"the window of {time_text(view.span)}"] if view.in_window else []
+        start, end = view.figures_window
+        kind = "window" if view.range is None else "range"
+        words += [f"the {kind} of {time_text(end - start)}"] if view.in_window else []
         words += [f"filter {view.filter}"] if view.filter else []
         titles = {column.key: column.title for column in self.session.columns}
         words += [f"by {titles.get(view.sort.key, view.sort.key)}{', largest first' if view.sort.down else ''}"]

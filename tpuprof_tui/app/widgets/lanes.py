@@ -87,7 +87,8 @@ class LaneView(LaneWork):
         colours = "" if view.colouring == "operation" else f"  colours: {TITLES[view.colouring].partition(',')[0]}"
         waiting = " (computing ...)" if self.is_summing() else ""
         passing = f"  pass {clean(view.filter)}" if view.filter else ""
-        return f"1 Timeline{scope}{passing}  {window} ({part}){colours}{waiting}"
+        shares = "  % of the range" if view.range is not None else ""
+        return f"1 Timeline{scope}{passing}  {window} ({part}){colours}{waiting}{shares}"
 
     def legend_text(self) -> str:
         """What the glyphs mean, and how many lanes are out of sight."""

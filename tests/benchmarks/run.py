@@ -1,25 +1,34 @@
 #!/usr/bin/env python3
 """Speed and memory of the command line, printed as figures and ratios; nothing here passes or fails.
 
-    python tests/benchmarks/run.py [--large] [--runs 5] [--only WORD] [--keep DIR]
+    python tests/benchmarks/run.py [--large] [--runs 5] [--only WORD] [--keep DIR] [--markdown README.md]
 
 Captures are written anew by `samples/make.py`. Each figure is the best of several whole processes: wall clock, CPU and
 peak memory of the child as the system counts them. Targets are for a machine with two cores on which the reference
 takes 5 s for 100,000 records of mode 1; elsewhere compare the ratios with one another. Where the published converter
-is installed (``bigTpuProfile`` on PATH, or named by TPUPROF_REFERENCE) it runs once beside ours, and the last column
-says how many times as long and as much it takes.
+is installed (``bigTpuProfile`` on PATH, or named by TPUPROF_REFERENCE) it runs once beside ours where both write the
+same files, and the last column says how many times as long and as much it takes. Where Chromium is installed, the page
+of a million instructions is opened and zoomed.
+
+``--markdown`` puts the figures as a table between the lines ``<!-- benchmarks -->`` and ``<!-- /benchmarks -->`` of a
+file, with machine, versions and date.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -40,13 +49,23 @@ class Capture:
 
 @dataclass(frozen=True)
 class Case:
-    """One figure: a command, and what it should take."""
+    """One figure: a command, and what it should take.
+
+    Attributes:
+        title: What is measured.
+        words: The command; ``{capture}`` and ``{out}`` are filled in.
+        capture: Name of the capture; empty: none.
+        seconds, mebibytes: Targets.
+        above: Whether memory counts from what the opened capture alone takes.
+        reference: Options of the published converter that write the same files; None: it has nothing of the kind.
+    """
 
     title: str
     words: tuple[str, ...]
     capture: str = ""
     seconds: float | None = None
     mebibytes: float | None = None
+    above: bool = False
     reference: tuple[str, ...] | None = None
 
 
@@ -70,7 +89,8 @@ CAPTURES = (
 )
 PYTHON = sys.executable
 TOOL = (PYTHON, "-m", "tpuprof_tui")
-EXPORT = (*TOOL, "export", "{capture}", "{out}", "--only")
+ALL = (*TOOL, "export", "{capture}", "{out}")
+EXPORT = (*ALL, "--only")
 REFERENCE = os.environ.get("TPUPROF_REFERENCE") or shutil.which("bigTpuProfile")
 CASES = (
     Case("--version", (*TOOL, "--version"), seconds=0.06),
@@ -86,13 +106,25 @@ CASES = (
     Case("instructions csv, 1M", (*TOOL, "instructions", "--format", "csv"), "1M", 4.0),
     Case("opened, 1M of mode 2", (PYTHON, "-c", OPEN), "1M_mode2", 0.9),
     Case("export summary, 100k", (*EXPORT, "summary"), "100k", 0.4),
-    Case("export pftrace, 100k", (*EXPORT, "pftrace"), "100k", 0.8, reference=()),
+    Case("export pftrace, 100k", (*EXPORT, "pftrace"), "100k", 0.8),
     Case("export pftrace, 1M", (*EXPORT, "pftrace"), "1M", 3.0, 500),
-    Case("export pftrace, 10M", (*EXPORT, "pftrace"), "10M", 30.0),
-    Case("export xlsx, 100k", (*EXPORT, "xlsx"), "100k", 10.0, 300, reference=("--enable_doc",)),
-    Case("export xlsx, 100k of mode 2", (*EXPORT, "xlsx"), "100k_mode2", 20.0, 300, reference=("--enable_doc",)),
+    Case("export pftrace, 1M of mode 2", (*EXPORT, "pftrace"), "1M_mode2"),
+    Case("export pftrace, 10M", (*EXPORT, "pftrace"), "10M", 30.0, 700, above=True),
+    Case("export xlsx, 100k", (*EXPORT, "xlsx"), "100k", 10.0, 300),
+    Case("export xlsx, 100k of mode 2", (*EXPORT, "xlsx"), "100k_mode2", 20.0, 300),
     Case("export web, 100k", (*EXPORT, "web"), "100k", 1.2),
+    Case("export web, 1M", (*EXPORT, "web"), "1M"),
     Case("export regs, 100k", (*EXPORT, "regs"), "100k"),
+    Case("summary and trace, 100k", (*EXPORT, "summary,pftrace"), "100k", reference=()),
+    Case("all of --enable_doc, 100k", (*ALL, "--enable_doc"), "100k", reference=("--enable_doc",)),
+    Case("all of --enable_doc, 100k of mode 2", (*ALL, "--enable_doc"), "100k_mode2", reference=("--enable_doc",)),
+)
+#: The page of a million instructions in a browser: title, unit, target.
+PAGE_CASES = (
+    ("page of 1M: first paint", "ms", 1000.0),
+    ("page of 1M: everything drawn", "ms", None),
+    ("page of 1M: frames per second, zooming", "/s", 30.0),
+    ("page of 1M: size", "MB", 10.0),
 )
 
 
@@ -124,17 +156,170 @@ def best(words: list[str], runs: int) -> Figures:
     return Figures(min(f.wall for f in found), min(f.cpu for f in found), min(f.mebibytes for f in found))
 
 
+@dataclass(frozen=True)
+class Row:
+    """One line of the result.
+
+    Attributes:
+        title: What was measured.
+        figures: What it took; None for figures of a page.
+        seconds, mebibytes: Targets.
+        above: MiB that do not count against the target.
+        reference: What the published converter took; None where it did not run.
+        value, unit, target: Of a page.
+    """
+
+    title: str
+    figures: Figures | None = None
+    seconds: float | None = None
+    mebibytes: float | None = None
+    above: float = 0.0
+    reference: Figures | None = None
+    value: float = 0.0
+    unit: str = ""
+    target: float | None = None
+
+    def text(self) -> str:
+        """For a terminal."""
+        if self.figures is None:
+            goal = "" if self.target is None else f"target {self.target:g}"
+            return f"{self.title:40} {self.value:8.1f} {self.unit:4} {goal}".rstrip()
+        figures = self.figures
+        line = f"{self.title:40} {figures.wall:8.3f} {figures.cpu:8.3f} {figures.mebibytes:8.0f}"
+        memory = ratio(figures.mebibytes - self.above, self.mebibytes)
+        return f"{line}  {ratio(figures.wall, self.seconds):16} {memory:16} {self.beside}".rstrip()
+
+    @property
+    def beside(self) -> str:
+        """How many times as long and as much memory the published converter takes."""
+        if self.reference is None or self.figures is None:
+            return ""
+        times = self.reference.wall / self.figures.wall, self.reference.mebibytes / self.figures.mebibytes
+        return f"{times[0]:5.1f} x time, {times[1]:4.1f} x memory"
+
+    def markdown(self) -> str:
+        """As a line of a Markdown table."""
+        if self.figures is None:
+            goal = "" if self.target is None else f"{self.target:g} {self.unit}"
+            cells = [self.title, f"{self.value:.0f} {self.unit}", goal, "", "", ""]
+        else:
+            figures = self.figures
+            cells = [
+                self.title,
+                f"{figures.wall:.2f} s",
+                "" if self.seconds is None else f"{self.seconds:g} s",
+                f"{figures.mebibytes:.0f} MiB",
+                "" if self.mebibytes is None else f"{self.above + self.mebibytes:.0f} MiB",
+                self.beside.strip(),
+            ]
+        return f"| {' | '.join(cells)} |"
+
+
 def ratio(value: float, target: float | None) -> str:
     """How a figure stands to its target: below 1 is better."""
     return f"{value / target:5.2f} of {target:g}" if target else ""
 
 
-def beside_reference(case: Case, capture: str, scratch: Path, ours: Figures) -> str:
-    """How many times as long and as much memory the published converter takes; empty where it is not installed."""
-    if case.reference is None or REFERENCE is None:
-        return ""
-    theirs = measured([REFERENCE, *case.reference, capture, str(scratch / "reference_out")])
-    return f"{theirs.wall / ours.wall:5.1f} x time, {theirs.mebibytes / ours.mebibytes:4.1f} x memory"
+@dataclass
+class Bench:
+    """Measures cases.
+
+    Attributes:
+        folder: Where captures are.
+        scratch: Where files are written.
+        runs: Processes of which the best counts.
+        large: Whether large captures are measured too.
+    """
+
+    folder: Path
+    scratch: Path
+    runs: int
+    large: bool
+    _opened: dict[str, float] = field(default_factory=dict)
+
+    def rows(self, only: str) -> Iterator[Row]:
+        """The result, a line at a time."""
+        captures = {capture.name: capture for capture in CAPTURES if self.large or not capture.large}
+        for case in CASES:
+            if only in case.title and (not case.capture or case.capture in captures):
+                path = str(written(captures[case.capture], self.folder)) if case.capture else ""
+                yield self._row(case, path)
+        if any(only in title for title, _, _ in PAGE_CASES):
+            yield from self._page(str(written(captures["1M"], self.folder)))
+
+    def _row(self, case: Case, path: str) -> Row:
+        words = [word.format(capture=path, out=self.scratch / "out") for word in case.words]
+        figures = best([*words, path] if path and path not in words else words, self.runs)
+        reference = None
+        if case.reference is not None and REFERENCE is not None:
+            reference = measured([REFERENCE, *case.reference, path, str(self.scratch / "reference_out")])
+        above = self._model(path) if case.above else 0.0
+        return Row(case.title, figures, case.seconds, case.mebibytes, above, reference)
+
+    def _model(self, path: str) -> float:
+        """MiB of a process that only opens a capture."""
+        if path not in self._opened:
+            self._opened[path] = best([PYTHON, "-c", OPEN, path], 1).mebibytes
+        return self._opened[path]
+
+    def _page(self, path: str) -> Iterator[Row]:
+        sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "export"), str(Path(__file__).parent)]
+        from pages import chromium, page_figures
+
+        if chromium() is None:
+            return
+        out = self.scratch / "page"
+        measured([word.format(capture=path, out=out) for word in (*EXPORT, "web")])
+        values = page_figures(out / "PerfWeb" / "result.html", self.scratch, self.runs)
+        for (title, unit, target), value in zip(PAGE_CASES, values, strict=True):
+            yield Row(title, value=value, unit=unit, target=target)
+
+
+def machine() -> str:
+    """Where figures come from, in a sentence."""
+    names = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    memory = [int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")]
+    parts = [names[0] if names else platform.processor() or platform.machine(), f"{os.cpu_count()} cores"]
+    parts += [f"{memory[0] / 2**20:.0f} GiB"] if memory else []
+    parts += [f"{platform.system()} {platform.release().split('-')[0]}", f"Python {platform.python_version()}"]
+    for package in ("numpy", "tpuprof-tui"):
+        try:
+            parts.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return f"{', '.join(parts)}; {datetime.date.today().isoformat()}"
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def table(rows: list[Row]) -> str:
+    """The result as Markdown."""
+    head = ["| What | Figure | Target | Peak memory | Target | bigTpuProfile |", "|---|---:|---:|---:|---:|---|"]
+    lines = [*head, *(row.markdown() for row in rows)]
+    return f"Measured on {machine()}.\n\n" + "\n".join(lines) + "\n"
+
+
+def put(path: Path, text: str) -> None:
+    """Replaces what stands between the two marks of a file.
+
+    Raises:
+        SystemExit: The file has no such marks.
+    """
+    whole = path.read_text(encoding="utf-8")
+    found, count = re.subn(
+        "(<!-- benchmarks -->\n).*?(<!-- /benchmarks -->)",
+        lambda marks: f"{marks[1]}{text}{marks[2]}",
+        whole,
+        flags=re.DOTALL,
+    )
+    if not count:
+        raise SystemExit(f"{path} has no lines <!-- benchmarks --> and <!-- /benchmarks -->")
+    path.write_text(found, encoding="utf-8")
 
 
 def main() -> None:
@@ -144,22 +329,18 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", default="", help="cases whose title contains this")
     parser.add_argument("--keep", type=Path, help="where captures are kept for the next time")
+    parser.add_argument("--markdown", type=Path, help="a file that gets the figures as a table")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        captures = {capture.name: capture for capture in CAPTURES if options.large or not capture.large}
-        print(f"{'':32} {'wall s':>8} {'CPU s':>8} {'MiB':>8}  {'time/target':16} {'memory/target':16} reference/ours")
-        for case in CASES:
-            if options.only not in case.title or (case.capture and case.capture not in captures):
-                continue
-            path = str(written(captures[case.capture], folder)) if case.capture else ""
-            out = str(Path(scratch) / "out")
-            words = [word.format(capture=path, out=out) for word in case.words]
-            figures = best([*words, path] if path and path not in words else words, options.runs)
-            line = f"{case.title:32} {figures.wall:8.3f} {figures.cpu:8.3f} {figures.mebibytes:8.0f}"
-            targets = f"{ratio(figures.wall, case.seconds):16} {ratio(figures.mebibytes, case.mebibytes):16}"
-            print(f"{line}  {targets} {beside_reference(case, path, Path(scratch), figures)}".rstrip(), flush=True)
+        print(f"{'':40} {'wall s':>8} {'CPU s':>8} {'MiB':>8}  {'time/target':16} {'memory/target':16} reference/ours")
+        rows = []
+        for row in Bench(folder, Path(scratch), options.runs, options.large).rows(options.only):
+            rows.append(row)
+            print(row.text(), flush=True)
+        if options.markdown is not None:
+            put(options.markdown, table(rows))
 
 
 if __name__ == "__main__":

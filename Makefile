@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 600
 FUZZ_BRIEFLY ?= 60
 
-.PHONY: help demo test coverage lint check bench fuzz fuzz-briefly docs clean
+.PHONY: help demo test coverage lint check bench screenshots fuzz fuzz-briefly docs clean
 
 help:
 	@echo "make demo      open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
@@ -27,6 +27,7 @@ help:
 	@echo "make fuzz      coverage-guided fuzzing of all that is read (FUZZ_SECONDS=$(FUZZ_SECONDS))"
 	@echo "make check     lint, $(FUZZ_BRIEFLY) s of fuzzing, and coverage"
 	@echo "make bench     speed and memory, as figures"
+	@echo "make screenshots the pictures of the README, from the samples"
 	@echo "make docs      the manual page and the key tables of the README, from the program"
 	@echo "make clean     remove $(VENV)"
 
@@ -56,6 +57,9 @@ fuzz-briefly: $(VENV)/installed-fuzz
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/run.py $(BENCH_ARGS)
+
+screenshots: $(VENV)/installed
+	$(BIN)/python screenshots/make.py $(SCREENSHOT_ARGS)
 
 docs: $(VENV)/installed
 	$(BIN)/python docs/make.py

@@ -10,8 +10,9 @@ from tpuprof_tui.app.actions import ACTIONS, GROUPS, PANES, Action, actions_of, 
 from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.screens.choose import CaptureList
 from tpuprof_tui.app.screens.columns import ColumnList
+from tpuprof_tui.app.screens.confirm import ConfirmPane
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.app.screens.export import ConfirmPane, ExportPane
+from tpuprof_tui.app.screens.export import ExportPane
 from tpuprof_tui.app.screens.groups import GroupList
 from tpuprof_tui.app.screens.loading import LoadingPane
 from tpuprof_tui.app.widgets.detail import DetailPane

@@ -34,8 +34,9 @@ from tpuprof_tui.app.exports import (
     warning,
 )
 from tpuprof_tui.app.messages import Change
+from tpuprof_tui.app.screens.confirm import ConfirmScreen
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.app.screens.export import ConfirmScreen, ExportScreen
+from tpuprof_tui.app.screens.export import ExportScreen
 from tpuprof_tui.app.state import Scope, Selection, Sort, ViewState
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.readers import fingerprint

@@ -58,6 +58,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
     CSS = """
     Screen { background: $background; color: $foreground; }
+    ModalScreen { background: transparent; }
     LinesView { background: $background; }
     LoadingPane { background: $background; }
     CommandPalette SearchIcon { display: none; }

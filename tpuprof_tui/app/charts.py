@@ -218,6 +218,8 @@ def _built(draw: Callable[[Any], None], width: int, height: int, ascii_only: boo
 
     plotext.clear_figure()
     plotext.theme("clear")
+    # not cut to the terminal plotext found when it was imported
+    plotext.limit_size(False, False)
     plotext.plotsize(width, height)
     plotext.frame(False)
     try:

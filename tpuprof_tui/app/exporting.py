@@ -94,7 +94,7 @@ class ExportingApp(App[int]):
         if running is None or not question:
             self.exit(0)
             return
-        from .screens.export import ConfirmScreen
+        from .screens.confirm import ConfirmScreen
 
         if isinstance(self.screen, ConfirmScreen):
             return

@@ -106,7 +106,7 @@ class ColumnsScreen(ModalScreen[None]):
     AUTO_FOCUS = "#columns"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
     CSS = """
-    ColumnsScreen { align: center middle; }
+    ColumnsScreen { align: center middle; background: $background; }
     ColumnsScreen #columns { width: 100%; max-width: 110; height: 1fr; border: round $accent; background: $surface; }
     """
 

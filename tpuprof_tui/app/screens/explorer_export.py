@@ -80,7 +80,7 @@ class ExportKeys(Screen[None]):
         if not told or app.exporter.running is not None:
             app.start_export(job)
             return
-        from .export import ConfirmScreen
+        from .confirm import ConfirmScreen
 
         def answered(yes: bool | None) -> None:
             if yes and isinstance(app, ExportingApp):

@@ -1,4 +1,4 @@
-"""The export menu, and the question before something costly or final."""
+"""The export menu."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from ..session import Session
 from ..state import ViewState
 from ..theme import Palette
 from ..widgets.instructions import shown_columns
+from ..widgets.keybar import KeyBar
 from ..widgets.lines import Line, LinesView
 
 #: What can be typed, and what the field for it says.
@@ -257,6 +258,7 @@ class ExportScreen(ModalScreen[Job | None]):
         pane.border_title = "Export"
         pane.border_subtitle = "Esc or q closes"
         yield pane
+        yield KeyBar(self.palette, "export")
         field = MenuInput(id="typed")
         field.display = False
         yield field
@@ -348,53 +350,3 @@ class ExportScreen(ModalScreen[Job | None]):
         """The export at work has got further, or has ended."""
         if self.is_mounted:
             self.pane.rebuild()
-
-
-class ConfirmPane(LinesView):
-    """A question."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("confirm")]
-
-    def __init__(self, question: str, palette: Palette) -> None:
-        super().__init__(palette, "confirm")
-        self.question = question
-
-    def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """The question, and the keys that answer it."""
-        lines: list[Line] = [[Segment(f" {line}", self.palette.text)] for line in wrap(self.question, width - 2)]
-        answer: Line = []
-        for action in actions_of("confirm"):
-            answer += [Segment(f" {key_text(keys_of(action)[0])}", self.palette.key), Segment(f" {action.text} ")]
-        return [*lines, [], answer], []
-
-    def action_yes(self) -> None:
-        """Yes."""
-        self._answer(True)
-
-    def action_no(self) -> None:
-        """No."""
-        self._answer(False)
-
-    def _answer(self, answer: bool) -> None:
-        if isinstance(self.screen, ConfirmScreen):
-            self.screen.dismiss(answer)
-
-
-class ConfirmScreen(ModalScreen[bool]):
-    """Asks before something costly or final."""
-
-    AUTO_FOCUS = "#confirm"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
-    CSS = """
-    ConfirmScreen { align: center middle; }
-    ConfirmScreen #confirm { width: 92%; max-width: 72; height: 8; border: round $accent; background: $surface; }
-    """
-
-    def __init__(self, question: str, palette: Palette) -> None:
-        super().__init__()
-        self.question = question
-        self.palette = palette
-
-    def compose(self) -> ComposeResult:
-        """The question."""
-        yield ConfirmPane(self.question, self.palette)

@@ -270,7 +270,7 @@ class GroupsScreen(ModalScreen[str | None]):
     AUTO_FOCUS = "#groups"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
     CSS = """
-    GroupsScreen { align: center middle; }
+    GroupsScreen { align: center middle; background: $background; }
     GroupsScreen #groups { width: 100%; max-width: 150; height: 1fr; border: round $accent; background: $surface; }
     """
 

@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 from ..actions import GROUPS, PANES, actions_of, bindings, key_text, keys_of
 from ..format import wrap
 from ..theme import Palette
+from ..widgets.keybar import KeyBar
 from ..widgets.lines import Line, LinesView
 
 KEYS = 24
@@ -80,8 +81,9 @@ class HelpScreen(ModalScreen[None]):
         self.pane = pane
 
     def compose(self) -> ComposeResult:
-        """The lines."""
+        """The lines, and the keys that work here."""
         lines = HelpLines(self.palette, self.pane)
         lines.border_title = "Keys"
         lines.border_subtitle = "Esc or q closes"
         yield lines
+        yield KeyBar(self.palette, "help")

@@ -1,46 +1,18 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 from profiles import big_profile, make_lane, make_profile
-from web_browser import Page, chromium, open_page
+from web_browser import Page, needs_chromium
 from web_driver import GUTTER, colours, facts, lane_number, opened, window, written_page
 
-from tpuprof_tui import open_profile
-from tpuprof_tui.export.web import write_web
 from tpuprof_tui.model import Profile, Role
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")]
+pytestmark = [pytest.mark.browser, needs_chromium]
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode2"
 HEAD = "[...document.querySelectorAll('.table-head button')].find((b) => %s).click()"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory) -> Iterator[Page]:
-    with open_page(tmp_path_factory.mktemp("browser")) as page:
-        yield page
-
-
-@pytest.fixture(scope="module")
-def profile() -> Profile:
-    return open_profile(SAMPLE)
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory, profile) -> Path:
-    path = tmp_path_factory.mktemp("page") / "result.html"
-    write_web(profile, path)
-    return path
-
-
-@pytest.fixture
-def page(browser, written) -> Page:
-    return opened(browser, written, "#timeline")
 
 
 # -- cores, filters, search ----------------------------------------------------

@@ -98,6 +98,12 @@ class Registers:
     def raw(self, row: int) -> bytes:
         return int(row).to_bytes(8, "little")
 
+    def operation_of(self, row: int) -> int:
+        return int(self._operations[row])
+
+    def unexplained(self, row: int) -> bytes:
+        return self.raw(row) if self._operations[row] < 0 else b""
+
 
 def first_free_sublanes(starts: Ints, ends: Ints) -> npt.NDArray[np.int16]:
     """Sub-lane of each event, the first that is free; starts ascend."""

@@ -59,7 +59,7 @@ CHIPS: dict[str, Chip] = {
     chip.name: chip
     for chip in (
         Chip("AKS", "5", 8, 11, (0, 1, 3, 4), 5, "aks"),
-        Chip("AKSV", "6", 4, 10, (0, 1, 2, 3), 4, "aksv", rvt_id_limit=0x3FFFF),
+        Chip("AKSV", "6", 4, 10, (0, 1, 2, 3), 4, "aksv", rvt_id_limit=0x3FFFF, message_count_bit=16),
         Chip(
             "BM1688",
             "4",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from .chips import GDMA, SDMA, TIU
+from .chips import CDMA, GDMA, SDMA, TIU
 from .program import Program
 from .registers import command_bytes
 
-BLOCK_DES = {TIU: 13, GDMA: 14, SDMA: 15}
+BLOCK_DES = {TIU: 13, GDMA: 14, SDMA: 15, CDMA: 16}
 BLOCK_KV = 17
 #: Zeros after the end command of a compiled stream.
 _PADDING = bytes(48)
@@ -20,9 +20,9 @@ def block_key(program: int, engine: int) -> int:
     return 0x40 * (4 * program + engine + 1)
 
 
-def engine_stream(program: Program, engine: int) -> tuple[int, bytes]:
-    """How many commands of an engine a program has, and their registers in order."""
-    rows = [number for number, row in enumerate(program.rows) if row.engine == engine]
+def engine_stream(program: Program, engine: int, slot: int = 0) -> tuple[int, bytes]:
+    """How many commands of an engine (or for one of its CDMA ports) a program has, and their registers in order."""
+    rows = [number for number, row in enumerate(program.rows) if row.engine == engine and row.slot == slot]
     return len(rows), b"".join(command_bytes(program, number) for number in rows)
 
 
@@ -35,6 +35,8 @@ def keyed_blocks(number: int, program: Program) -> Iterator[bytes]:
 
 
 def model_blocks(program: Program) -> Iterator[tuple[int, bytes]]:
-    """Block type and payload of a subnet, one per engine."""
+    """Block type and payload of a subnet, one per engine and one per CDMA port."""
     for engine in program.engines:
         yield BLOCK_DES[engine], engine_stream(program, engine)[1] + _PADDING
+    for slot in range(program.slots):
+        yield BLOCK_DES[CDMA], engine_stream(program, CDMA, slot)[1] + _PADDING

@@ -30,6 +30,8 @@ class Setting:
     flavour: int = 0
     mode: int = TDI
     sdma: bool = False
+    #: The same from port to port of a core.
+    slot_flavours: int = 0
     #: Transfers per direction and CDMA launch (0: the kernel's own number).
     cdma_pairs: int = 0
     #: Tiles of the prefill kernel.
@@ -198,10 +200,11 @@ def all_reduce(s: Setting) -> Program:
 def _cdma_launch(p: Program, slot: int, s: Setting, ready: int) -> None:
     """Sends and receives on one port, both directions at once."""
     p.nop(CDMA, "cdma_tx_wait", slot, until=ready)
-    pairs = s.cdma_pairs or 6 + s.flavour % 4
+    flavour = s.flavour + (s.slot_flavours * slot)
+    pairs = s.cdma_pairs or 6 + flavour % 4
     for pair in range(pairs):
-        p.cdma("cdma_write" if s.flavour % 3 == 2 else "cdma_send", 6000 + 977 * ((pair + s.flavour) % 7), slot)
-        p.cdma("cdma_read" if s.flavour % 3 == 2 else "cdma_receive", 4200 + 1409 * ((pair + s.flavour) % 9), slot)
+        p.cdma("cdma_write" if flavour % 3 == 2 else "cdma_send", 6000 + 977 * ((pair + flavour) % 7), slot)
+        p.cdma("cdma_read" if flavour % 3 == 2 else "cdma_receive", 4200 + 1409 * ((pair + flavour) % 9), slot)
     p.nop(CDMA, "cdma_tx_send", slot)
     p.nop(CDMA, "cdma_rx_wait", slot)
 
@@ -235,6 +238,24 @@ def prefill(s: Setting) -> Program:
     return p
 
 
+def exchange(s: Setting) -> Program:
+    """Three engines that wait for one another by messages alone."""
+    p = s.program("exchange")
+    for tile in range(4 + s.extra):
+        rows = p.load((1, 16, 1, 1024))
+        p.handover(GDMA, SDMA, 7, (rows,))
+        spread = p.dma("tensor", (1, 1, 64, 128), DDR, DDR, engine=SDMA)
+        p.handover(SDMA, TIU, 8, (spread,))
+        done = p.tiu("ar_add", (1, 16, 1, 1024), after=(rows,))
+        if tile % 2:
+            p.handover(TIU, SDMA, 9, (done,))
+            p.dma("tensor", (1, 1, 64, 64), DDR, DDR, engine=SDMA)
+        p.handover(SDMA, GDMA, 10)
+        p.store((1, 16, 1, 1024), after=(done,))
+    p.finish(s.cores, 11)
+    return p
+
+
 def sync_only(s: Setting) -> Program:
     """A kernel of nothing but synchronisation."""
     p = s.program("barrier")
@@ -248,6 +269,9 @@ def subnet(s: Setting) -> Program:
     p = Program("", s.chip, STATIC, open_end=True)
     for kernel in (rmsnorm, a16_matmul, rope, attention, mlp):
         kernel(replace(s, shared=p))
+    for slot in range(s.slots):
+        _cdma_launch(p, slot, s, len(p.rows) - 1)
+        p.nop(CDMA, "cdma_end", slot)
     p.nop(TIU, "tiu_end")
     for engine in (GDMA, SDMA) if s.sdma else (GDMA,):
         p.nop(engine, "dma_end")
@@ -274,10 +298,23 @@ def zoo_undecodable(s: Setting) -> Program:
     return _zoo(s, lambda op: s.chip.name in op.undecodable_on)
 
 
+def zoo_unknown(s: Setting) -> Program:
+    """Operations without a description of their registers, among others, some in a row."""
+    p = s.program("op_zoo")
+    for key in ("tensor", *_UNDESCRIBED, "general", *_UNDESCRIBED[:2] * 3, "matrix"):
+        p.load((1, 64, 1, 128), key=key)
+    p.finish(s.cores, 13)
+    return p
+
+
+#: Operations without a description of their registers.
+_UNDESCRIBED = ("compress", "decompress", "randmask", "transfer")
+
+
 def _zoo(s: Setting, wanted: Callable[[Op], bool]) -> Program:
     p = s.program("op_zoo")
     for op in OPS.values():
-        if not wanted(op) or op.key in _ZOO_LEFT_OUT or not encodable(s.chip, op):
+        if not wanted(op) or op.key in (*_ZOO_LEFT_OUT, *_UNDESCRIBED) or not encodable(s.chip, op):
             continue
         if op.engine == TIU:
             p.nop(TIU, op.key) if op.system else p.tiu(op.key, (1, 64, 1, 64), k=4)
@@ -323,11 +360,13 @@ KERNELS: dict[str, Callable[[Setting], Program]] = {
     "mlp": mlp,
     "sampling": sampling,
     "prefill": prefill,
+    "exchange": exchange,
     "sync_only": sync_only,
     "subnet": subnet,
     "plain_subnet": plain_subnet,
     "zoo": zoo,
     "zoo_undecodable": zoo_undecodable,
+    "zoo_unknown": zoo_unknown,
     "tiny_add": _tiny("elementwise_add", "ar_add", 2),
     "tiny_mul": _tiny("elementwise_mul", "ar_mul", 2),
     "tiny_cast": _tiny("cast", "ar_cast", 1),

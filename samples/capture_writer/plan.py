@@ -14,6 +14,9 @@ from .options import Options
 from .program import DES, RVT, TDI, Program
 from .synchronisation import synchronise
 
+#: Kernels that use the CDMA ports, if there are any.
+_WITH_CDMA = frozenset(("all_reduce", "subnet"))
+
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 
@@ -81,7 +84,7 @@ def make_plan(options: Options, rng: np.random.Generator) -> Plan:
     sample = [_program(options, running, name, extras[0], 0, 0, 0) for name in _step(options)]
     per_step = len(running) * max(1, sum(len(p.rows) for p in sample))
     names, kernel, batch = _sequence(options, per_step)
-    with_cdma = np.array([name == "all_reduce" for name in names])[kernel]
+    with_cdma = np.array([name in _WITH_CDMA for name in names])[kernel]
     reduction = np.cumsum(with_cdma) - with_cdma
     plan = Plan(options, catalogue, names, kernel, batch, running,
                 np.zeros((len(running), len(kernel)), dtype=np.int32), reduction)  # fmt: skip
@@ -98,7 +101,7 @@ def _programs(plan: Plan, name: str, place: int, where: I64, extra: int) -> I32:
     options, cores = plan.options, len(plan.running)
     flavour = 0 if options.cdma_twins else place
     slots = np.zeros(len(where), dtype=np.int64)
-    if name == "all_reduce":
+    if name in _WITH_CDMA:
         first = (place - plan.reduction[where]) % cores
         slots = np.maximum(0, -(-(options.ports - first) // cores))
     out = np.zeros(len(where), dtype=np.int32)
@@ -123,6 +126,7 @@ def _program(
         flavour,
         mode,
         options.sdma,
+        0 if options.cdma_twins or not options.bmodel else 5,
         options.cdma_pairs,
         options.prefill_tiles,
         # without its block, nothing but a guess tells a sync command of a DES kernel

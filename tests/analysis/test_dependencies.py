@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "samples"))
 from capture_writer.capture import write_capture
 from capture_writer.kinds import KINDS
 
-LINKED = ("dependencies", "dependencies_des", "dependencies_lost", "dependencies_bmodel")
+LINKED = ("dependencies", "dependencies_des", "dependencies_lost", "dependencies_bmodel", "dependencies_sdma",
+          "aksv_dependencies")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +74,17 @@ def test_all_links_of_a_capture_are_found_and_none_is_wrong(written, kind):
     assert links.slack_ns.min() >= 0
 
 
+def test_sdma_waits_and_is_waited_for_by_message_alone(written):
+    profile, _ = written("dependencies_sdma")
+    links = find_links(profile)
+    engines = np.array([lane.engine for lane in profile.lanes])
+    waiter, releaser = engines[links.waiter_lane], engines[links.releaser_lane]
+    for pair in (("SDMA", "GDMA"), ("TIU", "SDMA"), ("SDMA", "TIU"), ("GDMA", "SDMA")):
+        mine = (waiter == pair[0]) & (releaser == pair[1])
+        assert mine.sum() > 20, pair
+        assert set(links.kind[mine].tolist()) == {LinkKind.MESSAGE}
+
+
 def test_links_are_found_from_both_ends(written):
     profile, _ = written("dependencies")
     links = find_links(profile)
@@ -114,6 +126,17 @@ GDMA = [(0, 10, 1, 0), (10, 20, 2, 0), (20, 30, 3, 0)]
 
 def test_a_command_waits_for_the_id_it_names():
     assert linked(lane("TIU", [(25, 40, 1, 2)]), lane("GDMA", GDMA)) == [(0, 1, 5)]
+
+
+def test_bits_that_select_an_engine_leave_no_link_where_sdma_could_be_meant():
+    def links(select, sdma):
+        tiu = lane("TIU", [(25, 40, 1, 2)], depends_engine=np.array([select]))
+        return linked(tiu, lane("GDMA", GDMA), lane("SDMA", sdma))
+
+    assert links(0, GDMA) == [(0, 1, 5)]
+    assert links(1, GDMA) == []
+    assert links(1, GDMA[:1]) == [(0, 1, 5)]  # SDMA has no command 2
+    assert links(1, [(0, 10, 1, 0), (22, 30, 2, 0)]) == [(0, 1, 5)]  # nor one that had retired
 
 
 @pytest.mark.parametrize(

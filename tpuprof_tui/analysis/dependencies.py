@@ -3,18 +3,21 @@
 The rule, and what must hold before a link is shown:
 
 *By command id.* A TIU command starts only when the GDMA command whose Cmd Id it names (``depends_on``) has retired, and
-the other way round; SDMA names no one that is known. Ids count from 1 since the last id reset and both engines of a
-core are idle at a reset, so the command meant is the one with that id among those since the reset before the waiter:
-of the same launch where launches are known, started after everything the waiter's own engine did before that reset,
-and retired when the waiter starts. Where two could be meant, or it was not recorded, there is no link.
+the other way round. Ids count from 1 since the last id reset and both engines of a core are idle at a reset, so the
+command meant is the one with that id among those since the reset before the waiter: of the same launch where launches
+are known, started after everything the waiter's own engine did before that reset, and retired when the waiter starts.
+Where two could be meant, or it was not recorded, there is no link. Further bits of TIU's register select an engine
+(``depends_engine``) in a way that no public text explains: where they are set, there is a link only if no SDMA command
+could be meant as well. SDMA's own register has an id but nothing that says whose it is, CDMA's commands have none.
 
 *By message.* A wait is released when as many sends of its message have retired as its count asks; a send says how many
 waits its message serves, after which the message may be used anew. Ordered by when they end, the sends and waits of one
-message are therefore runs of sends followed by runs of waits. A run of sends and the run of waits behind it are linked
-if each wait counts exactly these sends, each send exactly these waits, and all are of one kernel function. The messages
+message in one kernel function are therefore runs of sends followed by runs of waits. A run of sends and the run of
+waits behind it are linked if each wait counts exactly these sends and each send exactly these waits. The messages
 of a core are looked at alone first, what is left over on all cores together: they share their messages. The releaser
-is the send that retires last. Where next to no wait of a profile agrees, what agrees does so by chance: its registers
-hold no messages, and there is no link at all.
+is the send that retires last. TIU, GDMA and SDMA take part alike; how CDMA's sends and waits name their message is not
+public. Where next to no wait of a profile agrees, what agrees does so by chance: its registers hold no messages, and
+there is no link at all.
 
 Both kinds need ids: captures whose registers name nothing (all zero, or counts that do not agree) have no links.
 """
@@ -165,6 +168,12 @@ def _command_links(profile: Profile) -> list[list[I64]]:
             for name in _PAIRED:
                 epochs.setdefault(name, _epochs(profile.lanes[numbers[name]]))
             rows, releasers = _releasers(epochs[engine], epochs[other], waiters, wanted[waiters])
+            if "depends_engine" in lane and "SDMA" in numbers:
+                sure = lane.take("depends_engine", rows) == 0
+                epochs.setdefault("SDMA", _epochs(profile.lanes[numbers["SDMA"]]))
+                either, _ = _releasers(epochs[engine], epochs["SDMA"], rows[~sure], wanted[rows[~sure]])
+                sure |= ~np.isin(rows, either)
+                rows, releasers = rows[sure], releasers[sure]
             slack = lane["start"][rows] - profile.lanes[numbers[other]]["end"][releasers]
             parts.append(_part(LinkKind.COMMAND, numbers[engine], rows, numbers[other], releasers, slack))
     return parts
@@ -274,10 +283,11 @@ def _rounds(events: _Messages, group: I64) -> tuple[Bools, list[I64]]:
         events: Sends and waits.
         group: Those of one value are looked at together.
     """
-    order = np.lexsort((events.waits, events.end, events.message, group))
+    order = np.lexsort((events.waits, events.end, events.kernel, events.message, group))
     sorted_ = events.take(order)
     anew = np.ones(len(order), np.bool_)
     anew[1:] = (group[order][1:] != group[order][:-1]) | (sorted_.message[1:] != sorted_.message[:-1])
+    anew[1:] |= sorted_.kernel[1:] != sorted_.kernel[:-1]
     anew[1:] |= sorted_.waits[:-1] & ~sorted_.waits[1:]
     number = np.cumsum(anew) - 1
     rounds = int(number[-1]) + 1
@@ -286,7 +296,6 @@ def _rounds(events: _Messages, group: I64) -> tuple[Bools, list[I64]]:
     agrees = (waits > 0) & (sends > 0)
     fits = sorted_.count == np.where(sorted_.waits, sends[number], waits[number])
     first = np.flatnonzero(anew)
-    fits &= sorted_.kernel == sorted_.kernel[first][number]
     agrees &= np.bincount(number, ~fits, rounds) == 0
     waiting = np.flatnonzero(sorted_.waits & agrees[number])
     last_send = (first + sends - 1)[number[waiting]]

@@ -173,9 +173,10 @@ def _registers(lane: Lane, row: int) -> Iterator[Entry]:
     if lane.registers is None:
         return
     rows = np.array([row], dtype=np.int64)
-    operation = int(lane.registers.operations(rows)[0])
+    operation = lane.registers.operation_of(row)
+    raw = lane.registers.unexplained(row)
     if operation < 0:
-        yield from _raw(lane.registers.raw(row))
+        yield from _raw(raw, "not decoded")
         return
     names = sorted(lane.registers.field_names(operation), key=lambda name: _REGISTER_GROUPS.index(register_group(name)))
     for group, members in groupby(names, key=register_group):
@@ -184,12 +185,13 @@ def _registers(lane: Lane, row: int) -> Iterator[Entry]:
             value = int(lane.registers.field(operation, name, rows)[0])
             text = f"{value:,}" if -1024 < value < 1024 else f"{value:,} 0x{value & (1 << 64) - 1:x}"
             yield Entry("field", text, clean(name), f"Field {clean(name)} of the command's registers, as captured.")
+    yield from _raw(raw, "the rest is not known")
 
 
-def _raw(raw: bytes) -> Iterator[Entry]:
-    """A command that cannot be decoded, as it was captured."""
+def _raw(raw: bytes, why: str) -> Iterator[Entry]:
+    """A command of which not everything can be decoded, as it was captured."""
     if raw:
-        yield Entry("warning", "registers: not decoded, as captured")
+        yield Entry("warning", f"registers: {why}, as captured")
     for first in range(0, len(raw), _RAW_BYTES):
         yield Entry("field", raw[first : first + _RAW_BYTES].hex(" "), f"{first:4x}", "Bytes of the command.")
 

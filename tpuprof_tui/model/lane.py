@@ -32,7 +32,10 @@ class RegisterFields(Protocol):
     """Register fields of a lane's commands, decoded on demand."""
 
     def operations(self, rows: Rows) -> npt.NDArray[np.int16]:
-        """Operation index of each row's command; -1 without registers."""
+        """Operation index of each row's command as files go by; -1 where they go by columns alone."""
+
+    def operation_of(self, row: int) -> int:
+        """Operation index of one row's command, whatever files go by; -1 where it cannot be decoded."""
 
     def field_names(self, operation: int) -> tuple[str, ...]:
         """Names of an operation's fields, in the order of the register."""
@@ -42,6 +45,9 @@ class RegisterFields(Protocol):
 
     def raw(self, row: int) -> bytes:
         """The command as it was captured; empty without registers."""
+
+    def unexplained(self, row: int) -> bytes:
+        """The same where not all of its fields are known; empty where they are."""
 
 
 class Lane:

@@ -136,10 +136,15 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("depends_on", "Depends on", "", width=10, engines=("TIU", "GDMA"), needs=_NEEDS_REGISTERS,
            group="synchronisation",
            help="Cmd Id of the other engine's command (GDMA's of TIU, TIU's of GDMA) that must retire first; 0: none."),
+    Column("depends_engine", "Of engine", "", width=9, engines=("TIU", "GDMA"), needs=_NEEDS_REGISTERS,
+           group="synchronisation",
+           help="Bits above the id in the dependency register: which engine's command is meant; 0: the usual one."),
     Column("message", "Message", "Msg Id", width=8, needs=_NEEDS_REGISTERS, group="synchronisation", aliases=("msg",),
            help="Message that a send or wait names."),
     Column("message_count", "Count", "Sd\\Wt Count", width=6, needs=_NEEDS_REGISTERS, group="synchronisation",
            help="Of a wait: how many sends of its message release it; of a send: how many waits its message serves."),
+    Column("message_destination", "Destination", "", "hex", width=11, needs=_NEEDS_REGISTERS, group="synchronisation",
+           help="Bits of a send's or wait's register beside id and count, as they are: where the message goes."),
     *COUNTERS,
 )  # fmt: skip
 

@@ -23,9 +23,9 @@ def detail_of(chip, engine, operation, bodies):
     data = np.frombuffer(b"".join(bodies), np.uint8)
     size = command_table(chip, engine).operations[operation].size
     offsets = np.arange(len(bodies), dtype=np.int64) * size
-    return Detail(
-        chip, engine, data, offsets, np.full(len(bodies), operation, np.int16), np.zeros(len(bodies), np.int8)
-    )
+    room = np.full(len(bodies), size, np.int32)
+    ops, functions = np.full(len(bodies), operation, np.int16), np.zeros(len(bodies), np.int8)
+    return Detail(chip, engine, data, offsets, room, ops, functions)
 
 
 @pytest.mark.parametrize("chip_name", chip_names())
@@ -102,6 +102,11 @@ def test_message_columns_are_those_of_the_commands():
                 assert lane["message"][row] == lane["message_count"][row] == INT_MISSING
             elif message is not None:
                 assert (lane["message"][row], lane["message_count"][row]) == (message.id, message.count)
+                rule = chip.messages["tiu" if lane.engine == "TIU" else "dma"]
+                known = message.id | message.count << rule.count_bit
+                assert lane["message_destination"][row] | known == values[rule.field]
+            if lane.engine == "TIU":
+                assert lane["depends_engine"][row] << 20 | lane["depends_on"][row] == values["cmd_id_dep"]
 
 
 def test_time_at_the_peak_is_cycles_or_bytes():

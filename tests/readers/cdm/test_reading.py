@@ -40,7 +40,8 @@ def reading_of(chip, engine, command, *, size=0, length=100, texts=None, guessed
     offsets = np.zeros(1, np.int64)
     operation = select_many(chip, engine, data, offsets)
     function = codes_of_many(chip, engine, data, offsets, operation)[1]
-    detail = Detail(chip, engine, data, offsets, operation, function.astype(np.int8)) if command else None
+    room = np.full(1, len(command), np.int32)
+    detail = Detail(chip, engine, data, offsets, room, operation, function.astype(np.int8)) if command else None
     known = {"start": [0], "end": [length], "cycles": [length + 1], "bytes": [size], "role": [Role.WORK]}
     arrays = {key: np.array(value, np.int64) for key, value in known.items()}
     arrays |= {key: np.array([value], np.int64) for key, value in columns.items()}

@@ -25,7 +25,7 @@ _TRICKY = ("lost", "lost_mode2", "lost_opening", "no_opening", "ring", "ring_all
 _SEEDS = (7, 4242)
 _SLOW = ("id_wrap", "rvt_wrap")
 _CASES = [
-    *((name, 0) for name in KINDS if name not in (*_SLOW, "des_no_blocks")),
+    *((name, 0) for name in KINDS if name not in (*_SLOW, "des_no_blocks", "bmodel_cdma_twins")),
     *((name, seed) for name in _TRICKY for seed in _SEEDS),
 ]
 _SHIFTS = {"core shift": ("core", "CDMA"), "CDMA shift": ("CDMA",)}

@@ -22,6 +22,8 @@ from tpuprof_tui.model import Lane, Profile, is_missing
 COLUMNS = ("start_ns", "end_ns", "cycles", "op", "func", "scope", "batch", "bytes", "src", "dst", "dtype", "mode",
            "cmd_id", "alg_ops", "core", "d0", "d1", "d2", "d3", "k", "infra")  # fmt: skip
 _WORK, _ID_WRAP = 0, 5
+#: Operations whose registers nobody describes.
+_UNDESCRIBED = ("compress", "decompress", "randmask", "transfer")
 _MODES = (None, "TDI", "RVT", "DES")
 _MEMORIES = ("DDR", "L2M", "LMEM")
 _DTYPES = ("INT8", "FP16", "FP32", "INT16", "INT32", "BFP16", "INT4", "FP8")
@@ -304,12 +306,14 @@ class _Comparison:
     def _transfers(self, key: Key, lane: Lane, rows: np.ndarray, wanted: Columns, work: np.ndarray) -> Iterator[str]:
         memories = np.array(_MEMORIES, object)
         way = memories[wanted["src"]] + "->" + memories[wanted["dst"]]
+        undescribed = np.array([op["key"] in _UNDESCRIBED for op in self.truth.ops])[wanted["op"]]
+        blind = undescribed & (wanted["mode"] != 1)  # no node, and registers that nobody can read
         seen = self._texts(lane, "direction", rows)
-        yield from _unlike(key, "direction", work & (seen != way), seen)
+        yield from _unlike(key, "direction", work & (seen != np.where(blind, None, way)), seen)
         # compressed transfers speak of another data type
         lossy = np.array([op["key"] == "lossy_comp" for op in self.truth.ops])[wanted["op"]]
         seen = self._texts(lane, "dtype", rows)
-        kinds = np.array(_DTYPES, object)[wanted["dtype"]]
+        kinds = np.where(blind, "", np.array(_DTYPES, object)[wanted["dtype"]])
         tells = ~lossy if self.leave.names else ~lossy & (wanted["mode"] == 1)
         yield from _unlike(key, "data type", work & tells & (seen != kinds), seen)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,8 @@ from .report import Report
 from .source import Bytes, read_bytes
 
 I64 = npt.NDArray[np.int64]
+#: No command of a CDMA port is longer.
+COMMAND_BYTES = 128
 _ID_DROP = 10
 #: Cycles without a command of the port that lie between launches rather than within one that is out of order.
 _LAUNCH_PAUSE = 20_000
@@ -43,6 +46,8 @@ class PortData:
         bound: Index of each record's command, -1 without one.
         keep: Which records are instructions.
         data: Register bytes of the commands.
+        file_data: Bytes of the port's file.
+        stream_blocks: First and last byte of each command stream in it.
         anchored: Whether the port's times are on the cores' time line.
         anchor_core: The core that released it; -1 when unknown.
     """
@@ -56,6 +61,8 @@ class PortData:
     bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     keep: slice | npt.NDArray[np.bool_] = field(default_factory=lambda: slice(None))
     data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    file_data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    stream_blocks: list[tuple[int, int]] = field(default_factory=list)
     anchored: bool = False
     anchor_core: int = -1
     head: int = 0
@@ -80,6 +87,9 @@ def read_port(port: int, path: Path, chip: Chip) -> PortData | None:
     payloads = [data[block.offset : block.offset + block.length] for block in blocks]
     stream = read_stream(payloads, [block.offset for block in blocks], chip, "CDMA", report, file=path.name, port=port)
     result = PortData(port, path.name, report, stream)
+    result.stream_blocks = [(b.offset, b.offset + b.length) for b in found if b.kind == BlockType.DES_CDMA]
+    if result.stream_blocks:
+        result.file_data = data
     if not len(stream):
         return result
     stream = unwrapped_port(stream, report, file=path.name)
@@ -184,6 +194,26 @@ def anchor_ports(ports: list[PortData], cores: list[CoreData]) -> None:
         shift_port(port.stream, release - port.head_wait_end)
         port.anchored = True
         port.anchor_core = anchor.core
+
+
+def note_unplaced(ports: list[PortData]) -> None:
+    """A Problem for each port that nothing puts on the cores' time line."""
+    for port in ports:
+        if len(port.stream) and not port.anchored:
+            port.report.warning(
+                "Neither a send of a core nor its commands tell when this port ran.",
+                "It keeps its own clock; its times do not compare with those of the cores.",
+                file=port.file,
+                lane=f"port {port.port}",
+            )
+
+
+def copied_commands(data: Bytes, offsets: I64, rooms: npt.NDArray[np.integer[Any]]) -> Bytes:
+    """Commands from anywhere in ``data``, `COMMAND_BYTES` for each, zeros behind its own."""
+    places = offsets[:, None] + np.arange(COMMAND_BYTES)
+    inside = (np.arange(COMMAND_BYTES) < rooms[:, None]) & (places < len(data))
+    raw: Bytes = np.where(inside, data[np.minimum(places, max(len(data) - 1, 0))], np.uint8(0)).reshape(-1)
+    return raw
 
 
 def shift_port(stream: Stream, by: int) -> None:

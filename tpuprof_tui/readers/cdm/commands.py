@@ -48,7 +48,8 @@ class Commands:
     Arrays of one length. ``word`` is the node as stored (0 for commands of a block and inserted ones), ``id`` counts
     from 0 since the last id reset, ``scope`` is the core's scope number or -1, ``batch`` -1 when none is in force,
     ``place`` the node's place in the stream, ``extra`` the number of its DYN_EXTRA record or -1, ``register`` the
-    offset of its register bytes in the core file or -1 (filled in later), ``des`` the number of its DES node or -1.
+    offset of its register bytes in the core file or -1 (filled in later), ``room`` how many bytes are its own there,
+    ``des`` the number of its DES node or -1.
     """
 
     word: Words
@@ -60,6 +61,7 @@ class Commands:
     extra: I32
     des: I32
     register: I64 | None = None
+    room: I32 | None = None
 
     def __len__(self) -> int:
         return len(self.word)
@@ -86,6 +88,7 @@ class Commands:
             self.extra[rows],
             self.des[rows],
             None if self.register is None else self.register[rows],
+            None if self.room is None else self.room[rows],
         )
 
 

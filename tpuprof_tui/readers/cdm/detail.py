@@ -31,11 +31,18 @@ from .registers import (
 from .source import Bytes
 
 I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
 I16 = npt.NDArray[np.int16]
 
 _KV_HEADER = 12
+#: More bytes are no command's own.
+_LONGEST = (1 << 31) - 1
+#: Bytes shown of what cannot be decoded.
+_MOST_RAW = 512
 #: Bits of a memory code where source and destination are packed into one place.
 PLACE_BITS = 3
+#: In a place: nobody knows which memory.
+UNKNOWN_MEMORY = 7
 #: Memory codes that a node's two bits can hold.
 NODE_MEMORIES = 4
 _L2M = 1
@@ -53,33 +60,35 @@ def attach_registers(core: CoreData, chip: Chip) -> None:
     nodes = core.nodes
     if nodes is None:
         return
-    lists = [*nodes.engines.values()]  # CDMA nodes stay condensed, as published
+    lists = [*nodes.engines.values(), *nodes.ports.values()]
     if nodes.nodes_set and core.mode == 2:
-        places = _extra_places(core)
+        places, rooms = _extra_places(core)
         if len(places) < nodes.nodes_set:
             core.report.error(f"{nodes.nodes_set - len(places)} commands have no detail record (DYN_EXTRA).",
                               "They are shown by their condensed node.", file=core.file, core=core.core)  # fmt: skip
-        padded = np.concatenate([places, np.full(max(0, nodes.nodes_set - len(places)) + 1, -1, np.int64)])
+        absent = np.full(max(0, nodes.nodes_set - len(places)) + 1, -1, np.int64)
+        places, rooms = np.concatenate([places, absent]), np.concatenate([rooms, absent.astype(np.int32)])
         for commands in lists:
             if len(commands):
-                commands.register = padded[commands.extra]
+                commands.register, commands.room = places[commands.extra], rooms[commands.extra]
     if nodes.des_nodes:
         _attach_blocks(core, chip)
 
 
-def _extra_places(core: CoreData) -> I64:
-    """Offset in the file of the content of each DYN_EXTRA record, over all blocks."""
+def _extra_places(core: CoreData) -> tuple[I64, I32]:
+    """Offset in the file and length of the content of each DYN_EXTRA record, over all blocks."""
     from .streams import split_extras  # only captures with registers need it
 
-    parts: list[I64] = []
+    parts, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
     payloads, offsets = core.payloads(BlockType.DYN_EXTRA)
     for payload, offset in zip(payloads, offsets, strict=True):
         records = split_extras(payload)
         parts.append(records.offsets + offset)
+        lengths.append(np.minimum(records.lengths, _LONGEST).astype(np.int32))
         for place, reason, count in records.problems:
             core.report.error(f"Detail records (DYN_EXTRA): {reason}.", "What is sound of them is used.",
                               file=core.file, offset=offset + place, core=core.core, count=count)  # fmt: skip
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    return np.concatenate(parts), np.concatenate(lengths)
 
 
 def _attach_blocks(core: CoreData, chip: Chip) -> None:
@@ -87,12 +96,12 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
 
     assert core.nodes is not None
     blocks = _keyed_blocks(core)
-    walked: dict[tuple[str, int, int], I64] = {}
+    walked: dict[tuple[str, int, int], tuple[I64, I32]] = {}
     lost = 0
     for node in core.nodes.des_nodes:
         commands = core.nodes.ports[node.port] if node.engine == "CDMA" else core.nodes.engines[node.engine]
-        if commands.register is None:
-            commands.register = np.full(len(commands), -1, np.int64)
+        if commands.register is None or commands.room is None:
+            commands.register, commands.room = np.full(len(commands), -1, np.int64), np.zeros(len(commands), np.int32)
         block = blocks.get((node.key, node.count))
         if block is None:
             lost += 1
@@ -100,9 +109,11 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
         key = (family_of(node.engine), node.key, node.count)
         if key not in walked:
             first, last = block
-            walked[key] = walk(chip, node.engine, core.data[first:last]).offsets + first
-        places = walked[key][: node.count]
-        commands.register[node.first : node.first + len(places)] = places
+            stream = walk(chip, node.engine, core.data[first:last])
+            walked[key] = stream.offsets + first, np.minimum(stream.lengths, _LONGEST).astype(np.int32)
+        places, rooms = (part[: node.count] for part in walked[key])
+        rows = slice(node.first, node.first + len(places))
+        commands.register[rows], commands.room[rows] = places, rooms
     if lost:
         core.report.warning("Pre-built command blocks (DES) whose commands were not captured.",
                             "Their instructions are shown as unknown under the kernel function they have.",
@@ -129,7 +140,8 @@ def block_commands(core: CoreData, chip: Chip, engine: str) -> Commands | None:
     from .streams import walk  # only captures with registers need it
 
     payloads, offsets = core.payloads(_STREAM_BLOCKS[engine])
-    places = [walk(chip, engine, payload).offsets + offset for payload, offset in zip(payloads, offsets, strict=True)]
+    streams = [walk(chip, engine, payload) for payload in payloads]
+    places = [stream.offsets + offset for stream, offset in zip(streams, offsets, strict=True)]
     count = sum(map(len, places))
     if not count:
         return None
@@ -138,7 +150,9 @@ def block_commands(core: CoreData, chip: Chip, engine: str) -> Commands | None:
     # streams of all engines alternate subnet by subnet; their places in the file keep that order
     return Commands(np.zeros(count, np.uint32), ids, none, none, np.full(count, Mode.NONE, np.int8),
                     np.concatenate([np.full(len(part), number, np.int64) for number, part in enumerate(places)]),
-                    none, none, np.concatenate(places))  # fmt: skip
+                    none, none, np.concatenate(places),
+                    np.concatenate([np.minimum(stream.lengths, _LONGEST).astype(np.int32) for stream in streams]),
+                    )  # fmt: skip
 
 
 # -- decoding -----------------------------------------------------------------
@@ -153,23 +167,36 @@ class Detail:
         engine: Engine of the lane.
         data: The bytes the commands lie in.
         offset: First byte of each row's command, -1 without one.
+        room: How many bytes from there on are the command's own.
         operation: Operation index of each row, -1 without one or where it cannot be decoded.
         function: Function code of each row.
         places: Source and destination memory of each row, packed, where nodes could not hold them; else None.
+        by_node: Rows whose figures and files go by their node all the same (see `decode_lane`); None for no row.
     """
 
     chip: Chip
     engine: str
     data: Bytes
     offset: I64
+    room: I32
     operation: I16
     function: npt.NDArray[np.int8]
     places: npt.NDArray[np.uint8] | None = None
+    by_node: npt.NDArray[np.bool_] | None = None
     _last: tuple[int, Rows, Bytes] | None = field(default=None, repr=False)
 
     def operations(self, rows: Rows) -> I16:
-        """Operation index of each row's command; -1 without registers."""
-        return self.operation[rows]
+        """Operation index of each row's command; -1 without registers, and where files go by the node."""
+        own: I16 = self.operation[rows]
+        return own if self.by_node is None else np.where(self.by_node[rows], np.int16(-1), own)
+
+    def leading(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Rows whose figures come by the rule for decoded commands."""
+        return self.operations(rows) >= 0
+
+    def operation_of(self, row: int) -> int:
+        """Operation index of one row's command, whatever files go by; -1 without registers."""
+        return int(self.operation[row])
 
     def operation_name(self, operation: int) -> str:
         """What an operation is called in the instruction set."""
@@ -213,13 +240,33 @@ class Detail:
         operation, offset = int(self.operation[row]), int(self.offset[row])
         if offset < 0:
             return b""
-        size = command_table(self.chip, self.engine).sizes[operation] if operation >= 0 else 64
-        return self.data[offset : offset + int(size)].tobytes()
+        size = command_table(self.chip, self.engine).steps[operation] if operation >= 0 else 0
+        return self.data[offset : offset + (int(size) or min(int(self.room[row]), _MOST_RAW))].tobytes()
+
+    def unexplained(self, row: int) -> bytes:
+        """The command as it was captured where not all of its fields are known; empty where they are."""
+        operation = int(self.operation[row])
+        known = operation >= 0 and not command_table(self.chip, self.engine).operations[operation].partial
+        return b"" if known else self.raw(row)
 
     def texts(self) -> tuple[I16, npt.NDArray[np.int32], list[str], list[str]]:
-        """For TIU names: distinct keys, each row's place among them (-1 without), types and names of the keys."""
+        """Distinct operations and functions, each row's place among them (-1 without), their types and names."""
+        return self._texts_of(self.operation >= 0)
+
+    def partial_texts(self) -> tuple[npt.NDArray[np.int32], list[str], list[str]] | None:
+        """The same without the keys, for commands that are known in part alone; None where the lane has none."""
+        partly = _partly_told(self.chip, self.engine, self.operation)
+        if partly is None:
+            return None
+        keys, places, types, functions = self._texts_of(partly)
+        operations = command_table(self.chip, self.engine).operations
+        stems = [operations[key >> 5].name.lower().replace("_", ".") for key in keys.tolist()]
+        rests = [text.removeprefix(stem).strip(".") for text, stem in zip(functions, stems, strict=True)]
+        return places, types, [f"{name} {rest}".rstrip() for name, rest in zip(types, rests, strict=True)]
+
+    def _texts_of(self, which: npt.NDArray[np.bool_]) -> tuple[I16, npt.NDArray[np.int32], list[str], list[str]]:
         keys = operation_keys(self.operation, self.function)
-        keys[self.operation < 0] = -1
+        keys[~which] = -1
         present = np.bincount(keys[keys >= 0], minlength=1)
         distinct = np.flatnonzero(present)
         place = np.full(max(len(present), 1), -1, np.int32)
@@ -236,27 +283,44 @@ def _same_slice(first: Rows, second: Rows) -> bool:
 def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Detail | None:
     """What views need of every command of a lane; sets node words made from the registers in ``commands``.
 
+    Two kinds of commands keep the word of the node they have: CDMA's, whose files are condensed as published, and
+    those of which registers tell only a part.
+
     Returns:
         None where no command has registers.
     """
     offset = commands.register
     if offset is None or not bool((offset >= 0).any()):
         return None
-    operation = select_many(chip, engine, data, offset)
+    room = np.zeros(len(commands), np.int32) if commands.room is None else commands.room
+    operation = select_many(chip, engine, data, offset, room)
     types, functions = codes_of_many(chip, engine, data, offset, operation)
     decoded = operation >= 0
+    partly = _partly_told(chip, engine, operation)
+    by_node = commands.word != 0 if family_of(engine) == "cdma" else partly
+    if by_node is not None:
+        decoded &= ~by_node | (commands.word == 0)
     word = (types & 31) << 10 | (functions & 31) << 15
     places: npt.NDArray[np.uint8] | None = None
     if family_of(engine) != "tiu":
         source, target = (memories_of(chip, side) for side in addresses_of_many(chip, engine, data, offset, operation))
-        if largest_memory(chip) >= NODE_MEMORIES:
+        if largest_memory(chip) >= NODE_MEMORIES or partly is not None:
+            if partly is not None:
+                source, target = (np.where(partly, UNKNOWN_MEMORY, side) for side in (source, target))
             old = commands.word >> np.uint32(24)
             node = old & np.uint32(3) | (old >> np.uint32(2) & np.uint32(3)) << np.uint32(PLACE_BITS)
             places = np.where(decoded, source | target << PLACE_BITS, node).astype(np.uint8)
         kind, missing = field_of_many(chip, engine, data, offset, operation, "src_data_format")
         word |= np.where(missing, 15, kind.astype(np.int64) & 15) << 20 | _node_memories(source, target)
     commands.word = np.where(decoded, (word | 1).astype(np.uint32), commands.word)
-    return Detail(chip, engine, data, offset, operation, functions.astype(np.int8), places)
+    return Detail(chip, engine, data, offset, room, operation, functions.astype(np.int8), places, by_node)
+
+
+def _partly_told(chip: Chip, engine: str, operation: I16) -> npt.NDArray[np.bool_] | None:
+    """Commands of which only some fields are known; None where the lane has none."""
+    partial = [index for index, each in enumerate(command_table(chip, engine).operations) if each.partial]
+    told = np.isin(operation, partial) if partial else None
+    return told if told is not None and told.any() else None
 
 
 def _node_memories(source: I64, target: I64) -> I64:

@@ -107,7 +107,7 @@ class LaneBuilder:
         }
         if engine == "CDMA":
             columns["port"] = constant(count, stream.port, np.int64)
-        own = self._own_names(work, generated, detail if family == "tiu" else None)
+        own = self._own_names(work, generated, detail)
         columns["role"] = self._roles(work, family, own)
         columns |= self._named(work.word, family, own)
         if commands is not None:
@@ -171,10 +171,12 @@ class LaneBuilder:
     # -- names ------------------------------------------------------------
 
     def _own_names(self, work: Work, generated: Bools | None, detail: Detail | None) -> _OwnNames | None:
-        """Names of decoded TIU commands, by their operation, and of generator indices."""
+        """Names of commands by their operation (TIU, and what no published table names), and of generator indices."""
         place, types, names = np.zeros(0, np.int32), list[str](), list[str]()
-        if detail is not None:
+        if detail is not None and family_of(detail.engine) == "tiu":
             _, place, types, names = detail.texts()
+        elif detail is not None and (told := detail.partial_texts()) is not None:
+            place, types, names = told
         if generated is not None:
             rows = np.flatnonzero(generated)
             keys, where = np.unique((work.word[rows] >> np.uint32(10)) & np.uint32(_VARIANTS), return_inverse=True)

@@ -3,7 +3,11 @@
 Where the fields lie is chip data (``messages`` and ``dependencies`` of the chip files): a wait names a message id and
 how many sends of it release the wait; a send names the id and how many waits the message serves. ``cmd_id_dep`` holds
 the Cmd Id of a command of the other engine (GDMA's of TIU, TIU's of GDMA), counted from 1 since the last id reset; 0
-means none, and on most chips a bit of GDMA's field says whether it is used at all.
+means none, and on most chips a bit of GDMA's field says whether it is used at all. Bits above TIU's id select the
+engine whose command it is; no public text says which value means which.
+
+SDMA's field has the same bits as GDMA's, and none that tells whose command its id is: it is shown as it is. CDMA's
+sends and waits hold a constant of 64 bits; no public text says how it names a message: it is shown as it is, too.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ from .registers import field_of_many
 
 I64 = npt.NDArray[np.int64]
 
+#: Bits of a register that a column can hold.
+_WIDEST = 63
 #: Engines whose dependency is understood: of SDMA commands no public text says which engine they name.
 _DEPENDENT = ("TIU", "GDMA")
 
@@ -83,9 +89,25 @@ def message_columns(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
 
         return values
 
+    def depends_engine(rows: Rows) -> I64:
+        values = field("cmd_id_dep", rows)
+        return np.where(values == INT_MISSING, INT_MISSING, values >> chip.dependencies[family].id_bits)
+
+    def destination(rule: MessageRule) -> LazyColumn:
+        ids, counts = (1 << rule.id_bits) - 1, ((1 << rule.count_bits) - 1) << rule.count_bit
+
+        def values(rows: Rows) -> I64:
+            held = of_message(rule, 0, _WIDEST)(rows)
+            return np.where(held == INT_MISSING, INT_MISSING, held & ~(ids | counts))
+
+        return values
+
     columns: dict[str, LazyColumn] = {"dependency": lambda rows: field("cmd_id_dep", rows), "depends_on": dependency}
+    if detail.engine in _DEPENDENT and chip.dependencies[family].enable_bit is None:
+        columns["depends_engine"] = depends_engine
     rule = chip.messages.get(family)
     if rule is not None:
         columns["message"] = of_message(rule, 0, rule.id_bits)
         columns["message_count"] = of_message(rule, rule.count_bit, rule.count_bits)
+        columns["message_destination"] = destination(rule)
     return columns

@@ -19,6 +19,7 @@ from .commands import CORE_ENGINES, Commands
 from .core import read_core
 from .core_data import CoreData, EngineData
 from .detail import Detail
+from .doubts import doubts
 from .lanes import LaneBuilder, LaneSource
 from .no_preamble import share_last_barrier
 from .report import Report
@@ -52,11 +53,16 @@ def read(
     share_last_barrier(cores, kind, report)
     align_cores(cores, report)
     if ports:
-        from .cdma import anchor_ports
+        from .cdma import anchor_ports, note_unplaced
         from .submitters import match_ports
 
         anchor_ports(ports, cores)
         match_ports(ports, cores, kind)
+        if settings.bmodel:
+            from .model_ports import match_streams
+
+            match_streams(ports, cores, kind)
+        note_unplaced(ports)
     for found in (*(core.report for core in cores), *(port.report for port in ports)):
         report.extend(found)
     return _Builder(directory, settings, kind, mhz, cores, ports, report).profile()
@@ -236,18 +242,23 @@ class _Builder:
         return result
 
     def _note_undecoded(self, lanes: list[Lane]) -> None:
+        """A Problem for each thing that is odd about the registers of a lane."""
+        files = {core.core: core.file for core in self.cores}
         for lane in lanes:
             if not isinstance(lane.registers, Detail):
                 continue
-            lost = np.flatnonzero((lane.registers.operation < 0) & (lane.registers.offset >= 0))
-            if len(lost):
-                self.report.warning(
-                    "Commands whose registers cannot be decoded.",
-                    "Their bytes are shown as they are.",
-                    offset=int(lane.registers.offset[lost[0]]),
+            file = files.get(lane.core, "")
+            for doubt in doubts(lane.registers):
+                tell = self.report.note if doubt.harmless else self.report.warning
+                offset = int(lane.registers.offset[doubt.rows[0]]) if lane.core >= 0 else -1
+                tell(
+                    doubt.what,
+                    doubt.done,
+                    file=file,
                     core=lane.core,
                     lane=lane.label,
-                    count=len(lost),
+                    offset=offset,
+                    count=len(doubt.rows),
                 )
 
 

@@ -28,6 +28,8 @@ from .registers import LOW_ADDRESS_BITS, Command, address_fields, decode, memory
 _AXES = "nchw"
 _OTHER_ENGINE = {"TIU": "GDMA", "GDMA": "TIU"}
 _LOCAL = "LMEM"
+#: Data type code of commands whose registers name none.
+_NO_TYPE = 15
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ class LaneReading:
             transfer_label(name) or "transfer",
             "" if family_of(self.engine) == "cdma" else direction,
             _size_text(self._value("bytes", row)),
-            type_text(dtype) if dtype is not None and name else "",
+            type_text(dtype) if dtype is not None and dtype != _NO_TYPE and name else "",
             self._rate(row),
         ]
 

@@ -114,6 +114,8 @@ def _doubts(operation: Operation, length: int) -> str:
     doubts = []
     if operation.assumed:
         doubts.append("the register layout is assumed from a sibling chip")
+    if operation.partial:
+        doubts.append("of its registers only those are known that all such commands share")
     if length > operation.size:
         doubts.append(f"{length - operation.size} bytes follow the command")
     return "; ".join(doubts)

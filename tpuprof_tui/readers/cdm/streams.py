@@ -41,7 +41,7 @@ class Stream:
 
     Attributes:
         offsets: First byte of each command.
-        lengths: Its bytes. Of a command that cannot be decoded: the bytes up to where the walk resumed.
+        lengths: Its bytes. Of a command whose layout is not known: the bytes up to where the walk resumed.
         ops: Operation index (``command_table(...).operations``); -1 for one that cannot be decoded.
         end: First byte behind the last command; what follows was not read.
         ended: Whether a command ended the stream, rather than the data.
@@ -67,18 +67,21 @@ class _Steps:
     """What the walk needs to know of every place of a stream, one entry per 16 bytes.
 
     Attributes:
-        codes: Command length in 16 bytes, plus ``_STOP`` where the stream ends behind it; 0 where nothing decodes.
+        codes: Command length in 16 bytes, plus ``_STOP`` where the stream ends behind it; 0 where nothing decodes or
+            the length is not certain.
+        likely: The same, with the usual length where it is not certain.
         ops: Operation index that the place's header selects, also without a layout or room; -1 for none.
     """
 
     codes: NDArray[np.uint8]
+    likely: NDArray[np.uint8]
     ops: NDArray[np.int16]
 
 
 def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Buffer) -> Stream:
     """The commands of a stream, numbered from 0 here and from 1 by the hardware.
 
-    A command that cannot be decoded keeps its place in the numbering; the walk resumes behind it, at the length its
+    A command whose layout is not known keeps its place in the numbering; the walk resumes behind it, at the length its
     kind usually has when the commands there are sound, else at the next place from which a chain of `SOUND_CHAIN`
     commands decodes or the chain ends exactly with the data. Zeros up to the end of the data are no command.
     """
@@ -88,7 +91,7 @@ def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Buffer)
     table = command_table(chip, engine)
     steps = _steps(chip, engine, table, buffer)
     places, ended = _followed(table, buffer, steps)
-    return _without_final(chip, engine, table, buffer, _stream(buffer, steps, places, ended))
+    return _without_final(chip, engine, table, buffer, _stream(table, buffer, steps, places, ended))
 
 
 def stream_problems(
@@ -112,18 +115,19 @@ def _single_undecodable(size: int) -> Stream:
 
 def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Buffer) -> _Steps:
     count = len(buffer) // GRAIN
-    codes = np.zeros(count, np.uint8)
+    codes, likely = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
     ops = np.empty(count, np.int16)
     headers = buffer[: count * GRAIN].view("<u8")[::2]
     for first in range(0, count, _CHUNK):
         part = slice(first, min(first + _CHUNK, count))
         ops[part] = table.selection[table.selection_keys(headers[part])]
-        codes[part] = table.sizes[ops[part]] // GRAIN
+        codes[part], likely[part] = (sizes[ops[part]] // GRAIN for sizes in (table.steps, table.usual))
     near_end = np.arange(max(0, count - _STEP), count)
-    codes[near_end[codes[near_end] > count - near_end]] = 0
     stops = _ending_places(chip, engine, table, buffer, ops)
-    codes[stops] |= _STOP
-    return _Steps(codes, ops)
+    for steps in (codes, likely):
+        steps[near_end[steps[near_end] > count - near_end]] = 0
+        steps[stops] |= _STOP
+    return _Steps(codes, likely, ops)
 
 
 def _ending_places(
@@ -192,10 +196,10 @@ def _used_places(buffer: Buffer) -> int:
 
 def _sound_places(buffer: Buffer, steps: _Steps) -> NDArray[np.int64]:
     """Places from which a chain of commands decodes, in order; places that hold only zeros are none."""
-    count = len(steps.codes)
-    lengths = steps.codes & _STEP
+    count = len(steps.likely)
+    lengths = steps.likely & _STEP
     following = np.arange(count, dtype=np.int64) + lengths
-    at_end = ((steps.codes & _STOP) > 0) | (following == count)
+    at_end = ((steps.likely & _STOP) > 0) | (following == count)
     np.minimum(following, count - 1, out=following)
     sound = lengths > 0
     for _ in range(SOUND_CHAIN - 1):
@@ -208,7 +212,7 @@ def _resumed(table: CommandTable, buffer: Buffer, steps: _Steps, sound: NDArray[
     """Where the walk goes on after ``place``, whose command cannot be decoded."""
     count = len(steps.codes)
     op = int(steps.ops[place])
-    if op >= 0 and table.operations[op].known:
+    if op >= 0 and table.steps[op]:  # cut off
         return count
     usual = _usual_size(table, int.from_bytes(buffer[place * GRAIN : place * GRAIN + 8].tobytes(), "little"))
     wanted = place + usual // GRAIN
@@ -233,14 +237,15 @@ def _usual_size(table: CommandTable, header: int) -> int:
     return 0
 
 
-def _stream(buffer: Buffer, steps: _Steps, places: list[int], ended: bool) -> Stream:
+def _stream(table: CommandTable, buffer: Buffer, steps: _Steps, places: list[int], ended: bool) -> Stream:
     at = np.array(places, np.int64)
     codes = steps.codes[at]
-    lengths = (codes & _STEP).astype(np.int64) * GRAIN
-    ops = np.where(codes > 0, steps.ops[at], -1).astype(np.int16)
     offsets = at * GRAIN
     behind = np.append(offsets[1:], len(buffer))
-    lengths = np.where(ops < 0, behind - offsets, lengths)
+    lengths = np.where(codes > 0, (codes & _STEP).astype(np.int64) * GRAIN, behind - offsets)
+    ops = steps.ops[at]
+    sizes = table.sizes[ops]
+    ops = np.where((sizes > 0) & (sizes <= lengths), ops, -1).astype(np.int16)
     end = int(offsets[-1] + lengths[-1]) if len(at) else 0
     rest = len(buffer) - end
     if not ended and 0 < rest < GRAIN and _zero_tail(buffer, rest) < rest:

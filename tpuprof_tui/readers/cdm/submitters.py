@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from .cdma import PortData, shift_port
+from .cdma import COMMAND_BYTES, PortData, copied_commands, shift_port
 from .chips import Chip
 from .commands import Commands, Mode
 from .core_data import CoreData
@@ -22,8 +22,6 @@ from .source import Bytes
 I64 = npt.NDArray[np.int64]
 #: A record and the command that caused it may lie this far apart by what anchoring cannot know.
 _SLACK_NS = 2_000
-#: No command of a CDMA port is longer.
-_COMMAND_BYTES = 128
 #: Largest table of launches times command sections that is filled exactly.
 _MOST_CELLS = 4_000_000
 
@@ -119,7 +117,7 @@ def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], 
                 sections.append(_Section(core.core, base + begin, end - begin, *window))
         shifted = commands.take(slice(None))
         shifted.scope = np.where(commands.scope >= 0, commands.scope + core.first_scope, -1).astype(np.int32)
-        shifted.register, raw = _copied_registers(commands, core, sum(map(len, raws)))
+        shifted.register, shifted.room, raw = _copied_registers(commands, core, sum(map(len, raws)))
         raws.append(raw)
         lists.append(shifted)
         owners.append(np.full(len(commands), core.core, np.int32))
@@ -131,16 +129,15 @@ def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], 
     return sorted(sections, key=lambda section: (section.after_ns, section.core))
 
 
-def _copied_registers(commands: Commands, core: CoreData, base: int) -> tuple[I64, Bytes]:
-    """Registers of a core's commands for a port, copied together, and their offsets from ``base`` on (-1 without)."""
-    if commands.register is None:
-        return np.full(len(commands), -1, np.int64), np.zeros(0, np.uint8)
+def _copied_registers(commands: Commands, core: CoreData, base: int) -> tuple[I64, npt.NDArray[np.int32], Bytes]:
+    """Registers of a core's commands for a port: offsets in their copy from ``base`` on (-1 without), room, copy."""
+    if commands.register is None or commands.room is None:
+        return np.full(len(commands), -1, np.int64), np.zeros(len(commands), np.int32), np.zeros(0, np.uint8)
     has = np.flatnonzero(commands.register >= 0)
-    places = commands.register[has][:, None] + np.arange(_COMMAND_BYTES)
-    raw = np.where(places < len(core.data), core.data[np.minimum(places, len(core.data) - 1)], np.uint8(0)).reshape(-1)
     offsets = np.full(len(commands), -1, np.int64)
-    offsets[has] = base + _COMMAND_BYTES * np.arange(len(has))
-    return offsets, raw
+    offsets[has] = base + COMMAND_BYTES * np.arange(len(has))
+    copied = copied_commands(core.data, commands.register[has], commands.room[has])
+    return offsets, np.minimum(commands.room, COMMAND_BYTES).astype(np.int32), copied
 
 
 def _own_opening(commands: Commands, chip: Chip) -> int:
@@ -155,7 +152,7 @@ def _joined(lists: list[Commands]) -> Commands:
         joined: npt.NDArray[np.generic] = np.concatenate([getattr(commands, name) for commands in lists])
         return joined
 
-    names = ("word", "id", "scope", "batch", "mode", "place", "extra", "des", "register")
+    names = ("word", "id", "scope", "batch", "mode", "place", "extra", "des", "register", "room")
     return Commands(**{name: column(name) for name in names})  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...model import INT_MISSING, StringsBuilder
 from ...model.lane import Array, LazyColumn, Rows
 from .chips import Chip, family_of
-from .detail import NODE_MEMORIES, PLACE_BITS, Detail, largest_memory
+from .detail import NODE_MEMORIES, PLACE_BITS, UNKNOWN_MEMORY, Detail, largest_memory
 from .lane_columns import I64, Words, Work, bits, field
 from .monitor import Stream
 from .registers import LOW_ADDRESS_BITS, address_fields
@@ -31,10 +31,15 @@ class TransferTables:
         self.chip = chip
         most = max(NODE_MEMORIES - 1, largest_memory(chip))
         sides = [chip.memories[min(code, most)] for code in range(_SIDE + 1)]
-        ways = [f"{sides[place & _SIDE]}->{sides[place >> PLACE_BITS]}" for place in range(_PLACES)]
-        self.direction = np.array([strings["direction"].code(way) for way in ways], np.int32)
-        self.source = np.array([strings["from_memory"].code(name) for name in sides], np.int32)
-        self.target = np.array([strings["to_memory"].code(name) for name in sides], np.int32)
+        sides[UNKNOWN_MEMORY] = ""
+        ends = [(sides[place & _SIDE], sides[place >> PLACE_BITS]) for place in range(_PLACES)]
+        ways = ["->".join(pair) if all(pair) else "" for pair in ends]
+
+        def codes(key: str, texts: list[str]) -> npt.NDArray[np.int32]:
+            return np.array([strings[key].code(text) if text else -1 for text in texts], np.int32)
+
+        self.direction = codes("direction", ways)
+        self.source, self.target = codes("from_memory", sides), codes("to_memory", sides)
         self.dtype = np.array([strings["dtype"].code(chip.data_type_text(code)) for code in range(16)], np.int32)
         self.no_dtype = strings["dtype"].code("")
         self.ddr = np.array(["DDR" in way for way in ways])
@@ -118,8 +123,7 @@ class Transfers:
     def _decoded(self, rows: Rows) -> npt.NDArray[np.bool_]:
         if self.detail is None:
             return np.zeros(len(self.word[rows]), np.bool_)
-        result: npt.NDArray[np.bool_] = self.detail.operation[rows] >= 0
-        return result
+        return self.detail.leading(rows)
 
     # -- figures ----------------------------------------------------------
 
@@ -194,7 +198,7 @@ def _addressed(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
             operation = detail.operation[rows]
             first = int(operation[0]) if len(operation) else -1
             low, high = (detail.field(first, name, rows).astype(np.int64) for name in address_fields(chip, side))
-            return np.where(operation < 0, INT_MISSING, high << LOW_ADDRESS_BITS | low)
+            return np.where(detail.leading(rows), high << LOW_ADDRESS_BITS | low, INT_MISSING)
 
         return values
 

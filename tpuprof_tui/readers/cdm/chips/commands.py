@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -35,9 +35,10 @@ class Operation:
         short: Value of the short flag; None when either.
         functions: Function name by code.
         function_width: Bits of the function code in this operation; the header's own when it is as wide.
-        size: Bytes of a command. Without a layout this is what commands of its kind usually have.
+        size: Bytes of a command. Without a layout this is what its siblings have.
         layout_lines: Layout as text; empty when nobody knows it.
         assumed: Whether the layout was taken over from a sibling chip with the same header.
+        siblings: Without a layout: the engine's operations that have one.
     """
 
     name: str
@@ -48,19 +49,35 @@ class Operation:
     size: int
     layout_lines: tuple[str, ...]
     assumed: bool
+    siblings: tuple[Operation, ...] = ()
 
     @property
     def known(self) -> bool:
-        """Whether commands of this kind can be decoded."""
-        return bool(self.layout_lines)
+        """Whether fields of commands of this kind are known: all of them, or those that its siblings share."""
+        return bool(self.layout_lines or self.siblings)
+
+    @property
+    def partial(self) -> bool:
+        """Whether only the fields are known that all siblings have at the same bits under the same name."""
+        return not self.layout_lines
+
+    @property
+    def needed(self) -> int:
+        """Bytes that hold all known fields."""
+        if not self.partial:
+            return self.size
+        bits = max((field.first + field.width for field in self.fields), default=0)
+        return -(-bits // (GRAIN * 8)) * GRAIN
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
-        """All fields in order; reserved ones may repeat a name.
+        """All known fields in order; reserved ones may repeat a name.
 
         Raises:
             ChipDataError: the layout does not cover the command.
         """
+        if self.partial:
+            return _shared(self.siblings)
         fields = parse_fields(self.layout_lines)
         if bit_count(fields) != self.size * 8:
             raise ChipDataError(f"operation {self.name}: {bit_count(fields)} bits in {self.size} bytes")
@@ -130,7 +147,10 @@ class CommandTable:
         opcode_width: Bits of the opcode.
         function_width: Bits of the function code.
         selection: Operation index by short flag | opcode and function << 1; -1 for none.
-        sizes: Bytes by operation index; 0 for the last entry (index -1) and for operations that cannot be decoded.
+        sizes: Bytes that must be there to decode, by operation index; 0 for the last entry (index -1) and for
+            operations that cannot be decoded.
+        steps: Bytes to the next command; 0 where nobody knows.
+        usual: The same, as far as the engine's other operations tell.
         end: After which command a stream ends.
     """
 
@@ -143,6 +163,8 @@ class CommandTable:
     function_width: int
     selection: NDArray[np.int16]
     sizes: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    usual: NDArray[np.int64]
     end: StreamEnd
 
     def index_of(self, name: str) -> int:
@@ -180,7 +202,7 @@ class CommandTable:
         if not any(found):
             return None
         rows = [
-            _place_of(field, operation.size) if field else (0, 0, 0, 0)
+            _place_of(field, operation.needed) if field else (0, 0, 0, 0)
             for field, operation in zip(found, self.operations, strict=True)
         ]
         rows.append((0, 0, 0, 0))
@@ -192,6 +214,19 @@ class CommandTable:
             np.array(spill, np.uint64),
             any(field is not None and field.width > 63 for field in found),
         )
+
+
+def _shared(operations: Sequence[Operation]) -> tuple[Field, ...]:
+    """Fields that all operations have at the same bits under the same name, reserved ones left out."""
+    if not operations:
+        return ()
+    others = [{(field.name, field.first, field.width) for field in other.fields} for other in operations[1:]]
+    return tuple(
+        field
+        for field in operations[0].fields
+        if not field.name.lower().startswith("reserved")
+        and all((field.name, field.first, field.width) in other for other in others)
+    )
 
 
 def _place_of(field: Field, size: int) -> tuple[int, int, int, int]:
@@ -243,7 +278,7 @@ def table_from_data(chip_name: str, family: str, data: Mapping[str, Any]) -> Com
         KeyError: something is missing.
     """
     header = data["header"]
-    operations = tuple(_operation(item, header["function_width"]) for item in data["operations"])
+    operations = _with_siblings([_operation(item, header["function_width"]) for item in data["operations"]])
     names = [operation.name for operation in operations]
     end = data["end"]
     if len(set(names)) != len(names) or end["operation"] not in names:
@@ -257,7 +292,9 @@ def table_from_data(chip_name: str, family: str, data: Mapping[str, Any]) -> Com
         opcode_width=header["opcode_width"],
         function_width=header["function_width"],
         selection=_selection(operations, header, f"{chip_name} {family}"),
-        sizes=np.array([operation.size if operation.known else 0 for operation in operations] + [0], np.int64),
+        sizes=np.array([operation.needed for operation in operations] + [0], np.int64),
+        steps=np.array([0 if operation.partial else operation.size for operation in operations] + [0], np.int64),
+        usual=np.array([operation.size for operation in operations] + [0], np.int64),
         end=StreamEnd(
             names.index(end["operation"]),
             end.get("function"),
@@ -285,6 +322,12 @@ def _operation(item: Mapping[str, Any], function_width: int) -> Operation:
         layout_lines=tuple(lines),
         assumed=item.get("assumed", False),
     )
+
+
+def _with_siblings(operations: Sequence[Operation]) -> tuple[Operation, ...]:
+    """Operations without a layout get those that tell something of it."""
+    siblings = tuple(operation for operation in operations if operation.layout_lines and not operation.assumed)
+    return tuple(replace(each, siblings=siblings) if each.partial else each for each in operations)
 
 
 def _selection(operations: Sequence[Operation], header: Mapping[str, Any], where: str) -> NDArray[np.int16]:

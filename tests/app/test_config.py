@@ -9,14 +9,16 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import small_profile
+from profiles import make_lane, make_profile, small_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.app.actions import ACTIONS, keys_of
+from tpuprof_tui.app.colouring import STEPS, kernel_family
 from tpuprof_tui.app.config import Config, config_path, read_config, write_config
 from tpuprof_tui.app.state import Sort
 from tpuprof_tui.app.theme import ENGINE_COLOURS, FAMILIES, OTHER
 from tpuprof_tui.app.themes import THEMES, after
+from tpuprof_tui.model import Device
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -166,6 +168,32 @@ async def test_columns_are_remembered_as_far_as_a_capture_has_them(profile):
         assert explorer(pilot).view.sort == Sort()
 
 
+async def test_the_timelines_looks_are_remembered_as_far_as_a_capture_knows_them(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "C C L B u")
+        await pilot.press("q")
+    chosen = {"colouring": "bandwidth", "legend": True, "strip": "bandwidth", "scale": "cycles"}
+    assert json.loads(config_path().read_text())["timeline"] == chosen
+    async with opened(profile) as pilot:
+        view = explorer(pilot).view
+        assert {name: getattr(view, name) for name in chosen} == chosen
+    bare = make_profile([make_lane("TIU", 0, starts=[0, 50], ends=[10, 90])], device=Device("host trace"))
+    async with opened(bare) as pilot:
+        view = explorer(pilot).view
+        assert (view.colouring, view.legend, view.strip, view.scale) == ("operation", True, "", "time")
+        await pilot.press("q")
+    assert read_config().looks == chosen
+
+
+@pytest.mark.parametrize(
+    "looks", [5, {}, {"colouring": "rainbow", "legend": 1, "strip": None, "scale": []}, {"legend": True}]
+)
+def test_looks_there_are_none_of_are_left_out(looks):
+    config_path().parent.mkdir(parents=True, exist_ok=True)
+    config_path().write_text(json.dumps({"timeline": looks}))
+    assert read_config().looks == {}
+
+
 async def test_nothing_is_written_where_nothing_was_chosen(profile):
     async with opened(profile) as pilot:
         await press(pilot, "w j 2")
@@ -211,6 +239,25 @@ def test_everything_can_be_read_on_its_ground(name):
         assert contrast(filled.color, filled.bgcolor) >= 3
     for engine in ENGINE_COLOURS:
         assert contrast(palette.engine(engine).color, ground) >= 3
+    for family in (*STEPS, *(kernel_family(code, f"k{code}") for code in range(12))):
+        assert contrast(palette.family(family).color, ground) >= 2.8
+        filled = palette.filled(family)
+        assert contrast(filled.color, filled.bgcolor) >= 2.8
+    for style in (palette.wait, palette.sync, palette.exposed, palette.compute, palette.transfer):
+        assert contrast(style.color, ground) >= 3
+        # a cell with work and more waiting
+        tinted = palette.tinted(style)
+        assert contrast(tinted.color, tinted.bgcolor) >= 2.8
+        assert contrast(tinted.bgcolor, ground) < 1.6
+    assert 1.5 < contrast(palette.hidden.color, ground) < contrast(palette.text.color, ground) / 2
+    assert contrast(palette.tie.color, palette.tie.bgcolor) >= 4.5
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_shares_go_one_way_from_little_to_much(name):
+    palette = THEMES[name][1]
+    steps = [luminance(palette.family(step).color) for step in STEPS]
+    assert steps in (sorted(steps), sorted(steps, reverse=True))
 
 
 def test_themes_follow_one_another():

@@ -75,7 +75,7 @@ def test_what_cannot_be_seen_is_empty():
 
 def test_a_view_is_kept_as_far_as_it_fits():
     old, new = small_profile(1, instructions=600), small_profile(1, instructions=300)
-    view = replace(ViewState.of(old.start_ns, old.end_ns), filter="dur>1", scope=Scope(1), marks=(("a", 5),))
+    view = replace(ViewState.of(old.start_ns, old.end_ns), filter="dur>1", scope=Scope(1), marks=(("a", 500),))
     view = replace(view.windowed(1000, 2000), selection=Selection(0, 1, 2), picked=(1, 2), pinned=((0, 0), (-1, 1)))
     same = kept_view(view, old, Session.build(old))
     assert same == replace(view, picked=())
@@ -84,6 +84,22 @@ def test_a_view_is_kept_as_far_as_it_fits():
     assert (kept.full_start, kept.full_end) == (new.start_ns, new.end_ns)
     assert (kept.scope, kept.filter, kept.marks) == (view.scope, view.filter, view.marks)
     assert kept.selection.lane == 1
+
+
+def test_marks_ranges_and_looks_are_kept_where_the_capture_still_reaches():
+    old, new = small_profile(1, instructions=600), small_profile(1, instructions=300)
+    inside, outside = new.end_ns - 5, new.end_ns + 5
+    looks = {"colouring": "kernel", "legend": True, "strip": "utilisation", "scale": "cycles"}
+    view = replace(
+        ViewState.of(old.start_ns, old.end_ns), marks=(("a", inside), ("b", outside)),
+        spans=(("c", 100, inside), ("d", 100, outside)), range=(100, inside), **looks,
+    )  # fmt: skip
+    assert kept_view(view, old, Session.build(old)) == view
+    kept = kept_view(view, old, Session.build(new))
+    assert (kept.marks, kept.spans, kept.range) == ((("a", inside),), (("c", 100, inside),), (100, inside))
+    assert {name: getattr(kept, name) for name in looks} == looks
+    kept = kept_view(replace(view, range=(100, outside), anchor=outside), old, Session.build(new))
+    assert (kept.range, kept.anchor) == (None, None)
 
 
 def test_all_of_a_profile_stays_all_and_lanes_that_are_gone_are_dropped():

@@ -103,18 +103,17 @@ def paint_lane(
 
 
 def paint_passing(whole: Painted, passing: Painted, palette: Palette, glyphs: Glyphs) -> Painted:
-    """What passes a filter as it is, drawn over everything, which is dimmed; the share of work is that of what passes.
+    """What passes a filter as it is, drawn over all the rest as dim dots; the share of work is that of what passes.
 
-    Where dimming would not tell (ASCII, no colour) what is hidden becomes dots.
+    Names of hidden instructions stay.
     """
     chars, styles = list(whole.chars), list(whole.styles)
-    dotted = glyphs.letters or not palette.colour
     for place in np.flatnonzero(whole.held & ~passing.held).tolist():
         style = styles[place]
         if style.bgcolor is not None or style.reverse:
             # a bar has no ground of its own any more: dots say how far it goes
             chars[place] = glyphs.hidden if chars[place] == " " else chars[place]
-        elif dotted:
+        else:
             chars[place] = glyphs.hidden
         styles[place] = palette.hidden
     for place in np.flatnonzero(passing.held).tolist():

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from textual.widget import Widget
 
 from .actions import remap
-from .config import Config, read_config, write_config
+from .config import LOOKS, Config, read_config, write_config
 from .state import ViewState
 from .themes import THEMES, TITLES, after
 from .watching import WatchingApp
 from .widgets.lines import LinesView
 
 if TYPE_CHECKING:
+    from ..model import Profile
     from .session import Session
 
 
@@ -75,10 +76,25 @@ class RememberingApp(WatchingApp):
         known = {column.key for column in session.columns}
         columns = tuple(key for key in self.config.columns if key in known)
         sort = self.config.sort
-        return replace(view, columns=columns, sort=sort if sort is not None and sort.key in known else view.sort)
+        view = replace(view, columns=columns, sort=sort if sort is not None and sort.key in known else view.sort)
+        return self._with_looks(view, profile)
+
+    def _with_looks(self, view: ViewState, profile: Profile) -> ViewState:
+        """The view with the looks that were chosen last, as far as the profile knows what they show."""
+        from .colouring import is_known
+        from .measure import clock_of
+
+        looks: dict[str, Any] = dict(self.config.looks)
+        if not is_known(profile, looks.get("colouring", "operation")):
+            del looks["colouring"]
+        if looks.get("strip") == "bandwidth" and not is_known(profile, "bandwidth"):
+            del looks["strip"]
+        if not clock_of(profile.device):
+            looks.pop("scale", None)
+        return replace(view, **looks)
 
     def remember_view(self) -> None:
-        """Remembers columns and sort, where they are not as they were."""
+        """Remembers columns, sort and the timeline's looks, where they are not as they were."""
         from .screens.explorer import ExplorerScreen
 
         screen = next((each for each in self.screen_stack if isinstance(each, ExplorerScreen)), None)
@@ -92,6 +108,9 @@ class RememberingApp(WatchingApp):
             changes["sort"] = [view.sort.key, view.sort.down]
         if changes:
             self._remember(changes, columns=view.columns, sort=view.sort)
+        if any(getattr(view, name) != getattr(first, name) for name in LOOKS):
+            looks = {name: getattr(view, name) for name in LOOKS}
+            self._remember({"timeline": looks}, looks=looks)
 
     def _remember(self, changes: dict[str, Any], **fields: Any) -> None:
         self.config = replace(self.config, **fields)

@@ -86,7 +86,7 @@ def news_of(path: str, read: Sighting, now: Sighting) -> News | None:
 
 
 def kept_view(view: ViewState, old: Profile, session: Session) -> ViewState:
-    """A view of one profile carried over to another: window, scope, marks, sort and filter as far as they fit.
+    """A view of one profile carried over to another: window, scope, marks, range, sort and filter as far as they fit.
 
     Lanes are known by their titles; an instruction stays selected where the same lane has one that starts at the same
     time in the same row.
@@ -113,6 +113,10 @@ def kept_view(view: ViewState, old: Profile, session: Session) -> ViewState:
         selection=Selection(core(selection.core), moved(selection.lane), row(selection.lane, selection.row)),
         scope=Scope(core(scope.core), moved(scope.lane)),
         picked=(),
+        marks=tuple(mark for mark in view.marks if fresh.start <= mark[1] < fresh.end),
+        spans=tuple(span for span in view.spans if fresh.start <= span[1] and span[2] <= fresh.end),
+        range=view.range if view.range and fresh.start <= view.range[0] and view.range[1] <= fresh.end else None,
+        anchor=view.anchor if view.anchor is not None and fresh.start <= view.anchor < fresh.end else None,
         pinned=tuple((moved(lane) if lane >= 0 else lane, core(number)) for lane, number in view.pinned
                      if (moved(lane) >= 0 if lane >= 0 else core(number) >= 0)),
     )  # fmt: skip

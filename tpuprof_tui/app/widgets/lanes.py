@@ -102,8 +102,7 @@ class LaneView(LaneWork):
         else:
             meaning = f"{glyphs.levels[8]} work  {glyphs.wait} wait  {glyphs.sync} sync"
         if self.passing is not None:
-            dots = glyphs.hidden if glyphs.letters or not self.palette.colour else "dim"
-            meaning += f"  {dots} filtered out"
+            meaning += f"  {glyphs.hidden} filtered out"
         return f"{meaning}{above}{hidden}"
 
     def on_resize(self, event: events.Resize) -> None:

@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 600
 FUZZ_BRIEFLY ?= 60
 
-.PHONY: help demo test coverage lint check bench screenshots fuzz fuzz-briefly docs clean
+.PHONY: help demo test coverage lint check bench screenshots fuzz fuzz-briefly docs bundle clean
 
 help:
 	@echo "make demo      open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench     speed and memory, as figures"
 	@echo "make screenshots the pictures of the README, from the samples"
 	@echo "make docs      the manual page and the key tables of the README, from the program"
+	@echo "make bundle    one archive of all wheels, for machines without network"
 	@echo "make clean     remove $(VENV)"
 
 demo: $(VENV)/installed
@@ -63,6 +64,9 @@ screenshots: $(VENV)/installed
 
 docs: $(VENV)/installed
 	$(BIN)/python docs/make.py
+
+bundle: $(BIN)/python
+	$(BIN)/python packaging/bundle.py $(BUNDLE_ARGS)
 
 clean:
 	rm -rf $(VENV)

@@ -10,6 +10,7 @@ the registry of actions; `keys.zh.json` holds them in Chinese by id, and what it
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -24,13 +25,16 @@ from tpuprof_tui.cli_man import man_page  # noqa: E402
 
 _BLOCK: Final = re.compile(r"(<!-- keys: start[^\n]*-->\n).*?(<!-- keys: end -->)", re.DOTALL)
 _HEAD_EN: Final = ("Key", "What it does", "Id")
+_HEAD_ZH: Final = ("按键", "作用", "标识")
 
 
 def made() -> dict[Path, str]:
     """What each file should hold, by its path below the root."""
+    texts = json.loads((ROOT / "docs" / "keys.zh.json").read_text(encoding="utf-8"))
     return {
         Path("docs/tpuprof.1"): man_page(),
         Path("README.md"): with_keys(Path("README.md"), _HEAD_EN, {}),
+        Path("README.zh.md"): with_keys(Path("README.zh.md"), _HEAD_ZH, texts),
     }
 
 

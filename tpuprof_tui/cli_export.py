@@ -93,7 +93,7 @@ def run_asked(options: argparse.Namespace, profile: Profile) -> Profile:
 
     job = job_asked(options, profile)
     teller: _Teller = _Machine() if options.machine else _Bar() if sys.stderr.isatty() else _Lines()
-    signal.signal(signal.SIGTERM, _stop)
+    stop_as_interrupted()
     found = len(profile.problems)
     if "xlsx" in job.kinds:
         from .export.workbook_layers import with_layer_problems
@@ -126,10 +126,14 @@ def check_expected(expected: str | None, capture: str) -> None:
         raise TpuprofError("The capture has changed since it was opened.", "Reload it, then export again.")
 
 
-def _stop(number: int, frame: Any) -> None:
-    """Ends the process the way Ctrl+C does, so that no half-written file stays."""
-    del number, frame
-    raise KeyboardInterrupt
+def stop_as_interrupted() -> None:
+    """From now on a request to end is what Ctrl+C is: no half-written file stays."""
+
+    def stop(number: int, frame: Any) -> None:
+        del number, frame
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
 
 
 class _Teller(Protocol):

@@ -15,20 +15,35 @@ if TYPE_CHECKING:
 
 
 def write_asked(options: argparse.Namespace, profile: Profile) -> None:
-    """Write to stdout what the options ask for.
+    """Write what the options ask for, to stdout or to a file.
 
     Raises:
         UsageError: A core, column, range or filter is unknown; or Parquet would go to a terminal.
+        WriteError: The file could not be written.
         OSError: stdout refused.
     """
     if options.core is not None and options.core not in profile.cores:
         known = ", ".join(map(str, profile.cores)) or "none"
         raise UsageError(f"The capture has no core {options.core}.", f"Its cores: {known}.")
-    if options.format == "parquet" and sys.stdout.isatty():
-        raise UsageError("Parquet is no text for a terminal.", "Send it to a file: > instructions.parquet")
     selection = _selection(options, profile)
+    if options.output is not None:
+        from pathlib import Path
+
+        from .cli_export import stop_as_interrupted
+        from .export.files import whole_file
+
+        stop_as_interrupted()
+        with whole_file(Path(options.output)) as stream:
+            _write(options, profile, selection, stream)
+        return
+    if options.format == "parquet" and sys.stdout.isatty():
+        raise UsageError("Parquet is no text for a terminal.", "Send it to a file: --output instructions.parquet")
     sys.stdout.flush()
-    sink = sys.stdout.buffer
+    _write(options, profile, selection, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+def _write(options: argparse.Namespace, profile: Profile, selection: Selection, sink: BinaryIO) -> None:
     if options.columns is not None or options.format == "parquet":
         _write_table(options, _rows(options, profile, selection), sink)
     elif options.sort is not None or options.lane is not None:
@@ -40,7 +55,6 @@ def write_asked(options: argparse.Namespace, profile: Profile) -> None:
 
         write_instructions(profile, sink, form=options.format, core=options.core, engine=options.engine,
                            keep=None if selection.everything else selection.passes)  # fmt: skip
-    sink.flush()
 
 
 def _selection(options: argparse.Namespace, profile: Profile) -> Selection:

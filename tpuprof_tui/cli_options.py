@@ -38,7 +38,7 @@ INSTRUCTIONS_EXAMPLES: Final = """\
 examples:
   tpuprof instructions cdm_profile_data_dev0-0 --engine GDMA --filter "bw<20" > slow.jsonl
   tpuprof instructions cdm_profile_data_dev0-0 --format csv --columns core,engine,name,start,dur --sort dur:desc
-  tpuprof instructions cdm_profile_data_dev0-0 --format parquet > instructions.parquet
+  tpuprof instructions cdm_profile_data_dev0-0 --format parquet --output instructions.parquet
 """
 
 
@@ -89,6 +89,11 @@ OPTIONS: Final = (
     Option(
         ("--sort",),
         {"metavar": "COLUMN", "help": "rows of all engines by a column, COLUMN:desc: largest first"},
+        ("instructions",),
+    ),
+    Option(
+        ("--output",),
+        {"metavar": "FILE", "help": "a file instead of stdout; it appears whole or not at all"},
         ("instructions",),
     ),
     Option(

@@ -94,8 +94,9 @@ def test_a_part_that_does_not_exist_is_no_option(tmp_path):
 def test_the_table_is_printed_as_it_is(tmp_path):
     view = replace(VIEW, scope=Scope(2), in_window=True, sort=Sort("bytes", down=True))
     job = table_job(kind_of("csv"), Source(str(SAMPLE)), str(tmp_path), view, ["name", "bytes"])
-    assert job.words[:4] == ("instructions", str(SAMPLE), "--format", "csv")
-    assert job.words[4:] == (
+    target = str(tmp_path / "instructions.csv")
+    assert job.words[:6] == ("instructions", str(SAMPLE), "--format", "csv", "--output", target)
+    assert job.words[6:] == (
         "--columns", "name,bytes", "--sort", "bytes:desc", "--core", "2", "--range=100ns..200ns", "--filter=dur>1us",
     )  # fmt: skip
     assert job.target == tmp_path / "instructions.csv"
@@ -104,7 +105,7 @@ def test_the_table_is_printed_as_it_is(tmp_path):
 def test_a_lane_is_a_lane_of_the_profile(tmp_path):
     view = replace(VIEW, scope=Scope(-1, 7))
     job = table_job(kind_of("json"), Source(str(SAMPLE)), str(tmp_path), view, ["name"])
-    assert job.words[4:] == ("--columns", "name", "--sort", "start:asc", "--lane", "7", "--filter=dur>1us")
+    assert job.words[6:] == ("--columns", "name", "--sort", "start:asc", "--lane", "7", "--filter=dur>1us")
 
 
 def test_the_range_goes_before_the_window(tmp_path):

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
-from web_browser import needs_chromium
-from web_driver import GUTTER, colours, facts, lane_number, opened, point_of, show, window, written_page
+from web_driver import GUTTER, colours, facts, lane_number, needs_chromium, opened, point_of, show, window, written_page
 
 from tpuprof_tui.model import Profile, Role, Scopes
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from profiles import Texts, make_lane, make_profile
-from web_browser import Page, needs_chromium
-from web_driver import opened, written_page
+from web_browser import Page
+from web_driver import needs_chromium, opened, written_page
 
 from tpuprof_tui.model import Profile, Role, Scopes
 

@@ -5,8 +5,8 @@ import base64
 import numpy as np
 import pytest
 from profiles import big_profile, make_lane, make_profile
-from web_browser import Page, needs_chromium
-from web_driver import GUTTER, colours, facts, lane_number, opened, window, written_page
+from web_browser import Page
+from web_driver import GUTTER, colours, facts, lane_number, needs_chromium, opened, window, written_page
 
 from tpuprof_tui.model import Profile, Role
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb",
@@ -27,9 +25,6 @@ PATIENCE = 60.0
 def chromium() -> str | None:
     """Where Chromium is; None where it is not."""
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
-needs_chromium = pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")
 
 
 class PageError(AssertionError):

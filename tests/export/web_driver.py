@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from web_browser import Page
+import pytest
+from web_browser import Page, chromium
 
 from tpuprof_tui.export.web import write_web
 from tpuprof_tui.model import Profile
 
+needs_chromium = pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")
 #: Width of the names at the left of the timeline, CSS pixels.
 GUTTER = 168
 

@@ -107,7 +107,7 @@ class Job:
     Attributes:
         kind: What is written.
         words: The command line after the program's name.
-        target: File that takes what it prints; None: it writes files itself.
+        target: The file it writes; None: it tells which.
         core, part: What it is narrowed to.
     """
 
@@ -167,7 +167,8 @@ def table_job(kind: Kind, source: Source, folder: str, view: ViewState, columns:
         view: What the table shows.
         columns: Keys of its columns in their order.
     """
-    words = ["instructions", _path(source), "--format", _FORMS[kind.id], *source.options()]
+    target = Path(folder).expanduser().absolute() / kind.files
+    words = ["instructions", _path(source), "--format", _FORMS[kind.id], "--output", str(target), *source.options()]
     words += ["--columns", ",".join(columns), "--sort", f"{view.sort.key}:{'desc' if view.sort.down else 'asc'}"]
     if view.scope.lane >= 0:
         words += ["--lane", str(view.scope.lane)]
@@ -176,7 +177,7 @@ def table_job(kind: Kind, source: Source, folder: str, view: ViewState, columns:
     start, end = view.figures_window
     words += [f"--range={start}ns..{end}ns"] if view.in_window else []
     words += [f"--filter={view.filter}"] if view.filter else []
-    return Job(kind, tuple(words), Path(folder).expanduser().absolute() / kind.files)
+    return Job(kind, tuple(words), target)
 
 
 def kind_fault(kind: Kind) -> str:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from ..errors import TpuprofError
+
+#: Where a process finds its open files by number.
+_DESCRIPTORS: Final = "/proc/self/fd"
+#: What file systems say that know no files without a name.
+_NO_UNNAMED: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.EISDIR, errno.ENOENT)
 
 
 class WriteError(TpuprofError):
@@ -18,7 +25,10 @@ class WriteError(TpuprofError):
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A binary file under a temporary name beside ``path``, renamed to it when the block ends without an error.
+    """A binary file that appears as ``path`` when the block ends without an error, and not at all otherwise.
+
+    Where the file system can, it has no name before: nothing is left of it even when the process is killed. Elsewhere
+    it has a temporary name beside ``path``.
 
     Raises:
         WriteError: The folder is missing or read-only, or the disk is full; nothing is left behind.
@@ -26,11 +36,13 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     temporary: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        descriptor, temporary = _new_file(path)
         with os.fdopen(descriptor, "wb") as stream:
             yield stream
             stream.flush()
-            os.fchmod(stream.fileno(), 0o666 & ~_umask())
+            os.fchmod(descriptor, 0o666 & ~_umask())
+            if temporary is None:
+                temporary = _named(descriptor, path)
         os.replace(temporary, path)
         temporary = None
     except OSError as error:
@@ -40,6 +52,29 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
+
+
+def _new_file(path: Path) -> tuple[int, str | None]:
+    """Descriptor of a new file in the folder of ``path``, and its name; None: it has none yet."""
+    if hasattr(os, "O_TMPFILE") and os.path.isdir(_DESCRIPTORS):
+        try:
+            return os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600), None
+        except OSError as error:
+            if error.errno not in _NO_UNNAMED:
+                raise
+    return tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+
+
+def _named(descriptor: int, path: Path) -> str:
+    """Gives a file without a name a temporary one beside ``path``."""
+    name = f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part"
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # with folders as descriptors the link is followed to the open file, without them it is not
+        os.link(f"{_DESCRIPTORS}/{descriptor}", name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
+    return str(path.parent / name)
 
 
 def _umask() -> int:

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from ..errors import UsageError
@@ -33,6 +33,8 @@ _OWN: Final = {
     "xlsx": re.compile(r"PerfDoc/PerfAI_output\.(xlsx|csv)"),
     "web": re.compile(r"PerfWeb/result\.html"),
 }
+#: Files that each kind always has.
+_FIXED: Final = {"summary": (_SUMMARY,), "pftrace": (_PERFETTO,), "xlsx": (_WORKBOOK, _CSV), "web": (_WEB,)}
 _TIMES: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _LARGEST_LIST: Final = 1 << 20
 
@@ -88,15 +90,36 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
         WriteError: A file could not be written; what was written before it stays, complete.
     """
     _check_folder(profile, job.folder)
-    before = _own_files(job.folder)
+    before, existed = _own_files(job.folder), job.folder.exists()
+    planned = _names(profile, job)
+    # listed first: whatever ends this run, the next one knows what is its own
+    _write_list(job.folder, before | planned)
     written: list[Path] = []
     try:
         for kind in KINDS:
             if kind in job.kinds:
                 written += _WRITERS[kind](profile, job, lambda done, kind=kind: report(kind, done))  # type: ignore[misc]
-    finally:
-        _remember(job, before, written)
+    except BaseException:
+        _write_list(job.folder, {name for name in before | planned if name in before or (job.folder / name).exists()})
+        if not existed:
+            _remove_empty(job.folder)
+        raise
+    stale = {name for name in before - planned if _own(name, job.kinds)}
+    for name in stale:
+        with contextlib.suppress(OSError):
+            os.unlink(job.folder / name)
+    _write_list(job.folder, (before - stale) | planned)
     return [Written(path, path.stat().st_size) for path in written]
+
+
+def _names(profile: Profile, job: Job) -> set[str]:
+    """Names of the files that a job writes, below its folder."""
+    names = {name for kind in job.kinds for name in _FIXED.get(kind, ())}
+    if "regs" in job.kinds:
+        from .registers_text import register_files
+
+        names |= set(register_files(profile, job.document_selection))
+    return names
 
 
 def _check_folder(profile: Profile, folder: Path) -> None:
@@ -180,17 +203,21 @@ def _own(name: str, kinds: Iterable[str]) -> bool:
     return any(_OWN[kind].fullmatch(name) for kind in kinds)
 
 
-def _remember(job: Job, before: set[str], written: Iterable[Path]) -> None:
-    """Remove what an earlier run wrote of the same kinds and this one did not, and leave the new list."""
-    names = {PurePosixPath(path.relative_to(job.folder)).as_posix() for path in written}
-    if not names:
-        return
-    stale = {name for name in before - names if _own(name, job.kinds)}
-    for name in stale:
+def _write_list(folder: Path, names: set[str]) -> None:
+    """Leave a list of the files that exports wrote here; none where there are none."""
+    if names:
+        with contextlib.suppress(WriteError), whole_file(folder / OWN_LIST) as stream:
+            stream.write(json.dumps(sorted(names), indent=0).encode("ascii"))
+    else:
         with contextlib.suppress(OSError):
-            os.unlink(job.folder / name)
-    with contextlib.suppress(WriteError), whole_file(job.folder / OWN_LIST) as stream:
-        stream.write(json.dumps(sorted((before - stale) | names), indent=0).encode("ascii"))
+            os.unlink(folder / OWN_LIST)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder that this run made, with those in it, where nothing is in them."""
+    for path in (folder / "PerfDoc", folder / "PerfWeb", folder):
+        with contextlib.suppress(OSError):
+            path.rmdir()
 
 
 # -- what the command line says -----------------------------------------------

@@ -124,7 +124,7 @@ async def test_selection_is_shared_by_all_panes(profile):
         lane, row = screen.session.place(number)
         assert screen.view.selection == Selection(profile.lanes[lane].core, lane, row)
         assert screen.query_one("#detail", DetailPane).selection == screen.view.selection
-        assert screen.query_one("#tree", CoreTree).cursor_node.data == Scope(profile.lanes[lane].core, lane)
+        assert screen.query_one("#tree", CoreTree).node.scope == Scope(profile.lanes[lane].core, lane)
         await press(pilot, "1 full_stop")
         assert int(screen.table.order[screen.table.position]) == screen.session.number(lane, row + 1)
 

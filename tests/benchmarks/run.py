@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import os
 import platform
 import re
@@ -118,6 +119,12 @@ CASES = (
     Case("summary and trace, 100k", (*EXPORT, "summary,pftrace"), "100k", reference=()),
     Case("all of --enable_doc, 100k", (*ALL, "--enable_doc"), "100k", reference=("--enable_doc",)),
     Case("all of --enable_doc, 100k of mode 2", (*ALL, "--enable_doc"), "100k_mode2", reference=("--enable_doc",)),
+)
+#: Of a process that only decodes: title, figure of decoding.py, unit, target.
+DECODING_CASES = (
+    ("decoded, 1M of mode 2: workbook columns", "decoded", "s", 3.0),
+    ("decoded, 1M of mode 2: memory above open", "mebibytes", "MiB", None),
+    ("decoded, 1M of mode 2: detail of a row", "detail", "ms", 5.0),
 )
 #: The page of a million instructions in a browser: title, unit, target.
 PAGE_CASES = (
@@ -244,6 +251,8 @@ class Bench:
             if only in case.title and (not case.capture or case.capture in captures):
                 path = str(written(captures[case.capture], self.folder)) if case.capture else ""
                 yield self._row(case, path)
+        if any(only in title for title, _, _, _ in DECODING_CASES):
+            yield from self._decoding(str(written(captures["1M_mode2"], self.folder)))
         if any(only in title for title, _, _ in PAGE_CASES):
             yield from self._page(str(written(captures["1M"], self.folder)))
 
@@ -261,6 +270,13 @@ class Bench:
         if path not in self._opened:
             self._opened[path] = best([PYTHON, "-c", OPEN, path], 1).mebibytes
         return self._opened[path]
+
+    def _decoding(self, path: str) -> Iterator[Row]:
+        words = [PYTHON, str(Path(__file__).parent / "decoding.py"), path, "--json"]
+        runs = [json.loads(subprocess.run(words, check=True, capture_output=True).stdout) for _ in range(self.runs)]
+        for title, key, unit, target in DECODING_CASES:
+            value = min(run[key] for run in runs) * (1000 if unit == "ms" else 1)
+            yield Row(title, value=value, unit=unit, target=target)
 
     def _page(self, path: str) -> Iterator[Row]:
         sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "export"), str(Path(__file__).parent)]

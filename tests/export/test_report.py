@@ -4,6 +4,7 @@ import io
 import json
 import re
 
+import numpy as np
 import pytest
 from profiles import Texts, make_lane, make_profile, small_profile
 from rich.console import Console
@@ -81,6 +82,22 @@ def test_guesses_are_marked_and_nothing_unknown_is_named():
     assert all(cell.startswith("~") for cell in cores.rows[0][1:])
     assert not any(cell.startswith("~") for cell in cores.rows[2][1:])  # the core without lanes
     assert any("guesswork" in line for line in report.lines)
+
+
+def test_time_lost_against_the_peak_is_told_where_the_peak_is_known():
+    texts = Texts()
+    kernels = [f"kernel_{number:02}" for number in (*range(12), 0)]
+    ideal = np.array([90.0 - number for number in range(12)] + [np.nan])
+    starts = np.arange(13) * 100
+    lane = make_lane(starts=starts, ends=starts + 100, kernel=texts.codes("kernel", kernels),
+                     name=texts.codes("name", ["load"] * 12 + ["move"]), ideal=ideal, cycles=[1] * 13)  # fmt: skip
+    by_kernel, by_operation = summary_report(make_profile([lane], strings=texts.build())).tables[-2:]
+    assert by_kernel.title == "Lost against the peak by kernel function (ns of work, all engines)"
+    assert by_kernel.rows[0] == ("21", "79", "79.0%", "1", "", "kernel_11")
+    assert [row[-1] for row in by_kernel.rows] == [f"kernel_{number:02}" for number in range(11, 1, -1)]
+    assert by_kernel.notes[-1] == "2 others lost 21 ns."
+    assert by_operation.rows == (("186", "1,014", "84.5%", "12", "", "load"),)
+    assert any("No peak" in note for note in by_operation.notes)
 
 
 def test_kernels_beyond_the_first_ten_are_one_row():

@@ -4,8 +4,8 @@
 
 A condition is a column's key (or alias), an operator and a value; a word alone is looked for in engines, names,
 types, kernel functions and directions; a word between slashes is a regular expression there. ``role`` is ``work``,
-``wait`` or ``sync``. Blanks mean *and*, ``|`` *or*, ``!`` *not*, parentheses group, quotes keep blanks. Capitals count
-only where the value has some.
+``wait`` or ``sync`` (several with commas), ``link`` is ``tx`` or ``rx``. Blanks mean *and*, ``|`` *or*, ``!`` *not*,
+parentheses group, quotes keep blanks. Capitals count only where the value has some.
 What is missing passes no condition.
 """
 
@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from ..errors import UsageError
 from ..model import COLUMNS, Column, Lane, Profile, Role, is_missing
+from .ports import DIRECTIONS, going
 
 Mask = npt.NDArray[np.bool_]
 #: Rows of a lane that pass.
@@ -212,6 +213,8 @@ class _Parser:
     def _condition(self, token: _Token) -> Predicate:
         if token.key.lower() == "role":
             return _role_condition(token)
+        if token.key.lower() == "link":
+            return self._link_condition(token)
         either = _EITHER.get(token.key.lower())
         column = self.keys.get(token.key.lower())
         if either is not None:
@@ -229,6 +232,12 @@ class _Parser:
         if token.op != "!=":
             return found
         return lambda lane: _known(lane, column.key) & ~found(lane)
+
+    def _link_condition(self, token: _Token) -> Predicate:
+        way = token.text.lower()
+        if token.op not in ("=", "!=") or way not in DIRECTIONS:
+            raise FilterError("link is tx or rx, the direction over a CDMA port's link", token.place)
+        return lambda lane: going(self.profile, lane, way) != (token.op == "!=")
 
     def _searching(self, pattern: re.Pattern[str], keys: tuple[str, ...]) -> Predicate:
         """Rows where some text column matches; the pattern looks at each distinct string once."""

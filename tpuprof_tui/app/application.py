@@ -247,7 +247,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
         from .screens.explorer import ExplorerScreen
 
         view = self.view_for(message.session) or self.first_view(message.session)
-        screen = ExplorerScreen(message.session, self.palette, self.glyphs, view)
+        screen = ExplorerScreen(message.session, self.palette, self.glyphs, view, self.captures_beside())
         self._replace(screen)
         self.call_after_refresh(self.watch_capture)
 

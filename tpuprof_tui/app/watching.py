@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -129,6 +130,11 @@ def _start(lane: Lane, row: int) -> int | None:
     return int(lane.take("start", slice(row, row + 1))[0]) if 0 <= row < len(lane) else None
 
 
+def _counted(name: str) -> list[tuple[int, str]]:
+    """A name with its numbers as numbers: dev2 comes before dev10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
 class WatchingApp(ExportingApp):
     """Says when the capture on disk has changed; with ``follow`` it is read again without a key.
 
@@ -182,6 +188,27 @@ class WatchingApp(ExportingApp):
             self._news = news
             self.notice = news.text if news is not None else ""
             self.show_status()
+
+    def captures_beside(self) -> list[tuple[str, str]]:
+        """Names and paths of the captures in the folder of this one, itself included, in the order people count."""
+        if self.path is None:
+            return []
+        folder = directory_of(self.path).parent
+        return [(name, str(folder / name)) for name in sorted(self.seen.beside, key=_counted)]
+
+    def switch_capture(self, steps: int) -> bool:
+        """Opens the capture ``steps`` after this one in its folder; False where it is alone."""
+        names = self.captures_beside()
+        if len(names) < 2:
+            return False
+        here = next((n for n, (name, _) in enumerate(names) if name == directory_of(self.path or "").name), 0)
+        self.switch_to(names[(here + steps) % len(names)][1])
+        return True
+
+    def switch_to(self, path: str) -> None:
+        """Opens another capture; what is looked at stays as far as it fits."""
+        self.path, self.profile = path, None
+        self.reload()
 
     def keep_view(self) -> None:
         """Remembers the view for the profile that is read next."""

@@ -9,18 +9,12 @@ from typing import Final
 
 import numpy as np
 
+from ..analysis.ports import RX_NAMES, TX_NAMES
 from ..model import Lane, Profile
 from ..model.lane import Rows
 from .perfetto_tracks import Track
 from .selection import Selection
 
-#: Function names of CDMA commands by the direction they run in; all others stay on the port's own track.
-TX_NAMES: Final = frozenset(
-    ("send", "CDMA_send", "sys_msg_tx_send", "sys_msg_tx_wait", "tcp_send", "CDMA_tcp_send")
-)  # fmt: skip
-RX_NAMES: Final = frozenset(
-    ("receive", "CDMA_receive", "sys_msg_rx_send", "sys_msg_rx_wait", "tcp_receive", "CDMA_tcp_receive", "read")
-)
 #: Fact of a profile with a host trace: how it was aligned; all but this word is told in the trace.
 HOST_ALIGNMENT: Final = "host_alignment"
 EXACT: Final = "exact"

@@ -8,10 +8,12 @@ from typing import Final
 from ..analysis import (
     CoreFigures,
     Headline,
+    HeadroomRow,
     LaneFigures,
     TopRow,
     build_indexes,
     headline,
+    headroom,
     lane_figures,
     summary_table,
     top,
@@ -40,6 +42,8 @@ def summary_report(profile: Profile) -> Report:
     if profile.mode > 0 or profile.bmodel:
         tables.append(top_table("Kernel functions", top(profile, indexes, start, end, by="kernel", limit=None), unit))
         tables.append(top_table("Operations", top(profile, indexes, start, end, by="name", limit=None), unit))
+        tables.append(lost_table("kernel function", headroom(profile, indexes, start, end, limit=None), unit))
+        tables.append(lost_table("operation", headroom(profile, indexes, start, end, by="name", limit=None), unit))
     tables.append(problems_table(profile))
     return Report(title_line(profile), headline_lines(profile, found, unit), tuple(t for t in tables if t.rows))
 
@@ -152,6 +156,28 @@ def top_table(title: str, rows: Sequence[TopRow], unit: TimeUnit) -> Table:
 
 def _top_row(label: str, share: float, count: int, total: int, longest: int, unit: TimeUnit) -> tuple[str, ...]:
     return (percent(share), unit.text(total), f"{count:,}", f"{total / count:,.0f}", f"{longest:,}", label)
+
+
+def lost_table(what: str, rows: Sequence[HeadroomRow], unit: TimeUnit) -> Table:
+    """Where most time was lost against the chip's peak; no rows where nothing is known."""
+    known = [row for row in rows if row.count]
+    shown = [
+        (unit.text(row.lost_ns), unit.text(row.ideal_ns), percent(row.ratio), f"{row.count:,}",
+         f"{row.unknown:,}" if row.unknown else "", clean(row.label))
+        for row in known[:TOP_ROWS]
+    ]  # fmt: skip
+    notes = [
+        "Lost: time taken beyond what the chip's peak (cycles of the algorithm, bandwidth of the memory) asks for."
+    ]
+    if any(row.unknown for row in rows):
+        notes.append("No peak: work whose time at the peak is not known; it counts nowhere else.")
+    if len(known) > TOP_ROWS:
+        notes.append(
+            f"{count_of(len(known) - TOP_ROWS, 'other')} lost {unit.named(sum(r.lost_ns for r in known[TOP_ROWS:]))}."
+        )
+    header = ("Lost", "At peak", "Of peak", "Count", "No peak", "Name")
+    title = f"Lost against the peak by {what} ({unit.name} of work, all engines)"
+    return Table(title, header, tuple(shown), left=frozenset((5,)), notes=tuple(notes))
 
 
 def problems_table(profile: Profile) -> Table:

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..analysis import Intervals
+from ..analysis.ports import RX_NAMES, TX_NAMES
 from ..model import Lane, Profile, Role, is_missing
-from .perfetto_plan import RX_NAMES, TX_NAMES
 
 Flags = npt.NDArray[np.bool_]
 

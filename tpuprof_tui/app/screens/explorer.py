@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from ..actions import bindings
+from ..format import clean
 from ..glyphs import Glyphs
 from ..messages import Change, Say, ShowDetail
 from ..session import Session
@@ -35,7 +36,7 @@ from .table_keys import TableKeys
 
 #: From this size on tree, timeline, tabs and detail stand beside one another.
 WIDE, HIGH = 120, 30
-TREE_WIDTH = 36
+TREE_WIDTH = 40
 DETAIL_WIDTH = 42
 TABS = ("summary", "table", "problems")
 TAB_TITLES = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
@@ -59,11 +60,15 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Following):
     ExplorerScreen .tab { width: 1fr; height: 1fr; }
     """
 
-    def __init__(self, session: Session, palette: Palette, glyphs: Glyphs, view: ViewState | None = None) -> None:
+    def __init__(
+        self, session: Session, palette: Palette, glyphs: Glyphs, view: ViewState | None = None,
+        others: Sequence[tuple[str, str]] = (),
+    ) -> None:  # fmt: skip
         super().__init__(classes="" if palette.colour else "plain")
         self.session = session
         self.palette = palette
         self.glyphs = glyphs
+        self.others = others
         profile = session.profile
         self.view = view or ViewState.of(profile.start_ns, profile.end_ns)
         self.tab = "summary"
@@ -78,7 +83,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Following):
         """All panes; which of them show is decided by size and state."""
         yield HeadlineBar(self.palette)
         with Horizontal(id="body"):
-            yield _pane(CoreTree(self.session, self.palette, self.glyphs))
+            yield _pane(CoreTree(self.session, self.palette, self.glyphs, self.others))
             with Vertical(id="middle"):
                 yield _pane(Timeline(self.session, self.view, self.palette, self.glyphs))
                 with Horizontal(id="lower"):
@@ -179,7 +184,8 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Following):
         self._put_title(self.tab, "border_title", Content("").join(parts))
         self._put_title(self.tab, "border_subtitle", Content(told))
         self.query_one(KeyBar).show_note(self.table.place_text() if self.table.display else "")
-        self._put_title("tree", "border_title", Content("Cores (t)"))
+        tree = self.query_one("#tree", CoreTree).filter
+        self._put_title("tree", "border_title", Content(f"Cores (t){f'  &{clean(tree)}' if tree else ''}"))
         self._put_title("detail", "border_title", Content("Detail (i)"))
 
     def _put_title(self, pane: str, where: str, title: Content) -> None:
@@ -190,6 +196,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Following):
 
     @on(InstructionTable.Retitled)
     @on(SummaryPane.Retitled)
+    @on(CoreTree.Retitled)
     def retitle(self) -> None:
         """A pane is about something else."""
         self._title()
@@ -349,7 +356,10 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Following):
     def back(self) -> bool:
         """One step back; False where there is none left."""
         view = self.view
-        if self.maximised:
+        tree = self.query_one("#tree", CoreTree)
+        if tree.filter and tree.has_focus:
+            tree.set_filter("")
+        elif self.maximised:
             self._maximise("")
             self._focus("timeline")
         elif view.search or view.filter:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from textual import on
 from textual.screen import Screen
 from textual.widget import Widget
 
 from ..theme import Palette
+from ..watching import WatchingApp
+from ..widgets.keybar import KeyBar
+from ..widgets.problems import ProblemsPane
 from ..widgets.summary import SummaryPane
+from ..widgets.tree import CoreTree
 
 
 class LiveKeys(Screen[None]):
@@ -18,6 +23,33 @@ class LiveKeys(Screen[None]):
         """The summary keeps its figures, or follows the view again."""
         summary = self.query_one("#summary", SummaryPane)
         summary.pause(not summary.paused)
+
+    def action_next_problem(self) -> None:
+        """The next problem."""
+        self.query_one("#problems", ProblemsPane).step(1)
+
+    def action_previous_problem(self) -> None:
+        """The problem before."""
+        self.query_one("#problems", ProblemsPane).step(-1)
+
+    def action_next_capture(self) -> None:
+        """The next capture beside this one."""
+        self._switch(1)
+
+    def action_previous_capture(self) -> None:
+        """The capture before this one."""
+        self._switch(-1)
+
+    def _switch(self, steps: int) -> None:
+        if isinstance(self.app, WatchingApp) and not self.app.switch_capture(steps):
+            self.query_one(KeyBar).say("No other capture beside this one: O looks for captures further away.")
+
+    @on(CoreTree.OpenCapture)
+    def open_capture(self, message: CoreTree.OpenCapture) -> None:
+        """A capture chosen in the tree."""
+        message.stop()
+        if isinstance(self.app, WatchingApp):
+            self.app.switch_to(message.path)
 
     def action_jump(self) -> None:
         """A letter on each pane that shows; the next key goes there."""

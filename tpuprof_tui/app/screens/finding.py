@@ -21,6 +21,7 @@ from ..widgets.instructions import AT_ONCE
 from ..widgets.keybar import KeyBar
 from ..widgets.prompt import Note
 from ..widgets.table import InstructionTable
+from ..widgets.tree import CoreTree
 from .asking import Asking
 
 #: What a filter can look like; shown until one is typed.
@@ -102,7 +103,9 @@ class Finding(Asking):
     # filter
 
     def action_filter(self) -> None:
-        """Asks for the filter."""
+        """Asks for the filter; in the tree for that of its nodes."""
+        if self._in_tree():
+            return
         self.ask("Filter", self.view.filter, self._judged_filter, self._taken_filter, on_cancel=self._forget_filter)
         if not self.view.filter:
             self.prompt.tell(_FILTER_HINT)
@@ -160,6 +163,13 @@ class Finding(Asking):
         count, every = passing(self.session, text).count, self.session.profile.instructions
         self.query_one(KeyBar).say(f"{count:,} of {every:,} instructions pass. & changes the filter, Esc clears it.")
 
+    def _in_tree(self) -> bool:
+        """Whether the tree is focused: it asks for itself."""
+        if isinstance(self.focused, CoreTree):
+            self.focused.ask_filter()
+            return True
+        return False
+
     # search
 
     def _in_table(self) -> bool:
@@ -168,7 +178,9 @@ class Finding(Asking):
         return table.display and (self.focused is table or self._focused_before is table)
 
     def action_search(self) -> None:
-        """Asks for a text and goes to its matches while it is typed."""
+        """Asks for a text and goes to its matches while it is typed; in the tree only they stay."""
+        if self._in_tree():
+            return
         self._before_search = self.view
         if not self.prompt.is_open:
             self._focused_before = self.focused

@@ -9,9 +9,12 @@ from textual import on
 from ..filtering import narrowed
 from ..glyphs import Glyphs
 from ..messages import CopyText
+from ..nodes import NODE_CONDITIONS
+from ..state import Scope
 from ..theme import Palette
 from ..widgets.summary import SummaryPane
 from ..widgets.table import InstructionTable
+from ..widgets.tree import CoreTree
 from .columns import ColumnsScreen
 from .copied import copy_text
 from .finding import Finding
@@ -52,6 +55,19 @@ class TableKeys(Finding):
         """One condition more for all panes."""
         message.stop()
         self.apply_filter(narrowed(self.view.filter, message.condition))
+
+    @on(CoreTree.Narrow)
+    def narrow_to_node(self, message: CoreTree.Narrow) -> None:
+        """A node of the tree alone, or everything again where it was alone."""
+        message.stop()
+        view, condition = self.view, message.condition
+        alone = not view.scope.everything and view.scope == message.scope and condition in view.filter
+        # what another node of the same lane asked for goes with it
+        rest = " ".join(word for word in view.filter.split() if word not in NODE_CONDITIONS)
+        self._set(replace(view, scope=Scope() if alone else message.scope))
+        text = rest if alone or not condition else narrowed(rest, condition)
+        if text != view.filter:
+            self.apply_filter(text)
 
     @on(InstructionTable.ChooseColumns)
     def choose_columns(self, message: InstructionTable.ChooseColumns) -> None:

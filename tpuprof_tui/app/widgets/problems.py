@@ -29,6 +29,7 @@ class ProblemsPane(LinesView):
     def __init__(self, session: Session, palette: Palette) -> None:
         super().__init__(palette, "problems")
         self.session = session
+        self._told = -1
         self.problems = sorted(session.profile.problems, key=lambda problem: -int(problem.severity))
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
@@ -55,18 +56,32 @@ class ProblemsPane(LinesView):
         told = "  ".join(part for part in (clean(problem.done), _place(problem)) if part)
         return lines + [[Segment(" " * indent + line, self.palette.quiet)] for line in wrap(told, room) if line]
 
-    def action_next_problem(self) -> None:
-        """The next problem."""
-        self.move(1)
-
-    def action_previous_problem(self) -> None:
-        """The problem before."""
-        self.move(-1)
+    def step(self, steps: int) -> None:
+        """Goes on to another problem, from wherever the keys are: tells it and selects what it is about."""
+        if not self.problems:
+            self.post_message(Say("No problems: the whole capture could be used."))
+            return
+        # the first step tells the first problem, as long as none was told
+        self._told = (self.cursor + steps if self.has_focus or self._told >= 0 else 0) % len(self.problems)
+        self.cursor = self._told
+        if self.items:
+            self.go_to(self.cursor)
+        self._select()
+        problem = self.problems[self.cursor]
+        place = _place(problem)
+        word = WORDS[min(max(int(problem.severity), 0), 2)]
+        text = f"{self.cursor + 1}/{len(self.problems)} {word}: {problem.what}{f' {place}' if place else ''}"
+        self.post_message(Say(text))
 
     def action_select(self) -> None:
         """Selects the lane or core of the problem."""
         if not self.problems:
             return
+        if not self._select():
+            self.post_message(Say("This problem concerns the whole capture, not one core."))
+
+    def _select(self) -> bool:
+        """Selects what the problem under the cursor is about; False where that is no lane and no core."""
         problem = self.problems[self.cursor]
         lanes = self.session.profile.lanes
         fitting = [number for number, lane in enumerate(lanes)
@@ -74,14 +89,14 @@ class ProblemsPane(LinesView):
         lane = fitting[0] if fitting else -1
         core = lanes[lane].core if lane >= 0 else problem.core
         if lane < 0 and core not in self.session.profile.cores:
-            self.post_message(Say("This problem concerns the whole capture, not one core."))
-            return
+            return False
 
         def selected(view: ViewState) -> ViewState:
             return replace(view, selection=Selection(core, lane))
 
         self.post_message(Change(selected))
         self.post_message(Say(f"Selected {lanes[lane].title if lane >= 0 else f'core {core}'}: 1 shows its timeline."))
+        return True
 
 
 def _place(problem: Problem) -> str:

@@ -1,123 +1,204 @@
-"""The tree of cores, engines and ports, each with its utilisation and count."""
+"""The tree of capture, cores, engines, ports and host, each with how busy it is; and the captures beside this one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from rich.segment import Segment
 from rich.style import Style
-from rich.text import Text
+from textual import events
 from textual.binding import BindingType
-from textual.widgets import Tree
-from textual.widgets.tree import TreeNode
+from textual.message import Message
 
-from ...analysis.figures import lane_figures
 from ..actions import bindings
-from ..format import clean, fit, percent_text
+from ..format import clean, fit, percent_text, time_text
 from ..glyphs import Glyphs, bar
-from ..messages import Change
+from ..messages import Change, Say
+from ..nodes import Node, nodes_of
 from ..session import Session
 from ..state import Scope, Selection, ViewState
 from ..theme import Palette
+from .lines import Line, LinesView
+from .prompt import Note, Prompt, Question
 
-NAME = 10
-BAR = 6
+#: Letters of the worst problem about a node, by severity.
+MARKS: Final = ("n", "w", "E")
+#: Cells of share, busy time, count and mark.
+_FIGURES: Final = 7 + 9 + 8 + 2
+#: Up to this many lanes all cores begin unfolded.
+_FEW: Final = 40
 
 
-class CoreTree(Tree[Scope], inherit_bindings=False):
-    """Capture, cores, engines; CDMA, ports. The cursor is the selection; Enter narrows all panes to a node."""
+class CoreTree(LinesView, inherit_bindings=False):
+    """The cursor is the selection of all panes; Enter narrows them to a node."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("tree")]
-    DEFAULT_CSS = "CoreTree { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow-x: hidden; }"
 
-    def __init__(self, session: Session, palette: Palette, glyphs: Glyphs) -> None:
-        super().__init__("All cores", Scope(), id="tree")
+    class Narrow(Message):
+        """All panes are to show a scope alone, and there only what passes a condition; again: everything."""
+
+        def __init__(self, scope: Scope, condition: str) -> None:
+            super().__init__()
+            self.scope = scope
+            self.condition = condition
+
+    class Retitled(Message):
+        """The filter box holds something else."""
+
+    class OpenCapture(Message):
+        """Another capture is to be opened."""
+
+        def __init__(self, path: str) -> None:
+            super().__init__()
+            self.path = path
+
+    def __init__(
+        self, session: Session, palette: Palette, glyphs: Glyphs, others: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        super().__init__(palette, "tree")
         self.session = session
-        self.palette = palette
         self.glyphs = glyphs
         self.view: ViewState | None = None
-        self.auto_expand = False
-        self.guide_depth = 2
-        self.ICON_NODE = f"{glyphs.mark} " if glyphs.letters else "▸ "
-        self.ICON_NODE_EXPANDED = "- " if glyphs.letters else "▾ "
-        self._by_scope: dict[Scope, TreeNode[Scope]] = {}
-        self._known: dict[Scope, tuple[str, float, int, bool]] = {}
-        self._fill()
+        self.nodes = nodes_of(session, others)
+        #: Places of the nodes whose children are hidden.
+        self.folded: set[int] = set()
+        if len(session.profile.lanes) > _FEW:
+            self.folded = {place for place, node in enumerate(self.nodes) if node.depth == 1 and node.children}
+        #: Text that the labels of the nodes shown have; empty: all nodes.
+        self.filter = ""
+        self._shown: list[int] = []
+        self._show_nodes()
 
-    def _fill(self) -> None:
-        profile, headline = self.session.profile, self.session.headline
-        cores = headline.cores
-        mean = sum(core.utilisation for core in cores) / len(cores) if cores else 0.0
-        self._known[Scope()] = ("All", mean, headline.instructions, headline.guessed)
-        self._by_scope[Scope()] = self.root
-        self.root.expand()
-        few = len(profile.lanes) <= 40
-        for core in cores:
-            scope = Scope(core.core)
-            count = sum(figures.count for figures in core.lanes.values())
-            self._known[scope] = (f"Core {core.core}", core.utilisation, count, core.guessed)
-            lanes = [number for number, lane in enumerate(profile.lanes) if lane.core == core.core]
-            node = self.root.add("", scope, expand=few and bool(lanes), allow_expand=bool(lanes))
-            self._by_scope[scope] = node
-            for number in lanes:
-                self._add_lane(node, number)
-        for group in dict.fromkeys(lane.group for lane in profile.lanes if lane.core < 0):
-            numbers = [number for number, lane in enumerate(profile.lanes) if lane.core < 0 and lane.group == group]
-            node = self.root.add(clean(group), None, expand=True)
-            for number in numbers:
-                self._add_lane(node, number)
+    # nodes
 
-    def _add_lane(self, parent: TreeNode[Scope], number: int) -> None:
-        lane = self.session.profile.lanes[number]
-        profile = self.session.profile
-        figures = lane_figures(self.session.indexes[number], profile.start_ns, profile.end_ns)
-        scope = Scope(lane.core, number)
-        self._known[scope] = (clean(lane.label), figures.utilisation, figures.count, lane.role_guessed)
-        self._by_scope[scope] = parent.add_leaf("", scope)
+    @property
+    def node(self) -> Node:
+        """The node under the cursor."""
+        return self.nodes[self._shown[self.cursor]] if self._shown else self.nodes[0]
 
-    def render_label(self, node: TreeNode[Scope], base_style: Style, style: Style) -> Text:
-        """Name, bar, utilisation, count: in columns whatever the depth."""
-        depth = 0 if node.is_root else 1 if node.parent is not None and node.parent.is_root else 2
-        icon = (self.ICON_NODE_EXPANDED if node.is_expanded else self.ICON_NODE) if node.allow_expand else ""
-        text = Text(icon, style=base_style + style)
-        scope = node.data
-        if scope is None or scope not in self._known:
-            return text.append(str(node.label), style)
-        name, share, count, guessed = self._known[scope]
-        room = NAME - 2 * depth - len(icon) + 2
-        scoped = self.view is not None and scope == self.view.scope and not scope.everything
-        text.append(fit(f"{name}{'*' if scoped else ''}", room), style + (self.palette.key if scoped else Style.null()))
-        lane = self.session.profile.lanes[scope.lane] if scope.lane >= 0 else None
-        own = self.palette.engine(lane.engine) if lane else self.palette.compute
-        text.append(bar(share, BAR, self.glyphs), style + own)
-        text.append(f"{percent_text(share, guessed=guessed):>7}", style)
-        text.append(f"{_short(count):>8}", style + self.palette.quiet)
-        return text
+    def _show_nodes(self) -> None:
+        """Which nodes show: those not folded away; with a filter those that have its text, and what they belong to."""
+        if self.filter:
+            keep: set[int] = set()
+            for place in range(len(self.nodes)):
+                if self._passes(place):
+                    while place >= 0:
+                        keep.add(place)
+                        place = self.nodes[place].parent
+            self._shown = sorted(keep)
+            return
+        self._shown = []
+        hidden: set[int] = set()
+        for place, node in enumerate(self.nodes):
+            if node.parent in hidden or node.parent in self.folded:
+                hidden.add(place)
+            else:
+                self._shown.append(place)
+
+    def _passes(self, place: int) -> bool:
+        """Whether a node or what it belongs to has the words of the filter; ``!`` before it: has not."""
+        text = self.filter.removeprefix("!")
+        exact = any(letter.isupper() for letter in text)
+        labels = self._path(place)
+        labels = labels if exact else labels.lower()
+        found = all(word in labels for word in (text if exact else text.lower()).split())
+        return found != self.filter.startswith("!")
+
+    def _path(self, place: int) -> str:
+        labels = []
+        while place >= 0:
+            labels.append(self.nodes[place].label)
+            place = self.nodes[place].parent
+        return " ".join(reversed(labels[:-1] or labels))
+
+    def _keep_node(self) -> None:
+        """Shows other nodes, the cursor on the same one or on what it belongs to."""
+        place = self._shown[self.cursor] if self._shown else 0
+        self._show_nodes()
+        while place not in self._shown and place > 0:
+            place = max(self.nodes[place].parent, 0)
+        self.cursor = self._shown.index(place) if place in self._shown else 0
+        if self.size.width:
+            self.rebuild()
+            if self._shown:
+                super().go_to(self.cursor)
+
+    # lines
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """A line for each node: name, bar, share, busy time, count and problem mark in columns, whatever the depth."""
+        if not self._shown:
+            text = f"No node is called {clean(self.filter)}: & changes the filter, Esc clears it."
+            return [[Segment(fit(f" {text}", width), self.palette.quiet)]], []
+        name = max(width - _FIGURES - min(max((width - 34) // 2, 3), 20), 7)
+        return [self._line(place, name, width) for place in self._shown], list(range(len(self._shown)))
+
+    def _line(self, place: int, name: int, width: int) -> Line:
+        node, glyphs, palette = self.nodes[place], self.glyphs, self.palette
+        icon = " "
+        if node.children:
+            folded = place in self.folded and not self.filter
+            icon = (">" if folded else "-") if glyphs.letters else ("▸" if folded else "▾")
+        scoped = self.view is not None and self._is_scoped(node)
+        label = f"{' ' * max(node.depth - 1, 0)}{icon}{node.label}{'*' if scoped else ''}"
+        style = palette.key if scoped else palette.strong if node.depth < 2 else palette.text
+        if node.share < 0:
+            return [Segment(fit(label, width), style if not node.path else palette.text)]
+        own = palette.engine(node.engine) if node.engine else palette.compute
+        guess = "~" if node.guessed and node.busy else ""
+        mark = MARKS[node.severity] if node.severity >= 0 else " "
+        return [
+            Segment(fit(label, name), style),
+            Segment(bar(node.share, max(width - name - _FIGURES, 0), glyphs), own),
+            Segment(f"{percent_text(node.share, guessed=node.guessed):>7}", palette.text),
+            Segment(f"{guess + time_text(node.busy).replace(' ', ''):>9}", palette.text),
+            Segment(f"{_short(node.count):>8}", palette.quiet),
+            Segment(f" {mark}", palette.severity(max(node.severity, 0)) + Style(bold=node.severity > 0)),
+        ]
+
+    def _is_scoped(self, node: Node) -> bool:
+        view = self.view
+        if view is None or node.scope is None or node.scope.everything or node.scope != view.scope:
+            return False
+        others = {each.condition for each in self.nodes if each.scope == node.scope and each.condition}
+        return node.condition in view.filter if node.condition else not any(each in view.filter for each in others)
 
     # state
 
     def show(self, view: ViewState) -> None:
         """Moves the cursor to the selected node and marks the scope."""
         old, self.view = self.view, view
-        if old is None or old.scope != view.scope:
-            self._invalidate()
+        if old is not None and (old.scope, old.filter) != (view.scope, view.filter) and self.size.width:
+            self.rebuild()
         if old is None or old.selection != view.selection:
             self._follow(view.selection)
 
     def _follow(self, selection: Selection) -> None:
-        node = self._by_scope.get(Scope(selection.core, selection.lane)) or self._by_scope.get(Scope(selection.core))
-        if node is None or node is self.cursor_node:
+        if self._shown and self.node.scope == Scope(selection.core, selection.lane):
             return
-        if node.parent is not None and not node.parent.is_expanded:
-            node = node.parent
-        with self.prevent(Tree.NodeHighlighted):
-            self.move_cursor(node)
+        for scope in (Scope(selection.core, selection.lane), Scope(selection.core)):
+            wanted = next((n for n, node in enumerate(self.nodes) if node.scope == scope), None)
+            if wanted is None:
+                continue
+            while wanted > 0 and wanted not in self._shown:
+                wanted = max(self.nodes[wanted].parent, 0)
+            if wanted in self._shown:
+                self._put(self._shown.index(wanted))
+            return
 
-    def on_tree_node_highlighted(self, message: Tree.NodeHighlighted[Scope]) -> None:
-        """The cursor selects a core or lane in all panes."""
-        message.stop()
-        scope = message.node.data
-        if not self.has_focus or scope is None:
+    def _put(self, item: int) -> None:
+        """Puts the cursor on a line without selecting."""
+        self.cursor = item
+        if self.items:
+            super().go_to(item)
+
+    def go_to(self, item: int) -> None:
+        """Puts the cursor on a line: its node becomes the selection of all panes."""
+        super().go_to(item)
+        scope = self.node.scope
+        if scope is None:
             return
 
         def selected(view: ViewState) -> ViewState:
@@ -127,58 +208,96 @@ class CoreTree(Tree[Scope], inherit_bindings=False):
 
         self.post_message(Change(selected))
 
-    def on_tree_node_selected(self, message: Tree.NodeSelected[Scope]) -> None:
+    def on_click(self, event: events.Click) -> None:
         """A click selects; narrowing is a key."""
-        message.stop()
+        if self.items:
+            super().on_click(event)
+
+    # the filter box
+
+    def ask_filter(self) -> None:
+        """Asks for the text that the nodes shown have."""
+        before = self.filter
+
+        def typed(text: str) -> Note | None:
+            self.set_filter(text)
+            found = sum(self._passes(place) for place in self._shown) if text.strip() else len(self.nodes)
+            return Note(f"{found:,} of {len(self.nodes):,} nodes", fault=not found)
+
+        def accepted(text: str) -> Note | None:
+            self.set_filter(text)
+            return None
+
+        def left() -> None:
+            self.set_filter(before)
+
+        self.post_message(Prompt.Ask(Question("Tree", before, typed, accepted, left)))
+
+    def set_filter(self, text: str) -> None:
+        """Shows only nodes with a text."""
+        self.filter = text.strip()
+        if self.filter == "!":
+            self.filter = ""
+        self._keep_node()
+        self.post_message(self.Retitled())
 
     # keys
 
     def action_node_down(self) -> None:
         """The node below."""
-        self.action_cursor_down()
+        self.move(1)
 
     def action_node_up(self) -> None:
         """The node above."""
-        self.action_cursor_up()
+        self.move(-1)
 
-    def action_fold(self) -> None:
-        """Fold, or go to the parent."""
-        node = self.cursor_node
-        if node is None:
-            return
-        if node.is_expanded and node.allow_expand and not node.is_root:
-            node.collapse()
-        elif node.parent is not None:
-            self.move_cursor(node.parent)
+    def action_page_down(self) -> None:
+        """A page down."""
+        self.move(self._page())
 
-    def action_unfold(self) -> None:
-        """Unfold."""
-        if self.cursor_node is not None and self.cursor_node.allow_expand:
-            self.cursor_node.expand()
-
-    def action_unfold_all(self) -> None:
-        """Unfold all cores, or fold them."""
-        folded = any(not node.is_expanded for node in self.root.children)
-        for node in self.root.children:
-            if folded:
-                node.expand()
-            else:
-                node.collapse()
+    def action_page_up(self) -> None:
+        """A page up."""
+        self.move(-self._page())
 
     def action_top(self) -> None:
         """The first node."""
-        self.move_cursor_to_line(0)
+        self.action_first()
 
     def action_bottom(self) -> None:
         """The last node."""
-        self.move_cursor_to_line(max(self.last_line, 0))
+        self.action_last()
+
+    def action_fold(self) -> None:
+        """Fold, or go to the parent."""
+        place = self._shown[self.cursor] if self._shown else 0
+        node = self.nodes[place]
+        if node.children and place not in self.folded and node.depth:
+            self.folded.add(place)
+            self._keep_node()
+        elif node.parent in self._shown:
+            self.go_to(self._shown.index(node.parent))
+
+    def action_unfold(self) -> None:
+        """Unfold."""
+        if self._shown:
+            self.folded.discard(self._shown[self.cursor])
+            self._keep_node()
+
+    def action_unfold_all(self) -> None:
+        """Unfold all, or fold them."""
+        every = {place for place, node in enumerate(self.nodes) if node.children and node.depth == 1}
+        self.folded = set() if self.folded else every
+        self._keep_node()
 
     def action_scope(self) -> None:
-        """Narrow to the node, or widen again."""
-        scope = self.cursor_node.data if self.cursor_node is not None else None
-        if scope is None:
-            return
-        self.post_message(Change(lambda view: replace(view, scope=Scope() if view.scope == scope else scope)))
+        """Narrow to the node, or widen again; opens a capture."""
+        node = self.node
+        if node.path:
+            self.post_message(self.OpenCapture(node.path))
+        elif node.scope is not None:
+            self.post_message(self.Narrow(node.scope, node.condition))
+        else:
+            self.post_message(Say(f"{node.label} holds several lanes: choose one of them."))
 
 
 def _short(count: int) -> str:

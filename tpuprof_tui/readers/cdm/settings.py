@@ -24,7 +24,6 @@ class Settings:
         tpu_freq: TIU clock, MHz.
         core_num: Lower bound for the number of cores.
         tail_offset_ns: Host time from the last record to the end of ``disable_profile``, ns.
-        full: Whether some record count reached ``max_record_num``: the buffer was full.
         claimed: Record counts by (engine or "CDMA", core or port), as far as the keys tell.
     """
 
@@ -33,7 +32,6 @@ class Settings:
     tpu_freq: int | None = None
     core_num: int | None = None
     tail_offset_ns: int | None = None
-    full: bool = False
     claimed: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
@@ -113,7 +111,6 @@ class _LineReader:
             owner = ("CDMA", int(match["port"])) if match["port"] else (match["engine"].upper(), int(match["core"]))
             self.settings.claimed[owner] = value
         if self.most_records and value >= self.most_records:
-            self.settings.full = True
             self.report.error(
                 f"{key}={value} reached max_record_num={self.most_records}: the buffer was full, records are lost.",
                 "Capture again with a larger max_record_num.",

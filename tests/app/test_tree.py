@@ -1,0 +1,255 @@
+"""The tree: what its lines tell, its filter, narrowing to a node, and the captures beside this one."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from profiles import make_lane, make_profile, small_profile
+from screen import explorer, frame, opened, press, settled
+
+from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.filters import FilterError, compile_filter
+from tpuprof_tui.analysis.ports import RX_NAMES, TX_NAMES
+from tpuprof_tui.app.application import TpuprofApp
+from tpuprof_tui.app.format import percent_text, time_text
+from tpuprof_tui.app.nodes import nodes_of
+from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.session import Session
+from tpuprof_tui.app.state import Scope
+from tpuprof_tui.app.widgets.tree import CoreTree
+from tpuprof_tui.model import Role
+from tpuprof_tui.readers.host import with_host_trace
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return small_profile(1, instructions=600)
+
+
+@pytest.fixture(scope="module")
+def cdma():
+    return open_profile(SAMPLES / "aksv_cdma")
+
+
+def tree_of(pilot) -> CoreTree:
+    return explorer(pilot).query_one("#tree", CoreTree)
+
+
+def labels(tree: CoreTree) -> list[str]:
+    return [tree.nodes[place].label for place in tree._shown]
+
+
+def test_every_lane_has_a_node_under_its_core_or_group(cdma):
+    nodes = nodes_of(Session.build(cdma))
+    assert [node.scope for node in nodes if node.scope and node.scope.lane >= 0 and not node.condition] == [
+        Scope(lane.core, number) for number, lane in enumerate(cdma.lanes)
+    ]
+    for node in nodes[1:]:
+        parent = nodes[node.parent]
+        assert parent.children
+        assert parent.depth == node.depth - 1
+
+
+def test_ports_have_their_directions(cdma):
+    nodes = nodes_of(Session.build(cdma))
+    for number, lane in enumerate(cdma.lanes):
+        ways = [node for node in nodes if node.scope == Scope(lane.core, number) and node.condition]
+        if lane.port < 0:
+            assert not ways
+            continue
+        names = [cdma.text("name", int(code)) for code in lane["name"]]
+        for node, wanted in zip(ways, (TX_NAMES, RX_NAMES), strict=True):
+            rows = [row for row, name in enumerate(names) if name in wanted]
+            assert node.count == len(rows) > 0
+            working = [row for row in rows if lane["role"][row] == Role.WORK]
+            busy = np.zeros(cdma.end_ns - cdma.start_ns, np.bool_)
+            for row in working:
+                busy[int(lane["start"][row]) - cdma.start_ns : int(lane["end"][row]) - cdma.start_ns] = True
+            assert node.busy == int(busy.sum())
+            passes = compile_filter(node.condition, cdma)
+            assert np.flatnonzero(passes(lane)).tolist() == rows
+            assert not passes(cdma.lanes[0]).any()
+
+
+def test_directions_are_two():
+    for text in ("link=up", "link>tx"):
+        with pytest.raises(FilterError):
+            compile_filter(text, small_profile(1, instructions=60))
+
+
+def test_lanes_of_the_host_have_nodes():
+    profile = with_host_trace(open_profile(SAMPLES / "aks_host_trace"), SAMPLES / "aks_host_trace" / "host_trace.json")
+    nodes = nodes_of(Session.build(profile))
+    place = next(n for n, node in enumerate(nodes) if node.label == "Host")
+    below = [node for node in nodes if node.parent == place]
+    assert [node.scope.lane for node in below] == [n for n, lane in enumerate(profile.lanes) if lane.on_host]
+    assert nodes[place].count == sum(node.count for node in below)
+
+
+def test_nodes_have_the_mark_of_their_worst_problem(profile):
+    nodes = nodes_of(Session.build(profile))
+    marks = {(node.label, node.scope.core if node.scope else -1): node.severity for node in nodes}
+    assert nodes[0].severity == 2
+    assert (marks["Core 0", 0], marks["Core 1", 1], marks["Core 2", 2]) == (0, 2, -1)
+    assert (marks["GDMA", 0], marks["GDMA", 1]) == (-1, 2)
+    assert marks["Port 1", -1] == 1
+    assert marks["CDMA", -1] == 1
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 48)])
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_a_line_tells_share_busy_time_count_and_problems(profile, size, ascii_only):
+    async with opened(profile, size, ascii_only=ascii_only) as pilot:
+        await press(pilot, "t" if size[0] == 80 else "w s")
+        figures = explorer(pilot).session.headline.cores[1]
+        line = next(line for line in frame(pilot.app).splitlines() if "Core 1" in line)
+        for word in (percent_text(figures.utilisation), time_text(figures.busy).replace(" ", ""), " E"):
+            assert word in line
+        count = sum(each.count for each in figures.lanes.values())
+        assert f"{count:,}" in line
+        assert ("#" if ascii_only else "█") in line.split("Core 1")[1][:30]
+
+
+async def test_the_filter_box_shows_nodes_of_a_name_and_what_they_belong_to(profile):
+    async with opened(profile) as pilot:
+        tree = tree_of(pilot)
+        every = len(tree.nodes)
+        await press(pilot, "shift+tab")
+        assert tree.has_focus
+        await press(pilot, "ampersand 1 space g d m")
+        assert labels(tree) == [tree.nodes[0].label, "Core 1", "GDMA"]
+        assert "1 of" in frame(pilot.app)
+        await press(pilot, "enter")
+        assert tree.has_focus
+        assert "Cores (t)  &1 gdm" in frame(pilot.app)
+        await press(pilot, "j j")
+        assert explorer(pilot).view.selection.lane == 4
+        await press(pilot, "escape")
+        assert len(labels(tree)) == every
+        await press(pilot, "slash exclamation_mark d m a enter")
+        assert [label for label in labels(tree) if "DMA" in label] == []
+        assert "TIU" in labels(tree)
+        await press(pilot, "slash ctrl+u x x x")
+        assert "No node is called" in frame(pilot.app)
+        await press(pilot, "escape")
+        assert "TIU" in labels(tree)
+
+
+async def test_folding(profile):
+    async with opened(profile) as pilot:
+        tree = tree_of(pilot)
+        await press(pilot, "shift+tab j h")
+        assert labels(tree)[1:3] == ["Core 0", "Core 1"]
+        await press(pilot, "l j")
+        assert tree.node.label == "TIU"
+        await press(pilot, "h")
+        assert tree.node.label == "Core 0"
+        await press(pilot, "e")
+        assert "GDMA" not in labels(tree)
+        await press(pilot, "e G")
+        assert tree.node.label == labels(tree)[-1]
+        await press(pilot, "g pagedown pageup")
+        assert tree.cursor == 0
+
+
+async def test_enter_narrows_to_a_direction_of_a_port_and_back(cdma):
+    async with opened(cdma) as pilot:
+        screen, tree = explorer(pilot), tree_of(pilot)
+        place = next(n for n, node in enumerate(tree.nodes) if node.label == "TX")
+        await press(pilot, "shift+tab")
+        tree.go_to(tree._shown.index(place))
+        await settled(pilot)
+        lane = tree.nodes[place].scope.lane
+        assert screen.view.selection.lane == lane
+        await press(pilot, "enter")
+        assert (screen.view.scope, screen.view.filter) == (Scope(-1, lane), "link=tx")
+        assert "TX*" in frame(pilot.app)
+        await press(pilot, "2")
+        assert len(screen.table.order) == tree.nodes[place].count
+        screen._focus("tree")
+        await press(pilot, "j enter")
+        assert (screen.view.scope, screen.view.filter) == (Scope(-1, lane), "link=rx")
+        await press(pilot, "enter")
+        assert (screen.view.scope, screen.view.filter) == (Scope(), "")
+
+
+async def test_many_lanes_begin_folded():
+    lanes = [make_lane("TIU", core, starts=[core], ends=[core + 5]) for core in range(64)]
+    async with opened(make_profile(lanes, cores=range(64)), (80, 24)) as pilot:
+        await press(pilot, "t")
+        tree = tree_of(pilot)
+        assert len(labels(tree)) == 65
+        await press(pilot, "G")
+        assert tree.node.label == "Core 63"
+        assert explorer(pilot).view.selection.core == 63
+
+
+async def test_problems_are_stepped_through_from_anywhere(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "right_curly_bracket")
+        assert "1/3 ERROR: 12 bytes" in frame(pilot.app)
+        assert explorer(pilot).view.selection.core == 1
+        await press(pilot, "right_curly_bracket")
+        assert "2/3 warning:" in frame(pilot.app)
+        await press(pilot, "left_curly_bracket left_curly_bracket")
+        assert "3/3 note:" in frame(pilot.app)
+
+
+# captures beside
+
+
+def copies(folder: Path, names: list[str]) -> None:
+    for name in names:
+        shutil.copytree(SAMPLES / "aks_decode_mode0", folder / name)
+
+
+async def waited(pilot) -> ExplorerScreen:
+    for _ in range(500):
+        if isinstance(pilot.app.screen, ExplorerScreen):
+            break
+        await pilot.pause(0.01)
+    await settled(pilot)
+    return explorer(pilot)
+
+
+async def test_captures_of_a_folder_are_switched_without_leaving(tmp_path):
+    names = ["cdm_profile_data_dev10_0", "cdm_profile_data_dev2_0", "cdm_profile_data_dev2_1"]
+    copies(tmp_path, names)
+    ordered = ["cdm_profile_data_dev2_0", "cdm_profile_data_dev2_1", "cdm_profile_data_dev10_0"]
+    app = TpuprofApp(str(tmp_path / ordered[0]))
+    async with app.run_test(size=(140, 48)) as pilot:
+        screen = await waited(pilot)
+        tree = tree_of(pilot)
+        assert [Path(node.path).name for node in tree.nodes if node.path] == ordered
+        assert f"{ordered[0]}*" in labels(tree)
+        await press(pilot, "w w")
+        span = screen.view.span
+        await press(pilot, "right_parenthesis")
+        screen = await waited(pilot)
+        assert screen.session.profile.name == ordered[1]
+        assert screen.view.span == span, "the view is kept"
+        await press(pilot, "left_parenthesis left_parenthesis")
+        await press(pilot, "shift+tab")
+        screen = await waited(pilot)
+        tree = tree_of(pilot)
+        place = next(n for n, node in enumerate(tree.nodes) if node.path.endswith(ordered[2]))
+        screen._focus("tree")
+        tree.go_to(tree._shown.index(place))
+        await press(pilot, "enter")
+        screen = await waited(pilot)
+        assert screen.session.profile.name == ordered[2]
+
+
+async def test_without_others_the_keys_say_so(tmp_path):
+    copies(tmp_path, ["cdm_profile_data_dev0_0"])
+    app = TpuprofApp(str(tmp_path / "cdm_profile_data_dev0_0"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await waited(pilot)
+        assert not any(node.path for node in tree_of(pilot).nodes)
+        await press(pilot, "right_parenthesis")
+        assert "No other capture beside this one" in frame(pilot.app)

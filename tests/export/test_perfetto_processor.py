@@ -174,6 +174,32 @@ def filtered(profile: Profile, key: str, passes) -> list[tuple[float, int, int]]
     return found
 
 
+def readme_queries() -> list[str]:
+    """The queries of the README, without their comments."""
+    text = (SAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    block = text.split("```sql\n")[1].split("```")[0]
+    lines = [line for line in block.splitlines() if not line.startswith("--")]
+    return [query.strip() for query in "\n".join(lines).split(";") if query.strip()]
+
+
+def test_the_queries_of_the_readme_find_what_they_say(detailed):
+    launches, moves, rates = (detailed.query(f"{query};") for query in readme_queries())
+    durations = [int(row["dur"]) for row in launches]
+    assert durations == sorted(durations, reverse=True)
+    kernels = {row["name"] for row in launches}
+    profile = detailed.profile
+    lanes = profile.core_lanes(0)
+    assert kernels == {profile.text("kernel", code) for lane in lanes for code in lane["kernel"].tolist() if code >= 0}
+    slow = filtered(profile, "ddr_bandwidth", lambda values: (values >= 5) & (values <= 20))
+    assert [float(row["ddr_bandwidth"]) for row in moves] == pytest.approx(
+        sorted((v for v, _, _ in slow), reverse=True)
+    )
+    low = filtered(profile, "uarch_rate", lambda values: np.char.mod("%.1f", values).astype(float) < 40)
+    assert sorted((row["uArchRate"], int(row["ts"])) for row in rates) == sorted(
+        (f"{value:.1f}%", start) for value, start, _ in low)  # fmt: skip
+    assert min(len(launches), len(moves), len(rates)) > 0
+
+
 @pytest.mark.parametrize("name", ["mm.normal", "mm2.nn"])
 def test_query_by_name(detailed, name):
     rows = detailed.query(f'select * from slice s\nwhere s.name="{name}"\norder by dur desc')

@@ -8,7 +8,7 @@ from typing import Final
 
 from ..model import Device
 from .axis import Ruler, cell_at, ruler, ruler_in
-from .format import TimeUnit, count_text, exact_time, time_text
+from .format import TimeUnit, exact_time, plural, time_text
 from .state import TimeScale
 
 #: Units of cycles, as those of time: the size is a number of cycles.
@@ -29,11 +29,11 @@ class Measure:
 
     def exact(self, ns: int, resolution_ns: int = 1) -> str:
         """A time with as many digits as ``resolution_ns`` asks for; cycles are whole."""
-        return f"{count_text(self.cycles(ns))} cycles" if self.mhz else exact_time(ns, resolution_ns)
+        return plural(self.cycles(ns), "cycle") if self.mhz else exact_time(ns, resolution_ns)
 
     def length(self, ns: int) -> str:
         """A length of time in about four digits; in cycles whole."""
-        return f"{count_text(self.cycles(ns))} cycles" if self.mhz else time_text(ns)
+        return plural(self.cycles(ns), "cycle") if self.mhz else time_text(ns)
 
     def cycles(self, ns: int) -> int:
         """The cycle a time is nearest to."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual import work
 from textual.binding import BindingType
@@ -140,15 +141,21 @@ class DetailPane(LinesView):
     def _field(self, entry: Entry, width: int, chosen: bool) -> list[Line]:
         palette = self.palette
         style = palette.quiet if entry.text == MISSING else palette.text
+        lines: list[Line]
         if width >= HELP_BESIDE:
             label = Segment(f"  {fit(entry.label, 24)} ", palette.quiet)
             wide = fit(entry.text, VALUE) if len(entry.text) <= VALUE else f"{entry.text} "
-            return [[label, Segment(wide, style), Segment(f" {entry.help}", palette.quiet)]]
+            room = max(width - label.cell_length - cell_len(wide) - 2, 0)
+            lines = [[label, Segment(wide, style), Segment(f" {fit(entry.help, room)}", palette.quiet)]]
+            cut = chosen and cell_len(entry.help) > room
+            return lines + (
+                [[Segment(f"    {part}", palette.quiet)] for part in wrap(entry.help, width - 5)] if cut else []
+            )
         # a long name keeps its line, the value has another
         short = len(entry.label) <= LABEL
         label = Segment(f"  {fit(entry.label, LABEL if short else max(width - 4, 6))} ", palette.quiet)
         parts = wrap(entry.text, max(width - LABEL - 4, 6)) or [""]
-        lines: list[Line] = [[label, Segment(parts[0], style)]] if short else [[label]]
+        lines = [[label, Segment(parts[0], style)]] if short else [[label]]
         lines += [[Segment(" " * (LABEL + 3) + part, style)] for part in parts[short:]]
         if chosen:
             lines += [[Segment(f"    {part}", palette.quiet)] for part in wrap(entry.help, width - 5)]

@@ -1,0 +1,229 @@
+"""The detail pane: what it tells of an instruction, the links one follows in it, copies, scrolling."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from profiles import Registers, make_lane, make_profile, small_profile
+from rich.cells import cell_len
+from screen import SIZES, compared, explorer, frame, opened, press
+
+from tpuprof_tui.app.alike import alike
+from tpuprof_tui.app.detail_entries import MOST_LINKS, entries_of, register_group
+from tpuprof_tui.app.links import links_of
+from tpuprof_tui.app.session import Session
+from tpuprof_tui.app.state import Selection
+from tpuprof_tui.app.widgets.detail import HELP_BESIDE, DetailPane
+from tpuprof_tui.model import COLUMNS, Strings
+
+NAMES = {"name": Strings(["mm2", "load"])}
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return small_profile(2, instructions=600)
+
+
+def linked(waiters: int = 2):
+    """TIU commands that all waited for the GDMA command with id 2."""
+    starts = [0, *range(100, 100 + waiters * 40, 40)]
+    tiu = make_lane("TIU", 0, starts=starts, ends=[start + 10 + place for place, start in enumerate(starts)],
+                    command_id=list(range(1, waiters + 2)), depends_on=[0, *[2] * waiters],
+                    name=np.zeros(waiters + 1, np.int32))  # fmt: skip
+    gdma = make_lane("GDMA", 0, starts=[5, 40], ends=[30, 95], command_id=[1, 2], depends_on=[0, 0],
+                     bytes=[64, 64], name=np.array([1, 1], np.int32))  # fmt: skip
+    return make_profile([tiu, gdma], mode=2, strings=NAMES)
+
+
+def told(session, lane, row, links=None):
+    return [(entry.kind, f"{entry.label} {entry.text}".strip()) for entry in entries_of(session, lane, row, links)]
+
+
+def pane_of(pilot) -> DetailPane:
+    return explorer(pilot).query_one("#detail", DetailPane)
+
+
+# what is told
+
+
+def test_links_come_first_and_lead_to_their_instructions():
+    session = Session.build(linked())
+    links = links_of(session)
+    found = [entry for entry in entries_of(session, 0, 1, links) if entry.kind == "link"]
+    assert [(entry.label, entry.text, entry.leads_to, entry.back) for entry in found] == [
+        ("Waited for", "load 1 of Core 0 GDMA, 5 ns before", (1, 1), True),
+        ("Longest", "mm2 2 of Core 0 TIU, 12 ns", (0, 2), False),
+        ("Before", "mm2, 90 ns apart", (0, 0), True),
+        ("After", "mm2, 29 ns apart", (0, 2), False),
+    ]
+    assert ("remark", "1.0x the median 11 ns of 3 alike") in told(session, 0, 1, links)
+    assert ("remark", "the longest of them; the shortest took 10 ns") in told(session, 0, 2, links)
+    released = [entry.leads_to for entry in entries_of(session, 1, 1, links) if entry.label == "Released"]
+    assert released == [(0, 1), (0, 2)]
+
+
+def test_of_many_links_the_closest_are_listed_and_the_rest_counted():
+    session = Session.build(linked(MOST_LINKS + 3))
+    found = told(session, 1, 1, links_of(session))
+    assert sum(text.startswith("Released mm2") for _, text in found) == MOST_LINKS
+    assert ("remark", "Released 3 more; ] follows the closest") in found
+
+
+def test_every_column_has_its_unit_and_meaning(profile):
+    session = Session.build(profile)
+    by_title = {column.title: column for column in COLUMNS}
+    for lane_number in (0, 1):
+        fields = [entry for entry in entries_of(session, lane_number, 3, None) if entry.kind == "field"]
+        columns = [entry for entry in fields if entry.label in by_title]
+        assert len(columns) > 15
+        for entry in columns:
+            column = by_title[entry.label]
+            assert entry.help == column.help
+            if column.unit and column.kind != "percent" and entry.text != "-":
+                assert entry.text.endswith(f" {column.unit}")
+
+
+def test_registers_are_grouped_and_all_there():
+    names = (("res0_n", "opd0_addr", "tsk_typ", "rsvd1"),)
+    lane = make_lane("TIU", 0, starts=[0, 20], ends=[10, 30], registers=Registers(np.zeros(2, np.int16), names))
+    found = told(Session.build(make_profile([lane], mode=2)), 0, 1)
+    groups = [text for kind, text in found if text.startswith("registers")]
+    assert groups == [f"registers: {group}" for group in ("shape", "addresses", "options", "reserved")]
+    assert [text for _, text in found[-7:] if not text.startswith("registers")] == [
+        "res0_n 10", "opd0_addr 11", "tsk_typ 12", "rsvd1 13",
+    ]  # fmt: skip
+
+
+def test_commands_that_cannot_be_decoded_are_shown_as_captured():
+    lane = make_lane("TIU", 0, starts=[0], ends=[10], registers=Registers(np.full(1, -1, np.int16)))
+    found = told(Session.build(make_profile([lane], mode=2)), 0, 0)
+    assert found[-2:] == [("warning", "registers: not decoded, as captured"), ("field", "0 00 00 00 00 00 00 00 00")]
+
+
+@pytest.mark.parametrize(("name", "group"), [
+    ("opd0_addr_hi", "addresses"), ("res0_w", "shape"), ("reserve", "reserved"), ("cmd_id_dep", "options"),
+    ("src_nstride", "shape"),
+])  # fmt: skip
+def test_registers_go_by_their_names(name, group):
+    assert register_group(name) == group
+
+
+def test_alike_names_the_longest_over_all_lanes():
+    lanes = [make_lane("TIU", core, starts=[0, 100], ends=[10, 100 + 7 * (core + 1)], name=np.array([0, 0], np.int32))
+             for core in (0, 1, 2)]  # fmt: skip
+    session = Session.build(make_profile(lanes, strings=NAMES))
+    found = alike(session, "TIU", 0)
+    assert (found.count, found.median_ns, found.shortest_ns, found.longest_ns, found.longest) == (6, 10, 7, 21, (2, 1))
+    assert alike(session, "GDMA", 0).count == 0
+
+
+# keys
+
+
+async def test_links_are_followed_by_keyboard_alone():
+    async with opened(linked()) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j g 1 1 0 enter enter tab tab")
+        assert screen.focused.id == "detail"
+        assert "Enter goes there" in frame(pilot.app)
+        await press(pilot, "enter")
+        assert screen.view.selection == Selection(0, 1, 1)
+        assert screen.view.cursor == 40
+        await press(pilot, "j enter")
+        assert screen.view.selection == Selection(0, 0, 2)
+        await press(pilot, "comma")
+        assert screen.view.selection == Selection(0, 0, 1)
+        await press(pilot, "full_stop")
+        assert screen.view.selection == Selection(0, 0, 2)
+        await press(pilot, "j j j j enter")
+        assert "leads nowhere" in frame(pilot.app)
+        assert screen.view.selection == Selection(0, 0, 2)
+
+
+async def test_on_a_small_screen_too(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "e j full_stop i")
+        assert screen.focused.id == "detail"
+        label = "After"
+        pane = pane_of(pilot)
+        pane.go_to(next(place for place, entry in enumerate(pane.choices) if entry.label == label))
+        row = screen.view.selection.row
+        await press(pilot, "enter")
+        assert screen.view.selection.row == row + 1
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_everything_can_be_scrolled_to(profile, size):
+    async with opened(profile, SIZES[size]) as pilot:
+        await press(pilot, "j full_stop tab tab" if size == "200x60" else "e j full_stop i")
+        pane = pane_of(pilot)
+        assert explorer(pilot).focused is pane
+        await press(pilot, "G")
+        last = pane.choices[-1]
+        assert pane.cursor == len(pane.choices) - 1
+        assert last.label in frame(pilot.app)
+        assert any(entry.text.startswith("registers") for entry in pane._entries if entry.kind == "group")
+        seen = set()
+        await press(pilot, "g")
+        for _ in pane.choices:
+            visible = frame(pilot.app)
+            seen |= {entry.label for entry in pane.choices if entry.label[:15] in visible}
+            await pilot.press("j")
+            await pilot.pause()
+        assert seen == {entry.label for entry in pane.choices}
+
+
+async def test_the_cursor_stays_on_its_field_while_one_steps(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "j full_stop tab tab")
+        pane = pane_of(pilot)
+        pane.go_to(next(place for place, entry in enumerate(pane.choices) if entry.label == "Duration"))
+        for key in ("full_stop", "full_stop", "comma", "full_stop"):
+            await press(pilot, key)
+            assert pane.choices[pane.cursor].label == "Duration"
+
+
+async def test_lines_are_copied(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "j full_stop tab tab")
+        pane = pane_of(pilot)
+        pane.go_to(next(place for place, entry in enumerate(pane.choices) if entry.label == "Duration"))
+        await press(pilot, "y")
+        lane, row = explorer(pilot).view.selection.lane, explorer(pilot).view.selection.row
+        start, end = explorer(pilot).session.span_of(lane, row)
+        assert pilot.app.clipboard == f"Duration  {end - start:,} ns"
+        await press(pilot, "Y")
+        assert f"Duration  {end - start:,} ns" in pilot.app.clipboard.split("\n")
+        assert "Copied details" in frame(pilot.app)
+
+
+async def test_long_and_hostile_names_stay_inside_the_pane():
+    long = "kernel_" + "x" * 300
+    names = ((long, "a\x1b[31mb"),)
+    lane = make_lane("TIU", 0, starts=[0], ends=[10], name=np.array([0], np.int32),
+                     registers=Registers(np.zeros(1, np.int16), names))  # fmt: skip
+    profile = make_profile([lane], mode=2, strings={"name": Strings([f"[bold]{long}\x07注意"])})
+    for size in SIZES.values():
+        async with opened(profile, size) as pilot:
+            await press(pilot, "j full_stop tab tab G" if size[0] == 200 else "e j full_stop i G")
+            text = frame(pilot.app)
+            assert "\x1b" not in text
+            assert "\x07" not in text
+            assert {cell_len(line) for line in text.split("\n")} == {size[0]}
+            pane = pane_of(pilot)
+            assert pane.size.width > 20
+            if pane.size.width < HELP_BESIDE:
+                assert max(strip.cell_length for strip in pane.lines) <= pane.size.width
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("size", SIZES)
+async def test_frames_of_the_detail_are_as_recorded(size, ascii_only):
+    profile = small_profile(2, instructions=600)
+    async with opened(profile, SIZES[size], ascii_only=ascii_only) as pilot:
+        await press(pilot, "j full_stop full_stop" if size == "200x60" else "e j full_stop full_stop")
+        await press(pilot, "i" if size != "200x60" else "tab tab Z")
+        await press(pilot, "j")
+        lines = frame(pilot.app).split("\n")
+    compared("detail", size, ascii_only, lines, width=SIZES[size][0])

@@ -1,0 +1,187 @@
+"""Kept spans of time, copies from the timeline, and where the selected instruction's dependencies are marked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from profiles import make_lane, make_profile, small_profile
+from screen import SIZES, compared, explorer, frame, opened, press, settled
+
+from tpuprof_tui.app.glyphs import ASCII, UNICODE
+from tpuprof_tui.app.links import MARKED, links_of, ties_of
+from tpuprof_tui.app.navigation import gone_to_mark, marked, marks_text, measured_text, spanned
+from tpuprof_tui.app.session import Session
+from tpuprof_tui.app.state import ViewState
+from tpuprof_tui.export.job import parse_range
+from tpuprof_tui.model import Strings
+
+VIEW = ViewState.of(0, 1_000_000)
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return small_profile(1, instructions=600)
+
+
+# spans
+
+
+def test_a_span_is_kept_gone_to_and_taken_away():
+    view = spanned(VIEW, "a", 100, 900)
+    assert view.spans == (("a", 100, 900),)
+    zoomed = view.windowed(500_000, 1000)
+    found = gone_to_mark(zoomed, "a")
+    assert found is not None
+    assert found.range == (100, 900)
+    assert found.start <= 100
+    assert found.end >= 900
+    assert gone_to_mark(view, "b") is None
+    assert spanned(view, "a", 100, 900).spans == ()
+    assert spanned(view, "a", 5, 9).spans == (("a", 5, 9),)
+
+
+def test_a_letter_stands_for_one_thing():
+    view = marked(spanned(VIEW, "a", 100, 900), "a")
+    assert (view.marks, view.spans) == ((("a", VIEW.cursor),), ())
+    view = spanned(view, "a", 1, 2)
+    assert (view.marks, view.spans) == ((), (("a", 1, 2),))
+    assert marks_text(view) == "a 1 ns from 1 ns"
+    assert measured_text(view) == ""
+
+
+async def test_m_keeps_range_selection_or_window_under_a_letter(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "w w M w")
+        window = (screen.view.start, screen.view.end)
+        assert screen.view.spans == (("w", *window),)
+        await press(pilot, "j j full_stop M s")
+        lane, row = screen.view.selection.lane, screen.view.selection.row
+        span = screen.session.span_of(lane, row)
+        assert ("s", *span) in screen.view.spans
+        await press(pilot, "r M r escape escape escape 0 apostrophe s")
+        assert screen.view.range == span
+        await press(pilot, "apostrophe w")
+        assert screen.view.range == window
+        assert "ws" in frame(pilot.app) or "w" in frame(pilot.app).split("\n")[2]
+        await press(pilot, "apostrophe x")
+        assert "No mark x" in frame(pilot.app)
+        await press(pilot, "M w")
+        assert "taken away" in frame(pilot.app)
+        assert [letter for letter, *_ in screen.view.spans] == ["r", "s"]
+        await press(pilot, "M question_mark")
+        assert "letters or digits" in frame(pilot.app)
+
+
+# copies
+
+
+async def test_y_copies_window_instruction_or_range(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "w y")
+        view = screen.view
+        assert parse_range(pilot.app.clipboard) == (view.start, view.end)
+        assert "Copied window" in frame(pilot.app)
+        await press(pilot, "j full_stop y")
+        lane, row = screen.view.selection.lane, screen.view.selection.row
+        start, end = screen.session.span_of(lane, row)
+        copied = pilot.app.clipboard.split("  ")
+        assert copied[0] == "Core 0 TIU"
+        assert copied[2:4] == [f"{start}ns..{end}ns", f"{end - start} ns"]
+        assert "Copied instruction" in frame(pilot.app)
+        await press(pilot, "r y")
+        assert parse_range(pilot.app.clipboard) == (start, end)
+
+
+async def test_names_are_cleaned_before_they_are_copied():
+    lane = make_lane("TIU", 0, starts=[0, 50], ends=[10, 90], name=np.array([0, 0], np.int32))
+    hostile = make_profile([lane], strings={"name": Strings(["a\x1b]52;c;aGk=\x07\nb"])})
+    async with opened(hostile) as pilot:
+        await press(pilot, "j full_stop y")
+        assert "\x1b" not in pilot.app.clipboard
+        assert "\n" not in pilot.app.clipboard
+
+
+# dependencies
+
+
+def linked():
+    """A TIU command that waited for the GDMA command with id 2; another that waited for the one with id 1."""
+    tiu = make_lane("TIU", 0, starts=[0, 100, 200], ends=[10, 130, 230], command_id=[1, 2, 3], depends_on=[0, 2, 2],
+                    cycles=[11, 31, 31], name=np.array([0, 0, 0], np.int32))  # fmt: skip
+    gdma = make_lane("GDMA", 0, starts=[5, 40], ends=[30, 95], command_id=[1, 2], depends_on=[0, 0],
+                     cycles=[26, 56], bytes=[64, 64], name=np.array([1, 1], np.int32))  # fmt: skip
+    return make_profile([tiu, gdma], mode=2, strings={"name": Strings(["mm2", "load"])})
+
+
+def test_ties_are_the_links_of_one_instruction_the_closest_first():
+    session = Session.build(linked())
+    assert ties_of(session, 0, 1) == ()
+    links_of(session)
+    (tie,) = ties_of(session, 0, 1)
+    assert (tie.lane, tie.row, tie.time, tie.released, tie.slack_ns) == (1, 1, 94, True, 5)
+    waiters = ties_of(session, 1, 1)
+    assert [(tie.lane, tie.row, tie.time, tie.released, tie.slack_ns) for tie in waiters] == [
+        (0, 1, 100, False, 5), (0, 2, 200, False, 105),
+    ]  # fmt: skip
+    assert ties_of(session, 0, 0) == ties_of(session, 0, -1) == ()
+    assert MARKED > 2
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_what_released_and_what_was_released_is_marked_and_told(ascii_only):
+    glyphs = ASCII if ascii_only else UNICODE
+    async with opened(linked(), ascii_only=ascii_only) as pilot:
+        screen = explorer(pilot)
+        timeline = screen.timeline
+
+        def line(label: str) -> str:
+            row = next(number for number, row in enumerate(timeline.rows) if row.label.endswith(label))
+            return "".join(segment.text for segment in timeline.render_line(timeline.line_of(row) + 1))
+
+        def axis(label: str) -> str:
+            return line(label)[timeline.label_width :]
+
+        await press(pilot, "j g 1 1 0 enter enter")
+        assert axis("GDMA")[timeline.cell_of(94)] == glyphs.released
+        assert glyphs.releases not in axis("TIU")
+        assert f"{glyphs.released} 5 ns after load (Core 0 GDMA)" in frame(pilot.app)
+        await press(pilot, "left_square_bracket")
+        assert glyphs.released not in axis("TIU")
+        assert [place for place, char in enumerate(axis("TIU")) if char == glyphs.releases] == [
+            timeline.cell_of(100), timeline.cell_of(200)
+        ]  # fmt: skip
+        assert f"{glyphs.releases} 5 ns before mm2 (Core 0 TIU) and 1 more" in frame(pilot.app)
+        # what is out of sight is marked at the edge of the window it lies beyond
+        await press(pilot, "w")
+        screen._set(screen.view.windowed(40, 55))
+        await settled(pilot)
+        assert axis("TIU")[-1] == glyphs.releases
+        await press(pilot, "escape")
+        assert glyphs.releases not in axis("TIU")
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("size", SIZES)
+async def test_frames_with_dependencies_are_as_recorded(size, ascii_only):
+    async with opened(linked(), SIZES[size], ascii_only=ascii_only) as pilot:
+        await press(pilot, "j g 1 1 0 enter enter" if size == "200x60" else "e j g 1 1 0 enter enter 1")
+        await press(pilot, "left_square_bracket Z" if size == "200x60" else "left_square_bracket")
+        lines = frame(pilot.app).split("\n")[:-1]
+    compared("timeline-dependencies", size, ascii_only, lines, width=SIZES[size][0])
+
+
+async def test_f_shows_the_selection_then_fits_it(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "w w w w j j full_stop")
+        lane, row = screen.view.selection.lane, screen.view.selection.row
+        start, end = screen.session.span_of(lane, row)
+        span = screen.view.span
+        await press(pilot, "D D D f")
+        assert screen.view.start <= start < end <= screen.view.end
+        assert screen.view.span == span
+        await press(pilot, "f")
+        assert screen.view.span == max((end - start) * 2, screen.timeline.cells)
+        assert screen.view.start <= start < end <= screen.view.end

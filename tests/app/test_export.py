@@ -140,12 +140,30 @@ def test_the_folder_is_never_in_the_capture(tmp_path, monkeypatch):
 
 
 def test_large_workbooks_and_web_views_are_announced():
-    assert warning(kind_of("workbook"), 999_999) == ""
-    assert warning(kind_of("perfetto"), 50_000_000) == ""
-    told = warning(kind_of("web"), 4_000_000)
-    assert "4,000,000 instructions" in told
-    assert "MiB" in told
-    assert "min" in warning(kind_of("workbook"), 10_000_000)
+    assert warning(kind_of("workbook"), 999_999, 1) == ""
+    assert warning(kind_of("perfetto"), 50_000_000, 1) == ""
+    told = warning(kind_of("web"), 4_000_000, 1)
+    assert "4,000,000 instructions gets about 14.3 MiB" in told, "a page holds two million at most"
+    assert "min" in warning(kind_of("workbook"), 10_000_000, 1)
+    assert "333.8 MiB and takes about 30 s" in warning(kind_of("workbook"), 1_000_000, 1)
+    assert "500.7 MiB and takes about 65 s" in warning(kind_of("workbook"), 1_000_000, 2)
+
+
+async def test_what_was_written_before_a_stop_is_there(tmp_path, monkeypatch):
+    program, code = tmp_path / "late", tmp_path / "late.py"
+    (tmp_path / "file").write_text("whole")
+    said = json.dumps({"written": [[str(tmp_path / "file"), 5]], "notes": []})
+    further = json.dumps({"kind": "web", "done": 0.5})
+    code.write_text(f"import time\nprint({said!r}, {further!r}, sep='\\n', flush=True)\ntime.sleep(60)\n")
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} {code}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(exporter_module.sys, "executable", str(program))
+    exporter = Exporter()
+    running = asyncio.ensure_future(exporter.run(Job(kind_of("web"), ())))
+    while exporter.running is None or exporter.running.done != 0.5:
+        await asyncio.sleep(0.01)
+    exporter.stop()
+    assert (await running).files == ((str(tmp_path / "file"), 5),)
 
 
 # -- the child ------------------------------------------------------------------

@@ -134,7 +134,9 @@ class Exporter:
                     written = [(str(path), int(size)) for path, size in files]
                     told = message.get("notes")
                     notes = tuple(map(str, told)) if isinstance(told, list) else ()
-            await self._checked(job, process, await errors)
+            told_errors = await errors
+            if not written:  # what is there stays there, however the child ended
+                await self._checked(job, process, told_errors)
         finally:
             errors.cancel()
         if not written:
@@ -157,7 +159,7 @@ class Exporter:
 
     async def _checked(self, job: Job, process: asyncio.subprocess.Process, errors: str) -> None:
         status = await process.wait()
-        if status in (0, 1) and not self._stopped:
+        if status in (0, 1):  # it was done before it could be stopped
             return
         raise ExportError(errors or f"The {job.kind.title} was not written: the export ended with status {status}.")
 

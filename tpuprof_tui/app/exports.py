@@ -24,20 +24,23 @@ class Kind:
         only: What ``--only`` calls it; empty: a table, written by ``tpuprof instructions``.
         title: What people call it.
         files: Names of its files in the folder.
-        bytes_each, ns_each: Measured size and time of an instruction; 0: small and fast.
+        cost: Measured bytes and ns of an instruction; 0: small and fast.
+        detailed: The same where the capture holds all registers.
+        most: Instructions that a file holds at most; 0: any number.
     """
 
     id: str
     only: str
     title: str
     files: str
-    bytes_each: float = 0.0
-    ns_each: float = 0.0
+    cost: tuple[float, float] = (0.0, 0.0)
+    detailed: tuple[float, float] = (0.0, 0.0)
+    most: int = 0
 
 
 KINDS: Final = (
-    Kind("workbook", "xlsx", "workbook", "PerfDoc/PerfAI_output.xlsx, .csv", 330.0, 40_000.0),
-    Kind("web", "web", "web view", "PerfWeb/result.html", 10.5, 5_000.0),
+    Kind("workbook", "xlsx", "workbook", "PerfDoc/PerfAI_output.xlsx, .csv", (350.0, 30_000.0), (525.0, 65_000.0)),
+    Kind("web", "web", "web view", "PerfWeb/result.html", (7.5, 1_500.0), (8.5, 2_500.0), 2_000_000),
     Kind("perfetto", "pftrace", "Perfetto trace", "perfetto.pftrace"),
     Kind("summary", "summary", "summary", "summary.txt"),
     Kind("registers", "regs", "register text", "tiuRegInfo_n.txt, tdmaRegInfo_n.txt, ..."),
@@ -218,11 +221,12 @@ def window_text(view: ViewState) -> str:
     return f"the {'window' if view.range is None else 'range'} of {time_text(end - start)}"
 
 
-def warning(kind: Kind, instructions: int) -> str:
-    """What a large export costs, to be said before it starts; empty where it costs little."""
-    if instructions < MANY or not kind.bytes_each:
+def warning(kind: Kind, instructions: int, mode: int) -> str:
+    """What a large export of a capture of some mode costs, to be said before it starts; empty where it costs little."""
+    each_bytes, each_ns = kind.detailed if mode == 2 else kind.cost
+    if instructions < MANY or not each_bytes:
         return ""
-    size, seconds = kind.bytes_each * instructions, kind.ns_each * instructions / 1e9
+    size, seconds = each_bytes * min(instructions, kind.most or instructions), each_ns * instructions / 1e9
     took = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
     about = f"gets about {bytes_text(round(size))} and takes about {took}"
     return f"The {kind.title} of {instructions:,} instructions {about}."

@@ -5,6 +5,8 @@ import json
 import numpy as np
 import openpyxl
 import pytest
+from capture_writer.capture import write_capture
+from capture_writer.kinds import KINDS
 from kept import unpacked
 from workbook_reading import loaded
 
@@ -186,3 +188,27 @@ def test_one_file_alone_is_not_enough(capture, tmp_path):
     (capture / NETWORK).unlink()
     write_workbook(open_profile(capture), tmp_path / "book.xlsx", FEW)
     assert loaded(tmp_path / "book.xlsx").sheetnames[0] == "Engine Summary"
+
+
+@pytest.mark.parametrize("kind", ["bm1688_bmodel", "cv84x6_bmodel"])
+def test_other_chips_have_layer_sheets_too(kind, tmp_path):
+    path = write_capture(KINDS[kind], tmp_path).path
+    (path / NETWORK).write_text(MLIR)
+    (path / LOCATIONS).write_text(json.dumps(entries(range(2))))
+    profile = open_profile(path)
+    write_workbook(profile, tmp_path / "book.xlsx")
+    sheet = opened(tmp_path / "book.xlsx")["Layer by Layer Info"]
+    names = [cell.value for cell in sheet[9]]
+    rows = [dict(zip(names, row, strict=True)) for row in sheet.iter_rows(min_row=10, values_only=True)]
+    assert len(rows) == 6
+    moved = 0
+    for row, entry in zip(rows, entries(range(2)), strict=True):
+        lane, gdma = (profile.lane(engine, entry["core_id"]) for engine in ("TIU", "GDMA"))
+        first, last = entry["tiu_dma_id(before)"], entry["tiu_dma_id(after)"]
+        assert row["sim_cycle"] == int(lane["cycles"][last_of_each_id(lane, first[0], last[0])].sum())
+        mine = last_of_each_id(gdma, first[1], last[1])
+        texts = profile.strings["direction"].texts(gdma["direction"][mine])
+        touching = [size for size, text in zip(gdma["bytes"][mine].tolist(), texts, strict=True) if "DDR" in str(text)]
+        assert row["ddr<->l1/l2 bytes(B)"] == sum(touching)
+        moved += sum(touching)
+    assert moved

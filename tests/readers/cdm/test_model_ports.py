@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import struct
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from truth_tables import differences, read_truth
 from written_captures import capture
 
@@ -154,6 +157,48 @@ def test_damaged_streams_cost_their_own_records_alone(tmp_path, cut):
         assert (lane["start"] == before["start"]).all()
         agree = (lane["name"] == before["name"]) | is_missing(lane["name"]) | (lane["role"] != 0)
         assert agree.all()
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_very_many_launches_and_streams_are_left_alone(tmp_path, cores):
+    """Half of all pairs fit: trying them all would take minutes."""
+    nop = (7 << 4 | 1 << 8).to_bytes(16, "little")
+    streams = [(_DES_CDMA, nop + number.to_bytes(4, "little") * 4) for number in range(3000)]
+    record = struct.Struct("<III 5x 111x")
+    records = b"".join(record.pack(100 * n, 100 * n + 50, 1) for n in range(3000))
+    (tmp_path / "global.profile").write_text("arch=5\nbmodel\n")
+    for core in range(cores):
+        (tmp_path / f"cdmlib0_{core}.profile").write_bytes(written(streams))
+    (tmp_path / "cdma0_0.profile").write_bytes(written([(_MONITOR_CDMA, records)]))
+    profile = open_profile(tmp_path)
+    assert [len(lane) for lane in ports(profile)] == [3000]
+    assert told(profile, "none or several of its command streams explain") == 3000
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_any_bytes_in_streams_and_records_are_read(data):
+    source = capture("bmodel_cdma_port")
+    core, port = (bytearray((source / name).read_bytes()) for name in ("cdmlib0_0.profile", "cdma0_0.profile"))
+    blocks = blocks_of(bytes(core))
+    places = [number for number, block in enumerate(blocks) if block[0] == _DES_CDMA]
+    for number in places:
+        payload = bytearray(blocks[number][1])
+        for at, value in data.draw(st.lists(st.tuples(st.integers(0, len(payload) - 1), st.integers(0, 255)))):
+            payload[at] = value
+        blocks[number] = (_DES_CDMA, bytes(payload[: data.draw(st.integers(0, len(payload)))]))
+    for at, value in data.draw(st.lists(st.tuples(st.integers(8, len(port) - 1), st.integers(0, 255)), max_size=20)):
+        port[at] = value
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder)
+        (target / "global.profile").write_bytes((source / "global.profile").read_bytes())
+        (target / "cdmlib0_0.profile").write_bytes(written(blocks))
+        (target / "cdma0_0.profile").write_bytes(port)
+        profile = open_profile(target)
+        for lane in ports(profile):
+            for key in lane.keys():  # noqa: SIM118
+                assert len(lane[key]) == len(lane)
+            assert all(lane.reading(row) for row in range(0, len(lane), 7))
 
 
 def test_records_are_not_given_to_streams_of_another_pattern(tmp_path):

@@ -30,6 +30,10 @@ from .streams import walk
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+#: Launches times different streams that are tried; damaged captures may have any number of both.
+_MOST_PAIRS = 500_000
+#: What is settled may settle more, so many times.
+_MOST_ROUNDS = 100
 _ELEMENT_BYTES = (1, 2, 4, 2, 4, 2, 1, 1)
 
 
@@ -160,13 +164,15 @@ def _launches(port: PortData, chip: Chip) -> list[_Launch]:
 
 
 def _chosen(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_Stream | None]:
-    """Stream of each launch; None where none or more than one can be it."""
+    """Stream of each launch; None where none or more than one can be it, and where there are too many to try."""
     if len({launch.port.port for launch in launches}) == 1 and len({stream.core for stream in streams}) == 1:
         return _in_order(launches, streams)
     kinds: dict[_Kind, list[_Stream]] = {}
     for stream in streams:
         kinds.setdefault((stream.core, stream.port, stream.content), []).append(stream)
     left = {key: len(found) for key, found in kinds.items()}
+    if len(launches) * len(kinds) > _MOST_PAIRS:
+        return [None] * len(launches)
     open_ = {place: _candidates(launch, kinds) for place, launch in enumerate(launches)}
     result: list[_Stream | None] = [None] * len(launches)
 
@@ -176,7 +182,7 @@ def _chosen(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_St
         left[key] -= 1
         del open_[place]
 
-    while True:
+    for _ in range(_MOST_ROUNDS):
         open_ = {place: [key for key in keys if left[key]] for place, keys in open_.items()}
         settled = [(place, keys[0]) for place, keys in open_.items() if len(keys) == 1]
         asked = Counter(key for _, key in settled)
@@ -184,7 +190,8 @@ def _chosen(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_St
         for place, key in sound:
             settle(place, key, core=key[0])
         if not sound and not _settle_alike(open_, left, settle):
-            return result
+            break
+    return result
 
 
 def _settle_alike(open_: dict[int, list[_Kind]], left: dict[_Kind, int], settle: Callable[..., None]) -> bool:
@@ -210,6 +217,8 @@ def _candidates(launch: _Launch, kinds: dict[_Kind, list[_Stream]]) -> list[_Kin
 
 def _in_order(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_Stream | None]:
     """Streams of one core and launches of one port, both in their order: as many as fit; None where that is open."""
+    if len(launches) * len(streams) > _MOST_PAIRS:
+        return [None] * len(launches)
     forward = _greedy(launches, streams)
     backward = _greedy(launches[::-1], streams[::-1])[::-1]
     return [

@@ -99,8 +99,8 @@ def _selected(table: CommandTable, data: bytes | bytearray | memoryview) -> tupl
     operation = table.operations[index]
     if not operation.known:
         return None, f"the registers of {operation.name} are not known"
-    if len(data) < operation.size:
-        return None, f"{operation.name} is cut off: {len(data)} of {operation.size} bytes"
+    if len(data) < operation.needed:
+        return None, f"{operation.name} is cut off: {len(data)} of {operation.needed} bytes"
     return operation, ""
 
 
@@ -116,7 +116,7 @@ def _doubts(operation: Operation, length: int) -> str:
         doubts.append("the register layout is assumed from a sibling chip")
     if operation.partial:
         doubts.append("of its registers only those are known that all such commands share")
-    if length > operation.size:
+    elif length > operation.size:
         doubts.append(f"{length - operation.size} bytes follow the command")
     return "; ".join(doubts)
 

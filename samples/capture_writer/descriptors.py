@@ -15,9 +15,9 @@ BLOCK_KV = 17
 _PADDING = bytes(48)
 
 
-def block_key(program: int, engine: int) -> int:
-    """Key of a program's block for one engine, unique in a capture."""
-    return 0x40 * (4 * program + engine + 1)
+def block_key(program: int, engine: int, slot: int = 0) -> int:
+    """Key of a program's block for one engine (or one of its CDMA ports), unique in a capture."""
+    return 0x40 * (4 * program + engine + 1) + slot
 
 
 def engine_stream(program: Program, engine: int, slot: int = 0) -> tuple[int, bytes]:
@@ -27,10 +27,10 @@ def engine_stream(program: Program, engine: int, slot: int = 0) -> tuple[int, by
 
 
 def keyed_blocks(number: int, program: Program) -> Iterator[bytes]:
-    """BLOCK_DES_KV payloads of a program, one per engine."""
-    for engine in program.engines:
-        count, stream = engine_stream(program, engine)
-        key = block_key(number, engine)
+    """BLOCK_DES_KV payloads of a program, one per engine and CDMA port."""
+    for engine, slot in (*((engine, 0) for engine in program.engines), *((CDMA, n) for n in range(program.slots))):
+        count, stream = engine_stream(program, engine, slot)
+        key = block_key(number, engine, slot)
         yield struct.pack("<III", key, count, number) + stream
 
 

@@ -209,6 +209,27 @@ def _cdma_launch(p: Program, slot: int, s: Setting, ready: int) -> None:
     p.nop(CDMA, "cdma_rx_wait", slot)
 
 
+def cdma_zoo(s: Setting) -> Program:
+    """Every operation of the CDMA ports."""
+    p = s.program("cdma_zoo")
+    rows = p.load((1, 16, 1, 1024))
+    done = p.tiu("ar_add", (1, 16, 1, 1024), after=(rows,))
+    for slot in range(s.slots):
+        p.nop(CDMA, "cdma_tx_wait", slot, until=done)
+        for number, op in enumerate(op for op in OPS.values() if op.engine == CDMA and op.key not in _CDMA_EDGES):
+            if op.system:
+                p.nop(CDMA, op.key, slot)
+            else:
+                p.cdma(op.key, 4000 + 512 * number + 64 * s.flavour, slot)
+        p.nop(CDMA, "cdma_rx_wait", slot)
+    p.finish(s.cores, 7)
+    return p
+
+
+#: An end has no place inside a kernel; the waits open and close it.
+_CDMA_EDGES = frozenset(("cdma_end", "cdma_tx_wait", "cdma_rx_wait"))
+
+
 def sampling(s: Setting) -> Program:
     p = s.program("topp_sampling")
     for _ in range(2 + s.extra):
@@ -357,6 +378,7 @@ KERNELS: dict[str, Callable[[Setting], Program]] = {
     "matmul": matmul,
     "lm_head": lm_head,
     "all_reduce": all_reduce,
+    "cdma_zoo": cdma_zoo,
     "mlp": mlp,
     "sampling": sampling,
     "prefill": prefill,

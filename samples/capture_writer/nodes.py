@@ -18,7 +18,7 @@ U32 = npt.NDArray[np.uint32]
 I64 = npt.NDArray[np.int64]
 
 _FUNC, _SET, _RESET, _RVT_SET, _BATCH, _FUNC_END = 0, 1, 12, 13, 14, 15
-_DES = {TIU: 8, GDMA: 9, SDMA: 10}
+_DES = {TIU: 8, GDMA: 9, SDMA: 10, CDMA: 11}
 #: Engine code of AKS that has no monitor.
 HAU_ENGINE = 2
 #: NODE_WAIT, GDE, SORT, NMS, CUSTOM and UNKNOWN nodes with some payload bits.
@@ -97,6 +97,9 @@ def program_words(number: int, program: Program, noise: bool = False) -> Words:
         for engine in program.engines:
             put(_DES[engine] | block_key(number, engine) << 7)
             put(sum(row.engine == engine for row in program.rows))
+        for slot in range(program.slots):
+            put(_DES[CDMA] | block_key(number, CDMA, slot) << 7)
+            put(sum(row.engine == CDMA and row.slot == slot for row in program.rows), slot)
     if program.name:
         put(_FUNC_END)
     return Words(np.array(words, dtype=np.uint32), np.array(patch, dtype=np.int64))

@@ -15,7 +15,7 @@ from .program import DES, RVT, TDI, Program
 from .synchronisation import synchronise
 
 #: Kernels that use the CDMA ports, if there are any.
-_WITH_CDMA = frozenset(("all_reduce", "subnet"))
+_WITH_CDMA = frozenset(("all_reduce", "subnet", "cdma_zoo"))
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]

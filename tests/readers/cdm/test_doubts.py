@@ -110,6 +110,48 @@ def test_bytes_behind_a_command_are_noted_and_ignored(tmp_path):
     assert [p.severity for p in notes] == [Severity.NOTE] * len(profile.cores)
 
 
+@pytest.mark.parametrize("kind", ["cdma_zoo_des", "aksv_cdma_zoo_des"])
+def test_every_cdma_operation_decodes_from_blocks_tcp_among_them(kind):
+    profile = open_profile(capture(kind))
+    assert profile.problems == ()
+    lanes = [lane for lane in profile.lanes if lane.engine == "CDMA"]
+    assert len(lanes) == 2
+    for lane in lanes:
+        assert set(profile.strings["type"].texts(lane["type"])) == {
+            "send", "read", "write", "general", "receive", "lossy_compress", "lossy_decompress", "sys", "tcp_send",
+            "tcp_receive"}  # fmt: skip
+        assert (lane.registers.operations(slice(None)) >= 0).all()
+        work = lane["role"] == 0
+        assert (lane["bytes"][work] > 0).all()
+        assert (lane["ddr_bandwidth"][work] > 0).all()
+        for row in np.flatnonzero(work).tolist():
+            name = profile.text("type", int(lane["type"][row]))
+            assert lane.reading(row).startswith(name.removeprefix("CDMA_"))
+            assert "GB/s" in lane.reading(row)
+
+
+@pytest.mark.parametrize(
+    ("kind", "engine", "names"),
+    [
+        ("zoo_undecodable", "TIU", {"sVC"}),
+        ("zoo_undecodable", "GDMA", {"DMA_masked_select", "DMA_nonzero", "DMA_lossy_compress"}),
+        ("aksv_zoo_undecodable", "TIU", {"sVC"}),
+        ("aksv_zoo_undecodable", "GDMA", {"DMA_cw transpose"}),
+    ],
+)
+def test_operations_on_which_the_reference_crashes_have_figures_and_a_reading(kind, engine, names):
+    profile = open_profile(capture(kind))
+    lane = profile.lane(engine, 0)
+    types = np.array(profile.strings["type"].texts(lane["type"]), object)
+    for name in names:
+        rows = np.flatnonzero(types == name)
+        assert len(rows), name
+        assert (lane.registers.operations(rows) >= 0).all()
+        for key in ("alg_ops", "uarch_ops", "alg_cycle") if engine == "TIU" else ("bytes", "ddr_bandwidth"):
+            assert (lane.take(key, rows) > 0).all(), (name, key)
+        assert all(lane.reading(row) for row in rows.tolist())
+
+
 def test_cdma_nodes_show_their_registers_and_keep_the_published_fields():
     profile = open_profile(capture("cdma_mode2"))
     lanes = [lane for lane in profile.lanes if lane.engine == "CDMA"]

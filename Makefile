@@ -16,8 +16,11 @@ BIN := $(VENV)/bin
 #: Seconds of coverage-guided fuzzing: by make fuzz, and as a part of make check.
 FUZZ_SECONDS ?= 600
 FUZZ_BRIEFLY ?= 60
+#: Seconds of random keys: by make soak, and as a part of make check.
+SOAK_SECONDS ?= 3600
+SOAK_BRIEFLY ?= 60
 
-.PHONY: help demo test coverage lint check bench screenshots fuzz fuzz-briefly docs bundle clean
+.PHONY: help demo test coverage lint check bench screenshots fuzz fuzz-briefly soak soak-briefly docs bundle clean
 
 help:
 	@echo "make demo      open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
@@ -25,7 +28,8 @@ help:
 	@echo "make lint      formatting, lint, types, and who may import whom"
 	@echo "make coverage  the tests, and which lines of $(COVERED) none reaches"
 	@echo "make fuzz      coverage-guided fuzzing of all that is read (FUZZ_SECONDS=$(FUZZ_SECONDS))"
-	@echo "make check     lint, $(FUZZ_BRIEFLY) s of fuzzing, and coverage"
+	@echo "make soak      random keys in the explorer, memory watched (SOAK_SECONDS=$(SOAK_SECONDS))"
+	@echo "make check     lint, $(FUZZ_BRIEFLY) s of fuzzing, $(SOAK_BRIEFLY) s of random keys, and coverage"
 	@echo "make bench     speed and memory, as figures"
 	@echo "make screenshots the pictures of the README, from the samples"
 	@echo "make docs      the manual page and the key tables of the README, from the program"
@@ -48,13 +52,19 @@ lint: $(VENV)/installed-lint
 	$(BIN)/lint-imports --no-cache
 
 # the tests come last: their closing line is the result
-check: lint fuzz-briefly coverage
+check: lint fuzz-briefly soak-briefly coverage
 
 fuzz: $(VENV)/installed-fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
 
 fuzz-briefly: $(VENV)/installed-fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_BRIEFLY)
+
+soak: $(VENV)/installed
+	$(BIN)/python tests/soak/run.py --seconds $(SOAK_SECONDS) $(SOAK_ARGS)
+
+soak-briefly: $(VENV)/installed
+	$(BIN)/python tests/soak/run.py --seconds $(SOAK_BRIEFLY)
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/run.py $(BENCH_ARGS)

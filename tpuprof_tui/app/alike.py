@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +32,18 @@ class Alike:
     longest: tuple[int, int] = (-1, -1)
 
 
-@lru_cache(maxsize=256)
+_KNOWN: Final[WeakKeyDictionary[Session, dict[tuple[str, int], Alike]]] = WeakKeyDictionary()
+
+
 def alike(session: Session, engine: str, name: int) -> Alike:
     """Figures of all instructions of an operation; looked through once per operation."""
+    known = _KNOWN.setdefault(session, {})
+    if (engine, name) not in known:
+        known[engine, name] = _alike(session, engine, name)
+    return known[engine, name]
+
+
+def _alike(session: Session, engine: str, name: int) -> Alike:
     lengths: list[Ints] = []
     longest_ns, longest = -1, (-1, -1)
     for number, lane in enumerate(session.profile.lanes):

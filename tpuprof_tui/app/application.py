@@ -18,7 +18,7 @@ from textual.worker import Worker, WorkerState, get_current_worker
 from ..errors import TpuprofError
 from .actions import ACTIONS, PANES, Action, bindings, key_text, keys_of
 from .captures import CancelledError
-from .collecting import settle
+from .collecting import SETTLE_SECONDS, settle, unsettle
 from .glyphs import ASCII, UNICODE, wants_ascii
 from .messages import ThreadFailed
 from .remembering import RememberingApp
@@ -194,7 +194,6 @@ class TpuprofApp(RememberingApp, TerminalApp):
         # drawing is imported here too: the event loop stays free for keys
         from .screens import explorer  # noqa: F401
 
-        settle()
         return session
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
@@ -250,6 +249,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
         screen = ExplorerScreen(message.session, self.palette, self.glyphs, view, self.captures_beside())
         self._replace(screen)
         self.call_after_refresh(self.watch_capture)
+        self.set_timer(SETTLE_SECONDS, settle)
 
     def may_look(self) -> bool:
         """Whether a capture is on the screen, and none is being read."""
@@ -287,6 +287,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
         """Reads the capture (again); what is looked at stays."""
         self.keep_view()
         self._replace(self._loading_screen())
+        unsettle()
         self._reading = self._read()
 
     def open_other(self) -> None:
@@ -311,6 +312,13 @@ class TpuprofApp(RememberingApp, TerminalApp):
     def action_palette(self) -> None:
         """Opens the command palette."""
         self.action_command_palette()
+
+    def action_command_palette(self) -> None:
+        """Opens the command palette, unless it is open."""
+        from .screens.commands import Commands
+
+        if not isinstance(self.screen, Commands):
+            self.push_screen(Commands(id="--command-palette"))
 
     async def action_quit(self) -> None:
         """Closes an overlay, else leaves."""

@@ -13,12 +13,18 @@ from typing import Final
 YOUNG: Final = 10_000
 
 
-def settle() -> None:
-    """Collects once, then leaves all there is out of later collections; what was left out before counts again.
+#: After a capture has come on the screen, s: what it replaced is gone by then.
+SETTLE_SECONDS: Final = 1.0
 
-    Meant for the thread that reads, when a capture is ready to show: the garbage of the one before it goes.
-    """
-    gc.unfreeze()
+
+def settle() -> None:
+    """Collects once, then leaves all there is out of later collections."""
+    unsettle()
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
+
+
+def unsettle() -> None:
+    """What was left out may be garbage soon: another capture is to be opened."""
+    gc.unfreeze()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
 from typing import Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -68,9 +67,6 @@ class Passing:
         return Session.build(replace(profile, lanes=lanes))
 
 
-_KNOWN: Final[WeakKeyDictionary[Session, OrderedDict[str, Passing]]] = WeakKeyDictionary()
-
-
 def passing(session: Session, text: str) -> Passing:
     """What passes a filter; the latest ones are remembered.
 
@@ -84,7 +80,7 @@ def passing(session: Session, text: str) -> Passing:
     Raises:
         FilterError: The filter cannot be understood.
     """
-    known = _KNOWN.setdefault(session, OrderedDict())
+    known: OrderedDict[str, Passing] = session.passing
     found = known.get(text)
     if found is None:
         predicate = compile_filter(text, session.profile)
@@ -99,7 +95,7 @@ def passing(session: Session, text: str) -> Passing:
 
 def is_known(session: Session, text: str) -> bool:
     """Whether ``passing`` answers at once."""
-    return not text or text in _KNOWN.get(session, ())
+    return not text or text in session.passing
 
 
 def shown_session(session: Session, text: str) -> Session:

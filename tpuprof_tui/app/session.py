@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import OrderedDict
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,8 @@ _FIRST: Final = ("engine", "core", "order", "name", "start", "duration", "expose
 _OF_LANE: Final = ("engine", "core", "port", "duration")
 
 
-@dataclass(frozen=True, eq=False)
+# said in a few words: Textual says the arguments of a thread in its log, and a profile's columns take seconds to say
+@dataclass(frozen=True, eq=False, repr=False)
 class Session:
     """A profile and what the views derive from it once.
 
@@ -38,12 +40,15 @@ class Session:
         indexes: Index of each lane.
         offsets: int64, number of the first instruction of each lane, and the number of all at the end.
         headline: Figures of the whole profile.
+        passing: What passes a filter, by the filter (see ``filtering``). It refers to the session: kept anywhere else
+            it would keep the session.
     """
 
     profile: Profile
     indexes: Indexes
     offsets: Ints
     headline: Headline
+    passing: OrderedDict[str, Any] = field(default_factory=OrderedDict)
 
     @classmethod
     def build(cls, profile: Profile) -> Session:

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from ...model import Column
 from ..actions import bindings
@@ -20,6 +19,7 @@ from ..format import fit
 from ..theme import Palette
 from ..widgets.keybar import KeyBar
 from ..widgets.lines import Line, LinesView
+from .overlay import Overlay
 
 
 class ColumnList(LinesView):
@@ -100,7 +100,7 @@ class ColumnList(LinesView):
         self._changed()
 
 
-class ColumnsScreen(ModalScreen[None]):
+class ColumnsScreen(Overlay[None]):
     """The list of columns over the explorer."""
 
     AUTO_FOCUS = "#columns"

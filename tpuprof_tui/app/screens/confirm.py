@@ -7,13 +7,13 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import ModalScreen
 
 from ..actions import actions_of, bindings, key_text, keys_of
 from ..format import wrap
 from ..theme import Palette
 from ..widgets.keybar import KeyBar
 from ..widgets.lines import Line, LinesView
+from .overlay import Overlay
 
 
 class ConfirmPane(LinesView):
@@ -46,7 +46,7 @@ class ConfirmPane(LinesView):
             self.screen.dismiss(answer)
 
 
-class ConfirmScreen(ModalScreen[bool]):
+class ConfirmScreen(Overlay[bool]):
     """Asks before something costly or final."""
 
     AUTO_FOCUS = "#confirm"

@@ -8,13 +8,14 @@ from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 
 from ..actions import bindings
 from ..format import clean, fit
 from ..theme import Palette
 from ..widgets.keybar import KeyBar
 from ..widgets.lines import Line, LinesView
+from .overlay import Overlay
 
 #: What to do where nothing arrives in the clipboard.
 HINT: Final = "In tmux: set -g set-clipboard on. Else select it here with Shift and the mouse."
@@ -48,7 +49,7 @@ class CopiedLines(LinesView):
         return lines, []
 
 
-class CopiedScreen(ModalScreen[None]):
+class CopiedScreen(Overlay[None]):
     """The text over the explorer."""
 
     AUTO_FOCUS = "#copied"

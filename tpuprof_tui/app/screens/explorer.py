@@ -96,6 +96,9 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Following):
 
     def on_mount(self) -> None:
         """Everything shows the first state."""
+        if self not in self.app.screen_stack:
+            # replaced while its panes were mounted: some are gone already
+            return
         self.query_one(HeadlineBar).show_session(self.session)
         self._pass_on()
 

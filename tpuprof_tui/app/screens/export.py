@@ -9,7 +9,6 @@ from rich.segment import Segment
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from ...errors import UsageError
@@ -37,6 +36,7 @@ from ..theme import Palette
 from ..widgets.instructions import shown_columns
 from ..widgets.keybar import KeyBar
 from ..widgets.lines import Line, LinesView
+from .overlay import Overlay
 
 #: What can be typed, and what the field for it says.
 _TYPED: Final = {
@@ -215,7 +215,7 @@ class MenuInput(Input):
             self.screen.typing_done()
 
 
-class ExportScreen(ModalScreen[Job | None]):
+class ExportScreen(Overlay[Job | None]):
     """The export menu over the explorer; ends with the job to run."""
 
     AUTO_FOCUS = "#export"

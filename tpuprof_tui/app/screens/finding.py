@@ -74,7 +74,7 @@ class Finding(Asking):
         else:
             self._work_out(kind, ticket, work_out, take)
 
-    @work(thread=True, group="finding", exit_on_error=False)
+    @work(thread=True, group="finding", exit_on_error=False, description="finding")
     def _work_out(self, kind: str, ticket: int, work_out: Callable[[], Any], take: Take) -> None:
         worker = get_current_worker()
         if self._tickets[kind] != ticket:

@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.worker import Worker, get_current_worker
 
 from ..actions import bindings
@@ -29,6 +28,7 @@ from ..widgets.instructions import AT_ONCE
 from ..widgets.keybar import KeyBar
 from ..widgets.lines import Line, LinesView
 from .copied import copy_text
+from .overlay import Overlay
 
 #: Groups that are listed: more than anyone reads.
 LISTED: Final = 1_000
@@ -92,7 +92,7 @@ class GroupList(LinesView):
             self._show()
             self._work_out(wanted)
 
-    @work(thread=True, exclusive=True, group="groups", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="groups", exit_on_error=False, description="groups")
     def _work_out(self, wanted: tuple[str, bool]) -> None:
         worker = get_current_worker()
         table = group_table(self.session, self.view, wanted[0], work_only=wanted[1])
@@ -264,7 +264,7 @@ class GroupList(LinesView):
         self.post_message(self.Copied(self.as_text()))
 
 
-class GroupsScreen(ModalScreen[str | None]):
+class GroupsScreen(Overlay[str | None]):
     """The groups over the explorer; gives the filter of the group that was drilled into."""
 
     AUTO_FOCUS = "#groups"

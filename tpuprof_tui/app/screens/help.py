@@ -7,13 +7,13 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import ModalScreen
 
 from ..actions import GROUPS, PANES, actions_of, bindings, key_text, keys_of
 from ..format import wrap
 from ..theme import Palette
 from ..widgets.keybar import KeyBar
 from ..widgets.lines import Line, LinesView
+from .overlay import Overlay
 
 KEYS = 24
 
@@ -65,7 +65,7 @@ class HelpLines(LinesView):
         return lines + [[Segment(" " * (column + 3) + line, self.palette.text)] for line in rest]
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Overlay[None]):
     """Help over whatever is on the screen."""
 
     AUTO_FOCUS = "#help"

@@ -175,7 +175,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         """What goes wrong in a thread is told."""
         tell_failure(self, event)
 
-    @work(thread=True, exclusive=True, group="table", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="table", exit_on_error=False, description="order of the table")
     def _sort(self, wanted: tuple[object, ...], view: ViewState) -> None:
         worker = get_current_worker()
         order, total_ns = _rows_of(self.session, view)

@@ -86,7 +86,7 @@ class LaneWork(LaneBoard):
             self._asked.add(("filter", text))
             self._pass(text)
 
-    @work(thread=True, exclusive=True, group="lanes-filter", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="lanes-filter", exit_on_error=False, description="a filter on lanes")
     def _pass(self, text: str) -> None:
         found = passing(self.session, text).session
         for core in self.session.profile.cores:
@@ -120,7 +120,7 @@ class LaneWork(LaneBoard):
             self._asked.add(("sums", colouring))
             self._sum(colouring, sessions)
 
-    @work(thread=True, group="lanes-sums", exit_on_error=False)
+    @work(thread=True, group="lanes-sums", exit_on_error=False, description="sums of lanes")
     def _sum(self, colouring: Colouring, sessions: list[Session]) -> None:
         worker = get_current_worker()
         for session in sessions:

@@ -128,7 +128,7 @@ class SummaryPane(LinesView):
         """What goes wrong in a thread is told."""
         tell_failure(self, event)
 
-    @work(thread=True, exclusive=True, group="summary", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="summary", exit_on_error=False, description="summary")
     def _compute(self, view: ViewState) -> None:
         worker = get_current_worker()
         time.sleep(REST_SECONDS)
@@ -138,7 +138,7 @@ class SummaryPane(LinesView):
         if not worker.is_cancelled:
             self.post_message(self.Ready(figures))
 
-    @work(thread=True, exclusive=True, group="charts", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="charts", exit_on_error=False, description="charts")
     def _bin(self, view: ViewState) -> None:
         worker = get_current_worker()
         time.sleep(REST_SECONDS)

@@ -1,0 +1,56 @@
+"""Overlays, when keys come faster than they open and close."""
+
+from __future__ import annotations
+
+import asyncio
+
+from driving import driven, ready, send_key
+from profiles import small_profile
+from screen import explorer, opened, press
+
+from tpuprof_tui.app.application import TpuprofApp
+from tpuprof_tui.app.screens.commands import Commands
+from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.screens.jump import JumpScreen
+
+
+async def test_an_overlay_closes_once():
+    async with opened(small_profile(1, instructions=600)) as pilot:
+        await press(pilot, "ctrl+o")
+        overlay = pilot.app.screen
+        assert isinstance(overlay, JumpScreen)
+        overlay.dismiss("")
+        overlay.dismiss("")
+        await pilot.pause()
+        assert explorer(pilot).is_active
+
+
+async def test_the_palette_bears_page_keys_before_its_list_is_there():
+    async with opened(small_profile(1, instructions=600)) as pilot:
+        pilot.app.action_palette()
+        palette = pilot.app.screen
+        assert isinstance(palette, Commands)
+        palette._action_command_list("page_down")
+        await pilot.pause()
+        palette._action_command_list("page_down")
+        palette.dismiss()
+        palette.dismiss()
+        await pilot.pause()
+        assert explorer(pilot).is_active
+
+
+async def test_keys_all_at_once_open_and_close_what_they_should():
+    app = TpuprofApp(profile=small_profile(1, instructions=600))
+
+    async def script():
+        await ready(app)
+        for keys in ("colon pagedown escape", "ctrl+o 1 1 1", "x escape escape", "question_mark q j", "b b escape 2 j",
+                     "colon m a r k escape colon escape", "R R", "slash m a t enter n n n escape"):  # fmt: skip
+            for key in keys.split():
+                send_key(app, key)
+            await asyncio.sleep(0.2)
+        await ready(app)
+        assert isinstance(app.screen, ExplorerScreen)
+        assert len(app.screen_stack) == 2
+
+    assert await driven(app, (120, 32), script) == ""

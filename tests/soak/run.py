@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+"""Random keys for an hour: ``python tests/soak/run.py [--seconds 3600] [--seed 1] [--capture DIR ...]``.
+
+The explorer runs with a capture while keys are pressed, texts typed and pasted, windows resized (also to one cell),
+mice moved, and the capture touched and read again. It ends with 1 where
+
+- anything raised, in the event loop or in a thread;
+- the event loop was held longer than ``--longest`` seconds of CPU by one piece of work, so that a key had to wait;
+- memory grew by more than ``--growth`` between the end of the warm-up and the end, medians of a tenth of the time each;
+- the screen did not come to rest, or had another size than the terminal.
+
+The last actions before a failure are told with the seed. The same seed gives the same actions; how they meet the
+program's own threads differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter, deque
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from driving import driven, ready, send_key, send_size, terminal_of  # noqa: E402
+from textual import events  # noqa: E402
+
+from tpuprof_tui.app.actions import ACTIONS  # noqa: E402
+from tpuprof_tui.app.application import TpuprofApp  # noqa: E402
+from tpuprof_tui.app.screens.explorer import ExplorerScreen  # noqa: E402
+
+#: Records of the capture that is written where none is given.
+RECORDS = 100_000
+SIZES = ((160, 48), (80, 24), (120, 30), (119, 29), (250, 70), (40, 12), (20, 5), (7, 3), (2, 2), (1, 1))
+TEXTS = (
+    "dur>10us", "name=MM2*", "core=3 engine=GDMA", "kernel~^rms", "(TIU | SDMA", "bw<20", "mat", "zzz", "!sys", "a b",
+    "12.5ms", "30%", "+5us", "-1us", "99999s", "0-3", "7", "[red]x", "\x1b[2J", "漢字", "'", '"', "é\u0301", " ",
+    "((((", "name~(", "x" * 300,
+)  # fmt: skip
+KEYS = sorted({key for action in ACTIONS for key in action.keys})
+#: Exports are tested elsewhere: rarely one is begun here, so that memory is the explorer's own.
+RARELY = {"x", "R", "ctrl+r", "O", "T"}
+
+
+class Endless(TpuprofApp):
+    """The explorer, which does not leave when it is told to, and whose process is not stopped."""
+
+    def exit(self, *_: object, **__: object) -> None:
+        """It goes on; what would be left behind is there again."""
+
+    def action_suspend_process(self) -> None:
+        """There is no shell to go back to."""
+
+
+class Monkey:
+    """Presses keys, and watches what they cost."""
+
+    def __init__(self, app: TpuprofApp, options: argparse.Namespace, chance: random.Random) -> None:
+        self.app = app
+        self.options = options
+        self.chance = chance
+        self.begin = time.monotonic()
+        self.memory: list[tuple[float, float]] = []
+        self.held: list[float] = []
+        self.latest: deque[str] = deque(maxlen=40)
+        self.counts: Counter[str] = Counter()
+        self.failure = ""
+        self.holders: list[str] = []
+        self._ticked = time.monotonic()
+        self._actions: list[tuple[float, Callable[[], None]]] = [
+            (70, self.key), (8, self.type_text), (3, self.resize), (1, self.storm), (2, self.mouse), (1, self.paste),
+            (0.3, self.touch), (6, self.quit_overlay), (6, self.burst),
+        ]  # fmt: skip
+
+    @property
+    def seconds(self) -> float:
+        """Time since it began."""
+        return time.monotonic() - self.begin
+
+    async def run(self) -> None:
+        """Until the time is over, or something is wrong."""
+        await ready(self.app)
+        await self.rest()
+        watching = asyncio.create_task(self.watch())
+        stopped = threading.Event()
+        threading.Thread(target=self.look_on, args=(threading.get_ident(), stopped), daemon=True).start()
+        try:
+            while self.seconds < self.options.seconds and not self.failure:
+                for _ in range(self.chance.randrange(20, 200)):
+                    weights = [weight for weight, _ in self._actions]
+                    self.chance.choices([action for _, action in self._actions], weights)[0]()
+                    await asyncio.sleep(self.chance.choice((0, 0, 0.005, 0.02)))
+                    if self.failure or self.seconds > self.options.seconds:
+                        break
+                await self.rest()
+                await self.check()
+        finally:
+            watching.cancel()
+            stopped.set()
+
+    def look_on(self, loop_thread: int, stopped: threading.Event) -> None:
+        """From another thread: what the loop does while it is held."""
+        while not stopped.wait(self.options.longest / 10):
+            if time.monotonic() - self._ticked > self.options.longest / 2 and len(self.holders) < 100:
+                frames = sys._current_frames().get(loop_thread)
+                self.holders.append("".join(traceback.format_stack(frames, 12)))
+
+    async def watch(self) -> None:
+        """Measures memory, and how long the loop is held: CPU time, so that other programs do not count."""
+        looked = 0.0
+        while True:
+            before = time.thread_time()
+            await asyncio.sleep(0.002)
+            self.held.append(time.thread_time() - before)
+            self._ticked = time.monotonic()
+            if self.held[-1] > self.options.longest:
+                self.fail(f"the loop was held for {self.held[-1]:.2f} s of CPU\n{(self.holders or [''])[-1]}")
+            else:
+                self.holders.clear()
+            if self.seconds - looked > self.options.seconds / 600:
+                looked = self.seconds
+                self.memory.append((looked, resident()))
+
+    async def rest(self) -> None:
+        """Waits until nothing is at work and a capture is on the screen."""
+        end = time.monotonic() + 120
+        if self.app._size != terminal_of(self.app)._size:
+            await asyncio.sleep(0.1)
+        while time.monotonic() < end:
+            await asyncio.sleep(0.05)
+            if self.app._exception is not None or not self.app.is_running:
+                raise SystemExit("the explorer ended")
+            if any(not worker.is_finished for worker in self.app.workers):
+                continue
+            if isinstance(self.app.screen, ExplorerScreen) and len(self.app.screen_stack) <= 2:
+                return
+            self.do("escape" if len(self.app.screen_stack) > 2 else "enter")
+            if type(self.app.screen).__name__ == "LoadingScreen":
+                await asyncio.sleep(0.3)
+        self.fail(f"no rest, but {type(self.app.screen).__name__}: {[str(each) for each in self.app.workers]}")
+
+    async def check(self) -> None:
+        """What must hold at rest."""
+        for _ in range(100):
+            size = terminal_of(self.app)._size
+            strips = self.app.screen._compositor.render_strips()
+            found = sorted({strip.cell_length for strip in strips})
+            if (found, len(strips)) == ([size[0]], size[1]):
+                break
+            await asyncio.sleep(0.05)
+        else:
+            self.fail(f"{len(strips)} lines of {found} cells on a terminal of {size}")
+        self.read_logs()
+
+    def read_logs(self) -> None:
+        """What went wrong in a thread is written down."""
+        logs = list(self.options.state.rglob("*.log"))
+        if logs:
+            self.fail(logs[0].read_text(encoding="utf-8"))
+
+    def fail(self, text: str) -> None:
+        """Ends it; the first failure counts."""
+        self.failure = self.failure or text
+
+    # what it does
+
+    def do(self, key: str) -> None:
+        """Presses a key."""
+        self.latest.append(key)
+        send_key(self.app, key)
+
+    def key(self) -> None:
+        """Any key that does something somewhere."""
+        key = self.chance.choice(KEYS)
+        if key in RARELY and self.chance.random() > 0.1:
+            key = self.chance.choice(("j", "full_stop", "w", "pagedown"))
+        self.counts[key] += 1
+        self.do(key)
+
+    def burst(self) -> None:
+        """One key many times, faster than it can be drawn."""
+        key = self.chance.choice(
+            ("j", "k", "w", "s", "d", "pagedown", "full_stop", "tab", "l", "n", "greater_than_sign")
+        )
+        for _ in range(self.chance.randrange(5, 40)):
+            self.do(key)
+
+    def quit_overlay(self) -> None:
+        """Closes what is open."""
+        if len(self.app.screen_stack) > 2:
+            self.do(self.chance.choice(("q", "escape", "backspace")))
+
+    def type_text(self) -> None:
+        """Opens a prompt, types, takes it or leaves it."""
+        self.do(self.chance.choice(("ampersand", "slash", "g", "colon")))
+        for character in self.chance.choice(TEXTS):
+            if character.isprintable():
+                send_key(self.app, character)
+        self.do(self.chance.choice(("enter", "enter", "escape", "up", "ctrl+u")))
+
+    def paste(self) -> None:
+        """Text from elsewhere."""
+        self.latest.append("paste")
+        terminal_of(self.app).send_message(events.Paste(self.chance.choice(TEXTS) + "\n" + self.chance.choice(TEXTS)))
+
+    def resize(self) -> None:
+        """Another size."""
+        size = self.chance.choice(SIZES[:6]) if self.chance.random() < 0.8 else self.chance.choice(SIZES)
+        self.latest.append(f"{size[0]}x{size[1]}")
+        send_size(self.app, *size)
+
+    def storm(self) -> None:
+        """Many sizes at once."""
+        for _ in range(20):
+            self.resize()
+
+    def mouse(self) -> None:
+        """A click or a wheel somewhere."""
+        width, height = terminal_of(self.app)._size or (1, 1)
+        x, y = self.chance.randrange(width), self.chance.randrange(height)
+        self.latest.append(f"mouse {x},{y}")
+        kinds: tuple[type[events.MouseEvent], ...] = (events.MouseScrollUp, events.MouseScrollDown)
+        if self.chance.random() < 0.7:
+            kinds = (events.MouseDown, events.MouseUp)
+        for kind in kinds:
+            button = 1 if kind in (events.MouseDown, events.MouseUp) else 0
+            terminal_of(self.app).send_message(kind(None, x, y, 0, 0, button, False, False, False, x, y))
+
+    def touch(self) -> None:
+        """The capture changes on disk, as far as its time tells."""
+        path = Path(self.app.path or ".")
+        for file in path.glob("*"):
+            os.utime(file)
+            break
+
+
+def resident() -> float:
+    """Memory of this process, MiB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def growth(memory: list[tuple[float, float]], seconds: float, warm: float) -> tuple[float, float, float]:
+    """Memory after the warm-up and at the end, MiB, and the ratio of the two."""
+    tenth = (seconds - warm) / 10
+    early = [mib for at, mib in memory if warm <= at <= warm + tenth]
+    late = [mib for at, mib in memory if at >= seconds - tenth]
+    if not early or not late:
+        return 0.0, 0.0, 1.0
+    first, last = statistics.median(early), statistics.median(late)
+    return first, last, last / first
+
+
+def soaked(path: str, options: argparse.Namespace) -> str:
+    """Drives one capture; what was wrong, empty where nothing was."""
+    app = Endless(path)
+    monkey = Monkey(app, options, random.Random(options.seed))
+    raised = asyncio.run(driven(app, SIZES[0], monkey.run))
+    monkey.read_logs()
+    first, last, ratio = growth(monkey.memory, options.seconds, options.warm)
+    held = sorted(monkey.held)
+    failure = raised or monkey.failure
+    if not failure and ratio > 1 + options.growth:
+        failure = f"memory grew from {first:.0f} to {last:.0f} MiB"
+    print(f"{path}: seed {options.seed}, {monkey.seconds:.0f} s, {sum(monkey.counts.values()):,} random keys of "
+          f"{len(monkey.counts)} kinds; memory {first:.0f} to {last:.0f} MiB ({ratio:.3f}); loop held "
+          f"{held[len(held) // 2] * 1e3:.1f} ms median, {held[len(held) * 99 // 100] * 1e3:.0f} ms p99, "
+          f"{held[-1] * 1e3:.0f} ms longest", flush=True)  # fmt: skip
+    if failure:
+        print(f"FAILED: {failure}\nlast actions: {' '.join(monkey.latest)}", flush=True)
+    return failure
+
+
+def main() -> int:
+    """Drives each capture for the time given."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=3600.0, help="time for each capture")
+    parser.add_argument("--warm", type=float, help="seconds of it that are warm-up (default: a quarter, at most 300)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--capture", action="append", help=f"capture directory; without: one of {RECORDS:,} records")
+    parser.add_argument("--longest", type=float, default=1.0, help="seconds of CPU the event loop may be held")
+    parser.add_argument("--growth", type=float, default=0.1, help="part by which memory may grow")
+    options = parser.parse_args()
+    options.warm = min(options.seconds / 4, 300.0) if options.warm is None else options.warm
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        options.state = scratch / "state"
+        os.environ |= {"XDG_CONFIG_HOME": str(scratch / "config"), "XDG_STATE_HOME": str(options.state),
+                       "TERM": "xterm-256color", "LANG": "C.UTF-8"}  # fmt: skip
+        captures = [str(Path(path).resolve()) for path in options.capture or ()]
+        if not captures:
+            make = [
+                sys.executable,
+                str(ROOT / "samples" / "make.py"),
+                "one",
+                name,
+                "--name",
+                "soaked",
+                "--kind",
+                "cdma",
+            ]
+            more = ["--ports", "11", "--sdma", "--batches", "100000", "--no-truth", "--records", str(RECORDS)]
+            subprocess.run([*make, *more], check=True, stdout=subprocess.DEVNULL)
+            captures = [str(scratch / "soaked")]
+        os.chdir(name)
+        failures = [soaked(path, options) for path in captures]
+        return int(any(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

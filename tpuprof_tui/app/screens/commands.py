@@ -1,0 +1,34 @@
+"""The command palette: Textual's own, for keys that come faster than it opens and closes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from textual import work
+from textual.await_complete import AwaitComplete
+from textual.command import CommandPalette
+from textual.css.query import NoMatches
+
+#: What it does for each text, without the thread of its own.
+_gather: Callable[[CommandPalette, str], Awaitable[None]] = CommandPalette._gather_commands.__wrapped__  # type: ignore[attr-defined]
+
+
+class Commands(CommandPalette):
+    """All actions by name."""
+
+    def dismiss(self, result: Any = None) -> AwaitComplete:
+        """Closes once: another time would close what lies below."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
+
+    def _action_command_list(self, action: str) -> None:
+        """A page key that comes before the list is laid out is passed over: Textual 8.2.8 looks its lines up."""
+        with suppress(KeyError, IndexError, NoMatches):
+            super()._action_command_list(action)
+
+    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
+    async def _gather_commands(self, search_value: str) -> None:
+        """Lists the commands that match, unless it was closed meanwhile: its list is gone then."""
+        with suppress(NoMatches):
+            await _gather(self, search_value)

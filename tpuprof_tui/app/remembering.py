@@ -86,7 +86,7 @@ class RememberingApp(WatchingApp):
 
         looks: dict[str, Any] = dict(self.config.looks)
         if not is_known(profile, looks.get("colouring", "operation")):
-            del looks["colouring"]
+            looks.pop("colouring", None)
         if looks.get("strip") == "bandwidth" and not is_known(profile, "bandwidth"):
             del looks["strip"]
         if not clock_of(profile.device):

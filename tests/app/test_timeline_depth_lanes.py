@@ -18,6 +18,7 @@ from tpuprof_tui.app.session import Session
 from tpuprof_tui.app.state import Selection
 from tpuprof_tui.app.strips import LEGEND_LINES, legend_lines, paint_strip
 from tpuprof_tui.app.theme import Palette, plain_palette
+from tpuprof_tui.app.themes import THEMES
 from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
 
 WIDE, SMALL = (160, 48), (80, 24)
@@ -152,6 +153,23 @@ def test_without_colour_letters_tell_the_same(colouring, plain):
     chars = paint_lane(profile, index, edges, palette, glyphs, colouring).chars
     letters = "ABCDEF" if colouring == "kernel" else "abcde"
     assert sum(char in letters for char in chars) > 80
+
+
+@pytest.mark.parametrize("colouring", ["operation", "kernel", "bandwidth"])
+def test_the_colour_blind_palette_has_letters_in_unicode_too(colouring):
+    profile = big_profile(400, cores=1, mode=2)
+    session = Session.build(profile)
+    edges = edges_of(profile.start_ns, profile.end_ns, 400)
+    index = next(index for index in session.indexes if index.lane.engine == "GDMA")
+    letters = [
+        sum(
+            char.isascii() and char.isalpha()
+            for char in paint_lane(profile, index, edges, each, UNICODE, colouring).chars
+        )
+        for each in (Palette(), THEMES["safe"][1])
+    ]
+    # names in wide instructions are the same in both
+    assert letters[1] > letters[0] + 40
 
 
 async def test_colours_follow_one_key_and_skip_what_is_unknown(profile):

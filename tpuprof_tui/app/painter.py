@@ -90,9 +90,9 @@ def paint_lane(
         return Painted(chars, styles, utilisation, held.count > 0)
     found = {} if pending else cell_families(profile, index, held, edges, colouring)
     # where a letter is all that tells a share or a kernel function, it stands in every cell
-    letters = glyphs.letters or not palette.colour
+    letters = glyphs.letters or palette.lettered or not palette.colour
     lettered = held.count > 0 if colouring != "operation" else held.count == 1
-    if pending or not (glyphs.letters if colouring == "operation" else letters):
+    if pending or not (glyphs.letters or palette.lettered if colouring == "operation" else letters):
         lettered = np.zeros(len(span), np.bool_)
     # an engine's colour would be taken for a share or a kernel function
     unknown = palette.engine(index.lane.engine) if colouring == "operation" else palette.family(OTHER)

@@ -97,6 +97,7 @@ class Palette:
     Attributes:
         colour: False: only attributes (bold, dim, reverse, underline) tell things apart.
         waited: Background of cells with more waiting than anything else.
+        lettered: Letters stand in cells wherever ASCII has them: colours alone would not tell.
     """
 
     colour: bool = True
@@ -123,6 +124,7 @@ class Palette:
     hidden: Style = field(default_factory=lambda: Style.parse("#4a576b"))
     tie: Style = field(default_factory=lambda: Style.parse(f"bold {BACKGROUND} on {CAUTION}"))
     waited: str = "#222a36"
+    lettered: bool = False
 
     def engine(self, engine: str) -> Style:
         """Style of an engine's work."""

@@ -126,7 +126,7 @@ def _safe() -> Palette:
     return Tinted(
         good=style("#56b4e9"), caution=style("#f0e442"), bad=style("#ff8c42"), compute=style("#56b4e9"),
         transfer=style("#e69f00"), exposed=style("#d55e00"), wait=style("#8593a8"), sync=style("#cc79a7"), tints=_SAFE,
-        tie=style(f"bold {BACKGROUND} on #f0e442"),
+        tie=style(f"bold {BACKGROUND} on #f0e442"), lettered=True,
     )  # fmt: skip
 
 

@@ -160,6 +160,17 @@ async def test_steps_keep_to_what_passes_and_what_is_hidden_says_so(profile):
         assert "(filtered out)" in frame(pilot.app)
 
 
+async def test_where_nothing_passes_a_step_says_so(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "j full_stop")
+        selection = explorer(pilot).view.selection
+        explorer(pilot).apply_filter("dur<0")
+        await settled(pilot)
+        await press(pilot, "full_stop")
+        assert explorer(pilot).view.selection == selection
+        assert "No later instruction of this lane passes the filter" in frame(pilot.app)
+
+
 def test_where_nothing_passes_no_step_is_made(profile):
     session = Session.build(profile)
     passing(session, "dur<0")

@@ -144,18 +144,27 @@ def _paint_cells(
     levels = levels_of(held.busy, span)
     waits = held.wait > held.sync
     _mark_instants(lane, held, levels, waits)
-    tinted = (held.wait * 2 > span - held.busy) & (levels < 8)
-    for place in np.flatnonzero(held.count).tolist():
-        level = int(levels[place])
-        if not level:
-            quiet = bool(waits[place])
-            chars[place] = glyphs.wait if quiet else glyphs.sync
-            styles[place] = palette.wait if quiet else palette.sync
-            continue
-        family = families.get(place)
-        chars[place] = family.letter if family is not None and lettered[place] else glyphs.levels[level]
-        style = unknown if family is None or family is OTHER else palette.family(family)
-        styles[place] = palette.tinted(style) if tinted[place] else style
+    filled = held.count > 0
+    busy = filled & (levels > 0)
+    chars[:] = _characters(glyphs.levels)[np.where(busy, levels, 0)].tolist()
+    looks = np.full(len(chars), palette.text, dtype=object)
+    looks[busy] = unknown
+    styles[:] = looks.tolist()
+    for place in np.flatnonzero(filled & ~busy).tolist():
+        quiet = bool(waits[place])
+        chars[place] = glyphs.wait if quiet else glyphs.sync
+        styles[place] = palette.wait if quiet else palette.sync
+    for place, family in families.items():
+        if busy[place]:
+            chars[place] = family.letter if lettered[place] else chars[place]
+            styles[place] = unknown if family is OTHER else palette.family(family)
+    for place in np.flatnonzero(busy & (held.wait * 2 > span - held.busy) & (levels < 8)).tolist():
+        styles[place] = palette.tinted(styles[place])
+
+
+@lru_cache(4)
+def _characters(text: str) -> npt.NDArray[np.str_]:
+    return np.array(list(text))
 
 
 def _mark_instants(lane: Lane, held: Cells, levels: npt.NDArray[np.int64], waits: npt.NDArray[np.bool_]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.segment import Segment
+from textual.geometry import Size
 from textual.widget import Widget
 
 from ...analysis.lane_index import event_at
@@ -29,6 +30,8 @@ class LaneBoard(Widget, can_focus=True):
         self.top = 0
         self._legend: tuple[tuple[object, ...], list[list[Segment]]] = ((), [])
         self._longest = 6
+        #: The size while a frame is drawn, which asks for it in every cell; None: it is looked up.
+        self._extent: Size | None = None
         self._take_rows()
 
     def _take_rows(self) -> None:
@@ -41,17 +44,22 @@ class LaneBoard(Widget, can_focus=True):
         """What times are told in."""
         return measure_of(self.session.profile.device, self.view.scale)
 
+    @property
+    def extent(self) -> Size:
+        """Width and height in cells."""
+        return self.size if self._extent is None else self._extent
+
     # times
 
     @property
     def label_width(self) -> int:
         """Cells left of the time axis: labels and utilisation."""
-        return min(self._longest + 10, max(self.size.width // 3, 0))
+        return min(self._longest + 10, max(self.extent.width // 3, 0))
 
     @property
     def cells(self) -> int:
         """Cells of the time axis."""
-        return max(self.size.width - self.label_width, 1)
+        return max(self.extent.width - self.label_width, 1)
 
     @property
     def resolution(self) -> int:
@@ -72,17 +80,17 @@ class LaneBoard(Widget, can_focus=True):
 
     @property
     def _info_lines(self) -> int:
-        return 1 if self.size.height >= 4 else 0
+        return 1 if self.extent.height >= 4 else 0
 
     @property
     def lines(self) -> int:
         """Lanes that fit on the screen: one line is the ruler, one tells what is at the cursor."""
-        return max(self.size.height - 1 - self._info_lines - len(self.legend_lines), 1)
+        return max(self.extent.height - 1 - self._info_lines - len(self.legend_lines), 1)
 
     @property
     def legend_lines(self) -> list[list[Segment]]:
         """Lines that explain the colours; none where they are not wanted or have no room."""
-        width, height = self.size
+        width, height = self.extent
         if not self.view.legend or (height < 6 and height):
             return []
         key = (self.view.colouring, width, id(self.palette))

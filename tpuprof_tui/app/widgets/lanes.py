@@ -32,6 +32,8 @@ from .lane_work import LaneWork
 
 #: Drawn lanes that are kept: a moved cursor or selection needs no new occupancy.
 KEPT = 512
+#: Narrower panes have no room for what a line is made of.
+_NARROW = 24
 
 
 class LaneView(LaneWork):
@@ -43,6 +45,7 @@ class LaneView(LaneWork):
         super().__init__(session, view, palette, glyphs)
         self._drawn: OrderedDict[tuple[Hashable, ...], Painted] = OrderedDict()
         self._base = Style.null()
+        self._selected = -1
         self._titles = ("", "")
 
     def on_mount(self) -> None:
@@ -140,12 +143,16 @@ class LaneView(LaneWork):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Lines of a region; what they share is looked up once."""
-        self._base = self.rich_style
-        return super().render_lines(crop)
+        self._base, self._extent = self.rich_style, self.size
+        self._selected = self.selected_row(self.view)
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._extent = None
 
     def render_line(self, y: int) -> Strip:
         """Ruler, lanes, and what is at the cursor."""
-        width, height = self.size
+        width, height = self.extent
         base = self._base
         if y == 0:
             segments = self._ruler()
@@ -154,8 +161,10 @@ class LaneView(LaneWork):
         else:
             number, below = self.number_at(y - 1), y - 1 - self.lines
             if number >= 0:
-                segments = self._lane(number)
-            elif 0 <= below < len(self.legend_lines):
+                # label and cells together are as wide as the pane: nothing needs to be measured
+                known = width if width > _NARROW else None
+                return Strip(self._lane(number), known).adjust_cell_length(width, base).apply_style(base)
+            if 0 <= below < len(self.legend_lines):
                 segments = self.legend_lines[below]
             else:
                 return Strip([Segment(" " * width, base)], width)
@@ -252,7 +261,7 @@ class LaneView(LaneWork):
 
     def _label(self, number: int, row: Row, share: float) -> list[Segment]:
         width = self.label_width
-        selected = number == self.selected_row(self.view)
+        selected = number == self._selected
         mark = self.glyphs.mark if selected else " "
         percent = percent_text(share, guessed=row.guessed)
         room = width - len(percent) - 3

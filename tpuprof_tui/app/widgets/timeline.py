@@ -127,7 +127,14 @@ class Timeline(TimelineTools):
         self._step_event(1)
 
     def _step_event(self, steps: int) -> None:
-        self._ask(lambda view: self._stepped(view, steps))
+        def stepped(view: ViewState) -> ViewState:
+            found = self._stepped(view, steps)
+            if found is view and view.filter:
+                way = "later" if steps > 0 else "earlier"
+                self._say(f"No {way} instruction of this lane passes the filter; Esc clears it.")
+            return found
+
+        self._ask(stepped)
 
     def _stepped(self, view: ViewState, steps: int) -> ViewState:
         row = self._launches_row(view)

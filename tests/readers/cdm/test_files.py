@@ -59,7 +59,7 @@ def test_names_without_a_number_of_their_own_get_one_and_are_named(tmp_path: Pat
     assert len(cores) == len(names)
     assert max(cores) < len(names)
     assert {problem.file for problem in report.problems()} == set(names) - {"cdmlib0_1.profile"}
-    assert {problem.severity for problem in report.problems()} == {Severity.WARNING}
+    assert {problem.severity for problem in report.problems()} == {Severity.ERROR}
 
 
 def test_ports_without_a_number_of_their_own_are_named(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_record_counts_are_checked_against_what_came_before(tmp_path: Path) -> N
     found = [(problem.severity, problem.what.split("=")[0], problem.offset) for problem in report.problems()]
     assert found == [
         (Severity.ERROR, "0_sdma_record", text.index("0_sdma")),
-        (Severity.WARNING, "1_tiu_record", text.index("1_tiu")),
+        (Severity.ERROR, "1_tiu_record", text.index("1_tiu")),
         (Severity.NOTE, "1_gdma_record", text.index("1_gdma")),
     ]
     assert "larger max_record_num" in report.problems()[0].done
@@ -261,7 +261,7 @@ def test_values_that_are_none_are_named(tmp_path: Path, line: str) -> None:
     settings, report = _settings(tmp_path, f"arch=5\n{line}\n")
     assert (settings.tpu_freq, settings.core_num, settings.tail_offset_ns) == (None, None, None)
     problem = report.problems()[0]
-    assert (problem.severity, problem.file, problem.offset) == (Severity.WARNING, "global.profile", 7)
+    assert (problem.severity, problem.file, problem.offset) == (Severity.ERROR, "global.profile", 7)
     assert len(problem.what) < 200
 
 

@@ -88,10 +88,10 @@ _NAMED: dict[str, tuple[Severity, str, int, str]] = {
     "bad_des_cut": (Severity.ERROR, "cdmlib0_0.profile", _WHOLE, "lacks its second word"),
     "bad_func_overrun": (Severity.ERROR, "cdmlib0_0.profile", _WHOLE, "past the end of the node stream"),
     "bad_node_kind": (Severity.ERROR, "cdmlib0_0.profile", 25_520, "unknown type 55"),
-    "bad_extra_short": (Severity.ERROR, "cdmlib0_0.profile", -1, "100 commands have no detail record"),
-    "bad_utf8_name": (Severity.WARNING, "cdmlib0_0.profile", 25_400, "not UTF-8"),
-    "bad_record_one": (Severity.WARNING, "global.profile", 164, "core1_gdma_record=1"),
-    "bad_freq_zero": (Severity.WARNING, "global.profile", 7, "tpu_freq=0"),
+    "bad_extra_short": (Severity.ERROR, "cdmlib0_0.profile", 78_632, "100 commands have no detail record"),
+    "bad_utf8_name": (Severity.ERROR, "cdmlib0_0.profile", 25_400, "not UTF-8"),
+    "bad_record_one": (Severity.ERROR, "global.profile", 164, "core1_gdma_record=1"),
+    "bad_freq_zero": (Severity.ERROR, "global.profile", 7, "tpu_freq=0"),
     "bad_no_global": (Severity.WARNING, "", -1, "global.profile is missing"),
 }
 _LEAVE = {"bad_node_kind": Leave(unbound=1), "bad_extra_short": Leave(condensed=100)}

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 from capture_writer.capture import write_capture
-from capture_writer.damage import DAMAGES, damage_capture
 from capture_writer.kinds import KINDS
 from truth_tables import Leave, Truth, differences, read_truth
 
-from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model import Role, Severity, is_missing
+from tpuprof_tui.model import Role, is_missing
 from tpuprof_tui.readers import open_profile
 
 #: Kinds in which something must be found again: tried with other seeds, too.
@@ -89,42 +87,3 @@ def test_des_commands_without_their_blocks_keep_the_kernel_they_ran_in(tmp_path:
         assert (lane["scope"][prebuilt] == wanted["scope"][prebuilt]).all()
         assert (is_missing(lane["name"]) >= (prebuilt & (lane["role"] == Role.WORK))).all()
         assert (lane["mode"][~prebuilt] == 0).all()
-
-
-# -- damaged ---------------------------------------------------------------
-
-_HARMLESS = [
-    name for name, damage in DAMAGES.items()
-    if not damage.allow and name not in ("bad_truncated_block", "bad_utf8_name", "bad_garbage_core", "bad_zero_core")
-]  # fmt: skip
-_LEAVE = {"bad_node_kind": Leave(unbound=1), "bad_node_engine": Leave(unbound=1),
-          "bad_extra_short": Leave(condensed=100),
-          "bad_partial_record": Leave(unbound=1)}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", _HARMLESS)
-def test_damage_costs_only_what_it_hit(tmp_path: Path, name: str) -> None:
-    profile = open_profile(damage_capture(name, tmp_path))
-    assert differences(profile, read_truth(tmp_path / f"{name}.truth.json"), _LEAVE.get(name, Leave())) == []
-    assert any(problem.severity > Severity.NOTE for problem in profile.problems)
-
-
-@pytest.mark.parametrize("name", ["bad_garbage_core", "bad_zero_core", "bad_truncated_block"])
-def test_a_core_that_is_lost_leaves_the_others_as_they_were(tmp_path: Path, name: str) -> None:
-    profile = open_profile(damage_capture(name, tmp_path))
-    truth = read_truth(tmp_path / f"{name}.truth.json")
-    whole = {key: lane for key, lane in truth.lanes.items() if key[1] != 1}
-    lanes = tuple(lane for lane in profile.lanes if lane.core != 1)
-    if name != "bad_truncated_block":  # launches are counted over the cores there are
-        for (_, core), columns in whole.items():
-            columns["scope"][(columns["scope"] >= 0) & (core > 1)] -= truth.meta["kernels"]
-    found = differences(replace(profile, lanes=lanes), replace(truth, lanes=whole), Leave(shift=("core",)))
-    assert found == []
-    assert profile.cores == (*truth.meta["written_cores"], *profile.cores[len(truth.meta["written_cores"]) :])
-
-
-@pytest.mark.parametrize("name", [name for name, damage in DAMAGES.items() if damage.allow])
-def test_what_no_reader_can_tell_is_refused_in_one_sentence(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UnreadableError) as refusal:
-        open_profile(damage_capture(name, tmp_path))
-    assert "\n" not in str(refusal.value)

@@ -68,7 +68,10 @@ def _report_unpaired(result: CoreData) -> None:
         loose = int(np.count_nonzero(engine.bound[engine.keep] < 0))
         lost = len(engine.commands) - int(np.count_nonzero(engine.bound >= 0))
         if loose:
-            warn(f"{name} records without a command.", "They are shown as unknown.", lane=name, count=loose)
+            first = int(np.flatnonzero(_kept(engine.bound < 0, engine.keep))[0])
+            result.report.error(f"{name} records without a command.", "They are shown as unknown.", file=result.file,
+                                offset=engine.stream.place_in(result.data, first), core=result.core, lane=name,
+                                count=loose)  # fmt: skip
         if lost:
             done = "Times and sums lack what they took."
             warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost)
@@ -77,10 +80,22 @@ def _report_unpaired(result: CoreData) -> None:
             warn(f"{name} has commands but no record.", "Nothing of it can be shown.", count=len(commands))
 
 
+def _kept(rows: npt.NDArray[np.bool_], keep: npt.NDArray[np.bool_] | slice) -> npt.NDArray[np.bool_]:
+    """Those of the rows that are kept."""
+    chosen = np.zeros(len(rows), np.bool_)
+    chosen[keep] = rows[keep]
+    return chosen
+
+
 def _take_block_commands(result: CoreData, chip: Chip) -> None:
     """The command streams a bmodel carries instead of nodes."""
     for name, engine in result.engines.items():
         engine.commands = block_commands(result, chip, name)
+    found = [name for name, engine in result.engines.items() if engine.commands is not None]
+    for name in result.engines:
+        if found and name not in found and name != "SDMA":
+            result.report.error(f"There is no stream of {name} commands.", "Its records are shown as unknown.",
+                                file=result.file, core=result.core, lane=name)  # fmt: skip
 
 
 # -- commands -----------------------------------------------------------------

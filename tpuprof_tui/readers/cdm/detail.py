@@ -63,9 +63,8 @@ def attach_registers(core: CoreData, chip: Chip) -> None:
     lists = [*nodes.engines.values(), *nodes.ports.values()]
     if nodes.nodes_set and core.mode == 2:
         places, rooms = _extra_places(core)
-        if len(places) < nodes.nodes_set:
-            core.report.error(f"{nodes.nodes_set - len(places)} commands have no detail record (DYN_EXTRA).",
-                              "They are shown by their condensed node.", file=core.file, core=core.core)  # fmt: skip
+        if len(places) != nodes.nodes_set:
+            _note_unequal(core, len(places), nodes.nodes_set)
         absent = np.full(max(0, nodes.nodes_set - len(places)) + 1, -1, np.int64)
         places, rooms = np.concatenate([places, absent]), np.concatenate([rooms, absent.astype(np.int32)])
         for commands in lists:
@@ -73,6 +72,17 @@ def attach_registers(core: CoreData, chip: Chip) -> None:
                 commands.register, commands.room = places[commands.extra], rooms[commands.extra]
     if nodes.des_nodes:
         _attach_blocks(core, chip)
+
+
+def _note_unequal(core: CoreData, records: int, commands: int) -> None:
+    """A Problem for commands without a detail record, or detail records without a command."""
+    what, done = (
+        (f"{commands - records} commands have no detail record (DYN_EXTRA).", "They are shown by their condensed node.")
+        if records < commands
+        else (f"{records - commands} detail records (DYN_EXTRA) belong to no command.", "The last ones were ignored.")
+    )
+    last = max((block for block in core.blocks if block.kind == BlockType.DYN_EXTRA), key=lambda block: block.offset)
+    core.report.error(what, done, file=core.file, offset=last.offset + last.length, core=core.core)
 
 
 def _extra_places(core: CoreData) -> tuple[I64, I32]:
@@ -111,6 +121,10 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
             first, last = block
             stream = walk(chip, node.engine, core.data[first:last])
             walked[key] = stream.offsets + first, np.minimum(stream.lengths, _LONGEST).astype(np.int32)
+            if len(stream.offsets) < node.count:
+                core.report.error(f"A block of {node.count} pre-built commands (DES) holds {len(stream.offsets)}.",
+                                  "The others are shown as unknown.", file=core.file, offset=first - _KV_HEADER,
+                                  core=core.core)  # fmt: skip
         places, rooms = (part[: node.count] for part in walked[key])
         rows = slice(node.first, node.first + len(places))
         commands.register[rows], commands.room[rows] = places, rooms
@@ -172,6 +186,7 @@ class Detail:
         function: Function code of each row.
         places: Source and destination memory of each row, packed, where nodes could not hold them; else None.
         by_node: Rows whose figures and files go by their node all the same (see `decode_lane`); None for no row.
+        unlike: Rows whose node names another type of command than their registers.
     """
 
     chip: Chip
@@ -183,6 +198,7 @@ class Detail:
     function: npt.NDArray[np.int8]
     places: npt.NDArray[np.uint8] | None = None
     by_node: npt.NDArray[np.bool_] | None = None
+    unlike: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     _last: tuple[int, Rows, Bytes] | None = field(default=None, repr=False)
 
     def operations(self, rows: Rows) -> I16:
@@ -312,8 +328,16 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Det
             places = np.where(decoded, source | target << PLACE_BITS, node).astype(np.uint8)
         kind, missing = field_of_many(chip, engine, data, offset, operation, "src_data_format")
         word |= np.where(missing, 15, kind.astype(np.int64) & 15) << 20 | _node_memories(source, target)
+    unlike = _unlike(commands, decoded, types)
     commands.word = np.where(decoded, (word | 1).astype(np.uint32), commands.word)
-    return Detail(chip, engine, data, offset, room, operation, functions.astype(np.int8), places, by_node)
+    return Detail(chip, engine, data, offset, room, operation, functions.astype(np.int8), places, by_node, unlike)
+
+
+def _unlike(commands: Commands, decoded: npt.NDArray[np.bool_], types: I64) -> I64:
+    """Rows whose node names another type of command than the registers beside it."""
+    node = (commands.word >> np.uint32(10)).astype(np.int64) & 31
+    rows: I64 = np.flatnonzero(decoded & (commands.mode == Mode.TDI) & (node != types & 31))
+    return rows
 
 
 def _partly_told(chip: Chip, engine: str, operation: I16) -> npt.NDArray[np.bool_] | None:

@@ -21,12 +21,14 @@ class Doubt:
         done: What is done about it.
         rows: The rows it concerns, at least one.
         harmless: Whether nothing is lost by it.
+        lost: Whether something that was recorded cannot be read.
     """
 
     what: str
     done: str
     rows: npt.NDArray[np.int64]
     harmless: bool = False
+    lost: bool = False
 
 
 def doubts(detail: Detail) -> Iterator[Doubt]:
@@ -36,7 +38,12 @@ def doubts(detail: Detail) -> Iterator[Doubt]:
     if counts[0]:
         lost = np.flatnonzero((detail.operation < 0) & (detail.offset >= 0))
         if len(lost):
-            yield Doubt("Commands whose registers cannot be decoded.", "Their bytes are shown as they are.", lost)
+            yield Doubt(
+                "Commands whose registers cannot be decoded.", "Their bytes are shown as they are.", lost, lost=True
+            )
+    if len(detail.unlike):
+        yield Doubt("Detail records (DYN_EXTRA) of another command than their nodes.", "What the records say is shown.",
+                    detail.unlike, lost=True)  # fmt: skip
     sure = table.sizes.copy()
     for index in np.flatnonzero(counts[1:]).tolist():
         if table.operations[index].partial:

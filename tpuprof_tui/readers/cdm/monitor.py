@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chips import Chip, RecordLayout, family_of
+from .plausible import DISORDER, found_again, impossible
 from .report import Report
 
 I64 = npt.NDArray[np.int64]
@@ -16,8 +17,6 @@ Bools = npt.NDArray[np.bool_]
 
 _WRAP = 1 << 32
 _HALF = 1 << 31
-#: Records of a serial engine may be written this many cycles out of order, not more.
-_DISORDER = 1 << 24
 #: A 16-bit id counter wraps when an id in this range is followed by one below 1000.
 _LAST_IDS = (65001, 65535)
 _FIRST_IDS = 1000
@@ -48,6 +47,7 @@ class Stream:
         start, end: Times; cycles of the engine's clock on one unwrapped count, later ns.
         cycles: end - start + 1 in clock cycles; None while ``start`` and ``end`` are cycles.
         lapped: Whether the dump was a ring that had lapped.
+        left_out: Records of the dump that are not among these, because they cannot be.
     """
 
     engine: str
@@ -61,6 +61,7 @@ class Stream:
     end: I64
     cycles: I64 | None = None
     lapped: bool = False
+    left_out: int = 0
 
     def __len__(self) -> int:
         return len(self.start)
@@ -86,7 +87,15 @@ class Stream:
             self.end[rows],
             None if self.cycles is None else self.cycles[rows],
             self.lapped,
+            self.left_out,
         )
+
+    def place_in(self, data: npt.NDArray[np.uint8], row: int) -> int:
+        """Where a record lies in the bytes it was read from; -1 where several blocks were joined."""
+        if not np.may_share_memory(self.words, data):
+            return -1
+        first = self.words.__array_interface__["data"][0] - data.__array_interface__["data"][0]
+        return int(first) + (row if self.rows is None else int(self.rows[row])) * self.layout.size
 
     def counter(self, name: str, rows: I64 | slice = slice(None)) -> I64:
         """A counter of some records, by the name the record layout gives it."""
@@ -131,24 +140,79 @@ def read_stream(
     """
     layout = chip.records[family_of(engine)]
     parts: list[U32] = []
+    places: list[int] = []
     for payload, offset in zip(payloads, offsets, strict=True):
-        rest = len(payload) % layout.size
-        if rest:
-            report.error(
-                f"The {engine} records end with {rest} bytes of a partial record.",
-                "Those bytes were ignored.",
-                file=file,
-                offset=offset + len(payload) - rest,
-                core=core,
-            )
-        parts.append(layout.words(payload[: len(payload) - rest]))
-    if len(parts) > 1:
-        report.note(f"{len(parts)} blocks of {engine} records.", "Read as one dump.", file=file, core=core)
+        for piece, place in _pieces(payload, offset, layout, engine, report, file=file, core=core, port=port):
+            parts.append(layout.words(piece))
+            places.append(place)
+    if len(payloads) > 1:
+        report.note(f"{len(payloads)} blocks of {engine} records.", "Read as one dump.", file=file, core=core)
     words = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else layout.words(b"")
     start = words[:, 0].astype(np.int64)
     end = words[:, 1].astype(np.int64)
     ids = layout.column(words, "inst_id")
-    return Stream(engine, core, port, layout, words, None, ids, start, end)
+    stream = Stream(engine, core, port, layout, words, None, ids, start, end)
+    # the SDMA of a core writes some records late
+    bad = impossible(words, start, end, serial=port < 0, prompt=engine in ("TIU", "GDMA"))
+    if bad is None:
+        return stream
+    report.error(
+        f"{engine} records that cannot be: overwritten, or with times that no engine has.",
+        "They were left out.",
+        file=file,
+        offset=_offset(int(bad.argmax()), [len(part) for part in parts], places, layout.size),
+        core=core,
+        lane=f"port {port}" if port >= 0 else engine,
+        count=int(bad.sum()),
+    )
+    stream.left_out = int(bad.sum())
+    return stream.take(~bad)
+
+
+def _pieces(
+    payload: npt.NDArray[np.uint8],
+    offset: int,
+    layout: RecordLayout,
+    engine: str,
+    report: Report,
+    *,
+    file: str,
+    core: int,
+    port: int,
+) -> list[tuple[npt.NDArray[np.uint8], int]]:
+    """Whole records of a block and where they lie; two pieces where bytes too many or too few part them."""
+    rest = len(payload) % layout.size
+    whole = len(payload) - rest
+    if not rest:
+        return [(payload, offset)]
+    cut = found_again(lambda side: layout.words(payload[side * rest : side * rest + whole])) if port < 0 else None
+    if cut is None:
+        report.error(
+            f"The {engine} records end with {rest} bytes of a partial record.",
+            "Those bytes were ignored.",
+            file=file,
+            offset=offset + whole,
+            core=core,
+        )
+        return [(payload[:whole], offset)]
+    place = cut * layout.size
+    report.error(
+        f"{engine} records are parted by bytes too many or too few.",
+        "Those behind were found again; one may be wrong.",
+        file=file,
+        offset=offset + place,
+        core=core,
+    )
+    return [(payload[:place], offset), (payload[rest + place :], offset + rest + place)]
+
+
+def _offset(row: int, counts: list[int], offsets: list[int], size: int) -> int:
+    """Where a record lies in the file, given the blocks' counts of records and where they begin."""
+    for count, offset in zip(counts, offsets, strict=True):
+        if row < count:
+            return offset + row * size
+        row -= count
+    return -1
 
 
 def in_order(stream: Stream, chip: Chip, report: Report, *, file: str) -> Stream:
@@ -212,8 +276,8 @@ def _ring_seam(stream: Stream, chip: Chip) -> int:
     seam = int(step.argmin()) + 1
     closing = int(_signed(stream.start[:1] - stream.end[-1:])[0])
     back = -int(step[seam - 1])
-    if back > 0 and closing > -_DISORDER and back > 2 * max(0, -closing):
-        others = int((step < -_DISORDER).sum())
+    if back > 0 and closing > -DISORDER and back > 2 * max(0, -closing):
+        others = int((step < -DISORDER).sum())
         if others <= 1 and not _continues(stream, seam):
             return seam
     return _long_gap_seam(stream, chip)
@@ -247,7 +311,7 @@ def _unwrapped(stream: Stream, report: Report, *, file: str, serial: bool) -> St
     length = end - start
     length[length < 0] += _WRAP
     step = np.diff(start)
-    limit = _DISORDER if serial else _HALF
+    limit = DISORDER if serial else _HALF
     jumps = np.flatnonzero((step < -limit) | (step > _HALF)) + 1
     offsets = np.zeros(len(jumps) + 1, np.int64)
     lift = 0

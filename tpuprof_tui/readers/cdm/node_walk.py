@@ -13,6 +13,8 @@ import numpy.typing as npt
 from .commands import Node, NodeRules, Words
 from .report import Report
 
+#: Zero words in a row that are no padding any more.
+_FEWEST_ZEROS = 8
 _DES_ENGINE = {Node.DES_TIU: "TIU", Node.DES_GDMA: "GDMA", Node.DES_SDMA: "SDMA", Node.DES_CDMA: "CDMA"}
 
 
@@ -80,7 +82,17 @@ def walk_nodes(
             port, number = (number >> 28, number & 0xFFFFFFF) if engine == "CDMA" else (-1, number)
             result.des.append((place, engine, port, word >> 7, number))
         is_node[place + 1 : behind] = False
-    if zeros > name_zeros:
+    hole = _hole(words) if zeros > name_zeros + _FEWEST_ZEROS else None
+    if hole is not None:
+        report.error(
+            "A stretch of zeros in the node stream.",
+            "What was there is lost.",
+            file=file,
+            offset=offset + 4 * hole[0],
+            core=core,
+            count=hole[1],
+        )
+    elif zeros > name_zeros:
         report.note(
             "Zero words in the node stream.",
             "Taken for padding; no kernel function was closed by them.",
@@ -89,6 +101,14 @@ def walk_nodes(
             count=zeros - name_zeros,
         )
     return result
+
+
+def _hole(words: Words) -> tuple[int, int] | None:
+    """Where the first stretch of zeros too long for padding begins, and how long it is."""
+    edges = np.flatnonzero(np.diff((words == 0).astype(np.int8), prepend=0, append=0))
+    lengths = edges[1::2] - edges[::2]
+    long = np.flatnonzero(lengths > _FEWEST_ZEROS)
+    return (int(edges[::2][long[0]]), int(lengths[long[0]])) if len(long) else None
 
 
 def _text_words(words: Words) -> int:
@@ -106,7 +126,7 @@ def _name(raw: bytes, report: Report, file: str, offset: int, core: int) -> str:
     try:
         return raw.decode("utf-8").rstrip("\0")
     except UnicodeDecodeError:
-        report.warning(
+        report.error(
             "A kernel function name is not UTF-8.",
             "Bytes that are not were replaced.",
             file=file,

@@ -24,7 +24,7 @@ from .lanes import LaneBuilder, LaneSource
 from .no_preamble import share_last_barrier
 from .report import Report
 from .settings import Settings, read_settings
-from .source import capture_directory, list_files
+from .source import SETTINGS_FILE, capture_directory, list_files
 
 if TYPE_CHECKING:
     from .cdma import PortData
@@ -70,9 +70,11 @@ def read(
 
 def _check_counts(settings: Settings, cores: list[CoreData], ports: list[PortData], report: Report) -> None:
     """A Problem for each engine whose file holds fewer records than ``global.profile`` counts."""
-    held = {("CDMA", port.port): len(port.stream) for port in ports}
+    held = {("CDMA", port.port): len(port.stream) + port.stream.left_out for port in ports}
     for core in cores:
-        held |= {(name, core.core): len(engine.stream) for name, engine in core.engines.items()}
+        held |= {
+            (name, core.core): len(engine.stream) + engine.stream.left_out for name, engine in core.engines.items()
+        }
         held |= {(name, core.core): 0 for name in CORE_ENGINES if name not in core.engines}
     files = {core.core: core.file for core in cores} | {-1 - port.port: port.file for port in ports}
     for (engine, number), claimed in settings.claimed.items():
@@ -209,7 +211,9 @@ class _Builder:
         numbers = {core.core for core in self.cores}
         wanted = self.settings.core_num or 0
         if wanted > _MOST_CORES:
-            self.report.warning(f"core_num={wanted} is more than a device can have.", "It was ignored.")
+            self.report.error(
+                f"core_num={wanted} is more than a device can have.", "It was ignored.", file=SETTINGS_FILE
+            )
             wanted = 0
         free = (number for number in range(_MOST_CORES + len(numbers)) if number not in numbers)
         while len(numbers) < wanted:
@@ -249,7 +253,7 @@ class _Builder:
                 continue
             file = files.get(lane.core, "")
             for doubt in doubts(lane.registers):
-                tell = self.report.note if doubt.harmless else self.report.warning
+                tell = self.report.note if doubt.harmless else self.report.error if doubt.lost else self.report.warning
                 offset = int(lane.registers.offset[doubt.rows[0]]) if lane.core >= 0 else -1
                 tell(
                     doubt.what,

@@ -48,7 +48,12 @@ def read_settings(path: Path | None, report: Report) -> Settings:
     reader = _LineReader(settings, report)
     offset = 0
     for raw in data.tobytes().split(b"\n"):
-        reader.line(raw.decode("utf-8", "replace").strip(), offset)
+        text = raw.decode("utf-8", "replace")
+        if "\ufffd" in text:
+            report.error(
+                "A line that is no UTF-8 text.", "What of it is text was used.", file=SETTINGS_FILE, offset=offset
+            )
+        reader.line(text.strip(), offset)
         offset += len(raw) + 1
     return settings
 
@@ -79,7 +84,7 @@ class _LineReader:
         except ValueError:
             value = None
         if value is None:
-            self.report.warning(
+            self.report.error(
                 f"{key[:60]} is no whole number.", "The line was ignored.", file=SETTINGS_FILE, offset=offset
             )
         elif key == "tpu_freq":
@@ -87,7 +92,7 @@ class _LineReader:
         elif key == "core_num":
             self.settings.core_num = value
         elif key == "tail_offset_ns":
-            self.settings.tail_offset_ns = value if abs(value) < 1 << 62 else None
+            self._tail(value, offset)
         elif key == "max_record_num":
             self.most_records = value
         else:
@@ -97,11 +102,19 @@ class _LineReader:
         if 0 < value <= _LARGEST_CLOCK_MHZ:
             self.settings.tpu_freq = value
             return
-        self.report.warning(
+        self.report.error(
             f"tpu_freq={value} is no clock.",
             "The chip's default clock is used; --tiu_freq sets another.",
             file=SETTINGS_FILE,
             offset=offset,
+        )
+
+    def _tail(self, value: int, offset: int) -> None:
+        if abs(value) < 1 << 62:
+            self.settings.tail_offset_ns = value
+            return
+        self.report.error(
+            f"tail_offset_ns={value} is no time.", "The line was ignored.", file=SETTINGS_FILE, offset=offset
         )
 
     def _record_count(self, key: str, value: int, offset: int) -> None:
@@ -118,7 +131,7 @@ class _LineReader:
                 offset=offset,
             )
         elif value == 1:
-            self.report.warning(
+            self.report.error(
                 f"{key}=1: the hardware writes in larger units, so records are probably missing.",
                 "What was recorded is shown.",
                 file=SETTINGS_FILE,

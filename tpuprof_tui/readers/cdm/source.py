@@ -132,7 +132,7 @@ def _numbered(files: list[Path], report: Report) -> Iterator[tuple[int, Path]]:
     for path in rest:
         number = next(free for free in range(len(files)) if free not in taken)
         taken[number] = path
-        report.warning("The name gives no core number of its own.", f"Taken as core {number}.", file=path.name)
+        report.error("The name gives no core number of its own.", f"Taken as core {number}.", file=path.name)
     yield from sorted(taken.items())
 
 

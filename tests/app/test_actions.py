@@ -64,6 +64,13 @@ def test_every_action_is_explained_bound_and_done_by_a_function(action):
     assert callable(getattr(OWNERS[action.pane], f"action_{action.function}"))
 
 
+def test_every_action_has_a_key_or_is_in_the_palette():
+    # the palette lists all actions of the groups of each pane: an action of no pane could not be reached
+    groups = {group for _, names in PANES.values() for group in names} | {"prompt"}
+    assert {action.pane for action in ACTIONS} <= groups
+    assert all(action.keys for action in actions_of("prompt"))
+
+
 def test_ids_are_unique():
     assert len({action.id for action in ACTIONS}) == len(ACTIONS)
 

@@ -308,7 +308,7 @@ async def test_help_lists_the_focused_pane_first_and_closes(profile):
 
 async def test_the_palette_finds_actions_by_name(profile):
     async with opened(profile) as pilot:
-        await press(pilot, "colon")
+        await press(pilot, "ctrl+p")
         await pilot.press(*"zoom in")
         await pilot.pause(0.3)
         await press(pilot, "down enter")

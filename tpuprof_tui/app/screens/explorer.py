@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -29,6 +29,7 @@ from ..widgets.summary import SummaryPane
 from ..widgets.table import InstructionTable
 from ..widgets.timeline import Timeline
 from ..widgets.tree import CoreTree
+from .commanding import Commanding
 from .explorer_export import ExportKeys
 from .explorer_live import LiveKeys
 from .following import Following
@@ -42,7 +43,7 @@ TABS = ("summary", "table", "problems")
 TAB_TITLES = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
 
 
-class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Following):
+class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following):
     """Tree, timeline, tabs (summary, table, problems) and detail of one profile."""
 
     AUTO_FOCUS = "#timeline"
@@ -380,19 +381,6 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Following):
         else:
             return False
         return True
-
-    def action_reload(self) -> None:
-        """Reads the capture again."""
-        self._ask_app("reload")
-
-    def action_open_other(self) -> None:
-        """Lists captures."""
-        self._ask_app("open_other")
-
-    def _ask_app(self, name: str) -> None:
-        method: Callable[[], None] | None = getattr(self.app, name, None)
-        if method is not None:
-            method()
 
 
 def _pane(widget: Widget, *classes: str) -> Widget:

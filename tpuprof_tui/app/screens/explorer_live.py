@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual import on
 from textual.screen import Screen
 from textual.widget import Widget
@@ -50,6 +52,19 @@ class LiveKeys(Screen[None]):
         message.stop()
         if isinstance(self.app, WatchingApp):
             self.app.switch_to(message.path)
+
+    def action_reload(self) -> None:
+        """Reads the capture again."""
+        self._ask_app("reload")
+
+    def action_open_other(self) -> None:
+        """Lists captures."""
+        self._ask_app("open_other")
+
+    def _ask_app(self, name: str) -> None:
+        method: Callable[[], None] | None = getattr(self.app, name, None)
+        if method is not None:
+            method()
 
     def action_jump(self) -> None:
         """A letter on each pane that shows; the next key goes there."""

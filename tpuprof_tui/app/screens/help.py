@@ -8,7 +8,10 @@ from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from ...model import COLUMNS
+from ...model.counters import GROUP as COUNTERS
 from ..actions import GROUPS, PANES, actions_of, bindings, key_text, keys_of
+from ..commands import COMMANDS
 from ..format import wrap
 from ..theme import Palette
 from ..widgets.keybar import KeyBar
@@ -31,6 +34,27 @@ WORDS: tuple[tuple[str, str], ...] = (
     ("-", "not known in a capture of this mode"),
 )
 
+#: What filters look like.
+FILTERS: tuple[tuple[str, str], ...] = (
+    ("dur>10us  bytes>=100KiB", "numbers: = != < <= > >=, with units where the column has some"),
+    ("bw<20", "bandwidth of DDR or L2M, GB/s, whichever is set"),
+    ("name=MM2*  kernel!=rms*", "texts: * and ? stand for any characters; capitals count where there are some"),
+    ("kernel~^rms.*core$", "texts: a regular expression"),
+    ("core=3 engine=GDMA", "blanks mean and"),
+    ("TIU | SDMA", "or; parentheses group"),
+    ("!sys", "not"),
+    ("softmax  /mm[23]/", "a word or a regular expression in engine, name, type, kernel function or direction"),
+    ('kernel="two words"', "quotes keep blanks"),
+    ("role=wait", "work, wait or sync; several with commas"),
+    ("link=tx", "what a CDMA port sends (tx) or receives (rx)"),
+    ("keys", ""),
+)
+#: What letters behind a node of the tree mean.
+MARKS: tuple[tuple[str, str], ...] = (
+    ("n  w  E", "a note, a warning or an error is about it: 4 lists them, } and { go through them"),
+    ("*", "all panes are narrowed to it"),
+)
+
 
 class HelpLines(LinesView):
     """The lines of the help screen."""
@@ -49,10 +73,14 @@ class HelpLines(LinesView):
                 keys = "  ".join(key_text(key) for key in keys_of(action))
                 lines += self._entry(keys, action.help, width)
             lines.append([])
-        lines.append([Segment(" Words", self.palette.title)])
-        for word, meaning in WORDS:
-            lines += self._entry(word, meaning, width)
-        return lines, []
+        commands = [(f"{each.name} {each.argument}".strip(), each.help) for each in COMMANDS]
+        for title, entries in (("Commands (:)", commands), ("Filters (&)", _filters()), ("Marks of the tree", MARKS),
+                               ("Words", WORDS)):  # fmt: skip
+            lines.append([Segment(f" {title}", self.palette.title)])
+            for word, meaning in entries:
+                lines += self._entry(word, meaning, width)
+            lines.append([])
+        return lines[:-1], []
 
     def _entry(self, keys: str, text: str, width: int) -> list[Line]:
         column = min(KEYS, max(width // 3, 6))
@@ -63,6 +91,16 @@ class HelpLines(LinesView):
             keys = ""
         lines.append([Segment(f"   {keys:<{column}}", self.palette.key), Segment(first, self.palette.text)])
         return lines + [[Segment(" " * (column + 3) + line, self.palette.text)] for line in rest]
+
+
+def _filters() -> list[tuple[str, str]]:
+    """What filters look like, and the keys of the columns with their aliases."""
+    keys = ", ".join(
+        column.key + "".join(f" ({alias})" for alias in column.aliases[:1])
+        for column in COLUMNS
+        if column.group not in ("codes", COUNTERS)
+    )
+    return [(word, meaning or keys) for word, meaning in FILTERS]
 
 
 class HelpScreen(Overlay[None]):

@@ -1,0 +1,186 @@
+"""The command line: what is typed there is judged, and done."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from profiles import small_profile
+from screen import explorer, frame, opened, press, settled
+
+from tpuprof_tui.app.actions import ACTIONS
+from tpuprof_tui.app.application import TpuprofApp
+from tpuprof_tui.app.commands import COMMANDS, actions_named, commands_named, split
+from tpuprof_tui.app.screens.commanding import Commanding
+from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.screens.groups import GroupsScreen
+from tpuprof_tui.app.screens.help import HelpScreen
+from tpuprof_tui.app.state import Scope, Selection, Sort
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return small_profile(1, instructions=600)
+
+
+async def typed(pilot, text: str) -> None:
+    """Types a command."""
+    await pilot.press("colon", *text)
+    await settled(pilot)
+    await pilot.press("enter")
+    await settled(pilot)
+
+
+def test_every_command_is_told_and_done():
+    for command in COMMANDS:
+        assert command.help.endswith(".")
+        assert callable(getattr(Commanding, f"_do_{command.name}"))
+
+
+def test_words_are_split_from_what_follows():
+    assert split("  filter dur>1us | TIU ") == ("filter", "dur>1us | TIU")
+    assert split("120") == ("row", "120")
+    assert split("q") == ("quit", "")
+    assert split("goto 5us") == ("go", "5us")
+
+
+def test_names_may_be_begun():
+    assert [command.name for command in commands_named("co")] == ["columns", "core"]
+    assert [command.name for command in commands_named("core")] == ["core"]
+    assert [action.id for action in actions_named("zoom i", "timeline")] == ["timeline.zoom-in"]
+    assert actions_named("zoom in", "table") == []
+    for action in ACTIONS:
+        if action.pane in ("timeline", "explorer"):
+            assert action in actions_named(action.id, "timeline")
+
+
+async def test_filter_and_sort(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await typed(pilot, "filter engine=TIU")
+        assert screen.view.filter == "engine=TIU"
+        await typed(pilot, "sort dur")
+        assert screen.view.sort == Sort("duration", True)
+        assert screen.focused.id == "table"
+        await typed(pilot, "sort dur up")
+        assert screen.view.sort == Sort("duration", False)
+        await typed(pilot, "filter")
+        assert screen.view.filter == ""
+
+
+async def test_the_place_of_a_fault_is_marked_where_it_is(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        await pilot.press("colon", *"filter dur>")
+        await settled(pilot)
+        prompt = explorer(pilot).prompt
+        assert prompt.note.fault
+        assert prompt.note.column == len("filter dur>")
+        await press(pilot, "enter")
+        assert prompt.is_open
+        await press(pilot, "escape")
+        assert not prompt.is_open
+
+
+async def test_times_and_cores(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await typed(pilot, "go 5us")
+        assert screen.view.cursor == 5_000
+        await typed(pilot, "window 2us..6us")
+        assert (screen.view.start, screen.view.end) == (2_000, 6_000)
+        await typed(pilot, "core 1")
+        assert screen.view.selection == Selection(1)
+        await typed(pilot, "core least")
+        assert screen.view.selection.core == screen.session.headline.idlest.core
+        await press(pilot, "o")
+        await typed(pilot, "core most")
+        assert screen.view.scope == Scope(screen.session.headline.busiest.core)
+        await typed(pilot, "core")
+        assert (screen.view.scope, screen.view.selection) == (Scope(), Selection())
+
+
+async def test_columns_groups_and_rows(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await typed(pilot, "columns name,dur, core")
+        assert [column.key for column in screen.table.columns] == ["name", "duration", "core"]
+        await typed(pilot, "columns")
+        assert screen.view.columns == ()
+        await typed(pilot, "120")
+        assert screen.table.position == 119
+        await typed(pilot, "group kernel")
+        assert isinstance(pilot.app.screen, GroupsScreen)
+        assert pilot.app.screen.list.key == "kernel"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("sort zzz", "no such column"), ("columns dur,zzz", "no such column: zzz"), ("group zzz", "no such column"),
+     ("go never", "no time"), ("window 5us", "two times"), ("window 6us..2us", "comes first"), ("core 77", "cores are"),
+     ("row x", "row 120"), ("export cake", "kinds are xlsx"), ("open /nowhere/at/all", "path of a capture"),
+     ("zzz", "no command"), ("zoom", "several: zoom in, zoom out")],
+)  # fmt: skip
+async def test_what_cannot_be_done_says_why_and_stays(profile, text, told):
+    async with opened(profile) as pilot:
+        before = explorer(pilot).view
+        await typed(pilot, text)
+        assert told in frame(pilot.app).splitlines()[-1]
+        assert explorer(pilot).prompt.is_open
+        assert explorer(pilot).view == before
+
+
+async def test_actions_can_be_typed_by_name(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        span = screen.view.span
+        await typed(pilot, "zoom in")
+        assert screen.view.span < span
+        assert screen.focused.id == "timeline"
+        await typed(pilot, "maxi")
+        assert screen.maximised == "timeline"
+        await typed(pilot, "help")
+        assert isinstance(pilot.app.screen, HelpScreen)
+
+
+async def test_what_it_can_become_is_shown_while_typed(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "colon")
+        assert "filter, sort, group" in frame(pilot.app).splitlines()[-1]
+        await pilot.press(*"co")
+        await settled(pilot)
+        assert "columns, core, colours, copy, command" in frame(pilot.app).splitlines()[-1]
+        await pilot.press(*"re")
+        await settled(pilot)
+        assert "core NUMBER|least|most: Select a core" in frame(pilot.app).splitlines()[-1]
+        await press(pilot, "escape")
+        assert not explorer(pilot).prompt.is_open
+
+
+async def test_another_capture_is_opened_and_the_program_left(tmp_path):
+    shutil.copytree(SAMPLES / "aks_decode_mode0", tmp_path / "one")
+    app = TpuprofApp(str(SAMPLES / "aks_bmodel"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        for name in ("aks_bmodel", "one"):
+            for _ in range(500):
+                if isinstance(app.screen, ExplorerScreen) and app.screen.session.profile.name == name:
+                    break
+                await pilot.pause(0.01)
+            await settled(pilot)
+            assert explorer(pilot).session.profile.name == name
+            if name != "one":
+                await typed(pilot, f"open {tmp_path / 'one'}")
+        await pilot.press("colon", "q", "enter")
+        await pilot.pause(0.1)
+        assert app._exit
+
+
+async def test_exports_are_started(profile, monkeypatch):
+    async with opened(profile) as pilot:
+        asked: list[str] = []
+        monkeypatch.setattr(explorer(pilot), "export", asked.append)
+        await typed(pilot, "export xlsx")
+        await typed(pilot, "export pftrace")
+        assert asked == ["workbook", "perfetto"]

@@ -1,0 +1,74 @@
+"""The commands of the bottom line (``:``): what they are called and take. Actions can be typed too, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from .actions import ACTIONS, PANES, Action
+
+
+@dataclass(frozen=True)
+class Command:
+    """Something that can be typed.
+
+    Attributes:
+        name: Its first word.
+        argument: What follows, as told to people; empty: nothing does.
+        help: One sentence.
+    """
+
+    name: str
+    argument: str
+    help: str
+
+
+COMMANDS: Final[tuple[Command, ...]] = (
+    Command("filter", "EXPRESSION", "Show only what passes; without one everything."),
+    Command("sort", "COLUMN [up|down]", "Sort the table."),
+    Command("group", "COLUMN", "Group what the table holds."),
+    Command("columns", "A,B,...", "The table's columns in this order; without any the usual ones."),
+    Command("go", "TIME", "Go to a time: 1.2ms, 30%, +5us, 12500c."),
+    Command("window", "A..B", "Show the window from one time to another."),
+    Command("core", "NUMBER|least|most", "Select a core: by number, or the one with least or most work; none: all."),
+    Command("row", "NUMBER", "Go to a row of the table."),
+    Command("export", "KIND", "Write xlsx, web, pftrace, summary, registers, csv, json."),
+    Command("open", "PATH", "Open another capture."),
+    Command("quit", "", "Leave tpuprof."),
+)
+#: Words for what is called otherwise.
+ALIASES: Final = {"q": "quit", "goto": "go", "f": "filter", "e": "open"}
+
+
+def split(text: str) -> tuple[str, str]:
+    """First word and the rest of what was typed; a number alone is a row."""
+    word, _, rest = text.strip().partition(" ")
+    if word.isdecimal() and not rest:
+        return "row", word
+    return ALIASES.get(word, word), rest.strip()
+
+
+def commands_named(word: str) -> list[Command]:
+    """Commands that begin with a word, one that is called so alone."""
+    exact = [command for command in COMMANDS if command.name == word]
+    return exact or [command for command in COMMANDS if word and command.name.startswith(word)]
+
+
+def actions_named(text: str, pane: str) -> list[Action]:
+    """Actions that work in a pane and whose name begins with a text, one that is called so alone."""
+    wanted = " ".join(text.lower().split())
+    groups = PANES[pane][1] if pane in PANES else ("explorer", "app")
+    known = [action for group in groups for action in ACTIONS if action.pane == group]
+    exact = [action for action in known if wanted in _names(action)]
+    return exact or [action for action in known if wanted and any(each.startswith(wanted) for each in _names(action))]
+
+
+def _names(action: Action) -> tuple[str, str, str]:
+    return action.text.lower(), action.id.partition(".")[2].replace("-", " "), action.id
+
+
+def listed(names: Iterable[str], most: int = 6) -> str:
+    """Names with commas between them, the first of many."""
+    every = list(dict.fromkeys(names))
+    return ", ".join(every[:most]) + (", ..." if len(every) > most else "")

@@ -8,7 +8,6 @@ from textual import on
 from textual.screen import Screen
 from textual.widget import Widget
 
-from ..widgets.keybar import KeyBar
 from ..widgets.prompt import Judge, Prompt, Question
 
 
@@ -56,14 +55,12 @@ class Asking(Screen[None]):
     def _ask(self, question: Question) -> None:
         if not self.prompt.is_open:
             self._focused_before = self.focused
-        self.query_one(KeyBar).display = False
         self.prompt.open(question)
 
     @on(Prompt.Accepted)
     @on(Prompt.Cancelled)
     def answered(self) -> None:
         """Keys show again, and work where they did."""
-        self.query_one(KeyBar).display = True
         before = self._focused_before
         if self.focused in (None, self.prompt) and before is not None and before.display:
             before.focus(scroll_visible=False)

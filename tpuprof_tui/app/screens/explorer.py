@@ -92,8 +92,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following):
                     yield _pane(InstructionTable(self.session, self.view, self.palette, self.glyphs), "tab")
                     yield _pane(ProblemsPane(self.session, self.palette), "tab")
                     yield _pane(DetailPane(self.session, self.palette, self.glyphs))
-        yield KeyBar(self.palette, "timeline")
-        yield Prompt(self.palette)
+        yield Prompt(self.palette, "timeline")
 
     def on_mount(self) -> None:
         """Everything shows the first state."""

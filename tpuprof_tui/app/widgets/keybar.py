@@ -19,12 +19,12 @@ class KeyBar(Widget):
     DEFAULT_CSS = "KeyBar { dock: bottom; height: 1; background: $panel; color: $foreground; }"
     SHOWN_SECONDS = 4.0
 
-    def __init__(self, palette: Palette, pane: str) -> None:
-        super().__init__()
+    def __init__(self, palette: Palette, pane: str, id: str | None = None) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id)
         self.palette = palette
         self.pane = pane
         self.message = ""
-        self.note = ""
+        self.aside = ""
         self.status = ""
         self._timer: Timer | None = None
 
@@ -36,8 +36,8 @@ class KeyBar(Widget):
 
     def show_note(self, note: str) -> None:
         """Shows on the right where one is."""
-        if note != self.note:
-            self.note = note
+        if note != self.aside:
+            self.aside = note
             self.refresh()
 
     def show_status(self, status: str) -> None:
@@ -66,7 +66,7 @@ class KeyBar(Widget):
             return Strip([Segment(fit(f" {self.message}", width), base + self.palette.strong)], width)
         segments: list[Segment] = []
         *near, help_key, quit_key = footer_keys(self.pane)
-        note = f" {self.note} " if self.note and width >= 60 and not self.status else ""
+        note = f" {self.aside} " if self.aside and width >= 60 and not self.status else ""
         if self.status:
             note = f" {fit(self.status, min(cell_len(self.status), width // 2))} "
         room = width - cell_len(note) - sum(_width(entry) for entry in (help_key, quit_key))

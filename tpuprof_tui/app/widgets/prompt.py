@@ -14,11 +14,11 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
 from ..actions import bindings
 from ..format import clean, fit
 from ..theme import Palette
+from .keybar import KeyBar
 
 #: Texts of one kind that are kept to come back to.
 KEPT: Final = 100
@@ -69,13 +69,13 @@ class Question:
     kind: str = ""
 
 
-class Prompt(Widget, can_focus=True):
-    """The line: hidden until ``open`` is called."""
+class Prompt(KeyBar):
+    """The bottom line: the keys, until ``open`` is called.
+
+    One widget is both: to show one in place of another would lay out the whole screen anew, for each prompt twice.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("prompt")]
-    DEFAULT_CSS = """
-    Prompt { dock: bottom; height: 1; background: $panel; color: $foreground; display: none; }
-    """
 
     class Ask(Message):
         """A pane asks the screen to open the prompt."""
@@ -98,9 +98,8 @@ class Prompt(Widget, can_focus=True):
     class Cancelled(Message):
         """The prompt was left without a text."""
 
-    def __init__(self, palette: Palette) -> None:
-        super().__init__(id="prompt")
-        self.palette = palette
+    def __init__(self, palette: Palette, pane: str) -> None:
+        super().__init__(palette, pane, "prompt")
         self.question = Question("")
         self.text = ""
         self.place = 0
@@ -113,7 +112,7 @@ class Prompt(Widget, can_focus=True):
     @property
     def is_open(self) -> bool:
         """Whether something is asked."""
-        return bool(self.display)
+        return self.can_focus
 
     def open(self, question: Question) -> None:
         """Shows the line with the question's text, to be typed on."""
@@ -123,7 +122,7 @@ class Prompt(Widget, can_focus=True):
         self.text, self.place = question.initial, len(question.initial)
         self._draft = question.initial
         self.note = question.changed(self.text) if self.text else None
-        self.display = True
+        self.can_focus = True
         self.focus(scroll_visible=False)
         self.refresh()
 
@@ -133,8 +132,11 @@ class Prompt(Widget, can_focus=True):
         self.refresh()
 
     def _close(self) -> None:
-        self.display = False
+        if self.has_focus:
+            self.screen.set_focus(None)
+        self.can_focus = False
         self.note = None
+        self.refresh()
 
     # text
 
@@ -213,6 +215,8 @@ class Prompt(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Label, text with its cursor and the marked place of a fault, note."""
+        if not self.is_open:
+            return super().render_line(y)
         width = self.size.width
         base = self.rich_style
         label = f" {self.question.label}: "

@@ -17,6 +17,7 @@ from screen import explorer, frame, opened, press, settled
 import tpuprof_tui
 from tpuprof_tui.app import exporter as exporter_module
 from tpuprof_tui.app import exports
+from tpuprof_tui.app.actions import ACTIONS
 from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.exporter import Exporter, ExportError
 from tpuprof_tui.app.exports import (
@@ -406,9 +407,23 @@ async def test_the_palette_has_every_kind(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
         commands = {command.title: command for command in pilot.app.get_system_commands(pilot.app.screen)}
         assert {f"Export {kind.title}" for kind in KINDS} <= set(commands)
-        commands["Export summary"].callback()
+        await commands["Export summary"].callback()
         await settled(pilot)
         assert (tmp_path / "aks_decode_mode1_profile_out" / "summary.txt").exists()
+
+
+async def test_one_key_writes_one_file(tmp_path, monkeypatch):
+    async with sample(tmp_path, monkeypatch) as pilot:
+        await pilot.press("alt+s")
+        await settled(pilot)
+        assert "Wrote ./aks_decode_mode1_profile_out/summary.txt" in frame(pilot.app)
+        await pilot.press("2", "alt+j")
+        await settled(pilot)
+        assert (tmp_path / "aks_decode_mode1_profile_out" / "instructions.jsonl").stat().st_size
+    for kind in KINDS:
+        (action,) = (each for each in ACTIONS if each.id == f"explorer.export-{kind.id}")
+        (choice,) = (each for each in ACTIONS if each.id == f"export.{kind.id}")
+        assert action.keys == (f"alt+{choice.keys[0]}",), "the key of the menu, with Alt"
 
 
 async def test_a_profile_from_nowhere_cannot_be_exported():

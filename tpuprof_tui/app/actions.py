@@ -84,6 +84,14 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("command-line", "colon", "Command", "Type a command: filter, sort, go, core, ... or the name of any action.",
          "Command"),
         ("export", "x", "Export", "Open the export menu: workbook, web view, trace, summary, texts, tables.", "Export"),
+        ("export-workbook", "alt+x", "Export workbook", "Write the workbook, of scope and filter.", ""),
+        ("export-web", "alt+w", "Export web view", "Write the web view, of scope and filter.", ""),
+        ("export-perfetto", "alt+p", "Export Perfetto trace", "Write the trace, of scope and filter.", ""),
+        ("export-summary", "alt+s", "Export summary", "Write summary.txt, of scope and filter.", ""),
+        ("export-registers", "alt+r", "Export register text", "Write the register text, of scope and filter.", ""),
+        ("export-csv", "alt+c", "Export table as CSV", "Write the table as it is: columns, order, scope, filter.", ""),
+        ("export-json", "alt+j", "Export table as JSON lines", "The same as JSON lines.", ""),
+        ("export-parquet", "alt+t", "Export table as Parquet", "The same as Parquet (needs pyarrow).", ""),
         ("stop-export", "X", "Stop export", "Stop the export at work; nothing half-written stays.", ""),
     ),
     *_table(
@@ -305,6 +313,8 @@ def key_text(key: str) -> str:
     """A key as people write it."""
     if key in _KEY_TEXTS:
         return _KEY_TEXTS[key]
+    if key.startswith("alt+"):
+        return f"Alt+{key[4:]}"
     return f"Ctrl+{key[5:].upper()}" if key.startswith("ctrl+") else key
 
 

@@ -348,9 +348,6 @@ class TpuprofApp(RememberingApp, TerminalApp):
             if action.pane in groups and action.id != "app.palette":
                 keys = ", ".join(key_text(key) for key in keys_of(action))
                 yield SystemCommand(action.text, f"{action.help} ({keys})", self._command(action, screen))
-        exports = getattr(screen, "export_commands", None)
-        if exports is not None:
-            yield from exports()
 
     def _command(self, action: Action, screen: Screen[object]):  # type: ignore[no-untyped-def]
         node = {"app": self, "explorer": screen}.get(action.pane, screen.focused)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
 from typing import TYPE_CHECKING
 
-from textual.app import SystemCommand
 from textual.screen import Screen
 
-from ..actions import actions_of, key_text, keys_of
 from ..exporting import ExportingApp
-from ..exports import KINDS, Job, warning
+from ..exports import Job, warning
 from ..glyphs import Glyphs
 from ..session import Session, numbers_in
 from ..state import Scope, ViewState
@@ -40,12 +36,37 @@ class ExportKeys(Screen[None]):
         if isinstance(self.app, ExportingApp):
             self.app.stop_export()
 
-    def export_commands(self) -> Iterable[SystemCommand]:
-        """Every kind of export, for the command palette."""
-        keys = {action.function: key_text(keys_of(action)[0]) for action in actions_of("export")}
-        for kind in KINDS:
-            text = f"Write the {kind.title}: {kind.files} (x {keys[kind.id]})"
-            yield SystemCommand(f"Export {kind.title}", text, partial(self.export, kind.id))
+    def action_export_workbook(self) -> None:
+        """Writes the workbook."""
+        self.export("workbook")
+
+    def action_export_web(self) -> None:
+        """Writes the web view."""
+        self.export("web")
+
+    def action_export_perfetto(self) -> None:
+        """Writes the Perfetto trace."""
+        self.export("perfetto")
+
+    def action_export_summary(self) -> None:
+        """Writes the summary."""
+        self.export("summary")
+
+    def action_export_registers(self) -> None:
+        """Writes the register text."""
+        self.export("registers")
+
+    def action_export_csv(self) -> None:
+        """Writes the table as CSV."""
+        self.export("csv")
+
+    def action_export_json(self) -> None:
+        """Writes the table as JSON lines."""
+        self.export("json")
+
+    def action_export_parquet(self) -> None:
+        """Writes the table as Parquet."""
+        self.export("parquet")
 
     def export(self, name: str) -> None:
         """Writes one kind of file to the folder of the menu, with the menu's first choices."""

@@ -208,12 +208,13 @@ class Row:
         """As a line of a Markdown table."""
         if self.figures is None:
             goal = "" if self.target is None else f"{self.target:g} {self.unit}"
-            cells = [self.title, f"{self.value:.0f} {self.unit}", goal, "", "", ""]
+            cells = [self.title, f"{self.value:.0f} {self.unit}", "", goal, "", "", ""]
         else:
             figures = self.figures
             cells = [
                 self.title,
                 f"{figures.wall:.2f} s",
+                f"{figures.cpu:.2f} s",
                 "" if self.seconds is None else f"{self.seconds:g} s",
                 f"{figures.mebibytes:.0f} MiB",
                 "" if self.mebibytes is None else f"{self.above + self.mebibytes:.0f} MiB",
@@ -303,7 +304,10 @@ def machine() -> str:
             parts.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             continue
-    return f"{', '.join(parts)}; {datetime.date.today().isoformat()}"
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    # the measured process itself is one
+    busy = f", while other work kept its cores busy (load {load:.0f})" if load > cores + 1 else ""
+    return f"{', '.join(parts)}; {datetime.date.today().isoformat()}{busy}"
 
 
 def _lines(path: str) -> list[str]:
@@ -315,7 +319,10 @@ def _lines(path: str) -> list[str]:
 
 def table(rows: list[Row]) -> str:
     """The result as Markdown."""
-    head = ["| What | Figure | Target | Peak memory | Target | bigTpuProfile |", "|---|---:|---:|---:|---:|---|"]
+    head = [
+        "| What | Figure | CPU | Target | Peak memory | Target | bigTpuProfile |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
     lines = [*head, *(row.markdown() for row in rows)]
     return f"Measured on {machine()}.\n\n" + "\n".join(lines) + "\n"
 

@@ -68,6 +68,7 @@ def test_operations_nobody_describes_have_their_name_their_header_and_one_proble
                 assert {"cmd_type", "cmd_id_dep"} <= set(lane.registers.field_names(operation))
                 assert len(lane.registers.unexplained(row)) == 96
                 assert name.removeprefix("DMA_") in lane.reading(row)
+                assert ("DDR->LMEM" in lane.reading(row)) == (kind == "unknown_layouts")
         others = ~np.isin(types, _UNDESCRIBED)
         assert all(lane.registers.unexplained(row) == b"" for row in np.flatnonzero(others).tolist())
 

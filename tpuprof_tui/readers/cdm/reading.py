@@ -120,7 +120,8 @@ class LaneReading:
         source, target = self._place("src", values), self._place("dst", values)
         shape, other = _sizes("src", values) or _sizes("dst", values), _sizes("dst", values)
         strides, others = _strides("src", values), _strides("dst", values)
-        parts = [transfer_name(command), f"{source}->{target}" if source and target else source or target]
+        way = f"{source}->{target}" if source and target else source or target
+        parts = [transfer_name(command), way or self._known_direction(row)]
         parts += [_size_text(self._value("bytes", row)), type_text(values["src_data_format"])
                   if "src_data_format" in values else ""]  # fmt: skip
         if shape:
@@ -131,6 +132,10 @@ class LaneReading:
         if values.get("fill_constant_en"):
             parts.append(f"fill {values.get('constant_value', 0):#x}")
         return parts
+
+    def _known_direction(self, row: int) -> str:
+        """What the node says of a command whose registers tell no place."""
+        return "" if family_of(self.engine) == "cdma" else self._name("direction", row)
 
     def _place(self, side: str, values: Mapping[str, int]) -> str:
         """Memory and address of one side of a transfer; empty where the command has none."""

@@ -20,7 +20,7 @@ from .nodes import NodeStream, Words, no_words, program_words
 from .oddities import apply_oddities
 from .options import Options
 from .pmu import monitor_chunks, monitor_records
-from .program import DES
+from .program import DES, STATIC
 from .streams import CLOSING, Stream
 from .truth import Truth
 
@@ -107,7 +107,7 @@ class _Writer:
         programs = built.catalogue.programs
         logged, noise = built.options.closing_nodes, built.options.noise
         self.table: list[Words] = [
-            program_words(number, p, noise) if logged or p.infra != CLOSING else no_words()
+            program_words(number, p, noise) if (logged or p.infra != CLOSING) and p.mode != STATIC else no_words()
             for number, p in enumerate(programs)
         ]
         self.blobs: list[Blob] = []
@@ -135,7 +135,7 @@ class _Writer:
             return
         if options.bmodel:
             self._model(file, number)
-        elif options.mode:
+        if options.mode:
             self._nodes(file, number)
 
     def monitor(self, file: BinaryIO, stream: Stream) -> None:
@@ -159,8 +159,9 @@ class _Writer:
         plan = self.built.plan
         # an idle core carries the streams of the others too
         place = plan.running.index(number) if number in plan.running else 0
+        programs = self.built.catalogue.programs
         for program in plan.program[place].tolist():
-            for kind, payload in model_blocks(self.built.catalogue.programs[program]):
+            for kind, payload in model_blocks(programs[program]) if programs[program].mode == STATIC else ():
                 write_block(file, kind, len(payload), [payload])
 
     def _nodes(self, file: BinaryIO, number: int) -> None:

@@ -47,12 +47,14 @@ class Truth:
     def __init__(self, built: Built) -> None:
         self.built = built
         self.catalogue = built.catalogue.columns()
-        silent = built.options.mode == 0 or built.options.bmodel
+        silent = built.options.mode == 0
         names = [program.name for program in built.catalogue.programs]
         self.funcs = [] if silent else sorted({name for name in names if name})
         lookup = {name: place for place, name in enumerate(self.funcs)}
         self.func_of_program = np.array([lookup.get(name, -1) for name in names], dtype=np.int32)
         self.silent = silent
+        #: Which launches have a scope: parts of a compiled model have none.
+        self.named = self.func_of_program[built.plan.program[0]] >= 0 if len(built.plan.program) else np.zeros(0, bool)
 
     def columns(self, stream: Stream) -> Iterator[tuple[str, Column]]:
         for name, kind in KINDS.items():
@@ -80,9 +82,10 @@ class Truth:
         if name == "mode":
             return self.catalogue["mode"][stream.row]
         launch = stream.launch
-        inside = (launch >= 0) & (self.catalogue["infra"][stream.row] == WORK)
+        program = self.catalogue["program"][stream.row]
+        inside = (launch >= 0) & (self.catalogue["infra"][stream.row] == WORK) & (self.func_of_program[program] >= 0)
         if name == "func":
-            return np.where(inside, self.func_of_program[self.catalogue["program"][stream.row]], -1)
+            return np.where(inside, self.func_of_program[program], -1)
         if name == "batch":
             batch = self.built.plan.batch
             return np.where(inside, batch[np.maximum(launch, 0)] if len(batch) else -1, -1)
@@ -90,7 +93,9 @@ class Truth:
         for number, first in self.built.scope_base.items():
             base[number] = first
         core = np.broadcast_to(np.asarray(stream.core), (len(stream),))
-        return np.where(inside, base[core] + launch, -1)
+        named = np.append(self.named, False)
+        before = np.cumsum(named) - named
+        return np.where(inside, base[core] // max(len(named) - 1, 1) * before[-1] + before[launch], -1)
 
     # -- figures of the whole capture --------------------------------------
 
@@ -106,14 +111,14 @@ class Truth:
             "chip": options.chip_name,
             "cores": len(options.core_numbers) if options.core_num else options.chip.cores,
             "written_cores": list(options.written),
-            "mode": 0 if options.bmodel else options.mode,
+            "mode": options.mode,
             "bmodel": options.bmodel,
             "core_num_key": options.core_num,
             "seed": options.seed,
             "tiu_mhz": options.tiu_mhz,
             "dma_mhz": options.chip.dma_mhz,
             "ddr_gbps": options.chip.ddr_gbps,
-            "kernels": built.plan.launches,
+            "kernels": int(self.named.sum()) if options.mode else built.plan.launches,
             "records": sum(len(stream) for stream in built.streams),
             "cdma_anchor_core": built.anchor_core,
             "reference_zero_ns": zero,

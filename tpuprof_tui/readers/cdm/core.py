@@ -13,10 +13,11 @@ from .chips import Chip, family_of
 from .commands import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream
 from .core_data import CoreData, EngineData
 from .detail import attach_registers, block_commands
+from .model_core import Lists, interleaved, joined
 from .monitor import Stream, in_order, lifted_ids, read_stream, to_ns
 from .no_preamble import note_sync, trim_edges
 from .nodes import decode_nodes
-from .own_records import mark_own
+from .own_records import mark_own, without_own
 from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, pair
 from .report import Report
 from .source import read_bytes
@@ -50,6 +51,7 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
     trim_edges(result, chip)
     if bmodel:  # its streams hold none of the profiler's own commands
         mark_own(result, chip)
+        _interleave(result, chip)
         _bind(result, chip)
     else:
         _bind(result, chip)
@@ -88,14 +90,46 @@ def _kept(rows: npt.NDArray[np.bool_], keep: npt.NDArray[np.bool_] | slice) -> n
 
 
 def _take_block_commands(result: CoreData, chip: Chip) -> None:
-    """The command streams a bmodel carries instead of nodes."""
+    """The command streams a bmodel carries instead of nodes, and the nodes of what firmware issued beside them."""
+    _decode_commands(result, chip)
+    attach_registers(result, chip)
     for name, engine in result.engines.items():
-        engine.commands = block_commands(result, chip, name)
-    found = [name for name, engine in result.engines.items() if engine.commands is not None]
+        static = block_commands(result, chip, name)
+        dynamic = engine.commands if engine.commands is None else without_own(name, engine.commands, chip)
+        parts = [part for part in (static, dynamic) if part is not None and len(part)]
+        engine.commands = joined(parts) if parts else None
+        engine.static = 0 if static is None else len(static)
+    found = [name for name, engine in result.engines.items() if engine.static]
     for name in result.engines:
         if found and name not in found and name != "SDMA":
             result.report.error(f"There is no stream of {name} commands.", "Its records are shown as unknown.",
                                 file=result.file, core=result.core, lane=name)  # fmt: skip
+    if result.nodes is not None and any(map(len, result.nodes.ports.values())):
+        result.report.warning(
+            "CDMA commands that firmware issued beside a compiled model.",
+            "They are not matched with the records of their ports.",
+            file=result.file,
+            core=result.core,
+            count=sum(map(len, result.nodes.ports.values())),
+        )
+        result.nodes.ports.clear()
+
+
+def _interleave(result: CoreData, chip: Chip) -> None:
+    """Put a model's streams and the nodes beside them into the order in which they ran."""
+    engines = [engine for engine in result.engines.values() if engine.commands is not None]
+    if result.nodes is None or not any(len(_commands(engine)) > engine.static for engine in engines):
+        return
+    lists = [
+        Lists(
+            _record_side(_bindable(engine), chip),
+            _commands(engine).take(slice(0, engine.static)),
+            _commands(engine).take(slice(engine.static, None)),
+        )
+        for engine in engines
+    ]
+    for engine, commands in zip(engines, interleaved(lists), strict=True):
+        engine.commands = commands
 
 
 # -- commands -----------------------------------------------------------------

@@ -28,6 +28,7 @@ class EngineData:
         closing_end: End (ns) of the closing pair; None without one.
         keep: Which records are instructions (the profiler's own are not).
         port_sync_ends: On SDMA, end (ns) of the k-th release of a CDMA port, by k.
+        static: Of a compiled model: how many of the commands, the first ones, are of its streams.
     """
 
     stream: Stream
@@ -37,6 +38,7 @@ class EngineData:
     closing_end: int | None = None
     keep: npt.NDArray[np.bool_] | slice = field(default_factory=lambda: slice(None))
     port_sync_ends: dict[int, int] = field(default_factory=dict)
+    static: int = 0
 
 
 @dataclass

@@ -123,6 +123,16 @@ class OwnCommands:
     closing: tuple[int, ...]
 
 
+def without_own(name: str, commands: Commands, chip: Chip) -> Commands:
+    """The commands of an engine's nodes without the profiler's own."""
+    if not chip.preamble:
+        return commands
+    own = own_commands(name, commands, chip)
+    kept = np.ones(len(commands), np.bool_)
+    kept[[*own.opening, *own.port_sends, *own.closing]] = False
+    return commands.take(np.flatnonzero(kept))
+
+
 def own_commands(name: str, commands: Commands, chip: Chip) -> OwnCommands:
     """The opening pair (and on SDMA the releases of CDMA ports behind it) and the closing pair.
 

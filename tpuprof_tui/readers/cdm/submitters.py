@@ -17,6 +17,7 @@ from .cdma import COMMAND_BYTES, PortData, copied_commands, shift_port
 from .chips import Chip
 from .commands import Commands, Mode
 from .core_data import CoreData
+from .model_core import joined
 from .source import Bytes
 
 I64 = npt.NDArray[np.int64]
@@ -123,7 +124,7 @@ def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], 
         owners.append(np.full(len(commands), core.core, np.int32))
         base += len(commands)
     if lists:
-        port.commands = _joined(lists)
+        port.commands = joined(lists)
         port.core = np.concatenate(owners)
         port.data = np.concatenate(raws)
     return sorted(sections, key=lambda section: (section.after_ns, section.core))
@@ -145,15 +146,6 @@ def _own_opening(commands: Commands, chip: Chip) -> int:
     head = commands.take(slice(0, 2))
     mine = (head.scope < 0) & (head.type_code == chip.system_types["cdma"]) & (head.mode == Mode.TDI)
     return 2 if len(head) == 2 and bool(mine.all()) else 0
-
-
-def _joined(lists: list[Commands]) -> Commands:
-    def column(name: str) -> npt.NDArray[np.generic]:
-        joined: npt.NDArray[np.generic] = np.concatenate([getattr(commands, name) for commands in lists])
-        return joined
-
-    names = ("word", "id", "scope", "batch", "mode", "place", "extra", "des", "register", "room")
-    return Commands(**{name: column(name) for name in names})  # type: ignore[arg-type]
 
 
 def _bind_sections(port: PortData, sections: list[_Section]) -> None:

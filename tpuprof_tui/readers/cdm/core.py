@@ -100,8 +100,8 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
         engine.commands = joined(parts) if parts else None
         engine.static = 0 if static is None else len(static)
     found = [name for name, engine in result.engines.items() if engine.static]
-    for name in result.engines:
-        if found and name not in found and name != "SDMA":
+    for name, engine in result.engines.items():
+        if found and engine.commands is None and name != "SDMA":
             result.report.error(f"There is no stream of {name} commands.", "Its records are shown as unknown.",
                                 file=result.file, core=result.core, lane=name)  # fmt: skip
     if result.nodes is not None and any(map(len, result.nodes.ports.values())):

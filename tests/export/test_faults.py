@@ -156,6 +156,21 @@ def test_file_systems_that_know_no_unnamed_files_are_written_to_as_well(tmp_path
     assert contents(tmp_path) == {"file": b"all"}
 
 
+def test_file_systems_without_links_are_written_to_as_well(tmp_path, monkeypatch):
+    def refusing(*_, **__):
+        raise PermissionError(files.errno.EPERM, "not permitted")
+
+    monkeypatch.setattr(os, "link", refusing)
+    with whole_file(tmp_path / "file") as stream:
+        stream.write(b"all" * 100_000)
+    assert contents(tmp_path) == {"file": b"all" * 100_000}
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o666 & ~files._umask()
+    monkeypatch.setattr(files.shutil, "copyfileobj", refusing)
+    with pytest.raises(WriteError, match="not permitted"), whole_file(tmp_path / "other") as stream:
+        stream.write(b"all")
+    assert list(contents(tmp_path)) == ["file"]
+
+
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system knows no unnamed files")
 def test_an_unnamed_file_cannot_be_seen(tmp_path):
     with whole_file(tmp_path / "file") as stream:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -72,9 +73,24 @@ def _named(descriptor: int, path: Path) -> str:
     try:
         # with folders as descriptors the link is followed to the open file, without them it is not
         os.link(f"{_DESCRIPTORS}/{descriptor}", name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
+    except OSError:
+        # a file system without links: its bytes get a name instead
+        _copied(descriptor, path.parent / name)
     finally:
         os.close(folder)
     return str(path.parent / name)
+
+
+def _copied(descriptor: int, path: Path) -> None:
+    """Copies an open file; leaves nothing where that fails."""
+    try:
+        with path.open("xb") as target, os.fdopen(os.dup(descriptor), "rb") as source:
+            source.seek(0)
+            shutil.copyfileobj(source, target)
+            os.fchmod(target.fileno(), os.fstat(descriptor).st_mode & 0o777)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _umask() -> int:

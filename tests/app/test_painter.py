@@ -60,6 +60,20 @@ def test_wide_instructions_carry_their_names():
     assert text[20:] == "╌╌ wait_msg ".ljust(20, "╌")
 
 
+def test_names_of_waits_are_cut_where_there_is_some_room():
+    lane = make_lane("TIU", 0, starts=[0], ends=[100], name=np.array([0], np.int32), roles=[Role.WAIT])
+    strings = {"name": Strings(["wait_for_a_message"])}
+    assert "".join(drawn(lane, 0, 100, 20, strings=strings).chars) == "╌╌ wait_for_a_me… ╌╌"
+    assert "".join(drawn(lane, 0, 100, 9, strings=strings).chars) == "╌" * 9
+
+
+def test_of_instructions_that_run_together_the_first_is_named_and_the_others_are_counted():
+    lane = make_lane("SDMA", 0, starts=[0, 0, 100], ends=[200, 100, 300], name=np.array([0, 1, 1], np.int32))
+    strings = {"name": Strings(["load", "store"])}
+    text = "".join(drawn(lane, 0, 300, 30, strings=strings).chars)
+    assert text == "▏load +1  ▏load +1  ▏store    " or text == "▏load +1            ▏store    "
+
+
 @pytest.mark.parametrize("width", range(4, 30))
 def test_wide_characters_keep_the_lane_as_wide_as_its_cells(width):
     lane = make_lane("TIU", 0, starts=[0], ends=[100 * width], name=np.array([0], np.int32))

@@ -28,6 +28,8 @@ Ints = npt.NDArray[np.int64]
 
 #: Cells an instruction must fill to carry its name.
 NAMED_CELLS = 4
+#: More than this that run beside an instruction are not counted.
+_BESIDE = 99
 
 
 @dataclass
@@ -180,26 +182,39 @@ def _paint_names(
     profile: Profile, lane: Lane, held: Cells, span: Ints, chars: list[str], styles: list[Style], palette: Palette,
     glyphs: Glyphs, colouring: Colouring,
 ) -> None:  # fmt: skip
-    """Instructions that fill several whole cells become one bar, or one line of waiting, with their name in it."""
-    whole = (held.count == 1) & (held.busy + held.wait + held.sync >= span)
-    for begin, end in _runs(np.where(whole, held.first, -1)):
+    """Instructions that fill several whole cells become one bar, or one line of waiting, with their name in it.
+
+    Where others run beside one their number follows its name.
+    """
+    whole = (held.first >= 0) & (held.busy + held.wait + held.sync >= span)
+    # neighbours belong together where the first is the same, and as many run beside it
+    beside = np.minimum(held.count - 1, _BESIDE)
+    for begin, end in _runs(np.where(whole, held.first * (_BESIDE + 1) + beside, -1)):
         if end - begin < NAMED_CELLS:
             continue
         row = int(held.first[begin])
         name = text_of(profile, lane, "name" if "name" in lane else "kernel", row)
-        width = end - begin
+        width, more = end - begin, f" +{beside[begin]}" if beside[begin] else ""
         if held.busy[begin] > 0:
             family = families(profile, lane, np.array([row]), colouring)[0]
             style = palette.filled(family or (_engine_family(lane.engine) if colouring == "operation" else OTHER))
             letter = f"{family.letter} " if family is not None and colouring == "kernel" and "name" in lane else ""
-            text = glyphs.edge + fit(f"{letter}{_share_text(profile, lane, row, colouring)}{name}", width - 1)
+            label = f"{letter}{_share_text(profile, lane, row, colouring)}{name}"
+            text = glyphs.edge + fit(_cut(label, width - 1, more), width - 1)
         else:
             style = styles[begin]
             glyph = chars[begin]
-            shown = f" {name} " if name and cell_len(name) <= width - 6 else ""
+            shown = f" {_cut(name, width - 6, more)} " if name and width - 6 >= NAMED_CELLS else ""
             text = f"{glyph * 2}{shown}" + glyph * (width - 2 - cell_len(shown))
         _put(chars, begin, end, text)
         styles[begin:end] = [style] * width
+
+
+def _cut(name: str, room: int, more: str) -> str:
+    """A name and what follows it, the name cut so that both have room; the name alone where they have none."""
+    if cell_len(name) + len(more) <= room:
+        return name + more
+    return fit(name, room - len(more)) + more if more and room - len(more) >= 2 else fit(name, room)
 
 
 def _share_text(profile: Profile, lane: Lane, row: int, colouring: Colouring) -> str:

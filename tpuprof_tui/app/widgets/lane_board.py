@@ -80,7 +80,7 @@ class LaneBoard(Widget, can_focus=True):
 
     @property
     def _info_lines(self) -> int:
-        return 1 if self.extent.height >= 4 else 0
+        return 1 if self.extent.height >= 3 else 0
 
     @property
     def lines(self) -> int:

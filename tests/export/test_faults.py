@@ -6,6 +6,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -165,7 +166,7 @@ def test_file_systems_without_links_are_written_to_as_well(tmp_path, monkeypatch
         stream.write(b"all" * 100_000)
     assert contents(tmp_path) == {"file": b"all" * 100_000}
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o666 & ~files._umask()
-    monkeypatch.setattr(files.shutil, "copyfileobj", refusing)
+    monkeypatch.setattr(shutil, "copyfileobj", refusing)
     with pytest.raises(WriteError, match="not permitted"), whole_file(tmp_path / "other") as stream:
         stream.write(b"all")
     assert list(contents(tmp_path)) == ["file"]

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -63,12 +60,14 @@ def _new_file(path: Path) -> tuple[int, str | None]:
         except OSError as error:
             if error.errno not in _NO_UNNAMED:
                 raise
+    import tempfile  # seldom needed, and slow to import
+
     return tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
 
 
 def _named(descriptor: int, path: Path) -> str:
     """Gives a file without a name a temporary one beside ``path``."""
-    name = f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part"
+    name = f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.part"
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         # with folders as descriptors the link is followed to the open file, without them it is not
@@ -83,6 +82,8 @@ def _named(descriptor: int, path: Path) -> str:
 
 def _copied(descriptor: int, path: Path) -> None:
     """Copies an open file; leaves nothing where that fails."""
+    import shutil  # seldom needed, and slow to import
+
     try:
         with path.open("xb") as target, os.fdopen(os.dup(descriptor), "rb") as source:
             source.seek(0)

@@ -10,6 +10,7 @@ PYTEST_ARGS ?= -n auto --dist loadfile
 # the rooms whose lines the tests must reach
 COVERED := model readers analysis export
 COVERAGE := $(COVERED:%=--cov=tpuprof_tui.%) --cov-report=term:skip-covered --cov-fail-under=95
+PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -20,7 +21,7 @@ FUZZ_BRIEFLY ?= 60
 SOAK_SECONDS ?= 3600
 SOAK_BRIEFLY ?= 60
 
-.PHONY: help demo test coverage lint check bench screenshots fuzz fuzz-briefly soak soak-briefly docs bundle clean
+.PHONY: help demo test coverage lint check bench screenshots fuzz fuzz-briefly soak soak-briefly docs pythons bundle clean
 
 help:
 	@echo "make demo      open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
@@ -33,6 +34,7 @@ help:
 	@echo "make bench     speed and memory, as figures"
 	@echo "make screenshots the pictures of the README, from the samples"
 	@echo "make docs      the manual page and the key tables of the README, from the program"
+	@echo "make pythons   the tests on $(PYTHONS), and on the oldest packages"
 	@echo "make bundle    one archive of all wheels, for machines without network"
 	@echo "make clean     remove $(VENV)"
 
@@ -74,6 +76,10 @@ screenshots: $(VENV)/installed
 
 docs: $(VENV)/installed
 	$(BIN)/python docs/make.py
+
+pythons: $(BIN)/python
+	$(BIN)/python packaging/pythons.py $(PYTHONS)
+	$(BIN)/python packaging/pythons.py --lowest $(firstword $(PYTHONS))
 
 bundle: $(BIN)/python
 	$(BIN)/python packaging/bundle.py $(BUNDLE_ARGS)

@@ -250,6 +250,7 @@ class Bench:
     def rows(self, only: str) -> Iterator[Row]:
         """The result, a line at a time."""
         captures = {capture.name: capture for capture in CAPTURES if self.large or not capture.large}
+        yield from self._imports(only)
         for case in CASES:
             if only in case.title and (not case.capture or case.capture in captures):
                 path = str(written(captures[case.capture], self.folder)) if case.capture else ""
@@ -273,6 +274,15 @@ class Bench:
         if path not in self._opened:
             self._opened[path] = best([PYTHON, "-c", OPEN, path], 1).mebibytes
         return self._opened[path]
+
+    def _imports(self, only: str) -> Iterator[Row]:
+        sys.path.insert(0, str(Path(__file__).parent))
+        import importing
+
+        for title, program, budget in importing.CASES:
+            if only in title:
+                value = sum(importing.imported(program, self.runs).values())
+                yield Row(title, value=value, unit="ms", target=budget)
 
     def _decoding(self, path: str) -> Iterator[Row]:
         words = [PYTHON, str(Path(__file__).parent / "decoding.py"), path, "--json"]

@@ -179,6 +179,22 @@ def test_without_a_terminal_there_must_be_a_capture():
     assert done.stderr.count("\n") == 1
 
 
+def test_a_screen_that_goes_to_a_file_is_not_drawn(tmp_path):
+    leader, follower = pty.openpty()
+    with (tmp_path / "errors").open("wb") as errors:
+        command = [sys.executable, "-m", "tpuprof_tui", str(SOUND)]
+        environment = os.environ | {"TERM": "xterm-256color", "NO_COLOR": "1"}
+        process = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=errors, env=environment)
+        os.close(follower)
+        seen = b""
+        while b"Busiest core" not in seen:
+            seen += os.read(leader, 65536)
+        process.terminate()
+        process.wait()
+    os.close(leader)
+    assert b"\x1b[?1049h" not in seen + (tmp_path / "errors").read_bytes()
+
+
 @pytest.fixture
 def terminal(monkeypatch):
     """A terminal, and what the explorer would be started with."""
@@ -186,6 +202,7 @@ def terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr(
         tpuprof_tui.app, "run", lambda path, **options: started.append((path, options)) or 0, raising=False
     )

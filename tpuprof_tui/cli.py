@@ -304,7 +304,8 @@ def _status(profile: Profile) -> int:
 
 def _is_terminal() -> bool:
     capable = os.environ.get("TERM", "") not in ("", "dumb", "unknown")
-    return capable and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    # Textual draws on stderr: all three must lead to it
+    return capable and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
 COMMANDS: Final = {

@@ -131,11 +131,8 @@ def test_it_installs_where_nothing_is_and_leaves_nothing(wheel, environment, tmp
     assert (tmp_path / "out" / "perfetto.pftrace").stat().st_size > 100_000
     assert (python.parents[1] / "share" / "man" / "man1" / "tpuprof.1").exists()
     ran(python, *PIP, "check")
-    installed = ran(python, *PIP, "list", "--format", "freeze").stdout.split()
-    others = [line.partition("==")[0] for line in installed if not re.match(r"pip==|setuptools==|wheel==", line)]
-    ran(python, *PIP, "uninstall", "--yes", *others)
-    left = {path for path in everything_below(python.parents[1]) - before if "__pycache__" not in path}
-    assert not {path for path in left if "tpuprof" in path}
+    ran(python, *PIP, "uninstall", "--yes", "tpuprof-tui")
+    assert not {path for path in everything_below(python.parents[1]) - before if "tpuprof" in path}
 
 
 def everything_below(folder):
@@ -181,7 +178,6 @@ def test_the_bundle_installs_without_network(unpacked, tmp_path):
     assert ran(tool, "summary", SAMPLE).stdout.startswith("aksv_cdma: AKSV")
     ran(tool, "export", SAMPLE, tmp_path / "out", "--only", "pftrace")
     assert (tmp_path / ".local" / "share" / "man" / "man1" / "tpuprof.1").exists()
-    ran("sh", unpacked / "install.sh", env=offline(tmp_path))
     ran("sh", unpacked / "install.sh", "--remove", env=offline(tmp_path))
     assert not [path for path in (tmp_path / ".local").rglob("*") if not path.is_dir()]
 

@@ -133,7 +133,9 @@ def stop_as_interrupted() -> None:
         del number, frame
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, stop)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asked for that
+            signal.signal(number, stop)
 
 
 class _Teller(Protocol):

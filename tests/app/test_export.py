@@ -140,6 +140,17 @@ def test_the_folder_is_never_in_the_capture(tmp_path, monkeypatch):
     assert folder_fault(str(tmp_path / "new" / "out"), source) == ""
 
 
+def test_a_folder_no_path_can_name_has_no_fault_of_its_own(tmp_path, monkeypatch):
+    """Whether it can be written to is told when it is written to; nothing raises before."""
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "capture").mkdir()
+    source = Source(str(tmp_path / "capture"))
+    for folder in ("a" * 300, str(tmp_path / "circle" / "out"), "~nobody_of_this_name/out"):
+        assert folder_fault(folder, source) == ""
+    long = Source(str(tmp_path / ("n" * 255)))
+    assert len(Path(default_folder(long, tmp_path / "here")).name) < 250
+
+
 def test_large_workbooks_and_web_views_are_announced():
     assert warning(kind_of("workbook"), 999_999, 1) == ""
     assert warning(kind_of("perfetto"), 50_000_000, 1) == ""

@@ -53,6 +53,11 @@ class Session:
         self.child.send(keys)
         return self.read()
 
+    def press_quickly(self, keys: str) -> None:
+        """Sends keys; what the program answers is taken when it is there, and not waited for."""
+        self.child.send(keys)
+        self.read(0.05)
+
     def end(self, key: str = "q") -> int:
         """Leaves by a key; the exit status."""
         self.child.send(key)

@@ -136,6 +136,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
 
     def on_mount(self) -> None:
         """Reading begins when the first frame is on the screen."""
+        self.guard_signals()
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -293,8 +294,8 @@ class TpuprofApp(RememberingApp, TerminalApp):
     def open_other(self) -> None:
         """Lists the captures beside the open one, or below the folder it was looked for in."""
         path = Path(self.path or os.curdir)
-        folder = path.parent if self.path and not (path.is_dir() and not _is_capture_name(path)) else path
-        self._choose(str(folder if folder.is_dir() else Path.cwd()))
+        folder = path.parent if self.path and not (os.path.isdir(path) and not _is_capture_name(path)) else path
+        self._choose(str(folder if os.path.isdir(folder) else Path.cwd()))
 
     # keys
 

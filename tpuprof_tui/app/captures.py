@@ -91,7 +91,7 @@ def is_capture(path: Path) -> bool:
     """Whether ``path`` is a capture or a file of one; anything that is not a folder is left to the readers to judge."""
     from ..readers import find_captures
 
-    return not path.is_dir() or next(iter(find_captures(path, depth=0)), None) is not None
+    return not os.path.isdir(path) or next(iter(find_captures(path, depth=0)), None) is not None
 
 
 def holds_captures(path: Path) -> bool:

@@ -7,9 +7,11 @@ never see half of one, and only what has changed is put into what the file holds
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +24,8 @@ LARGEST: Final = 1 << 18
 FILE: Final = "config.json"
 #: Longest name of a column, most columns, longest list of keys.
 _LONGEST, _MOST = 64, 256
+#: How often, and after how many seconds, another explorer's lock is tried again.
+_TRIES, _PAUSE = 20, 0.01
 #: What of the timeline's looks is remembered, and the values there are.
 LOOKS: Final[dict[str, tuple[str | bool, ...]]] = {
     "colouring": ("operation", "kernel", "bandwidth", "uarch"), "legend": (False, True),
@@ -83,18 +87,43 @@ def write_config(changes: dict[str, Any], path: Path | None = None) -> bool:
     if target is None:
         return False
     temporary = ""
+    lock = -1
     try:
+        target = Path(os.path.realpath(target))  # what a link leads to, not the link
         target.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({**_held(target), **changes}, indent=1)
+        lock = _locked(target.parent)
+        held = _held(target)
+        if not held and target.is_file() and target.stat().st_size > len("{}\n"):
+            os.replace(target, target.with_name(f"{FILE}.broken"))  # somebody may have typed it
+        text = json.dumps({**held, **changes}, indent=1)
         handle, temporary = tempfile.mkstemp(prefix=f".{FILE}.", dir=target.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(f"{text}\n")
         os.replace(temporary, target)
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RuntimeError):
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         return False
+    finally:
+        if lock >= 0:
+            os.close(lock)
     return True
+
+
+def _locked(folder: Path) -> int:
+    """A lock on a folder, so that of two explorers that write at once neither loses what the other wrote.
+
+    Who holds it does so for an instant; where it cannot be had, writing goes on without it.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(_PAUSE)
+        else:
+            break
+    return descriptor
 
 
 def _held(path: Path | None) -> dict[str, Any]:

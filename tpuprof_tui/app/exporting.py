@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING
 
 from textual.app import App
@@ -37,7 +37,7 @@ class ExportingApp(App[int]):
     def source(self, profile: Profile) -> Source:
         """The open capture for a command line; without a path where there is nothing on disk."""
         path = self.path or profile.path
-        if not path or not Path(path).exists():
+        if not path or not os.path.exists(path):
             path = ""
         source = Source(path, profile.name, self.fingerprint, self.chip, self.tiu_mhz, self.trace_file)
         if path and not self.exporter.folder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -73,7 +74,7 @@ class Source:
     def directory(self) -> Path:
         """The capture's directory."""
         path = Path(self.path).absolute()
-        return path if path.is_dir() else path.parent
+        return path if os.path.isdir(path) else path.parent
 
     def options(self) -> list[str]:
         """Words of the command line that open it as it was opened, and stop where it has changed."""
@@ -130,7 +131,9 @@ def default_folder(source: Source, current: Path | None = None) -> str:
     """Where exports go unless told otherwise: ``./NAME_profile_out``, beside the capture where that would be in it."""
     current = Path.cwd() if current is None else current
     capture = source.directory
-    name = f"{clean(capture.name) or 'capture'}_profile_out"
+    # a name that is as long as names can be leaves no room for more
+    short = clean(capture.name).encode("utf-8")[:200].decode("utf-8", "ignore")
+    name = f"{short or 'capture'}_profile_out"
     if capture == current or capture in current.parents:
         return str(capture.parent / name)
     return f"./{name}"
@@ -140,17 +143,17 @@ def folder_fault(folder: str, source: Source) -> str:
     """Why nothing can be written to a folder, in a sentence; empty where nothing speaks against it."""
     if not folder.strip():
         return "Name a folder to write to."
-    target, capture = Path(folder).expanduser().resolve(), source.directory.resolve()
+    target, capture = (Path(os.path.realpath(path)) for path in (os.path.expanduser(folder), source.directory))
     if target == capture or capture in target.parents:
         return "That folder lies inside the capture: choose one outside it."
-    if target.exists() and not target.is_dir():
+    if os.path.exists(target) and not os.path.isdir(target):
         return "That is a file, not a folder."
     return ""
 
 
 def export_job(kind: Kind, source: Source, folder: str, view: ViewState, core: int, part: Part) -> Job:
     """The command line of ``tpuprof export`` for one kind of file."""
-    target = str(Path(folder).expanduser().absolute())
+    target = str(Path(os.path.expanduser(folder)).absolute())
     words = ["export", _path(source), target, "--only", kind.only, "--machine", *source.options()]
     part = Part(part.core and core >= 0, part.window, part.filtered and bool(view.filter), part.cores)
     start, end = view.figures_window
@@ -170,7 +173,7 @@ def table_job(kind: Kind, source: Source, folder: str, view: ViewState, columns:
         view: What the table shows.
         columns: Keys of its columns in their order.
     """
-    target = Path(folder).expanduser().absolute() / kind.files
+    target = Path(os.path.expanduser(folder)).absolute() / kind.files
     words = ["instructions", _path(source), "--format", _FORMS[kind.id], "--output", str(target), *source.options()]
     words += ["--columns", ",".join(columns), "--sort", f"{view.sort.key}:{'desc' if view.sort.down else 'asc'}"]
     if view.scope.lane >= 0:

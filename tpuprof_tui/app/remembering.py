@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -115,6 +118,24 @@ class RememberingApp(WatchingApp):
     def _remember(self, changes: dict[str, Any], **fields: Any) -> None:
         self.config = replace(self.config, **fields)
         write_config(changes)
+
+    def guard_signals(self) -> None:
+        """A terminal that is closed, or a request to end, costs nothing that was chosen and leaves no export behind."""
+        if self.is_headless:
+            return
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asked for that
+                asyncio.get_running_loop().add_signal_handler(number, self._end_by, number)
+
+    def _end_by(self, number: int) -> None:
+        self.exporter.stop()
+        if number == signal.SIGTERM:
+            self.exit(return_code=128 + number)
+            return
+        # there is no terminal any more that could be restored
+        self.remember_view()
+        asyncio.get_running_loop().remove_signal_handler(number)
+        os.kill(os.getpid(), number)
 
     def exit(self, *arguments: Any, **settings: Any) -> None:
         """Leaves; what was chosen is remembered."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -56,19 +57,19 @@ def sighting(path: str) -> Sighting:
     from ..readers import fingerprint
 
     # of a path that is gone the fingerprint would be that of the folder above
-    seen = fingerprint(path) if Path(path).exists() else ""
+    seen = fingerprint(path) if os.path.exists(path) else ""
     return Sighting(seen, frozenset(_captures_beside(directory_of(path))))
 
 
 def directory_of(path: str) -> Path:
     """The capture's directory."""
     given = Path(path).absolute()
-    return given if given.is_dir() or not given.exists() else given.parent
+    return given if os.path.isdir(given) or not os.path.exists(given) else given.parent
 
 
 def _captures_beside(directory: Path) -> list[str]:
     try:
-        folders = islice((each for each in directory.parent.iterdir() if each.is_dir()), MOST)
+        folders = islice((each for each in directory.parent.iterdir() if os.path.isdir(each)), MOST)
         return [each.name for each in folders if is_capture(each)]
     except OSError:
         return []

@@ -90,7 +90,7 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
         WriteError: A file could not be written; what was written before it stays, complete.
     """
     _check_folder(profile, job.folder)
-    before, existed = _own_files(job.folder), job.folder.exists()
+    before, existed = _own_files(job.folder), os.path.exists(job.folder)
     planned = _names(profile, job)
     # listed first: whatever ends this run, the next one knows what is its own
     _write_list(job.folder, before | planned)
@@ -100,7 +100,9 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
             if kind in job.kinds:
                 written += _WRITERS[kind](profile, job, lambda done, kind=kind: report(kind, done))  # type: ignore[misc]
     except BaseException:
-        _write_list(job.folder, {name for name in before | planned if name in before or (job.folder / name).exists()})
+        _write_list(
+            job.folder, {name for name in before | planned if name in before or os.path.exists(job.folder / name)}
+        )
         if not existed:
             _remove_empty(job.folder)
         raise
@@ -123,8 +125,8 @@ def _names(profile: Profile, job: Job) -> set[str]:
 
 
 def _check_folder(profile: Profile, folder: Path) -> None:
-    capture = Path(profile.path).resolve()
-    target = folder.resolve()
+    # not Path.resolve: links in a circle make it raise
+    capture, target = (Path(os.path.realpath(path)) for path in (profile.path, folder))
     if target == capture or capture in target.parents:
         raise WriteError(f"{folder} lies inside the capture.", "Choose an output folder outside it.")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -109,7 +110,7 @@ def with_layer_problems(profile: Profile) -> Profile:
 
 def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]:
     """The layers described beside a capture, None without any; and what is wrong with the files."""
-    there = [name for name in (LOCATIONS, NETWORK) if (folder / name).exists()]
+    there = [name for name in (LOCATIONS, NETWORK) if os.path.exists(folder / name)]
     if len(there) < 2:
         missing = NETWORK if there == [LOCATIONS] else LOCATIONS
         lone = (

@@ -18,7 +18,7 @@ def fingerprint(path: str | os.PathLike[str]) -> str:
         Hexadecimal digits; empty where nothing can be seen.
     """
     directory = Path(path)
-    if not directory.is_dir():
+    if not os.path.isdir(directory):
         directory = directory.parent
     import hashlib  # not needed for opening a capture
 
@@ -27,8 +27,16 @@ def fingerprint(path: str | os.PathLike[str]) -> str:
         with os.scandir(directory) as entries:
             for entry in entries:
                 if belongs(entry.name):
-                    state = entry.stat()
-                    seen.append((entry.name, state.st_size, state.st_mtime_ns))
+                    seen.append((entry.name, *_size_and_time(entry)))
     except OSError:
         return ""
     return hashlib.blake2b(repr(sorted(seen)).encode(), digest_size=12).hexdigest()
+
+
+def _size_and_time(entry: os.DirEntry[str]) -> tuple[int, int]:
+    """Size and time of the last change; -1 where a link leads nowhere."""
+    try:
+        state = entry.stat()
+    except OSError:
+        return -1, -1
+    return state.st_size, state.st_mtime_ns

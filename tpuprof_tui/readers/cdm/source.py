@@ -48,7 +48,7 @@ class CaptureFiles:
 
 def recognises(path: Path) -> bool:
     """Whether ``path`` is a capture directory or a file of one; looks at names only."""
-    if _role(path.name) and path.is_file():
+    if _role(path.name) and os.path.isfile(path):
         return True
     try:
         with os.scandir(path) as entries:

@@ -1,0 +1,206 @@
+"""The explorer in a real terminal when things go wrong around it: nothing breaks, nothing that was chosen is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_terminal import SAMPLE, SEQUENCE, Session
+
+pexpect = pytest.importorskip("pexpect")
+pytestmark = pytest.mark.skipif(not SAMPLE.is_dir(), reason="the sample captures are not there")
+
+
+def _shown(sent: bytes) -> str:
+    return SEQUENCE.sub(b"", sent).decode("utf-8", "replace")
+
+
+def _opened(
+    *arguments: str, size: tuple[int, int] = (24, 80), word: bytes = b"busiest core", **environment: str
+) -> Session:
+    session = Session(*arguments, size=size, **environment)
+    session.until(word)
+    return session
+
+
+def _config(folder: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((folder / "tpuprof" / "config.json").read_text())
+    return found
+
+
+def _ended(session: Session) -> int:
+    """The signal (negative) or status that the program ended with, once it has."""
+    while session.child.isalive():
+        session.read(0.1)
+    return -session.child.signalstatus if session.child.signalstatus is not None else session.child.exitstatus
+
+
+@pytest.mark.parametrize("how", ["terminal closed", "SIGHUP", "SIGTERM"])
+def test_what_was_chosen_is_remembered_when_the_terminal_goes(tmp_path: Path, how: str) -> None:
+    session = _opened(str(SAMPLE), XDG_CONFIG_HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path / "state"))
+    session.press("2")
+    session.press(">")
+    session.press("s")
+    if how == "terminal closed":
+        os.close(session.child.child_fd)
+        status = os.waitstatus_to_exitcode(os.waitpid(session.child.pid, 0)[1])
+        session.child.closed, session.child.child_fd = True, -1
+    else:
+        os.kill(session.child.pid, signal.Signals[how])
+        status = _ended(session)
+    assert status == (128 + signal.SIGTERM if how == "SIGTERM" else -signal.SIGHUP)
+    assert "sort" in _config(tmp_path)
+    assert not (tmp_path / "state").exists(), "nothing unexpected was logged"
+    if how == "SIGTERM":
+        assert b"\x1b[?1049l" in session.sent, "the terminal is as it was"
+
+
+def test_any_size_and_back(tmp_path: Path) -> None:
+    session = _opened(str(SAMPLE), XDG_CONFIG_HOME=str(tmp_path))
+    for size in ((1, 1), (2, 3), (24, 80), (1, 200), (200, 1), (1, 1), (70, 250)):
+        session.child.setwinsize(*size)
+        session.read(0.1)
+        for keys in ("2", "1", "w", "j", "3", "?", "\x1b", ":", "\x1b", "4", "1"):
+            session.press_quickly(keys)
+    session.child.setwinsize(24, 80)
+    for _ in range(3):  # whatever overlay is open is closed
+        session.press("\x1b")
+    session.sent = b""
+    session.press("2")
+    session.child.setwinsize(30, 100)
+    session.until(b"instructions")
+    assert session.end() == 0
+
+
+def test_suspended_and_resumed(tmp_path: Path) -> None:
+    environment = {**os.environ, "PS1": "PROMPT> ", "TERM": "xterm-256color", "LANG": "C.UTF-8",
+                   "XDG_CONFIG_HOME": str(tmp_path)}  # fmt: skip
+    shell = pexpect.spawn("bash", ["--norc", "-i"], env=environment, dimensions=(24, 80), timeout=60)
+    shell.expect("PROMPT> ")
+    shell.sendline(f"{sys.executable} -m tpuprof_tui {SAMPLE}")
+    shell.expect("Operations")
+    shell.send("\x1a")
+    shell.expect("Stopped")
+    shell.expect("PROMPT> ")
+    shell.sendline("echo in the $((1 + 1))nd shell")
+    shell.expect("in the 2nd shell\r\n")
+    shell.expect("PROMPT> ")
+    shell.sendline("fg")
+    shell.expect("Operations")
+    shell.send("4")
+    shell.expect("[Pp]roblem")
+    shell.send("q")
+    shell.expect("PROMPT> ")
+    shell.sendline("echo status $?")
+    shell.expect("status 0")
+    shell.close(force=True)
+
+
+@pytest.mark.parametrize("home", ["none", "missing", "a file", "nobody's"])
+def test_without_a_home_to_write_to(tmp_path: Path, home: str) -> None:
+    """Themes and sorting work; only nothing is remembered."""
+    (tmp_path / "file").write_text("x")
+    places = {"none": "", "missing": "/nonexistent/home", "a file": str(tmp_path / "file"), "nobody's": "/proc"}
+    environment = {"HOME": places[home], "XDG_CONFIG_HOME": places[home], "XDG_STATE_HOME": places[home]}
+    session = _opened(str(SAMPLE), **environment)
+    session.press("T")
+    session.press("2")
+    session.press("s")
+    assert session.end() == 0
+    assert "Unexpected" not in _shown(session.sent)
+
+
+def test_two_explorers_harm_each_other_in_nothing(tmp_path: Path) -> None:
+    """Each remembers what was chosen in it; what was typed into the file by hand stays."""
+    file = tmp_path / "tpuprof" / "config.json"
+    file.parent.mkdir()
+    file.write_text('{"keys": {"timeline.zoom-in": "w,home"}, "mine": [1, 2]}')
+    first = _opened(str(SAMPLE), XDG_CONFIG_HOME=str(tmp_path))
+    second = _opened(str(SAMPLE), XDG_CONFIG_HOME=str(tmp_path))
+    first.press("2")
+    first.press(">")
+    first.press("s")
+    second.press("T")
+    first.press("1")
+    assert (first.end(), second.end()) == (0, 0)
+    held = _config(tmp_path)
+    assert set(held) >= {"keys", "mine", "sort", "theme"}
+    assert held["mine"] == [1, 2]
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+@pytest.mark.parametrize("change", ["emptied", "cut", "longer", "noise", "gone"])
+def test_files_that_change_under_the_screen(tmp_path: Path, change: str) -> None:
+    """What was read stays on the screen with all its details; reading again tells what is left."""
+    capture = tmp_path / "capture"
+    shutil.copytree(SAMPLE.parent / "aks_decode_mode2", capture)
+    session = _opened(str(capture), XDG_CONFIG_HOME=str(tmp_path / "config"))
+    for file in capture.glob("cdmlib*"):
+        if change == "gone":
+            file.unlink()
+        else:
+            with file.open("r+b") as stream:
+                if change == "noise":
+                    stream.write(bytes(range(7, 250)) * 40)
+                else:
+                    stream.truncate({"emptied": 0, "cut": 3000, "longer": 1 << 20}[change])
+    for keys in ("2", "\r", "j", "j", "G", "1", "w", "w", "i", "3", "4"):
+        session.press_quickly(keys)
+    session.sent = b""
+    session.press("R")
+    session.read(1.0)
+    session.press("4")
+    session.press(":")
+    session.press("\x1b")
+    assert session.child.isalive()
+    assert "Unexpected" not in _shown(session.sent)
+    assert session.end("\x03") == 0
+
+
+def test_a_capture_that_is_being_written_is_followed_to_its_end(tmp_path: Path) -> None:
+    """Half of it opens with what is there; when it rests, all of it is shown."""
+    capture = tmp_path / "capture"
+    capture.mkdir()
+    data = {file.name: file.read_bytes() for file in SAMPLE.iterdir()}
+    for name, content in data.items():
+        (capture / name).write_bytes(content if name == "global.profile" else content[: len(content) // 2])
+    session = _opened(str(capture), "--follow", XDG_CONFIG_HOME=str(tmp_path / "config"), size=(40, 120))
+    session.press("4")
+    half = _shown(session.sent)
+    assert "holds" in half
+    for name, content in data.items():
+        (capture / name).write_bytes(content[: len(content) * 3 // 4])
+        time.sleep(0.02)
+        (capture / name).write_bytes(content)
+    session.sent = b""
+    session.until(b"3,024 x")  # the operations of all that ran
+    session.sent = b""
+    session.press("4")
+    assert "holds" not in _shown(session.sent)
+    assert session.end() == 0
+
+
+def test_a_folder_with_odd_things_is_listed(tmp_path: Path) -> None:
+    """Links in a circle, links to nothing, pipes and sockets among captures; names that steer terminals."""
+    for name in ("sound", "steers \x1b[2J\x1b]0;x\x07", "[red]markup[/]"):
+        shutil.copytree(SAMPLE, tmp_path / name)
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "up").symlink_to("..")
+    (tmp_path / "gone").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "odd").mkdir()
+    os.mkfifo(tmp_path / "odd" / "global.profile")
+    (tmp_path / "odd" / "cdmlib0_0.profile").symlink_to("cdmlib0_0.profile")
+    session = Session(str(tmp_path), size=(30, 120), XDG_CONFIG_HOME=str(tmp_path / "config"))
+    session.until(b"unreadable")
+    text = _shown(session.sent)
+    assert "[red]markup[/]" in text
+    assert "sound" in text
+    assert b"\x1b]0;x" not in session.sent
+    assert session.end() == 0

@@ -89,9 +89,10 @@ def run_asked(options: argparse.Namespace, profile: Profile) -> Profile:
     Raises:
         TpuprofError: A file could not be written, or the capture is not the one expected.
     """
-    from .export.job import run_export
+    from .export.job import check_selection, run_export
 
     job = job_asked(options, profile)
+    check_selection(profile, job.selection)
     teller: _Teller = _Machine() if options.machine else _Bar() if sys.stderr.isatty() else _Lines()
     stop_as_interrupted()
     found = len(profile.problems)
@@ -100,10 +101,15 @@ def run_asked(options: argparse.Namespace, profile: Profile) -> Profile:
 
         profile = with_layer_problems(profile)
     written = run_export(profile, job, teller.progress)
-    teller.written(written, [f"{each.file}: {each.what} {each.done}" for each in profile.problems[found:]])
-    if "summary" in job.kinds and not options.machine:
-        from .export.summary_text import summary_console
+    notes = [f"{each.file}: {each.what} {each.done}" for each in profile.problems[found:]]
+    if "summary" not in job.kinds:
+        teller.written(written, notes)
+        return profile
+    from .export.summary_text import summary_console, summary_missing
 
+    missing = summary_missing(profile, job.selection)
+    teller.written(written, [*notes, *([missing] if missing else [])])
+    if not options.machine:
         print(summary_console(profile, job.selection), end="")
     return profile
 

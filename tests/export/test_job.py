@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.profiles import small_profile
-from tpuprof_tui.cli import build_parser
+from tpuprof_tui.cli import build_parser, main
 from tpuprof_tui.cli_export import kinds_asked
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.files import WriteError, whole_file
@@ -150,6 +151,34 @@ def test_ranges_of_time(text: str, window: tuple[int | None, int | None]) -> Non
     assert parse_range(text) == window
 
 
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [("123456789012345678ns", 123_456_789_012_345_678), ("9007199254740993", 9_007_199_254_740_993),
+     ("1.000000001s", 1_000_000_001), ("0.4", 0), ("0.6", 1), (".0015us", 2), ("00012.50us", 12_500)],
+)  # fmt: skip
+def test_times_are_exact_to_the_nanosecond(text: str, time: int) -> None:
+    assert parse_range(f"{text}..") == (time, None)
+
+
+def test_a_choice_that_leaves_nothing_writes_nothing(tmp_path: Path, capsys) -> None:
+    sample = str(Path(__file__).parents[2] / "samples" / "aks_decode_mode0")
+    for words in (["--range", "100s.."], ["--filter", "name=nothing"]):
+        assert main(["export", sample, str(tmp_path / "out"), *words]) == 2
+        assert "No instruction is left by these options: nothing was written." in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_instructions_there_is_no_summary_and_an_old_one_goes(tmp_path: Path) -> None:
+    (tmp_path / "summary.txt").write_text("somebody else's")
+    empty = replace(small_profile(1), lanes=())
+    written = run_export(empty, Job(tmp_path, frozenset({"summary", "web"})))
+    assert [file.path.name for file in written] == ["result.html"]
+    assert (tmp_path / "summary.txt").read_text() == "somebody else's"
+    run(tmp_path, "summary")
+    run_export(empty, Job(tmp_path, frozenset({"summary"})))
+    assert files(tmp_path) == ["PerfWeb/result.html"]
+
+
 @pytest.mark.parametrize("text", ["1ms", "5ms..1ms", "a..b", "1..2..3", "-5..7", "1e99..", "9" * 50 + ".."])
 def test_ranges_that_are_none(text: str) -> None:
     with pytest.raises(UsageError):
@@ -159,7 +188,7 @@ def test_ranges_that_are_none(text: str) -> None:
 def test_lists_of_cores() -> None:
     assert parse_cores("0,3", [0, 1, 2, 3]) == {0, 3}
     assert parse_cores("1-9", [0, 1, 4]) == {1, 4}
-    for text in ("7", "x", "0-", "", "99999999999"):
+    for text in ("7", "x", "0-", "", "99999999999", "5-9", "0,8-9"):
         with pytest.raises(UsageError):
             parse_cores(text, [0, 1])
 

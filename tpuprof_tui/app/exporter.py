@@ -140,7 +140,8 @@ class Exporter:
         finally:
             errors.cancel()
         if not written:
-            raise ExportError(f"The {job.kind.title} was not written: the export ended without a word.")
+            reason = notes[0] if notes else "the export ended without a word."
+            raise ExportError(f"The {job.kind.title} was not written: {clean(reason)}")
         return Outcome(job.kind, tuple(written), notes)
 
     async def _table(self, job: Job, target: Path) -> Outcome:

@@ -106,11 +106,12 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
         if not existed:
             _remove_empty(job.folder)
         raise
-    stale = {name for name in before - planned if _own(name, job.kinds)}
+    names = {path.relative_to(job.folder).as_posix() for path in written}
+    stale = {name for name in before - names if _own(name, job.kinds)}
     for name in stale:
         with contextlib.suppress(OSError):
             os.unlink(job.folder / name)
-    _write_list(job.folder, (before - stale) | planned)
+    _write_list(job.folder, (before - stale) | names)
     return [Written(path, path.stat().st_size) for path in written]
 
 
@@ -122,6 +123,21 @@ def _names(profile: Profile, job: Job) -> set[str]:
 
         names |= set(register_files(profile, job.document_selection))
     return names
+
+
+def check_selection(profile: Profile, selection: Selection) -> None:
+    """Whether a choice of instructions leaves any.
+
+    Raises:
+        UsageError: It leaves none.
+    """
+    if selection.everything or not profile.instructions:
+        return
+    for lane in profile.lanes:
+        rows = selection.rows(lane)
+        if rows.stop > rows.start if isinstance(rows, slice) else len(rows):
+            return
+    raise UsageError("No instruction is left by these options: nothing was written.", "Look at cores, range, filter.")
 
 
 def _check_folder(profile: Profile, folder: Path) -> None:
@@ -138,8 +154,8 @@ def _summary(profile: Profile, job: Job, progress: Callable[[float], None]) -> l
     from .summary_text import write_summary_text
 
     path = job.folder / _SUMMARY
-    write_summary_text(profile, path, job.selection, progress=progress)
-    return [path]
+    # without instructions there is none
+    return [path] if write_summary_text(profile, path, job.selection, progress=progress) else []
 
 
 def _perfetto(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
@@ -251,8 +267,9 @@ def parse_cores(text: str, known: Sequence[int]) -> frozenset[int]:
             raise UsageError(f"{text!r} is no list of cores.", "Write them as 0,3 or 0-3.")
         first, last = int(match[1]), int(match[2] or match[1])
         cores.update(core for core in known if first <= core <= last)
-        if first == last and first not in known:
-            raise UsageError(f"The capture has no core {first}.", f"It has {', '.join(map(str, known))}.")
+        if not any(first <= core <= last for core in known):
+            named = f"core {first}" if first == last else f"cores {first} to {last}"
+            raise UsageError(f"The capture has no {named}.", f"It has {', '.join(map(str, known)) or 'none'}.")
     return frozenset(cores)
 
 
@@ -274,7 +291,10 @@ def parse_range(text: str) -> tuple[int | None, int | None]:
 def _time(text: str, whole: str) -> int | None:
     if not text:
         return None
-    match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?|\.\d{1,9})\s*(ns|us|ms|s)?", text)
+    match = re.fullmatch(r"(\d{1,18}|(?=\.\d))(?:\.(\d{1,9}))?\s*(ns|us|ms|s)?", text)
     if match is None:
         raise UsageError(f"{whole!r} is no range of time.", "Units are ns, us, ms and s.")
-    return round(float(match[1]) * _TIMES[match[2] or "ns"])
+    unit, fraction = _TIMES[match[3] or "ns"], match[2] or "0"
+    # in whole numbers: windows of the explorer come back to the nanosecond
+    halves: int = 2 * int(fraction) * unit // 10 ** len(fraction)
+    return int(match[1] or 0) * unit + (halves + 1) // 2

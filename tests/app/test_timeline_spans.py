@@ -185,3 +185,23 @@ async def test_f_shows_the_selection_then_fits_it(profile):
         await press(pilot, "f")
         assert screen.view.span == max((end - start) * 2, screen.timeline.cells)
         assert screen.view.start <= start < end <= screen.view.end
+
+
+async def test_f_shows_the_timeline_where_another_pane_filled_the_screen(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 j j j enter escape 2")
+        assert not screen.timeline.display
+        assert screen.view.selection.row >= 0
+        await press(pilot, "f")
+        assert screen.timeline.display
+        assert screen.table.display
+        start, end = screen.session.span_of(screen.view.selection.lane, screen.view.selection.row)
+        assert screen.view.start <= start < end <= screen.view.end
+
+
+async def test_a_capture_without_lanes_says_what_to_do():
+    async with opened(make_profile([]), (80, 24)) as pilot:
+        for keys in ("w s a d", "h l j k 0", "full_stop comma enter", "e r u B C L P", "y f greater_than_sign M a"):
+            await press(pilot, keys)
+        assert "no lanes: 4 shows the problems" in frame(pilot.app)

@@ -18,6 +18,9 @@ from .finding import Finding
 class Following(Finding):
     """Keys that follow dependencies; the explorer owns the state."""
 
+    def _maximise(self, name: str) -> None:
+        raise NotImplementedError
+
     def action_released_by(self) -> None:
         """To what the selected instruction waited for."""
         self._follow(Links.waits_for, lambda link: link.releaser, "Nothing is known that released")
@@ -27,7 +30,10 @@ class Following(Finding):
         self._follow(Links.releases, lambda link: link.waiter, "Nothing is known to have waited for")
 
     def action_focus_selection(self) -> None:
-        """The selection into view; again: fitted. Without one the range fills the window."""
+        """The selection into view, the timeline too where another pane filled the screen; again: fitted.
+
+        Without a selection the range fills the window.
+        """
         selection = self.view.selection
         cells = self.query_one("#timeline", Timeline).cells
         if self.view.range is not None and selection.row < 0:
@@ -37,6 +43,8 @@ class Following(Finding):
         if selection.row < 0:
             self._tell("Nothing selected: Enter in the timeline or a row of the table selects.")
             return
+        if not self.query_one("#timeline", Timeline).display:
+            self._maximise("")
         start, end = self.session.span_of(selection.lane, selection.row)
         view = self.view
         shown = view.showing(start, max(end, start + 1)).at(start)

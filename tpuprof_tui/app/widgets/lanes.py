@@ -342,6 +342,8 @@ class LaneView(LaneWork):
         view, measure = self.view, self.measure
         text = f" {measure.exact(view.cursor, self.resolution)}"
         number = self.selected_row(view)
+        if not self.rows:
+            return f"{text}  no lanes: 4 shows the problems, O opens another capture"
         if number < 0:
             return f"{text}  j k lane, Enter selects"
         row = self.rows[number]

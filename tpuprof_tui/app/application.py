@@ -193,8 +193,12 @@ class TpuprofApp(RememberingApp, TerminalApp):
             raise CancelledError
         session = Session.build(profile)
         # drawing is imported here too: the event loop stays free for keys
+        from .launches import launches
         from .screens import explorer  # noqa: F401
 
+        # the timeline's first frame has a lane of kernel functions for each core
+        for core in profile.cores:
+            launches(session, core)
         return session
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:

@@ -79,12 +79,16 @@ class Figures:
     mebibytes: float
 
 
+#: As many lanes as captures have: three engines of eight cores, and every port.
+LANES = ("--kind", "cdma", "--ports", "11", "--sdma", "--batches", "100000")
 CAPTURES = (
     Capture("100k", ("--records", "100000")),
     Capture("1M", ("--records", "1000000")),
     Capture("10M", ("--records", "10000000"), large=True),
     Capture("100k_mode2", ("--records", "100000", "--mode", "2")),
     Capture("1M_mode2", ("--records", "1000000", "--mode", "2")),
+    Capture("1M_lanes", ("--records", "1000000", *LANES)),
+    Capture("10M_lanes", ("--records", "10000000", *LANES), large=True),
     Capture("launches", ("--cores", "1", "--launches", "20000")),
     Capture("launches_lost", ("--cores", "1", "--launches", "20000", "--lost", "0.02")),
 )
@@ -125,6 +129,16 @@ DECODING_CASES = (
     ("decoded, 1M of mode 2: workbook columns", "decoded", "s", 3.0),
     ("decoded, 1M of mode 2: memory above open", "mebibytes", "MiB", None),
     ("decoded, 1M of mode 2: detail of a row", "detail", "ms", 5.0),
+)
+#: Of keys in the explorer, by keys.py, at a million instructions on all lanes: title, figure, unit, target.
+KEY_CASES = (
+    ("keys: CPU to the last byte, median", "median", "ms", 20.0),
+    ("keys: CPU to the last byte, 95th percentile", "p95", "ms", 50.0),
+    ("keys: median over that of a bare app's page", "ratio", "x", None),
+    ("keys: most bytes of a page down, 256 colours", "page_kb", "kB", 25.0),
+    ("keys: sort all, slowest column", "sort", "ms", 250.0),
+    ("keys: filter all", "filter", "ms", 100.0),
+    ("keys: search all", "search", "ms", 50.0),
 )
 #: The page of a million instructions in a browser: title, unit, target.
 PAGE_CASES = (
@@ -257,6 +271,9 @@ class Bench:
                 yield self._row(case, path)
         if any(only in title for title, _, _, _ in DECODING_CASES):
             yield from self._decoding(str(written(captures["1M_mode2"], self.folder)))
+        for name in ("1M_lanes", "10M_lanes"):
+            if any(only in title for title, _, _, _ in KEY_CASES) and name in captures:
+                yield from self._keys(str(written(captures[name], self.folder)), name.partition("_")[0])
         if any(only in title for title, _, _ in PAGE_CASES):
             yield from self._page(str(written(captures["1M"], self.folder)))
 
@@ -290,6 +307,14 @@ class Bench:
         for title, key, unit, target in DECODING_CASES:
             value = min(run[key] for run in runs) * (1000 if unit == "ms" else 1)
             yield Row(title, value=value, unit=unit, target=target)
+
+    def _keys(self, path: str, size: str) -> Iterator[Row]:
+        words = [PYTHON, str(Path(__file__).parent / "keys.py"), path, "--json"]
+        found = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+        for title, key, unit, target in KEY_CASES:
+            # ten times as many may take twice as long
+            most = target if target is None or size == "1M" or unit != "ms" else 2 * target
+            yield Row(f"{size}, {title}", value=found[key], unit=unit, target=most)
 
     def _page(self, path: str) -> Iterator[Row]:
         sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "export"), str(Path(__file__).parent)]

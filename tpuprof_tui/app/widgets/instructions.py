@@ -204,6 +204,9 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(self.Retitled())
 
     def _set_size(self) -> None:
+        if self._closing or not self.is_attached:
+            # a scroll bar made for a pane that goes would never go itself, and keep the capture
+            return
         self.virtual_size = Size(self.edges[-1] + 1, len(self.order) + 1)
 
     class Retitled(Message):

@@ -45,6 +45,9 @@ class LinesView(ScrollView, can_focus=True):
 
     def rebuild(self, *, keep_scroll: bool = True) -> None:
         """Builds the lines anew: what they tell has changed."""
+        if self._closing or not self.is_attached:
+            # a scroll bar made for a pane that goes would never go itself, and keep the capture
+            return
         width = self.scrollable_content_region.width
         self._built_for = width
         lines, items = self.build(max(width, 1))

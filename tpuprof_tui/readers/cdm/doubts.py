@@ -11,6 +11,9 @@ import numpy.typing as npt
 from .chips.commands import command_table
 from .detail import Detail
 
+#: Operations that one sentence names.
+_MOST_NAMED = 5
+
 
 @dataclass(frozen=True)
 class Doubt:
@@ -53,6 +56,16 @@ def doubts(detail: Detail) -> Iterator[Doubt]:
                 "What all such commands of the chip share is decoded; the rest is shown as bytes.",
                 np.flatnonzero(detail.operation == index),
             )
+    assumed = [index for index in np.flatnonzero(counts[1:]).tolist() if table.operations[index].assumed]
+    if assumed:
+        names = ", ".join(table.operations[index].name for index in assumed[:_MOST_NAMED])
+        more = len(assumed) - _MOST_NAMED
+        yield Doubt(
+            f"The registers of {names}{f' and {more} more' if more > 0 else ''} are described for a sibling chip only.",
+            "Its layout is taken for theirs: headers agree, fields may not.",
+            np.flatnonzero(np.isin(detail.operation, assumed)),
+            harmless=True,
+        )
     sure[-1] = np.iinfo(np.int64).max
     longer = np.flatnonzero(detail.room > sure[detail.operation])
     if len(longer):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from vt import Terminal
 
 pexpect = pytest.importorskip("pexpect")
 
@@ -131,4 +133,94 @@ def test_a_folder_of_captures_can_be_chosen_from():
     session = Session(str(SAMPLE.parent), size=(40, 120))
     session.until(b"aks_decode_mode1")
     session.until(b"captures below")
+    assert session.end() == 0
+
+
+def screen_after(session: Session, size: tuple[int, int]) -> str:
+    """What a terminal of lines and columns shows after all that was sent since it had another program's text."""
+    terminal = Terminal(size[1], size[0])
+    terminal.feed(session.sent.decode(errors="replace"))
+    return terminal.text()
+
+
+@pytest.mark.parametrize("term", ["xterm", "linux", "screen-256color", "xterm-256color"])
+def test_terminals_get_the_colours_they_have(term):
+    session = Session(str(SAMPLE), TERM=term, COLORTERM="")
+    session.until(b"Operations")
+    for key in ("j", ".", "w", "2", "j", "4", "1"):
+        session.press(key)
+    assert session.end() == 0
+    colours = [match[0] for match in COLOUR.finditer(session.sent)]
+    assert colours
+    assert not any(b"38;2;" in each or b"48;2;" in each for each in colours), "no true colour"
+    assert any(b"8;5;" in each for each in colours) == term.endswith("256color")
+
+
+def test_a_window_may_shrink_to_one_cell_and_come_back():
+    size = (40, 120)
+    session = Session(str(SAMPLE), size=size)
+    session.until(b"Operations")
+    for lines, columns in ((1, 1), (2, 200), (24, 80), (1, 1), (60, 5), (3, 3), (50, 200), (1, 1), size):
+        session.child.setwinsize(lines, columns)
+        session.read(0.05)
+    session.read(0.6)
+    session.sent = b""
+    # what was there before is drawn over, whatever the terminal made of it
+    session.press("\x0c")
+    text = screen_after(session, size)
+    for word in ("Timeline", "Core 0", "Summary", "lm_head_matmul", "Quit"):
+        assert word in text
+    assert len([line for line in text.splitlines() if line.strip()]) == size[0]
+    assert session.end() == 0
+
+
+def test_everything_is_drawn_again_when_a_storm_of_sizes_ends_where_it_began():
+    size = (40, 120)
+    session = Session(str(SAMPLE), size=size)
+    session.until(b"Operations")
+    session.read(0.5)
+    session.sent = b""
+    session.child.setwinsize(1, 1)
+    session.child.setwinsize(*size)
+    session.until(b"Operations")
+    session.read(0.5)
+    assert "Timeline" in screen_after(session, size)
+    assert session.end() == 0
+
+
+def test_suspended_and_resumed_it_draws_everything_again():
+    session = Session(str(SAMPLE), size=(40, 120))
+    session.until(b"Operations")
+    session.press("2")
+    session.child.send("\x1a")
+    end = time.monotonic() + 20
+    while state_of(session.child.pid) != "T":
+        assert time.monotonic() < end, "it was not stopped"
+        session.read(0.1)
+    assert b"\x1b[?1049l" in session.sent, "the shell's screen is back"
+    session.sent = b""
+    os.kill(session.child.pid, signal.SIGCONT)
+    session.until(b"instructions")
+    session.read(0.5)
+    text = screen_after(session, (40, 120))
+    for word in ("Timeline", "Core 0", "[2 Table]", "Quit"):
+        assert word in text
+    session.press("3")
+    session.until(b"Kernel functions")
+    assert session.end() == 0
+
+
+def state_of(pid: int) -> str:
+    """State of a process: R, S, T (stopped) ..."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_page_of_the_table_is_sent_in_few_bytes():
+    session = Session(str(SAMPLE), size=(48, 160), COLORTERM="")
+    session.until(b"Operations")
+    session.press("2")
+    session.press("Z")
+    session.press("\x1b[6~")
+    for _ in range(5):
+        assert 1_000 < len(session.press("\x1b[6~")) < 25_000
     assert session.end() == 0

@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 from profiles import small_profile
 from rich.style import Style
-from screen import compared, explorer, frame, opened, press
+from screen import SIZES, compared, explorer, frame, opened, press
 from test_frames import filtered_segments
 
-SIZES = {"80x24": (80, 24), "160x48": (160, 48)}
 #: On a small screen cores show first.
 VIEWS = {
     "timeline-measured": "g 4 0 0 0 enter r m a g 9 0 0 0 enter r m b g 6 us enter",
     "timeline-kernel-colours": "w w C L",
     "timeline-strips-pinned": "j j P w w B",
     "timeline-uarch": "w w w C C C L",
+    "timeline-busy-strips": "w w B B j",
+    "timeline-each-ns": "g 8 0 0 0 enter w w w w w w w w w w w w j",
 }
 
 
@@ -22,7 +23,7 @@ VIEWS = {
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("view", VIEWS)
 async def test_the_timeline_is_as_recorded(view, size, ascii_only):
-    keys = VIEWS[view] if size == "160x48" else f"e {VIEWS[view]}"
+    keys = VIEWS[view] if size == "200x60" else f"e {VIEWS[view]}"
     async with opened(small_profile(2, instructions=600), SIZES[size], ascii_only=ascii_only) as pilot:
         await press(pilot, keys.replace(" us ", " u s "))
         await press(pilot, "Z")

@@ -67,6 +67,9 @@ async def test_filter_and_sort(profile):
         assert screen.focused.id == "table"
         await typed(pilot, "sort dur up")
         assert screen.view.sort == Sort("duration", False)
+        await typed(pilot, "sort bw")
+        assert screen.table.columns[screen.table.column].key == "ddr_bandwidth"
+        assert "DDR BW GB/s ▼" in frame(pilot.app)
         await typed(pilot, "filter")
         assert screen.view.filter == ""
 

@@ -98,6 +98,7 @@ async def pressed(pilot: Pilot[int], keys: str) -> None:
 SPECIAL = {
     "explorer.reload",
     "app.quit",
+    "app.leave",
     "app.repaint",
     "app.suspend",
     "loading.cancel",
@@ -122,9 +123,8 @@ async def test_an_action_has_an_effect(action: Action):
         assert seen(pilot) != before
 
 
-@pytest.mark.parametrize("key", next(action.keys for action in ACTIONS if action.id == "app.quit"))
-@pytest.mark.parametrize("keys", ["", "2", "4", "t"])
-async def test_quit_leaves(key, keys):
+async def left(keys: str, key: str) -> bool:
+    """Whether a key leaves the program where some keys lead."""
     app = TpuprofApp(profile=small_profile(1, instructions=60))
     async with app.run_test(size=(80, 24)) as pilot:
         for _ in range(500):
@@ -134,7 +134,36 @@ async def test_quit_leaves(key, keys):
         await pressed(pilot, keys)
         await pilot.press(key)
         await pilot.pause()
-        assert not app.is_running or app._exit
+        return bool(app._exit)
+
+
+@pytest.mark.parametrize("keys", ["", "2", "4", "t", "O"])
+async def test_q_leaves_from_any_pane(keys):
+    assert await left(keys, "q")
+
+
+@pytest.mark.parametrize("keys", ["ctrl+p", "colon", "2 c", "b", "question_mark", "ctrl+o", "2 space y"])
+async def test_q_types_or_closes_what_is_open(keys):
+    assert not await left(keys, "q")
+
+
+LEAVING = next(action.keys for action in ACTIONS if action.id == "app.leave")
+OPEN = ["", "2", "t", "ctrl+p", "ctrl+p z", "colon", "2 c", "b", "question_mark", "ctrl+o", "m", "O"]
+
+
+@pytest.mark.parametrize("key", LEAVING)
+@pytest.mark.parametrize("keys", OPEN)
+async def test_control_c_leaves_from_everywhere(keys, key):
+    assert await left(keys, key)
+
+
+@pytest.mark.parametrize("keys", ["x", "x e", "x n"])
+async def test_control_c_leaves_from_the_export_menu(keys):
+    async with running(CAPTURE) as pilot:
+        await pressed(pilot, keys)
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert pilot.app._exit
 
 
 async def test_reload_reads_the_capture_again():

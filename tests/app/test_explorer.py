@@ -317,7 +317,7 @@ async def test_the_palette_finds_actions_by_name(profile):
 
 
 async def test_q_and_ctrl_c_quit(profile):
-    for key in ("q", "ctrl+c"):
+    for key in ("q", "ctrl+c", "ctrl+q"):
         async with opened(profile) as pilot:
             await pilot.press(key)
             await pilot.pause(0.1)

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 from profiles import small_profile
 from rich.cells import cell_len
-from screen import compared, frame, opened, press, settled
+from screen import SIZES, compared, frame, opened, press, settled
 
 from tpuprof_tui.app import exports
 from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
-SIZES = {"80x24": (80, 24), "160x48": (160, 48)}
 #: What is looked at in the summary: the lines from one that begins so.
 PARTS = {"reference": " Figures of the reference", "charts": " Bandwidth of GDMA"}
 

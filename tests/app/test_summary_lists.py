@@ -188,3 +188,15 @@ async def test_the_table_is_sorted_by_a_column_that_is_named(profile):
         assert "no column here is called so" in frame(pilot.app)
         await press(pilot, "escape")
         assert screen.view.sort.key == "exposed"
+
+
+async def test_a_column_is_copied_of_all_rows_or_of_those_picked(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 S d u r enter ctrl+y")
+        durations = [int(text) for text in pilot.app.clipboard.split("\n")]
+        assert len(durations) == profile.instructions
+        assert durations == sorted(durations, reverse=True)
+        await press(pilot, "escape space space ctrl+y")
+        assert pilot.app.clipboard == "\n".join(map(str, durations[:2]))
+        assert len(screen.view.picked) == 2

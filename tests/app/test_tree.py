@@ -253,3 +253,18 @@ async def test_without_others_the_keys_say_so(tmp_path):
         assert not any(node.path for node in tree_of(pilot).nodes)
         await press(pilot, "right_parenthesis")
         assert "No other capture beside this one" in frame(pilot.app)
+
+
+async def test_esc_in_the_list_of_captures_goes_back_to_the_open_one(tmp_path):
+    copies(tmp_path, ["one", "two"])
+    app = TpuprofApp(str(tmp_path / "one"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await waited(pilot)
+        await press(pilot, "w w j")
+        view = screen.view
+        await press(pilot, "O")
+        assert not isinstance(app.screen, ExplorerScreen)
+        await press(pilot, "backspace")
+        screen = await waited(pilot)
+        assert screen.session.profile.name == "one"
+        assert (screen.view.start, screen.view.end, screen.view.selection) == (view.start, view.end, view.selection)

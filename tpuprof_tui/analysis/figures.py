@@ -87,6 +87,11 @@ class CoreFigures:
         """Busy over window, 0 to 1."""
         return self.busy / self.window if self.window else 0.0
 
+    @property
+    def wait(self) -> int:
+        """Time with system commands alone, waits and others, ns: what busy and idle leave of the window."""
+        return self.window - self.busy - self.idle
+
 
 @dataclass(frozen=True)
 class Headline:

@@ -44,7 +44,8 @@ def _table(pane: str, *rows: tuple[str, str, str, str, str]) -> list[Action]:
 ACTIONS: Final[tuple[Action, ...]] = (
     *_table(
         "app",
-        ("quit", "q ctrl+c ctrl+q", "Quit", "Leave tpuprof; in an overlay: close it.", "Quit"),
+        ("quit", "q", "Quit", "Leave tpuprof; in an overlay: close it.", "Quit"),
+        ("leave", "ctrl+c ctrl+q", "Leave", "Leave tpuprof, whatever is open; asks only while an export runs.", ""),
         ("help", "question_mark f1", "Help", "All keys, those of the focused pane first.", "Help"),
         ("palette", "ctrl+p", "Palette", "Find any action by name.", ""),
         ("theme", "T", "Theme", "The next theme: dark, light, safe for colour-blind eyes.", ""),
@@ -157,6 +158,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("clear-picks", "U", "Clear picks", "Let all picked rows go.", ""),
         ("copy-rows", "y", "Copy rows", "Copy the picked rows, or the row under the cursor.", "Copy"),
         ("copy-cell", "Y", "Copy cell", "Copy the cell of the chosen column.", ""),
+        ("copy-column", "ctrl+y", "Copy column", "Copy the chosen column of the picked rows, or of all.", ""),
         ("window-only", "v", "Window only", "Only what the timeline's window holds, or all.", "Window only"),
         ("centre", "z", "Centre", "Put the selected row in the middle.", ""),
         ("previous", "comma", "Previous", "Select the previous instruction of the same engine.", ""),
@@ -326,7 +328,16 @@ def actions_of(group: str) -> Iterator[Action]:
 def bindings(*groups: str) -> list[Binding]:
     """Textual bindings of some groups, with the actions' ids, so that keys can be mapped anew."""
     return [
-        Binding(",".join(action.keys), _target(action), action.text, show=False, id=action.id, tooltip=action.help)
+        Binding(
+            ",".join(action.keys),
+            _target(action),
+            action.text,
+            show=False,
+            id=action.id,
+            tooltip=action.help,
+            # before any field or overlay can take it for something else
+            priority=action.id == "app.leave",
+        )
         for group in groups
         for action in actions_of(group)
     ]

@@ -123,6 +123,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
         self._prepare_terminal()
         self.crash: Exception | None = None
         self._reading: Worker[None] | None = None
+        self._opened_last: tuple[str | None, Profile | None] | None = None
         self.follow = follow
         self._prepare_exports()
 
@@ -252,6 +253,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
 
         view = self.view_for(message.session) or self.first_view(message.session)
         screen = ExplorerScreen(message.session, self.palette, self.glyphs, view, self.captures_beside())
+        self._opened_last = self.path, self.profile
         self._replace(screen)
         self.call_after_refresh(self.watch_capture)
         self.set_timer(SETTLE_SECONDS, settle)
@@ -297,9 +299,16 @@ class TpuprofApp(RememberingApp, TerminalApp):
 
     def open_other(self) -> None:
         """Lists the captures beside the open one, or below the folder it was looked for in."""
+        self.keep_view()
         path = Path(self.path or os.curdir)
         folder = path.parent if self.path and not (os.path.isdir(path) and not _is_capture_name(path)) else path
         self._choose(str(folder if os.path.isdir(folder) else Path.cwd()))
+
+    def return_to_capture(self) -> None:
+        """Opens the capture that was shown last, as it was looked at; nothing where none was."""
+        if self._opened_last is not None:
+            self.path, self.profile = self._opened_last
+            self.reload()
 
     # keys
 

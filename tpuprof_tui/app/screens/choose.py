@@ -142,3 +142,9 @@ class ChooseScreen(Screen[None]):
         yield HeadlineBar(self.palette, f"tpuprof  captures below {clean(self.root)}")
         yield CaptureList(self.root, self.palette)
         yield KeyBar(self.palette, "chooser")
+
+    def back(self) -> None:
+        """To the capture that was open."""
+        back = getattr(self.app, "return_to_capture", None)
+        if back is not None:
+            back()

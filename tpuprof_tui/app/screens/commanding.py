@@ -117,6 +117,7 @@ class Commanding(Finding):
         )
         self._set(replace(self.view, sort=Sort(key, down)))
         self._go("table")
+        self.call_after_refresh(self.query_one("#table", InstructionTable).choose, key)
         return None
 
     def _do_group(self, text: str) -> Done:

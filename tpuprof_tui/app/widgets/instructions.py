@@ -361,7 +361,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         return rows
 
     def text_of(self, numbers: list[int], only: int | None = None) -> str:
-        """Rows as tab separated text under a header, numbers plain; of one column just the value."""
+        """Rows as tab separated text under a header, numbers plain; of one column just the values, a line each."""
         first, last = (0, len(self.columns)) if only is None else (only, only + 1)
         columns = self.columns[first:last]
         rows = [
@@ -372,7 +372,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
             for each in self._cells(first, last, np.array(numbers, dtype=np.int64))
         ]
         if only is not None:
-            return rows[0][0]
+            return "\n".join(row[0] for row in rows)
         header = [header_text(column.title, column.unit) for column in columns]
         return "\n".join("\t".join(cells) for cells in (header, *rows))
 

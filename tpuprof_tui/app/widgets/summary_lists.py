@@ -230,7 +230,7 @@ class SummaryLists:
         entries: list[Entry] = [(self.heading(f"Core {core.core}", width, note), None)]
         shares = (
             ("computes", core.compute), ("moves data alone", core.exposed),
-            ("waits or synchronises", core.window - core.busy - core.idle), ("nothing runs", core.idle),
+            ("waits or synchronises", core.wait), ("nothing runs", core.idle),
         )  # fmt: skip
         text = ", ".join(f"{name} {guess}{percent_text(part / window)}" for name, part in shares)
         entries += self._told(text, width, self.palette.text)

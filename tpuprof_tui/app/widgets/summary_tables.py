@@ -40,7 +40,7 @@ def _cores(figures: Figures, width: int, chosen: int, heading: Heading, palette:
     longest = max(max(core.compute, core.transfer, core.idle) for core in figures.cores)
     unit = time_unit(longest)
     lines = [heading("Cores", width, f"times in {unit.name}")]
-    names: tuple[str, ...] = ("compute", "transfer", "exposed", "idle", "overlap")
+    names: tuple[str, ...] = ("compute", "transfer", "exposed", "wait", "idle", "overlap")
     bar_width, column, fitting = _room(width, 14, len(names), longest, unit)
     names = names[:fitting]
     lines.append(_header(fit(" core", 6) + " " * bar_width + f"{'busy':>8}", names, column, palette))

@@ -19,6 +19,9 @@ from ..state import Selection, Sort, ViewState
 from .instructions import SHARE, InstructionRows
 from .prompt import Note, Prompt, Question
 
+#: Rows of a column that are copied at most: clipboards hold no millions.
+COPIED = 10_000
+
 
 class InstructionTable(InstructionRows):
     """Keys and mouse of the table: each asks for another state, or moves the cursor."""
@@ -114,6 +117,12 @@ class InstructionTable(InstructionRows):
         """Choose the column to the right."""
         self._choose(self.column + 1)
 
+    def choose(self, key: str) -> None:
+        """Chooses a column by its key, where it shows, and brings it into view."""
+        place = next((number for number, column in enumerate(self.columns) if column.key == key), -1)
+        if place >= 0:
+            self._choose(place)
+
     def _choose(self, column: int) -> None:
         self.column = min(max(column, 0), len(self.columns) - 1)
         left, right = self.edges[self.column : self.column + 2]
@@ -199,9 +208,7 @@ class InstructionTable(InstructionRows):
 
     def action_copy_rows(self) -> None:
         """Copies the picked rows, or that under the cursor."""
-        # a capture read anew may hold fewer
-        picked = [number for number in self.view.picked if number < self.session.profile.instructions]
-        numbers = picked or [int(each) for each in self.order[self.position : self.position + 1]]
+        numbers = self._picked() or [int(each) for each in self.order[self.position : self.position + 1]]
         if numbers:
             self.post_message(self.Copy(self.text_of(numbers), plural(len(numbers), "row")))
 
@@ -210,6 +217,19 @@ class InstructionTable(InstructionRows):
         if len(self.order):
             text = self.text_of([int(self.order[self.position])], only=self.column)
             self.post_message(self.Copy(text, self.columns[self.column].title))
+
+    def action_copy_column(self) -> None:
+        """Copies the chosen column of all rows, or of those picked."""
+        numbers = self._picked() or self.order[:COPIED].tolist()
+        if numbers:
+            what = f"{self.columns[self.column].title} of {plural(len(numbers), 'row')}"
+            if not self._picked() and len(numbers) < len(self.order):
+                what += f", the first of {len(self.order):,}"
+            self.post_message(self.Copy(self.text_of(numbers, only=self.column), what))
+
+    def _picked(self) -> list[int]:
+        """The picked rows; a capture read anew may hold fewer."""
+        return [number for number in self.view.picked if number < self.session.profile.instructions]
 
     def action_select(self) -> None:
         """The detail of the row."""

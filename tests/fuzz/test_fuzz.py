@@ -30,7 +30,7 @@ from tpuprof_tui.readers.host import json_stream, read_host_trace
 FIXED = settings(
     derandomize=True,
     deadline=None,
-    max_examples=20,
+    max_examples=12,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -128,7 +128,7 @@ def edited(data: bytes, edits: list[tuple[str, float, int]]) -> bytes:
 @pytest.mark.parametrize("name", [name for name in TARGETS if name != "names"])
 def test_sound_inputs_with_bytes_changed(name: str) -> None:
     seeds = TARGETS[name].seeds()
-    for seed in seeds[:: max(1, len(seeds) // 8)]:
+    for seed in seeds[:: max(1, len(seeds) // 4)]:
         run(name, seed)
 
     @FIXED
@@ -361,7 +361,7 @@ _EVIL = st.sampled_from(
 )
 
 
-@settings(FIXED, max_examples=12)
+@settings(FIXED, max_examples=8)
 @given(st.lists(_EVIL.map(str.encode) | st.binary(max_size=12), min_size=1, max_size=8))
 @example([b"\x1b[2J", b"=1+1", b"</script>", b"../../x", b"a\0b", b"[red]x[/red]", b"\r\n", b"\xff\xfe"])
 def test_names_are_text_in_every_output(names: list[bytes]) -> None:

@@ -89,6 +89,13 @@ def extra_record(content: bytes, kind: int = 1) -> bytes:
 OPENING_NODES = [node(engine, type_, function) for engine, type_ in ((TIU, 15), (GDMA, 6), (SDMA, 6))
                  for function in ((8, 9) if engine == TIU else (3, 4))]  # fmt: skip
 _RESETS = [id_reset(TIU), id_reset(GDMA), id_reset(SDMA)]
+
+
+def words_of_resets() -> list[int]:
+    """The resets with which the opening ends."""
+    return list(_RESETS)
+
+
 CLOSING_NODES = [*_RESETS, *OPENING_NODES[:4]]
 
 

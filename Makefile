@@ -21,7 +21,7 @@ FUZZ_BRIEFLY ?= 60
 SOAK_SECONDS ?= 3600
 SOAK_BRIEFLY ?= 60
 
-.PHONY: help demo test coverage lint check bench screenshots fuzz fuzz-briefly soak soak-briefly docs pythons bundle clean
+.PHONY: help demo test coverage lint check bench bench-scale screenshots fuzz fuzz-briefly soak soak-briefly docs pythons bundle clean
 
 help:
 	@echo "make demo      open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
@@ -31,7 +31,7 @@ help:
 	@echo "make fuzz      coverage-guided fuzzing of all that is read (FUZZ_SECONDS=$(FUZZ_SECONDS))"
 	@echo "make soak      random keys in the explorer, memory watched (SOAK_SECONDS=$(SOAK_SECONDS))"
 	@echo "make check     lint, $(FUZZ_BRIEFLY) s of fuzzing, $(SOAK_BRIEFLY) s of random keys, and coverage"
-	@echo "make bench     speed and memory, as figures"
+	@echo "make bench     speed and memory, as figures (make bench-scale: the explorer at ten million records)"
 	@echo "make screenshots the pictures of the README, from the samples"
 	@echo "make docs      the manual page and the key tables of the README, from the program"
 	@echo "make pythons   the tests on $(PYTHONS), and on the oldest packages"
@@ -70,6 +70,9 @@ soak-briefly: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/run.py $(BENCH_ARGS)
+
+bench-scale: $(VENV)/installed
+	$(BIN)/python tests/benchmarks/scale.py $(SCALE_ARGS)
 
 screenshots: $(VENV)/installed
 	$(BIN)/python screenshots/make.py $(SCREENSHOT_ARGS)

@@ -41,6 +41,8 @@ _LONGEST = (1 << 31) - 1
 _MOST_RAW = 512
 #: Bits of a memory code where source and destination are packed into one place.
 PLACE_BITS = 3
+#: Data type code in words made from registers that name none.
+NO_FORMAT = 15
 #: In a place: nobody knows which memory.
 UNKNOWN_MEMORY = 7
 #: Memory codes that a node's two bits can hold.
@@ -327,7 +329,7 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Det
             node = old & np.uint32(3) | (old >> np.uint32(2) & np.uint32(3)) << np.uint32(PLACE_BITS)
             places = np.where(decoded, source | target << PLACE_BITS, node).astype(np.uint8)
         kind, missing = field_of_many(chip, engine, data, offset, operation, "src_data_format")
-        word |= np.where(missing, 15, kind.astype(np.int64) & 15) << 20 | _node_memories(source, target)
+        word |= np.where(missing, NO_FORMAT, kind.astype(np.int64) & 15) << 20 | _node_memories(source, target)
     unlike = _unlike(commands, decoded, types)
     commands.word = np.where(decoded, (word | 1).astype(np.uint32), commands.word)
     return Detail(chip, engine, data, offset, room, operation, functions.astype(np.int8), places, by_node, unlike)

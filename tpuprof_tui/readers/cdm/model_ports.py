@@ -3,9 +3,11 @@
 A stream holds the commands of one launch on one port, numbered from 1 like the records of a launch. Nothing in it names
 the port, so a launch is given to a stream only where the records leave no other: all ids within the stream, system
 records where it has system commands and transfers where it has transfers, and, where streams still compete, bytes that
-are those of the commands in every record. Streams of equal content are as good as one another. A stream runs once; what
-stays open keeps its records unbound, and a Problem says so. In a port's own file the port is known, and with a single
-port and a single core the order settles what is left.
+are those of the commands in every record. Streams of equal content are as good as one another, and a stream runs once.
+
+Of what stays open, records get the operation that all streams in question have at their place, and no registers; a
+Problem says so. In a port's own file the port is known, and with a single port and a single core the order settles
+what is left.
 """
 
 from __future__ import annotations
@@ -23,13 +25,16 @@ from .chips import Chip
 from .chips.commands import command_table
 from .commands import Commands, Mode
 from .core_data import CoreData
-from .registers import field_of_many, select_many
+from .detail import NO_FORMAT
+from .registers import codes_of_many, field_of_many, select_many
 from .source import Bytes
 from .streams import walk
 
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+#: Bits of a node's word that say which operation it is.
+_OPERATION = (1 << 20) - 1
 #: Launches times different streams that are tried; damaged captures may have any number of both.
 _MOST_PAIRS = 500_000
 #: What is settled may settle more, so many times.
@@ -54,6 +59,7 @@ class _Stream:
         system: Which are system commands.
         size: Bytes each moves; -1 where the registers do not tell.
         content: Equal for streams of equal commands.
+        codes: Type, function and data type of each, as a node holds them; 0 where it cannot be decoded.
     """
 
     core: int
@@ -64,6 +70,12 @@ class _Stream:
     system: Bools
     size: I64
     content: bytes
+    codes: npt.NDArray[np.uint32]
+
+    @property
+    def agreed(self) -> bool:
+        """Whether it stands for several streams and has no registers of its own."""
+        return not self.content
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +142,15 @@ def _stream(chip: Chip, data: Bytes, payload: Bytes, offset: int, *, core: int =
         for first, size in zip(found.offsets.tolist(), found.lengths.tolist(), strict=True)
     )
     size = _sizes(chip, payload, found.offsets, ops)
-    return _Stream(core, port, data, found.offsets + offset, found.lengths, system, size, content)
+    codes = _codes(chip, payload, found.offsets, ops)
+    return _Stream(core, port, data, found.offsets + offset, found.lengths, system, size, content, codes)
+
+
+def _codes(chip: Chip, payload: Bytes, offsets: I64, ops: npt.NDArray[np.int16]) -> npt.NDArray[np.uint32]:
+    types, functions = codes_of_many(chip, "CDMA", payload, offsets, ops)
+    kind, missing = field_of_many(chip, "CDMA", payload, offsets, ops, "src_data_format")
+    words = 1 | types << 10 | functions << 15 | np.where(missing, NO_FORMAT, kind.astype(np.int64) & 15) << 20
+    return np.where(ops >= 0, words, 0).astype(np.uint32)
 
 
 def _sizes(chip: Chip, payload: Bytes, offsets: I64, ops: npt.NDArray[np.int16]) -> I64:
@@ -191,7 +211,29 @@ def _chosen(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_St
             settle(place, key, core=key[0])
         if not sound and not _settle_alike(open_, left, settle):
             break
+    for place, keys in open_.items():
+        if len(keys) > 1:
+            result[place] = _agreement([kinds[key][0] for key in keys])
     return result
+
+
+def _agreement(streams: Sequence[_Stream]) -> _Stream | None:
+    """What streams of different content have in common: the operation at each place; None where that is nothing."""
+    count = min(len(stream.codes) for stream in streams)
+    codes = np.stack([stream.codes[:count] for stream in streams])
+    formats = codes >> np.uint32(20)
+    same_format = (formats == formats[0]).all(axis=0)
+    operations = codes & np.uint32(_OPERATION)
+    same = (operations == operations[0]).all(axis=0) & (codes[0] != 0)
+    if not same.any():
+        return None
+    formats = np.where(same_format, formats[0], NO_FORMAT).astype(np.uint32)
+    cores, ports = {stream.core for stream in streams}, {stream.port for stream in streams}
+    return _Stream(
+        cores.pop() if len(cores) == 1 else -1, ports.pop() if len(ports) == 1 else -1, streams[0].data,
+        np.full(count, -1, np.int64), np.zeros(count, np.int64), streams[0].system[:count], streams[0].size[:count],
+        b"", np.where(same, operations[0] | formats << np.uint32(20), 0).astype(np.uint32),
+    )  # fmt: skip
 
 
 def _settle_alike(open_: dict[int, list[_Kind]], left: dict[_Kind, int], settle: Callable[..., None]) -> bool:
@@ -250,19 +292,23 @@ def _bind(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> 
     bound = [(launch, stream) for launch, stream in matches if stream is not None]
     if not bound:
         return
-    raws, owners, ids = [], [], []
+    raws, owners, ids, registers = [], [], [], []
     first = 0
     for launch, stream in bound:
         raws.append(copied_commands(stream.data, stream.offsets, stream.lengths))
         owners.append(np.full(len(stream.offsets), stream.core, np.int32))
         ids.append(np.arange(len(stream.offsets), dtype=np.int64))
-        port.bound[launch.begin : launch.end] = first + launch.number
+        told = ~np.full(len(launch.number), stream.agreed) | (stream.codes[launch.number] != 0)
+        port.bound[launch.begin : launch.end] = np.where(told, first + launch.number, -1)
+        places = first + np.arange(len(stream.offsets), dtype=np.int64)
+        registers.append(np.where(stream.agreed, -1, places * COMMAND_BYTES))
         first += len(stream.offsets)
     none = np.full(first, -1, np.int32)
+    words = np.concatenate([stream.codes * np.uint32(stream.agreed) for _, stream in bound])
     rooms = np.concatenate([stream.lengths for _, stream in bound]).astype(np.int32)
     port.commands = Commands(
-        np.zeros(first, np.uint32), np.concatenate(ids), none, none, np.full(first, Mode.NONE, np.int8),
-        np.arange(first, dtype=np.int64), none, none, np.arange(first, dtype=np.int64) * COMMAND_BYTES, rooms,
+        words, np.concatenate(ids), none, none, np.full(first, Mode.NONE, np.int8),
+        np.arange(first, dtype=np.int64), none, none, np.concatenate(registers), rooms,
     )  # fmt: skip
     port.core = np.concatenate(owners)
     port.data = np.concatenate(raws)
@@ -271,10 +317,14 @@ def _bind(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> 
 def _report_loose(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> None:
     """Problems for records without a command, and for those whose core is not known."""
     loose = sum(launch.end - launch.begin for launch, stream in matches if stream is None)
-    alike = sum(launch.end - launch.begin for launch, stream in matches if stream and stream.core < 0 > stream.port)
+    agreed = sum(launch.end - launch.begin for launch, stream in matches if stream and stream.agreed)
+    alike = sum(launch.end - launch.begin for launch, stream in matches
+                if stream and not stream.agreed and stream.core < 0 > stream.port)  # fmt: skip
     told = (
-        ("CDMA records of a compiled model that none or several of its command streams explain.",
+        ("CDMA records of a compiled model that none of its command streams explains, or too many.",
          "They are shown as unknown: a stream does not say which port it is for.", loose),
+        ("CDMA records of a compiled model that several of its command streams explain.",
+         "What all of these streams agree on is shown; a stream does not say which port it is for.", agreed),
         ("Several cores have the CDMA command stream of these records.",
          "Their commands are known, the core that submitted them is not.", alike),
     )  # fmt: skip

@@ -20,7 +20,7 @@ from ...model import INT_MISSING, Role
 from ...model.lane import Array, LazyColumn
 from .chips import Chip, family_of
 from .chips.commands import command_table
-from .detail import Detail
+from .detail import NO_FORMAT, Detail
 from .messages import dependency_in, message_in
 from .reading_tiu import local_address, tiu_text, type_text
 from .registers import LOW_ADDRESS_BITS, Command, address_fields, decode, memory_text
@@ -28,8 +28,6 @@ from .registers import LOW_ADDRESS_BITS, Command, address_fields, decode, memory
 _AXES = "nchw"
 _OTHER_ENGINE = {"TIU": "GDMA", "GDMA": "TIU"}
 _LOCAL = "LMEM"
-#: Data type code of commands whose registers name none.
-_NO_TYPE = 15
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ class LaneReading:
             transfer_label(name) or "transfer",
             "" if family_of(self.engine) == "cdma" else direction,
             _size_text(self._value("bytes", row)),
-            type_text(dtype) if dtype is not None and dtype != _NO_TYPE and name else "",
+            type_text(dtype) if dtype is not None and dtype != NO_FORMAT and name else "",
             self._rate(row),
         ]
 

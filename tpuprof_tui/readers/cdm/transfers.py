@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...model import INT_MISSING, StringsBuilder
 from ...model.lane import Array, LazyColumn, Rows
 from .chips import Chip, family_of
-from .detail import NODE_MEMORIES, PLACE_BITS, UNKNOWN_MEMORY, Detail, largest_memory
+from .detail import NO_FORMAT, NODE_MEMORIES, PLACE_BITS, UNKNOWN_MEMORY, Detail, largest_memory
 from .lane_columns import I64, Words, Work, bits, field
 from .monitor import Stream
 from .registers import LOW_ADDRESS_BITS, address_fields
@@ -86,8 +86,8 @@ class Transfers:
         """All columns."""
         word, tables, column = self.word, self.tables, self.work.column
         dtype = tables.dtype
-        if self.detail is not None:
-            dtype = np.append(dtype[:15], tables.no_dtype).astype(np.int32)
+        if self.detail is not None or self.family == "cdma":
+            dtype = np.append(dtype[:NO_FORMAT], tables.no_dtype).astype(np.int32)
         columns: dict[str, LazyColumn] = {
             "direction": column(self._direction, -1),
             "from_memory": column(lambda rows: tables.source[self._place(rows) & _SIDE], -1),

@@ -14,7 +14,7 @@ from typing import Final
 _LINE: Final = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
 #: Title, program, budget in ms (of the machine that the figures of the benchmarks are for).
 CASES: Final = (
-    ("imports, package alone", "import tpuprof_tui", 3.0),
+    ("imports, package alone", "import tpuprof_tui", 5.0),
     ("imports, --version", "import tpuprof_tui.cli", 40.0),
     ("imports, reading a capture", "import tpuprof_tui.readers.cdm, tpuprof_tui.analysis", 120.0),
     ("imports, explorer", "import tpuprof_tui.app.application, tpuprof_tui.app.screens.explorer", 450.0),

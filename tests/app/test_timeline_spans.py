@@ -7,6 +7,7 @@ import pytest
 from profiles import make_lane, make_profile, small_profile
 from screen import SIZES, compared, explorer, frame, opened, press, settled
 
+from tpuprof_tui.app.axis import edges_of
 from tpuprof_tui.app.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.links import MARKED, links_of, ties_of
 from tpuprof_tui.app.navigation import gone_to_mark, marked, marks_text, measured_text, spanned
@@ -71,6 +72,27 @@ async def test_m_keeps_range_selection_or_window_under_a_letter(profile):
         assert [letter for letter, *_ in screen.view.spans] == ["r", "s"]
         await press(pilot, "M question_mark")
         assert "letters or digits" in frame(pilot.app)
+
+
+async def test_letters_leave_no_label_of_the_ruler_that_reads_as_another_number(profile):
+    async with opened(profile, (120, 40)) as pilot:
+        timeline = explorer(pilot).timeline
+
+        def labels() -> set[str]:
+            text = "".join(segment.text for segment in timeline.render_line(0))[timeline.label_width :]
+            return set(text.replace("▼", " ").replace("[", " ").replace("]", " ").replace("╷", " ").split())
+
+        before = labels()
+        ticks = [
+            cell for cell, _ in timeline.measure.ruler(timeline.view.start, timeline.view.end, timeline.cells).ticks
+        ]
+        for letter, cell in zip("abc", ticks[1:], strict=False):
+            time = int(edges_of(timeline.view.start, timeline.view.end, timeline.cells)[cell + 1])
+            await press(pilot, f"g {' '.join(str(time))} enter m {letter}")
+        await press(pilot, "home")
+        shown = labels()
+        assert {"a", "b", "c"} <= shown
+        assert shown - {"a", "b", "c"} <= before | {"0"}
 
 
 # copies

@@ -158,6 +158,26 @@ async def test_a_change_is_told_and_r_keeps_the_view(capture, monkeypatch):
         assert "R reloads" not in frame(pilot.app)
 
 
+async def test_all_that_was_set_is_there_after_a_reload(capture, monkeypatch):
+    async with watched(capture, monkeypatch) as pilot:
+        await press(pilot, "e j full_stop w w C L B u P m a r M b 2")
+        screen = explorer(pilot)
+        before, session = screen.view, screen.session
+        assert before.marks
+        assert before.spans
+        assert before.pinned
+        assert before.range is not None
+        assert (before.legend, before.scale) == (True, "cycles")
+        await pilot.press("R")
+        await until(
+            pilot, lambda: isinstance(pilot.app.screen, ExplorerScreen) and pilot.app.screen.session is not session
+        )
+        await settled(pilot)
+        assert explorer(pilot).view == before
+        assert explorer(pilot).tab == "table"
+        assert explorer(pilot).rows_chosen
+
+
 async def test_a_new_capture_beside_is_told(capture, monkeypatch):
     async with watched(capture, monkeypatch) as pilot:
         shutil.copytree(capture, capture.parent / "later")

@@ -251,8 +251,11 @@ class TpuprofApp(RememberingApp, TerminalApp):
         """Opens the explorer."""
         from .screens.explorer import ExplorerScreen
 
-        view = self.view_for(message.session) or self.first_view(message.session)
+        kept = self.view_for(message.session)
+        view = kept or self.first_view(message.session)
         screen = ExplorerScreen(message.session, self.palette, self.glyphs, view, self.captures_beside())
+        if kept is not None:
+            self.lay_out(screen)
         self._opened_last = self.path, self.profile
         self._replace(screen)
         self.call_after_refresh(self.watch_capture)

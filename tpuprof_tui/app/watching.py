@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.timer import Timer
 
@@ -18,10 +18,13 @@ from .state import Scope, Selection, ViewState
 
 if TYPE_CHECKING:
     from ..model import Lane, Profile
+    from .screens.explorer import ExplorerScreen
     from .session import Session
 
 #: Seconds between two looks; a look costs a listing of two folders.
 EVERY: Final = 2.0
+#: What of the explorer's layout stays when a capture is read in place of another.
+LAYOUT: Final = ("rows_chosen", "tab", "maximised", "tree_wanted", "detail_wanted")
 #: Folders beside the capture that are looked at.
 MOST: Final = 2_000
 
@@ -150,6 +153,7 @@ class WatchingApp(ExportingApp):
     _news: News | None = None
     _latest: Sighting | None = None
     _kept: tuple[ViewState, Profile] | None = None
+    _layout: dict[str, Any]
 
     def watch_capture(self) -> None:
         """Begins to look, now that a capture has been read."""
@@ -218,6 +222,12 @@ class WatchingApp(ExportingApp):
         screen = next((each for each in self.screen_stack if isinstance(each, ExplorerScreen)), None)
         if screen is not None:
             self._kept = screen.view, screen.session.profile
+            self._layout = {name: getattr(screen, name) for name in LAYOUT}
+
+    def lay_out(self, screen: ExplorerScreen) -> None:
+        """Gives a new screen the layout of the one whose view was kept."""
+        for name, value in self._layout.items():
+            setattr(screen, name, value)
 
     def view_for(self, session: Session) -> ViewState | None:
         """The remembered view, for a profile that was just read; None where none is remembered."""

@@ -90,8 +90,8 @@ class LaneView(LaneWork):
         colours = "" if view.colouring == "operation" else f"  colours: {TITLES[view.colouring].partition(',')[0]}"
         waiting = " (computing ...)" if self.is_summing() else ""
         passing = f"  pass {clean(view.filter)}" if view.filter else ""
-        shares = "  % of the range" if view.range is not None else ""
-        return f"1 Timeline{scope}{passing}  {window} ({part}){colours}{waiting}{shares}"
+        shares = "  % of range" if view.range is not None else ""
+        return f"1 Timeline{scope}{passing}  {window} ({part}){shares}{colours}{waiting}"
 
     def legend_text(self) -> str:
         """What the glyphs mean, and how many lanes are out of sight."""
@@ -176,15 +176,17 @@ class LaneView(LaneWork):
         chars = [" "] * count
         styles = [self.palette.quiet] * count
         pointer = self.cell_of(view.cursor)
+        ends = [(letter, time) for letter, start, end in view.spans for time in (start, end - 1)]
+        letters = [(letter, self.cell_of(time)) for letter, time in (*ends, *view.marks)]
+        taken = [pointer, *(cell for _, cell in letters)]
+        taken += [self.cell_of(view.range[0]), self.cell_of(view.range[1] - 1)] if view.range else []
         for cell, label in marks.ticks:
-            # a label the pointer would cut reads as another number
-            text = self.glyphs.tick + ("" if cell < pointer <= cell + len(label) or cell == pointer else label)
+            # a label that a pointer or a letter would cut reads as another number
+            text = self.glyphs.tick + ("" if any(cell <= each <= cell + len(label) for each in taken) else label)
             if cell + len(text) <= count:
                 chars[cell : cell + len(text)] = list(text)
         self._rule_range(chars, styles)
-        ends = [(letter, time) for letter, start, end in view.spans for time in (start, end - 1)]
-        for letter, time in (*ends, *view.marks):
-            cell = self.cell_of(time)
+        for letter, cell in letters:
             if 0 <= cell < count:
                 chars[cell], styles[cell] = letter, self.palette.chosen
         if 0 <= pointer < count:

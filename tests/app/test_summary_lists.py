@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from profiles import KERNELS, small_profile
 from screen import explorer, frame, opened, press, settled
 
+from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.headroom import headroom
 from tpuprof_tui.app.findings import findings
 from tpuprof_tui.app.naming import columns_named
@@ -14,6 +17,8 @@ from tpuprof_tui.app.session import Session
 from tpuprof_tui.app.state import Scope, ViewState
 from tpuprof_tui.app.why import core_reason
 from tpuprof_tui.model import COLUMNS, Lane, Role
+
+SAMPLES = Path(__file__).parents[2] / "samples"
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +164,16 @@ def test_a_reason_adds_up(profile):
         if core == 2:
             assert reason.pauses[0].text == "nothing runs"
             assert all(ns < 0 for _, ns in reason.differences)
+
+
+@pytest.mark.parametrize(("sample", "by"), [("aks_bmodel", "name"), ("aks_decode_mode0", ""), ("aksv_cdma", "kernel")])
+def test_differences_are_told_by_what_is_known(sample, by):
+    profile = open_profile(SAMPLES / sample)
+    session = Session.build(profile)
+    for core in profile.cores:
+        differences = core_reason(session, core, profile.start_ns, profile.end_ns).differences
+        assert bool(differences) == bool(by)
+        assert all(label in profile.strings[by].texts(np.arange(len(profile.strings[by]))) for label, _ in differences)
 
 
 @pytest.mark.parametrize(

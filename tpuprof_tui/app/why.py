@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ..analysis.figures import CoreFigures, core_figures
 from ..analysis.lane_index import event_at
-from ..analysis.top import UNKNOWN
 from ..analysis.work_sums import TOTAL, Grouping, work_sums
 from ..model import Role
 from .painter import text_of
@@ -19,7 +17,7 @@ from .session import Session
 #: Pauses and kernel functions that are told.
 PAUSES: Final = 3
 _DIFFERENCES: Final = 3
-_BY: Final[tuple[Grouping, ...]] = ("kernel",)
+_BY: Final[tuple[Grouping, ...]] = ("kernel", "name")
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,8 @@ class CoreReason:
         cores: How many there are.
         mean: Mean utilisation of all of them, 0 to 1.
         pauses: Its longest pauses, the longest first.
-        differences: Kernel function and ns of work beyond the mean of the cores (negative: less), where it differs
-            most in the direction in which it differs in all.
+        differences: Kernel function (operation, where none is known) and ns of work beyond the mean of the cores
+            (negative: less), where it differs most in the direction in which it differs in all.
     """
 
     core: CoreFigures
@@ -96,21 +94,20 @@ def _told(session: Session, core: int, start: int, end: int) -> str:
 
 
 def _differences(session: Session, core: int, start: int, end: int, less: bool) -> tuple[tuple[str, int], ...]:
+    """By kernel function; by operation where no kernel function is known, and nothing where neither is."""
     profile, indexes = session.profile, session.indexes
     if len(profile.cores) < 2:
         return ()
-
-    def by_kernel(cores: set[int]) -> npt.NDArray[np.float64]:
-        totals: npt.NDArray[np.float64] = work_sums(profile, indexes, start, end, _BY, cores=cores)["kernel"].sums[
-            TOTAL
-        ]
-        return totals
-
-    every, own = by_kernel(set(profile.cores)), by_kernel({core})
-    beyond = own - every / len(profile.cores)
-    ranked = np.argsort(beyond if less else -beyond, kind="stable")[:_DIFFERENCES].tolist()
-    return tuple(
-        (profile.strings["kernel"][place - 1] if place else UNKNOWN, round(float(beyond[place])))
-        for place in ranked
-        if (beyond[place] < 0) == less and round(float(beyond[place]))
-    )
+    every, own = (work_sums(profile, indexes, start, end, _BY, cores=cores) for cores in (profile.cores, (core,)))
+    for by in _BY:
+        # place 0 is work without a label
+        beyond = own[by].sums[TOTAL][1:] - every[by].sums[TOTAL][1:] / len(profile.cores)
+        if not bool(every[by].sums[TOTAL][1:].any()):
+            continue
+        ranked = np.argsort(beyond if less else -beyond, kind="stable")[:_DIFFERENCES].tolist()
+        return tuple(
+            (profile.strings[by][code], round(float(beyond[code])))
+            for code in ranked
+            if (beyond[code] < 0) == less and round(float(beyond[code]))
+        )
+    return ()

@@ -204,7 +204,7 @@ class SummaryLists:
     def _exposed_text(self, found: Found) -> tuple[str, str]:
         start, end = self.session.span_of(found.lane, found.row)
         part = "" if found.value >= end - start else f", of {time_text(end - start)}"
-        return time_text(round(found.value)), part
+        return f"{self._guess(found)}{time_text(round(found.value))}", part
 
     def _slow_text(self, found: Found) -> tuple[str, str]:
         lane = self.session.profile.lanes[found.lane]
@@ -212,8 +212,10 @@ class SummaryLists:
         return f"{found.value:.2f} GB/s", f", {bytes_text(size)}"
 
     def _wait_text(self, found: Found) -> tuple[str, str]:
-        guess = GUESS if self.session.profile.lanes[found.lane].role_guessed else ""
-        return f"{guess}{time_text(round(found.value))}", ""
+        return f"{self._guess(found)}{time_text(round(found.value))}", ""
+
+    def _guess(self, found: Found) -> str:
+        return GUESS if self.session.profile.lanes[found.lane].role_guessed else ""
 
     # why a core is as busy as it is
 

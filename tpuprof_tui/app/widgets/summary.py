@@ -31,7 +31,7 @@ from .summary_more import SummaryCharts, reference_lines
 from .summary_tables import tables
 
 #: From this width on lists and tables stand beside one another.
-BESIDE = 118
+BESIDE = 114
 #: Up to this many instructions figures are computed at once; more in a thread.
 AT_ONCE = 20_000
 #: Keys may come faster than figures: a thread starts when they rest.

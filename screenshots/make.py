@@ -28,7 +28,7 @@ from tpuprof_tui.app.application import TpuprofApp  # noqa: E402
 from tpuprof_tui.app.screens.explorer import ExplorerScreen  # noqa: E402
 
 #: Size of a PNG over that of its SVG.
-SCALE = 0.75
+SCALE = 0.68
 #: Seconds until a capture must be open.
 PATIENCE = 60.0
 #: Fonts that may stand in for one another.

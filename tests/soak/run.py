@@ -151,7 +151,9 @@ class Monkey:
             if isinstance(self.app.screen, ExplorerScreen) and len(self.app.screen_stack) <= 2:
                 return
             self.do("escape" if len(self.app.screen_stack) > 2 else "enter")
-            if type(self.app.screen).__name__ == "LoadingScreen":
+            if type(self.app.screen).__name__ in ("LoadingScreen", "ChooseScreen"):
+                # what was chosen cannot be opened: another one
+                self.do(self.chance.choice(("escape", "enter", "j")))
                 await asyncio.sleep(0.3)
         self.fail(f"no rest, but {type(self.app.screen).__name__}: {[str(each) for each in self.app.workers]}")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from profiles import small_profile
-from screen import opened, press
+from screen import opened, press, settled
 
 FOLDER = Path(__file__).parent / "snapshots"
 DRAWN_WITH = {"textual": "8.2.8", "rich": "15.0.0"}
@@ -46,8 +46,11 @@ async def test_views_are_drawn_as_recorded(view, monkeypatch):
         await press(pilot, keys)
         # a passing message may be there or be gone already
         pilot.app.screen.prompt._silence()
-        await pilot.pause()
-        svg = kept(pilot.app.export_screenshot(title="tpuprof", simplify=True))
+        svg, before = "", None
+        while svg != before:
+            await pilot.pause(0.2)
+            await settled(pilot)
+            svg, before = kept(pilot.app.export_screenshot(title="tpuprof", simplify=True)), svg
     path = FOLDER / f"{view}.svg"
     if os.environ.get("UPDATE_FRAMES"):
         FOLDER.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One archive with tpuprof and all it needs, for machines without network.
 
-    python packaging/bundle.py [--python 3.11]... [--machine aarch64] [--extra pandas]... [--output dist]
+    python packaging/bundle.py [--python 3.11]... [--machine aarch64] [--extra parquet]... [--output dist]
 
 Wheels are collected for the given versions of Python (without any: the one that runs this) on Linux with glibc, on
 this kind of machine or the one that is named. Beside them lie `install.sh`, which installs them, and their checksums.
@@ -79,7 +79,7 @@ def main(words: Sequence[str] | None = None) -> int:
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     parser.add_argument("--python", action="append", metavar="X.Y", help=f"a version of Python (default: {here})")
     parser.add_argument("--machine", default=platform.machine(), help="x86_64 or aarch64 (default: as this one)")
-    parser.add_argument("--extra", action="append", default=[], choices=("pandas", "parquet"))
+    parser.add_argument("--extra", action="append", default=[], choices=("parquet",))
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder of the archive")
     options = parser.parse_args(words)
     pythons = options.python or [here]

@@ -23,7 +23,7 @@ from typing import Final
 
 from bundle import ROOT, own_wheel
 
-_RANGE: Final = re.compile(r'^    "([a-z]+)>=([\d.]+),<[\d.]+",$|^pandas = \["(pandas)>=([\d.]+)', re.MULTILINE)
+_RANGE: Final = re.compile(r'^    "([a-z]+)>=([\d.]+),<[\d.]+",$', re.MULTILINE)
 #: What the tests need of the tree beside the package.
 _BESIDE: Final = ("tests", "samples", "docs", "packaging", "screenshots", "pyproject.toml", "Makefile", "NOTICE",
                   "LICENSE", "README.md", "README.zh.md", "CONTRIBUTING.md", "CHANGELOG.md")  # fmt: skip
@@ -32,7 +32,7 @@ _BESIDE: Final = ("tests", "samples", "docs", "packaging", "screenshots", "pypro
 def lowest() -> list[str]:
     """Requirements that pin the lower end of each range in pyproject.toml."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    found = {match[1] or match[3]: match[2] or match[4] for match in _RANGE.finditer(text)}
+    found = {match[1]: match[2] for match in _RANGE.finditer(text)}
     return [f"{name}=={version}" for name, version in sorted(found.items())]
 
 

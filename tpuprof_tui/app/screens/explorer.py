@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.geometry import Size
 from textual.widget import Widget
 
 from ..actions import bindings
@@ -101,6 +102,11 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following):
             return
         self.query_one(HeadlineBar).show_session(self.session)
         self._pass_on()
+
+    def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
+        """Nothing is laid out while the screen goes: scroll bars made then would never go, and keep the capture."""
+        if self in self.app.screen_stack:
+            super()._refresh_layout(size, scroll)
 
     # panes
 

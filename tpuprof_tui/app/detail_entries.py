@@ -137,11 +137,11 @@ def _beside(session: Session, number: int, row: int) -> Iterator[Entry]:
 
 def _missing(session: Session, lane: Lane) -> Iterator[Entry]:
     """One line for each kind of capture that would know what is missing here."""
-    mode = session.profile.mode
+    profile = session.profile
     for need in sorted({column.needs for column in COLUMNS if column.needs and column.applies_to(lane.engine)}):
         wanted = need.removeprefix("mode ")
-        if wanted.isdigit() and int(wanted) > mode:
-            yield Entry("warning", f"{MISSING} needs {need}: this capture is mode {mode}")
+        if wanted.isdigit() and int(wanted) > profile.detail:
+            yield Entry("warning", f"{MISSING} needs {need}: this capture is {profile.mode_name}")
 
 
 def _fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:

@@ -76,7 +76,7 @@ def _rows(session: Session, view: ViewState, scope: Scope) -> Iterator[tuple[str
             sums[index.lane.core] += _sums(profile, index, rows)
     if first is not None:
         for row in summary_rows(profile.device, cores, list(sums.values()), last - first):
-            yield _cells(row, profile.mode)
+            yield _cells(row, profile.detail)
 
 
 def _running(index: LaneIndex, view: ViewState, core: int) -> list[Rows]:

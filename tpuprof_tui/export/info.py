@@ -57,7 +57,7 @@ def info_report(profile: Profile) -> Report:
         ("Path", clean(profile.path, 4096)),
         ("Chip", clean(device.chip)),
         ("Arch", MISSING if device.arch is None else clean(device.arch)),
-        ("Mode", f"{profile.mode} ({MODES.get(profile.mode, 'unknown')})"),
+        ("Mode", f"{profile.mode_name.removeprefix('mode ')} ({MODES.get(profile.detail, 'unknown')})"),
         ("Clocks", f"TIU {device.tiu_mhz:g} MHz, DMA {device.dma_mhz:g} MHz"),
         ("Cores", ", ".join(map(str, profile.cores)) or MISSING),
         ("CDMA ports", ", ".join(map(str, profile.ports)) or MISSING),

@@ -112,7 +112,7 @@ class _Plan:
         moves = (*gdma, *sdma)
         if moves:
             words = "GDMA and SDMA of the core together."
-            if self._profile.mode < 2 and not self._profile.bmodel:
+            if self._profile.detail < 2:
                 words += " Without detailed commands every move counts, whatever its direction."
             self._add(_bandwidth("DDR Bandwidth", root, -2, words), Content.DDR_TOTAL, moves)
         if self._knows(moves, "l2_bandwidth"):

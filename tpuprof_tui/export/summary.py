@@ -39,7 +39,7 @@ def summary_report(profile: Profile) -> Report:
     unit = TimeUnit.for_span(found.total_ns)
     lanes = [lane_figures(index, start, end) for index in indexes]
     tables = [cores_table(found, unit), engines_table(profile, lanes, unit), reference_table(profile)]
-    if profile.mode > 0 or profile.bmodel:
+    if profile.detail > 0:
         tables.append(top_table("Kernel functions", top(profile, indexes, start, end, by="kernel", limit=None), unit))
         tables.append(top_table("Operations", top(profile, indexes, start, end, by="name", limit=None), unit))
         tables.append(lost_table("kernel function", headroom(profile, indexes, start, end, limit=None), unit))
@@ -53,7 +53,7 @@ def title_line(profile: Profile) -> str:
     parts = [clean(profile.device.chip), count_of(len(profile.cores), "core")]
     if profile.ports:
         parts.append(count_of(len(profile.ports), "CDMA port"))
-    parts += [f"mode {profile.mode} ({MODES.get(profile.mode, 'unknown')})"]
+    parts += [f"{profile.mode_name} ({MODES.get(profile.detail, 'unknown')})"]
     parts.append(count_of(profile.instructions, "instruction"))
     return f"{clean(profile.name)}: {', '.join(parts)}"
 
@@ -76,7 +76,7 @@ def headline_lines(profile: Profile, found: Headline, unit: TimeUnit) -> tuple[s
         )
     if found.guessed:
         lines.append(f"{GUESSED} This capture holds no commands: work and waits are told apart by guesswork.")
-    if profile.mode == 0 and not profile.bmodel:
+    if profile.detail == 0:
         lines.append("Names of kernel functions and operations need a capture of mode 1.")
     if profile.problems:
         lines.append(f"{count_of(len(profile.problems), 'problem')}; they are listed at the end.")
@@ -128,7 +128,7 @@ def engines_table(profile: Profile, figures: Sequence[LaneFigures], unit: TimeUn
 def reference_table(profile: Profile) -> Table:
     """The summary of `bigTpuProfile`, by its own definitions."""
     notes = ["Parallelism adds up engines that ran side by side; SDMA averages count sends."]
-    if profile.mode < 2 and not profile.bmodel:
+    if profile.detail < 2:
         notes.append("uArchURate says nothing here: operations are known from mode 2 on.")
     return Table(
         title="As bigTpuProfile counts",

@@ -155,7 +155,7 @@ def _as_labelled(lane: Lane) -> Lane:
 def _remarks(profile: Profile, chosen: Profile) -> str:
     """What to know of the reference's table."""
     lines = []
-    if profile.mode < 2 and not profile.bmodel:
+    if profile.detail < 2:
         lines.append(f"uArchURate says nothing in mode {profile.mode}: operations are known from mode 2 on.")
     device = sum(len(lane) for lane in profile.lanes if lane.engine in ENGINES)
     if chosen.instructions != device:
@@ -227,7 +227,7 @@ def _moves(profile: Profile) -> str:
     ]
     if not any(found.directed for found in everything):
         notes.append("The capture does not know directions: all bytes count as DDR.")
-    elif profile.mode < 2 and not profile.bmodel:
+    elif profile.detail < 2:
         notes.append("Sizes are those the hardware counted; directions are those of condensed commands.")
     return _table("Read and write bandwidth", _MOVE_HEADER, body, last, notes)
 

@@ -96,6 +96,16 @@ class Profile:
     tail_offset_ns: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def detail(self) -> int:
+        """What is known of commands, as a mode: those of a compiled model (bmodel) are known in detail in any mode."""
+        return 2 if self.bmodel else self.mode
+
+    @property
+    def mode_name(self) -> str:
+        """Mode as people say it: ``mode 1``, or ``bmodel``."""
+        return "bmodel" if self.bmodel else f"mode {self.mode}"
+
     @cached_property
     def instructions(self) -> int:
         """Number of instructions of all lanes."""

@@ -97,7 +97,7 @@ class ExportKeys(Screen[None]):
         app = self.app
         if job is None or not isinstance(app, ExportingApp):
             return
-        told = warning(job.kind, self._count(job), self.session.profile.mode)
+        told = warning(job.kind, self._count(job), self.session.profile.detail)
         if not told or app.exporter.running is not None:
             app.start_export(job)
             return

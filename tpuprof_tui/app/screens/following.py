@@ -68,7 +68,7 @@ class Following(Finding):
         def take(links: Links) -> None:
             found = find(links, lane, row)
             if not len(links):
-                needs = "" if self.session.profile.mode >= 2 else " (that needs mode 2)"
+                needs = "" if self.session.profile.detail >= 2 else " (that needs mode 2)"
                 self._tell(f"This capture's registers name no dependencies{needs}.")
             elif not found:
                 self._tell(f"{nothing} {self._named(lane, row)}.")

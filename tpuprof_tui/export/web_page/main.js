@@ -37,8 +37,8 @@ function start() {
   readTheme();
   colours.rebuild();
   byId('title').textContent = profile.name;
-  byId('subtitle').textContent = [profile.chip, `${profile.cores.length} cores`, `mode ${profile.mode}`,
-    `${grouped(profile.instructions)} instructions`].join(' · ');
+  byId('subtitle').textContent = [profile.chip, `${profile.cores.length} cores`,
+    profile.bmodel ? 'bmodel' : `mode ${profile.mode}`, `${grouped(profile.instructions)} instructions`].join(' · ');
   byId('made-by').textContent = `tpuprof ${profile.version}`;
   timeline.start();
   minimap.start();

@@ -44,7 +44,7 @@ const overview = {
         + (profile.ports.length ? `, ${profile.ports.length} CDMA ports` : '')),
       tile('Computing', `${mark}${percentText(compute / time)}`, 'of the time, mean of the cores'),
       tile('Exposed transfer', `${mark}${percentText(exposed / time)}`, 'moving data without computing'),
-      tile('Mode', `${profile.mode}`, `${MODE_NAMES[profile.mode] ?? ''}${profile.bmodel ? ', bmodel' : ''}`),
+      tile('Mode', profile.bmodel ? 'bmodel' : `${profile.mode}`, MODE_NAMES[profile.bmodel ? 2 : profile.mode] ?? ''),
       tile('Problems', grouped(profile.problem_count), profile.problem_count ? 'listed below' : 'none found'),
     ]);
   },

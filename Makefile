@@ -5,8 +5,10 @@
 
 PYTHON ?= python3
 SAMPLE ?= samples/aks_decode_mode1
-# as many tests at once as there are processors; files stay together, they share what they prepare
-PYTEST_ARGS ?= -n auto --dist loadfile
+# twice as many tests at once as there are processors: they often wait for programs and screens. Files stay together,
+# they share what they prepare
+JOBS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))))
+PYTEST_ARGS ?= -n $(JOBS) --dist loadfile
 # the rooms whose lines the tests must reach
 COVERED := model readers analysis export
 COVERAGE := $(COVERED:%=--cov=tpuprof_tui.%) --cov-report=term:skip-covered --cov-fail-under=95
@@ -30,7 +32,7 @@ help:
 	@echo "make coverage  the tests, and which lines of $(COVERED) none reaches"
 	@echo "make fuzz      coverage-guided fuzzing of all that is read (FUZZ_SECONDS=$(FUZZ_SECONDS))"
 	@echo "make soak      random keys in the explorer, memory watched (SOAK_SECONDS=$(SOAK_SECONDS))"
-	@echo "make check     lint, $(FUZZ_BRIEFLY) s of fuzzing, $(SOAK_BRIEFLY) s of random keys, and coverage"
+	@echo "make check     lint, $(FUZZ_BRIEFLY) s of fuzzing, $(SOAK_BRIEFLY) s of random keys, and the tests"
 	@echo "make bench     speed and memory, as figures (make bench-scale: the explorer at ten million records)"
 	@echo "make screenshots the pictures of the README, from the samples"
 	@echo "make docs      the manual page and the key tables of the README, from the program"
@@ -54,7 +56,7 @@ lint: $(VENV)/installed-lint
 	$(BIN)/lint-imports --no-cache
 
 # the tests come last: their closing line is the result
-check: lint fuzz-briefly soak-briefly coverage
+check: lint fuzz-briefly soak-briefly test
 
 fuzz: $(VENV)/installed-fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)

@@ -6,9 +6,9 @@
 PYTHON ?= python3
 SAMPLE ?= samples/aks_decode_mode1
 # twice as many tests at once as there are processors: they often wait for programs and screens. Files stay together,
-# they share what they prepare
+# they share what they prepare, and come in the order of tests/conftest.py
 JOBS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))))
-PYTEST_ARGS ?= -n $(JOBS) --dist loadfile
+PYTEST_ARGS ?= -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # the rooms whose lines the tests must reach
 COVERED := model readers analysis export
 COVERAGE := $(COVERED:%=--cov=tpuprof_tui.%) --cov-report=term:skip-covered --cov-fail-under=95
@@ -55,8 +55,11 @@ lint: $(VENV)/installed-lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# the tests come last: their closing line is the result
-check: lint fuzz-briefly soak-briefly test
+# fuzzing and random keys last as long as they are told to, so both at once; the tests come last: their closing line is
+# the result
+check: lint $(VENV)/installed-fuzz
+	$(MAKE) --jobs 2 fuzz-briefly soak-briefly
+	$(MAKE) test
 
 fuzz: $(VENV)/installed-fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)

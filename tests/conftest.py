@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No test is timed: a busy machine must not fail one. CI tries the same examples each time, people try new ones.
@@ -15,3 +17,25 @@ settings.register_profile(
 )
 settings.register_profile("quick", settings.get_profile("tests"), max_examples=15)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
+
+#: Files that wait longest, for pip, for a terminal, for what is killed: begun last, they would be waited for alone.
+LONGEST = (
+    "test_wheel.py", "test_faults_terminal.py", "test_terminal.py", "test_faults.py", "test_tree.py",
+    "test_collecting.py", "test_written_captures.py", "test_scale.py", "test_every_action.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files come first."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
+
+
+@pytest.fixture(autouse=True)
+def environment_is_left_as_it_was() -> Iterator[None]:
+    """Programs that later tests start get the variables of this process."""
+    before = dict(os.environ)
+    yield
+    changed = {name for name in before.keys() | os.environ.keys() if before.get(name) != os.environ.get(name)}
+    changed.discard("PYTEST_CURRENT_TEST")
+    assert not changed, f"the test leaves {sorted(changed)} changed"

@@ -11,7 +11,7 @@ import raw_bytes as raw
 pytest.importorskip("pexpect")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "app"))
 
-from test_terminal import SEQUENCE, Session
+from test_terminal import Session
 
 #: What each name would send, were it sent as it is.
 NAMES = {
@@ -38,6 +38,9 @@ def test_names_are_text_on_the_terminal(tmp_path: Path, environment: dict[str, s
     session = Session(str(raw.write_capture(folder, {0: core})), size=(40, 160),
                       XDG_CONFIG_HOME=str(tmp_path / "config"), **environment)  # fmt: skip
     session.until(b"busiest core")
+    session.press("2")
+    # only cells that differ are sent, so a name need not be sent in one piece: it is looked for on the screen
+    session.drawn((40, 160), "[red]x[/red]")
     for keys in "1wwj\riw2jj\rb":
         session.press_quickly(keys)
     session.press("\x1b")
@@ -51,5 +54,3 @@ def test_names_are_text_on_the_terminal(tmp_path: Path, environment: dict[str, s
     assert session.end() == 0
     for sent in (*NAMES.values(), b"\x1b]0;folder"):
         assert sent not in session.sent
-    text = SEQUENCE.sub(b"", session.sent).decode("utf-8", "replace")
-    assert "[red]x[/red]" in text

@@ -20,7 +20,8 @@ from tpuprof_tui import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "samples" / "aksv_cdma"
-PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
+#: What is installed is not compiled: pandas alone would take half a minute.
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 sys.path.insert(0, str(ROOT / "packaging"))
 
 import bundle  # noqa: E402
@@ -30,6 +31,7 @@ import pythons  # noqa: E402
 def ran(*words, check=True, **settings):
     """A process without our tree on its path."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    environment["PIP_NO_COMPILE"] = "1"
     done = subprocess.run(
         [str(word) for word in words], capture_output=True, text=True, check=False,
         env=environment | settings.pop("env", {}), **settings,
@@ -52,7 +54,7 @@ def package_files():
 def online(tmp_path_factory):
     """Whether the package index answers; skips where it does not."""
     folder = tmp_path_factory.mktemp("online")
-    asked = ran(sys.executable, *PIP, "download", "--no-deps", "--retries", "0", "--timeout", "20", "--dest", folder,
+    asked = ran(*PIP, "download", "--no-deps", "--retries", "0", "--timeout", "20", "--dest", folder,
                 "setuptools>=77", check=False)  # fmt: skip
     if asked.returncode:
         pytest.skip("the package index cannot be reached")
@@ -65,12 +67,12 @@ def wheel(online, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def environment(online, tmp_path_factory):
-    """A function that makes an empty environment, and gives its Python."""
+    """A function that makes an environment with nothing in it; gives its Python and the words that call pip for it."""
 
-    def made(name, *options):
-        folder = tmp_path_factory.mktemp(name) / "venv"
-        ran(sys.executable, "-m", "venv", *options, folder)
-        return folder / "bin" / "python"
+    def made(name):
+        python = tmp_path_factory.mktemp(name) / "venv" / "bin" / "python"
+        ran(sys.executable, "-m", "venv", "--without-pip", python.parents[1])
+        return python, (*PIP, "--python", python)
 
     return made
 
@@ -100,8 +102,8 @@ def test_the_wheel_is_for_any_machine(wheel):
 
 
 def test_the_sdist_builds_the_same_wheel(wheel, environment, tmp_path):
-    python = environment("builder")
-    ran(python, *PIP, "install", "setuptools>=77")
+    python, pip = environment("builder")
+    ran(*pip, "install", "setuptools>=77")
     unwanted = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "tests")
     source = shutil.copytree(ROOT, tmp_path / "source", ignore=unwanted)
     code = f"from setuptools import build_meta; print(build_meta.build_sdist({str(tmp_path)!r}))"
@@ -110,7 +112,7 @@ def test_the_sdist_builds_the_same_wheel(wheel, environment, tmp_path):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"docs/tpuprof.1", "README.md", "LICENSE", "NOTICE", "pyproject.toml"} <= names
-    ran(python, *PIP, "wheel", "--no-deps", "--wheel-dir", tmp_path / "again", sdist)
+    ran(*PIP, "wheel", "--no-deps", "--wheel-dir", tmp_path / "again", sdist)
     with zipfile.ZipFile(wheel) as first, zipfile.ZipFile(next((tmp_path / "again").glob("*.whl"))) as second:
         inside = [{entry.filename: entry.CRC for entry in archive.infolist()} for archive in (first, second)]
     assert inside[0].keys() == inside[1].keys()
@@ -121,9 +123,9 @@ def test_the_sdist_builds_the_same_wheel(wheel, environment, tmp_path):
 
 
 def test_it_installs_where_nothing_is_and_leaves_nothing(wheel, environment, tmp_path):
-    python = environment("clean")
+    python, pip = environment("clean")
     before = everything_below(python.parents[1])
-    ran(python, *PIP, "install", "--only-binary", ":all:", wheel)
+    ran(*pip, "install", "--only-binary", ":all:", wheel)
     tool = python.parent / "tpuprof"
     assert ran(tool, "--version").stdout == f"tpuprof {__version__}\n"
     assert ran(tool, "summary", SAMPLE).stdout.startswith("aksv_cdma: AKSV")
@@ -131,8 +133,8 @@ def test_it_installs_where_nothing_is_and_leaves_nothing(wheel, environment, tmp
     assert (tmp_path / "out" / "PerfWeb" / "result.html").stat().st_size > 100_000
     assert (tmp_path / "out" / "perfetto.pftrace").stat().st_size > 100_000
     assert (python.parents[1] / "share" / "man" / "man1" / "tpuprof.1").exists()
-    ran(python, *PIP, "check")
-    ran(python, *PIP, "uninstall", "--yes", "tpuprof-tui")
+    ran(*pip, "check")
+    ran(*pip, "uninstall", "--yes", "tpuprof-tui")
     assert not {path for path in everything_below(python.parents[1]) - before if "tpuprof" in path}
 
 
@@ -141,9 +143,9 @@ def everything_below(folder):
 
 
 def test_a_server_with_numpy_alone_reads_and_exports(wheel, environment, tmp_path):
-    python = environment("server")
-    ran(python, *PIP, "install", "--only-binary", ":all:", "numpy")
-    ran(python, *PIP, "install", "--no-deps", wheel)
+    python, pip = environment("server")
+    ran(*pip, "install", "--only-binary", ":all:", "numpy")
+    ran(*pip, "install", "--no-deps", wheel)
     tool = python.parent / "tpuprof"
     for words in (["info", "--json"], ["summary"], ["instructions"]):
         assert ran(tool, *words, SAMPLE).stdout

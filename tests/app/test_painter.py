@@ -80,7 +80,7 @@ def test_wide_characters_keep_the_lane_as_wide_as_its_cells(width):
     painted = drawn(lane, 0, 100 * width, width, strings={"name": Strings(["注意力🎉kernel"])})
     assert len(painted.chars) == len(painted.styles) == width
     assert cell_len("".join(painted.chars)) == width
-    assert sum(cell_len(segment.text) for segment in painted.segments()) == width
+    assert sum(cell_len(segment.text) for segment in painted.runs[0]) == width
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**6))
@@ -102,8 +102,8 @@ def test_every_lane_fills_its_cells_at_any_zoom(palette, glyphs, cells, lane, wh
     start = profile.start_ns + int((profile.end_ns - profile.start_ns) * where)
     index = INDEXES[lane % len(INDEXES)]
     painted = paint_lane(profile, index, edges_of(start, start + span, cells), palette, glyphs)
-    assert sum(cell_len(segment.text) for segment in painted.segments()) == cells
-    assert all(segment.style is not None for segment in painted.segments())
+    assert sum(cell_len(segment.text) for segment in painted.runs[0]) == cells
+    assert all(segment.style is not None for segment in painted.runs[0])
     busy = index.work.between(start, start + span)
     assert painted.utilisation == pytest.approx(busy / span)
     if glyphs is ASCII:

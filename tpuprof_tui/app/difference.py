@@ -17,18 +17,17 @@ from rich.color import ColorSystem
 from rich.console import Console, RenderableType
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual._compositor import CompositorUpdate
 from textual.geometry import Size
 from textual.strip import SGR_STYLES, Strip
+
+from .compositing import Piece, Pieces
 
 #: Texts whose characters fill one cell each: ASCII, lines, blocks and shapes. Others are compared as a whole.
 _NARROW: Final = re.compile(r"[ -~\u2500-\u25ff]*").fullmatch
 #: Attributes, colour and background of a style, as parameters of "select graphic rendition".
 Looks = tuple[str, str, str]
 _NO_LOOKS: Final[Looks] = ("", "", "")
-
-#: A piece of a line: line, first cell, text.
-Piece = tuple[int, int, Strip]
 
 
 class Shown:
@@ -47,7 +46,7 @@ class Shown:
 
     def only_changes(self, update: RenderableType | None) -> RenderableType | Difference | None:
         """What is to be sent of an update of the screen."""
-        if isinstance(update, LayoutUpdate | ChopsUpdate):
+        if isinstance(update, Pieces):
             return Difference(update, self)
         if update is not None:
             self.forget()
@@ -118,34 +117,14 @@ def _alike_characters(one: str, other: str) -> int:
 class Difference(CompositorUpdate):
     """An update of the screen that sends what the terminal does not show yet."""
 
-    def __init__(self, update: LayoutUpdate | ChopsUpdate, shown: Shown) -> None:
+    def __init__(self, update: Pieces, shown: Shown) -> None:
         self.update = update
         self.shown = shown
 
     def render_segments(self, console: Console) -> str:
         """The changed pieces as text with escape sequences."""
-        if isinstance(self.update, LayoutUpdate):
-            self.shown.resized(self.update.region.size)
-            pieces = _of_layout(self.update)
-        else:
-            pieces = _of_chops(self.update)
-        return sequences(self.shown.changes(pieces), console._color_system or ColorSystem.TRUECOLOR)
-
-
-def _of_layout(update: LayoutUpdate) -> Iterable[Piece]:
-    for y, line in enumerate(update.strips, update.region.y):
-        x = update.region.x
-        for strip in line:
-            yield y, x, strip
-            x += strip.cell_length
-
-
-def _of_chops(update: ChopsUpdate) -> Iterable[Piece]:
-    for y, first, last in update.spans:
-        for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
-            # beside the span a piece may belong to what lies below it
-            if strip is not None and x < last and end > first:
-                yield y, x, strip
+        self.shown.resized(self.update.size)
+        return sequences(self.shown.changes(self.update.pieces), console._color_system or ColorSystem.TRUECOLOR)
 
 
 def sequences(pieces: Iterable[Piece], system: ColorSystem) -> str:

@@ -5,9 +5,10 @@ A frame costs O(cells x log instructions) per lane: nothing here looks at the in
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -41,9 +42,24 @@ class Painted:
     utilisation: float
     held: npt.NDArray[np.bool_]
 
-    def segments(self) -> list[Segment]:
-        """Runs of equal style as one segment each."""
-        return merged(self.chars, self.styles)
+    @cached_property
+    def runs(self) -> tuple[list[Segment], list[int]]:
+        """Runs of equal style as one segment each, and the cells where they begin; at the end the number of cells."""
+        begins = [
+            place for place in range(len(self.chars)) if not place or self.styles[place] is not self.styles[place - 1]
+        ]
+        return merged(self.chars, self.styles), [*begins, len(self.chars)]
+
+    def replaced(self, cell: int, char: str, style: Style) -> list[Segment]:
+        """The segments with another character and style in one cell."""
+        segments, begins = self.runs
+        run = bisect_right(begins, cell) - 1
+        before, after = self.chars[begins[run] : cell], self.chars[cell + 1 : begins[run + 1]]
+        own = self.styles[cell]
+        parts = [
+            Segment("".join(chars), each) for chars, each in ((before, own), ([char], style), (after, own)) if chars
+        ]
+        return [*segments[:run], *parts, *segments[run + 1 :]]
 
 
 def merged(chars: Sequence[str], styles: Sequence[Style]) -> list[Segment]:

@@ -11,11 +11,11 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.worker import Worker, get_current_worker
 
 from ..actions import bindings
 from ..captures import CancelledError, Found, facts_of, found_captures
+from ..compositing import DrawnScreen
 from ..format import MISSING, clean, fit, wrap
 from ..messages import tell_failure
 from ..theme import Palette
@@ -127,7 +127,7 @@ class CaptureList(LinesView):
             self.post_message(self.Chosen(str(self.found[self.cursor].path)))
 
 
-class ChooseScreen(Screen[None]):
+class ChooseScreen(DrawnScreen[None]):
     """The list of captures."""
 
     AUTO_FOCUS = "#chooser"

@@ -11,11 +11,13 @@ from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette
 from textual.css.query import NoMatches
 
+from ..compositing import DrawnScreen
+
 #: What it does for each text, without the thread of its own.
 _gather: Callable[[CommandPalette, str], Awaitable[None]] = CommandPalette._gather_commands.__wrapped__  # type: ignore[attr-defined]
 
 
-class Commands(CommandPalette):
+class Commands(CommandPalette, DrawnScreen[Any]):
     """All actions by name."""
 
     def dismiss(self, result: Any = None) -> AwaitComplete:

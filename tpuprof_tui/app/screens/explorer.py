@@ -15,6 +15,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from ..actions import bindings
+from ..compositing import DrawnScreen
 from ..format import clean
 from ..glyphs import Glyphs
 from ..messages import Change, Say, ShowDetail
@@ -44,7 +45,7 @@ TABS = ("summary", "table", "problems")
 TAB_TITLES = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
 
 
-class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following):
+class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following, DrawnScreen[None]):
     """Tree, timeline, tabs (summary, table, problems) and detail of one profile."""
 
     AUTO_FOCUS = "#timeline"

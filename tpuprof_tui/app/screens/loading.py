@@ -8,11 +8,11 @@ from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
 from ..actions import bindings
+from ..compositing import DrawnScreen
 from ..format import bytes_text, clean, wrap
 from ..glyphs import Glyphs, bar
 from ..theme import Palette
@@ -89,7 +89,7 @@ class LoadingPane(Widget, can_focus=True):
         self.post_message(self.Cancelled())
 
 
-class LoadingScreen(Screen[None]):
+class LoadingScreen(DrawnScreen[None]):
     """The first screen: painted before anything is read."""
 
     AUTO_FOCUS = "LoadingPane"

@@ -7,10 +7,12 @@ from typing import TypeVar
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen
 
+from ..compositing import DrawnScreen
+
 Result = TypeVar("Result")
 
 
-class Overlay(ModalScreen[Result]):
+class Overlay(ModalScreen[Result], DrawnScreen[Result]):
     """A screen over another one, which closes once."""
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:

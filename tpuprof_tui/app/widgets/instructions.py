@@ -25,6 +25,7 @@ from ..search import SEARCHED, pattern_of
 from ..session import Ints, Session, ordered
 from ..state import Selection, ViewState
 from ..theme import Palette
+from .scrolling import SidesCache, set_extent
 
 #: Up to this many instructions are sorted at once; more in a thread, so that no key waits.
 AT_ONCE = 50_000
@@ -95,6 +96,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         self._texts_for = (0, 0)
         self._active = False
         self._base = Style.null()
+        self._styles_cache = SidesCache()
 
     def _lay_out(self, view: ViewState) -> None:
         """Takes the columns of a state; the chosen one stays chosen."""
@@ -207,7 +209,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         if self._closing or not self.is_attached:
             # a scroll bar made for a pane that goes would never go itself, and keep the capture
             return
-        self.virtual_size = Size(self.edges[-1] + 1, len(self.order) + 1)
+        set_extent(self, Size(self.edges[-1] + 1, len(self.order) + 1))
 
     class Retitled(Message):
         """What the table holds has changed."""

@@ -29,6 +29,7 @@ from ..state import ViewState
 from ..strips import paint_strip
 from ..theme import Palette
 from .lane_work import LaneWork
+from .scrolling import SidesCache
 
 #: Drawn lanes that are kept: a moved cursor or selection needs no new occupancy.
 KEPT = 512
@@ -45,6 +46,7 @@ class LaneView(LaneWork):
         super().__init__(session, view, palette, glyphs)
         self._drawn: OrderedDict[tuple[Hashable, ...], Painted] = OrderedDict()
         self._base = Style.null()
+        self._styles_cache = SidesCache()
         self._selected = -1
         self._titles = ("", "")
 
@@ -215,11 +217,15 @@ class LaneView(LaneWork):
         view = self.view
         painted = self._painted(row, view.start, view.end, self.cells)
         told = painted if view.range is None else self._painted(row, *view.range, 1)
+        label = self._label(number, row, told.utilisation)
+        selected = view.selection.row >= 0 and row.lane == view.selection.lane
+        if not selected and all(tie.lane != row.lane for tie in self.ties):
+            return [*label, *self._with_cursor(painted)]
         chars, styles = list(painted.chars), list(painted.styles)
         self._overlay_selection(row, chars, styles)
         self._overlay_ties(row, chars, styles)
         self._overlay_cursor(chars, styles)
-        return [*self._label(number, row, told.utilisation), *merged(chars, styles)]
+        return [*label, *merged(chars, styles)]
 
     def _painted(self, row: Row, start: int, end: int, cells: int) -> Painted:
         filtered = self.passing.text if self.passing is not None else ""
@@ -283,14 +289,22 @@ class LaneView(LaneWork):
             Segment(f" {percent} ", number_style),
         ]
 
+    def _with_cursor(self, painted: Painted) -> list[Segment]:
+        """A line as it is drawn, but for the cell under the cursor."""
+        cell = self.cell_of(self.view.cursor)
+        if not 0 <= cell < len(painted.chars):
+            return painted.runs[0]
+        return painted.replaced(cell, *self._under_cursor(painted.chars[cell], painted.styles[cell]))
+
     def _overlay_cursor(self, chars: list[str], styles: list[Style]) -> None:
         cell = self.cell_of(self.view.cursor)
-        if not 0 <= cell < len(chars):
-            return
-        if chars[cell] == " " and not styles[cell].reverse and styles[cell].bgcolor is None:
-            chars[cell], styles[cell] = self.glyphs.cursor, self.palette.quiet
-        else:
-            styles[cell] = self.palette.on_cursor(styles[cell])
+        if 0 <= cell < len(chars):
+            chars[cell], styles[cell] = self._under_cursor(chars[cell], styles[cell])
+
+    def _under_cursor(self, char: str, style: Style) -> tuple[str, Style]:
+        if char == " " and not style.reverse and style.bgcolor is None:
+            return self.glyphs.cursor, self.palette.quiet
+        return char, self.palette.on_cursor(style)
 
     def _overlay_selection(self, row: Row, chars: list[str], styles: list[Style]) -> None:
         selection = self.view.selection

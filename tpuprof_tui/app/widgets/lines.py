@@ -14,6 +14,7 @@ from textual.strip import Strip
 
 from ..actions import bindings
 from ..theme import Palette
+from .scrolling import SidesCache, set_extent
 
 #: One line: segments, each with a style.
 Line = list[Segment]
@@ -38,6 +39,7 @@ class LinesView(ScrollView, can_focus=True):
         self.cursor = 0
         self._built_for = -1
         self._base = Style.null()
+        self._styles_cache = SidesCache()
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Lines for a pane of ``width`` cells, and for each the number of its item (-1: none); empty: no items."""
@@ -54,7 +56,7 @@ class LinesView(ScrollView, can_focus=True):
         self.lines = [Strip(line) for line in lines]
         self.items = items
         self.cursor = min(self.cursor, max(max(items, default=-1), 0))
-        self.virtual_size = Size(width, len(self.lines))
+        set_extent(self, Size(width, len(self.lines)))
         if not keep_scroll:
             self.scroll_to(y=0, animate=False, immediate=True)
         self.refresh()

@@ -7,30 +7,15 @@ import os
 import pty
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from command_line import DAMAGED, SAMPLES, SOUND, state_folder, tool  # noqa: F401
 from profiles import big_profile, make_profile, small_profile
 
 import tpuprof_tui.app
 import tpuprof_tui.readers
-from tpuprof_tui import __version__, crash_log
+from tpuprof_tui import __version__
 from tpuprof_tui.cli import main, split_command
-from tpuprof_tui.errors import UnreadableError
-
-SAMPLES = Path(__file__).resolve().parent.parent / "samples"
-SOUND, DAMAGED = SAMPLES / "aks_decode_mode1", SAMPLES / "aks_damaged"
-
-
-def tool(*words: object, **settings) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"TERM": "xterm-256color"} | settings.pop("env", {})
-    command = [sys.executable, "-m", "tpuprof_tui", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **settings)
-
-
-@pytest.fixture(autouse=True)
-def _state(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
@@ -244,146 +229,6 @@ def test_a_dumb_terminal_gets_the_summary(kind, terminal, opened, monkeypatch, t
     assert main([str(tmp_path)]) == 0
     assert not terminal
     assert "Busiest core" in capsys.readouterr().out
-
-
-# -- how it ends ----------------------------------------------------------------
-
-
-def test_lost_data_ends_with_1():
-    done = tool("info", DAMAGED, "--json")
-    assert done.returncode == 1
-    assert "error" in {problem["severity"] for problem in json.loads(done.stdout)["problems"]}
-    assert tool("summary", DAMAGED).returncode == 1
-    assert tool("instructions", DAMAGED).returncode == 1
-
-
-def test_unreadable_ends_with_2(tmp_path):
-    for command in ("info", "instructions", "summary"):
-        done = tool(command, tmp_path)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith("tpuprof: ")
-        assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("words", [["a\x1b[2J\nb"], ["info", "a\x1b[2J\nb"], ["info", "X", "--\x1b[2J\nb"]])
-def test_messages_cannot_steer_the_terminal(words, capsys):
-    assert main(words) == 2
-    message = capsys.readouterr().err
-    assert "\x1b" not in message
-    assert message.count("\n") == 1
-
-
-def test_a_folder_of_captures_names_them():
-    done = tool("summary", SAMPLES)
-    assert done.returncode == 2
-    assert f"{SAMPLES} is no capture, but a folder of " in done.stderr
-    assert f"Name one of them: {SAMPLES / 'aks_bmodel'}, " in done.stderr
-
-
-def test_a_folder_without_captures_is_told_apart(tmp_path):
-    (tmp_path / "empty").mkdir()
-    assert "folder of" not in tool("summary", tmp_path).stderr
-
-
-def test_errors_say_what_to_do(monkeypatch, capsys):
-    def refuses(path, **_):
-        raise UnreadableError("Nothing is there.", "Look elsewhere.")
-
-    monkeypatch.setattr(tpuprof_tui.readers, "open_profile", refuses)
-    assert main(["info", "X"]) == 2
-    assert capsys.readouterr().err == "tpuprof: Nothing is there. Look elsewhere.\n"
-
-
-@pytest.mark.parametrize("words", [("instructions", SOUND), ("summary", SOUND), ("info", SOUND, "--json"), ("--help",)])
-def test_a_pipe_that_closes_early_is_no_error(words):
-    command = [sys.executable, "-m", "tpuprof_tui", *map(str, words)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 0
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-@pytest.mark.parametrize("words", [("instructions", SOUND), ("summary", SOUND), ("info", SOUND, "--json")])
-def test_a_full_disk_is_one_sentence(words):
-    command = [sys.executable, "-m", "tpuprof_tui", *map(str, words)]
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "tpuprof: The output could not be written: No space left on device.\n"
-
-
-def test_too_little_memory_is_one_sentence(monkeypatch, capsys):
-    def grows(path, **_):
-        raise MemoryError
-
-    monkeypatch.setattr(tpuprof_tui.readers, "open_profile", grows)
-    assert main(["info", "X"]) == 2
-    assert capsys.readouterr().err == "tpuprof: There is not enough memory for this capture.\n"
-
-
-@pytest.fixture
-def broken(monkeypatch, tmp_path):
-    """A reader with a defect, and a state folder of its own."""
-
-    def breaks(path, **_):
-        raise ZeroDivisionError("three\nlines\nof it")
-
-    monkeypatch.setattr(tpuprof_tui.readers, "open_profile", breaks)
-    return tmp_path / "state" / "tpuprof"
-
-
-def test_an_unexpected_error_is_one_sentence_and_a_log(broken, capsys):
-    assert main(["info", "X"]) == 2
-    (log,) = broken.glob("*.log")
-    message = capsys.readouterr().err
-    assert message == f"tpuprof: Unexpected error (ZeroDivisionError: three lines of it). Details are in {log}.\n"
-    assert "Traceback" in log.read_text()
-    assert "'info', 'X'" in log.read_text()
-    assert log.stat().st_mode & 0o077 == 0
-
-
-def test_only_the_newest_logs_are_kept(broken, capsys):
-    for _ in range(crash_log.KEPT + 3):
-        main(["info", "X"])
-    assert len(list(broken.glob("*.log"))) == crash_log.KEPT
-
-
-def test_debug_shows_the_traceback(broken):
-    with pytest.raises(ZeroDivisionError):
-        main(["info", "X", "--debug"])
-    assert not broken.exists()
-
-
-def test_a_log_goes_elsewhere_where_the_state_folder_cannot_be(broken, monkeypatch, tmp_path, capsys):
-    (tmp_path / "state").write_text("a file is in the way")
-    monkeypatch.setattr(crash_log.tempfile, "gettempdir", lambda: str(tmp_path))
-    assert main(["info", "X"]) == 2
-    (log,) = tmp_path.glob("*.log")
-    assert str(log) in capsys.readouterr().err
-
-
-def test_no_log_can_be_written(broken, monkeypatch, tmp_path, capsys):
-    (tmp_path / "state").write_text("a file is in the way")
-    monkeypatch.setattr(crash_log.tempfile, "gettempdir", lambda: str(tmp_path / "missing" / "\0"))
-    monkeypatch.setattr(crash_log, "_folders", lambda: iter([tmp_path / "state" / "below"]))
-    assert main(["info", "X"]) == 2
-    assert "No log could be written" in capsys.readouterr().err
-
-
-def test_the_state_folder_is_absolute(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_STATE_HOME", "relative")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert crash_log.state_folder() == tmp_path / ".local" / "state" / "tpuprof"
-
-
-def test_interruption_is_quiet(monkeypatch, capsys):
-    def stops(path, **_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(tpuprof_tui.readers, "open_profile", stops)
-    assert main(["info", "X"]) == 130
-    assert capsys.readouterr().err == ""
 
 
 # -- help ---------------------------------------------------------------------

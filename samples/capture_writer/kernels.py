@@ -7,42 +7,13 @@ that last read its buffer, a compute waits for its load.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from .chips import CDMA, DDR, FP16, FP32, GDMA, INT8, INT32, L2M, LMEM, SDMA, TIU, Chip
-from .layouts import encodable
-from .ops import OPS, Op
-from .program import NOTHING, STATIC, TDI, Program
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What shapes a kernel on one core."""
-
-    chip: Chip
-    #: Cores that run the kernel together.
-    cores: int
-    #: Imbalance: extra tiles of this core.
-    extra: int = 0
-    #: CDMA ports this core serves in the launch.
-    slots: int = 0
-    #: Differences that make CDMA launches of two cores tell-tale.
-    flavour: int = 0
-    mode: int = TDI
-    sdma: bool = False
-    #: The same from port to port of a core.
-    slot_flavours: int = 0
-    #: Transfers per direction and CDMA launch (0: the kernel's own number).
-    cdma_pairs: int = 0
-    #: Tiles of the prefill kernel.
-    prefill_tiles: int = 32
-    #: Without the synchronisation at the end.
-    open_end: bool = False
-    #: Kernels of a subnet write into one program.
-    shared: Program | None = None
-
-    def program(self, name: str) -> Program:
-        return self.shared or Program(f"{name}_multi_core", self.chip, self.mode, open_end=self.open_end)
+from .chips import CDMA, DDR, FP16, FP32, GDMA, INT8, INT32, L2M, LMEM, SDMA, TIU
+from .kernel_setting import Setting
+from .ops import OPS
+from .program import NOTHING, STATIC, Program
+from .zoo import zoo, zoo_undecodable, zoo_unknown
 
 
 def embedding(s: Setting) -> Program:
@@ -307,46 +278,6 @@ def plain_subnet(s: Setting) -> Program:
     p.nop(TIU, "tiu_end")
     p.nop(GDMA, "dma_end")
     return p
-
-
-def zoo(s: Setting) -> Program:
-    """Every operation of TIU and GDMA that the chip's reference decoder knows."""
-    return _zoo(s, lambda op: s.chip.name not in op.undecodable_on)
-
-
-def zoo_undecodable(s: Setting) -> Program:
-    """Those it does not know, where the chip has registers for them at all."""
-    return _zoo(s, lambda op: s.chip.name in op.undecodable_on)
-
-
-def zoo_unknown(s: Setting) -> Program:
-    """Operations without a description of their registers, among others, some in a row."""
-    p = s.program("op_zoo")
-    for key in ("tensor", *_UNDESCRIBED, "general", *_UNDESCRIBED[:2] * 3, "matrix"):
-        p.load((1, 64, 1, 128), key=key)
-    p.finish(s.cores, 13)
-    return p
-
-
-#: Operations without a description of their registers.
-_UNDESCRIBED = ("compress", "decompress", "randmask", "transfer")
-
-
-def _zoo(s: Setting, wanted: Callable[[Op], bool]) -> Program:
-    p = s.program("op_zoo")
-    for op in OPS.values():
-        if not wanted(op) or op.key in (*_ZOO_LEFT_OUT, *_UNDESCRIBED) or not encodable(s.chip, op):
-            continue
-        if op.engine == TIU:
-            p.nop(TIU, op.key) if op.system else p.tiu(op.key, (1, 64, 1, 64), k=4)
-        elif op.engine == GDMA:
-            p.nop(GDMA, op.key) if op.system else p.load((1, 64, 1, 128), key=op.key)
-    p.finish(s.cores, 13)
-    return p
-
-
-#: Ends of a command stream have no place inside a kernel; the others are in every kernel anyway.
-_ZOO_LEFT_OUT = frozenset({"tiu_end", "dma_end", "tiu_send", "tiu_wait", "dma_send", "dma_wait"})
 
 
 #: Length of the series that approximates an exponential.

@@ -5,24 +5,20 @@ from __future__ import annotations
 import gzip
 import io
 import sys
-from collections import Counter, defaultdict
-from dataclasses import replace
+from collections import Counter
 
 import numpy as np
 import pytest
-from kept import DATA, HOST_TRACE, kept_profile
+from kept import DATA, kept_profile
 from profiles import Registers, Texts, make_lane, make_profile, small_profile
-from trace_reading import TraceReader
+from trace_reading import with_overflow, written
 
-from tpuprof_tui.analysis import Links
 from tpuprof_tui.export import perfetto
 from tpuprof_tui.export.files import WriteError
 from tpuprof_tui.export.perfetto import write_perfetto
-from tpuprof_tui.export.perfetto_flows import MOST_FLOWS
 from tpuprof_tui.export.perfetto_slices import tenths
 from tpuprof_tui.export.selection import Selection
-from tpuprof_tui.model import INT_MISSING, Profile, Role, Scopes, Strings
-from tpuprof_tui.readers.host import with_host_trace
+from tpuprof_tui.model import Role, Strings
 
 sys.path.insert(0, str(DATA.parent / "readers" / "cdm"))
 from kept_captures import kept_reference
@@ -37,18 +33,6 @@ TRANSFER = (HEAD | {"cmd_id_dep": "cmd_id_dep", "Direction": "Direction"} | NAME
                                        "Global Idx")})  # fmt: skip
 NOT_ON_SYSTEM = ("uArch Rate", "Direction", "DMA data size(B)", "DDR Bandwidth(GB/s)", "L2M Bandwidth(GB/s)")
 PLACE = [f"{axis}{what}" for what in ("size", "stride") for axis in "nchw"]
-
-
-def written(profile: Profile, *arguments, **options) -> dict:
-    stream = io.BytesIO()
-    size = write_perfetto(profile, stream, *arguments, **options)
-    assert size == len(stream.getvalue())
-    return TraceReader(stream.getvalue()).by_path
-
-
-def with_overflow(tracks: dict, path: str) -> list:
-    """A track and those beside it for its other lanes."""
-    return [track for name, track in tracks.items() if name == path or name.startswith(f"{path} #")]
 
 
 # -- slices -------------------------------------------------------------------
@@ -268,199 +252,6 @@ def test_l2m_bandwidth_has_a_track_where_it_is_known(tmp_path):
     tracks = written(kept_profile("aks_mode2", tmp_path))
     assert max(value for _, value in tracks["Core 0/L2M Bandwidth"].samples) > 0
     assert tracks["Core 0/L2M Bandwidth"].samples[-1][1] == 0.0
-
-
-# -- launches -----------------------------------------------------------------
-
-
-def expected_launches(profile: Profile, lanes) -> dict:
-    """Start, end and batches of each launch number, instruction by instruction."""
-    found: dict = {}
-    for lane in lanes:
-        rows = zip(lane["start"].tolist(), lane["end"].tolist(), lane["scope"].tolist(), lane["kernel"].tolist(),
-                   lane["batch"].tolist(), strict=True)  # fmt: skip
-        for start, end, scope, kernel, batch in rows:
-            if kernel >= 0:
-                old = found.get(scope, (start, end, "", set()))
-                found[scope] = (min(old[0], start), max(old[1], end), profile.text("kernel", kernel), old[3] | {batch})
-    return found
-
-
-@pytest.mark.parametrize("name", ["aks_mode1", "aks_cdma", "aks_tiny_kernels", "aksv_rvt"])
-def test_each_launch_is_one_slice_on_its_core(name, tmp_path):
-    profile = kept_profile(name, tmp_path)
-    tracks = written(profile)
-    for core in profile.cores:
-        shown = [each for track in with_overflow(tracks, f"Core {core}/Kernel Function") for each in track.slices]
-        by_scope = {dict(each.notes)["Func Scope Id"]: each for each in shown}
-        wanted = expected_launches(profile, profile.core_lanes(core))
-        assert len(by_scope) == len(shown)
-        assert {scope: (each.start, each.end, each.name) for scope, each in by_scope.items()} == {
-            scope: launch[:3] for scope, launch in wanted.items()}  # fmt: skip
-        for each in shown:
-            assert [name for name, _ in each.notes] == ["Kernel Function", "Func Scope Id", "Batch Launch", "Mode"]
-            assert each.category == dict(each.notes)["Mode"] == each.end_category
-
-
-def test_kernels_with_cdma_stay_on_their_core_and_are_on_the_port(tmp_path):
-    tracks = written(kept_profile("aks_cdma", tmp_path))
-    on_core = {each.name for each in tracks["Core 0/Kernel Function"].slices}
-    on_port = {each.name for each in tracks["CDMA/CDMA port0 Kernel Function"].slices}
-    assert on_port == {"all_reduce_multi_core"}
-    assert on_port < on_core
-
-
-def launches_profile(scopes, spans, *, batches=None, modes=None, kernels=None):
-    texts = Texts()
-    count = len(spans)
-    names = kernels or [f"k{scope}" for scope in scopes]
-    lane = make_lane(
-        "TIU", 0, starts=[span[0] for span in spans], ends=[span[1] for span in spans],
-        kernel=texts.codes("kernel", names), scope=np.array(scopes),
-        batch=np.array(batches or [0] * count), mode=texts.codes("mode", modes or ["TDI"] * count),
-    )  # fmt: skip
-    return make_profile([lane], strings=texts.build(), scopes=Scopes())
-
-
-def test_overlapping_launches_take_tracks_beside():
-    tracks = written(launches_profile([0, 1, 0], [(0, 10), (5, 30), (20, 40)]))
-    assert [(each.start, each.end, each.name) for each in tracks["Core 0/Kernel Function"].slices] == [(0, 40, "k0")]
-    assert [(each.start, each.end, each.name) for each in tracks["Core 0/Kernel Function #2"].slices] == [(5, 30, "k1")]
-
-
-def test_several_batches_and_modes_are_named_together():
-    profile = launches_profile([0, 0, 0], [(0, 10), (10, 20), (20, 30)], batches=[3, 5, 4], modes=["DES", "TDI", "RVT"])
-    (launch,) = written(profile)["Core 0/Kernel Function"].slices
-    assert launch.category == "RVT/TDI/DES"
-    assert dict(launch.notes)["Batch Launch"] == "3/5"
-    assert dict(launch.notes)["Mode"] == "RVT/TDI/DES"
-
-
-def test_without_launch_numbers_neighbours_of_one_kernel_and_batch_are_one():
-    profile = launches_profile([INT_MISSING] * 4, [(0, 10), (10, 20), (20, 30), (30, 40)], batches=[0, 0, 1, 0],
-                               kernels=["a", "a", "a", "b"])  # fmt: skip
-    shown = written(profile)["Core 0/Kernel Function"].slices
-    assert [(each.start, each.end, each.name) for each in shown] == [(0, 20, "a"), (20, 30, "a"), (30, 40, "b")]
-    assert all("Func Scope Id" not in dict(each.notes) for each in shown)
-
-
-def test_without_mode_there_is_no_category():
-    (launch,) = written(launches_profile([0], [(0, 10)], modes=[None]))["Core 0/Kernel Function"].slices
-    assert launch.category is launch.end_category is None
-    assert "Mode" not in dict(launch.notes)
-
-
-# -- flows --------------------------------------------------------------------
-
-
-def links(*ends: tuple[int, int, int, int]) -> Links:
-    """Links from (lane, row) to (lane, row)."""
-    columns = [np.array(values, dtype=np.int64) for values in zip(*ends, strict=True)]
-    return Links(np.zeros(len(ends), np.int8), columns[2].astype(np.int32), columns[3], columns[0].astype(np.int32),
-                 columns[1], np.zeros(len(ends), np.int64))  # fmt: skip
-
-
-def test_flows_lead_from_what_releases_to_what_waits():
-    tiu = make_lane("TIU", 0, starts=[0, 100], ends=[50, 150])
-    gdma = make_lane("GDMA", 0, starts=[10, 60, 95], ends=[20, 160, 99], bytes=[1] * 3)
-    # a later command; a wait that began before; one that had ended before
-    tracks = written(make_profile([tiu, gdma]), links=links((1, 0, 0, 1), (0, 1, 1, 1), (1, 2, 0, 0)))
-    first, second = tracks["Core 0/TIU"].slices
-    loads = tracks["Core 0/GDMA"].slices
-    assert (loads[0].flows, second.ending_flows) == ([1], [1])
-    assert (second.flows, loads[1].flows_at_end, loads[1].ending_flows) == ([2], [2], [])
-    (late,) = tracks["Core 0/GDMA #2"].slices
-    assert [late.flows, first.ending_flows, first.flows_at_end] == [[], [], []]
-
-
-def test_each_flow_begins_once_and_ends_once_later(tmp_path):
-    profile = small_profile(2)
-    random = np.random.default_rng(3)
-    count, places = 4000, [place for place, lane in enumerate(profile.lanes) if len(lane)]
-    lanes = random.choice(places, (2, count))
-    rows = [[int(random.integers(len(profile.lanes[lane]))) for lane in side] for side in lanes.tolist()]
-    given = links(*zip(lanes[0].tolist(), rows[0], lanes[1].tolist(), rows[1], strict=True))
-    tracks = written(profile, links=given)
-    begins: dict = defaultdict(list)
-    ends: dict = defaultdict(list)
-    for track in tracks.values():
-        for each in track.slices:
-            for flow in each.flows:
-                begins[flow].append(each.start)
-            for flow in each.ending_flows:
-                ends[flow].append(each.start)
-            for flow in each.flows_at_end:
-                ends[flow].append(each.end)
-    assert len(begins) > 1000
-    assert begins.keys() == ends.keys()
-    for flow, (start,) in begins.items():
-        (end,) = ends[flow]
-        assert end > start
-
-
-def test_more_flows_than_can_be_drawn_are_cut_at_both_ends():
-    tiu = make_lane("TIU", 0, starts=[0], ends=[5])
-    gdma = make_lane("GDMA", 0, starts=np.arange(200) * 10 + 10, ends=np.arange(200) * 10 + 15, bytes=[1] * 200)
-    tracks = written(make_profile([tiu, gdma]), links=links(*((0, 0, 1, row) for row in range(200))))
-    (source,) = tracks["Core 0/TIU"].slices
-    reached = [flow for each in tracks["Core 0/GDMA"].slices for flow in each.ending_flows]
-    assert sorted(source.flows) == sorted(reached)
-    assert len(reached) == MOST_FLOWS
-
-
-def test_flows_need_both_ends_to_be_written():
-    profile = small_profile(1)
-    given = links((0, 0, 3, 50))
-    assert any(each.flows for track in written(profile, links=given).values() for each in track.slices)
-    tracks = written(profile, Selection(cores=frozenset((0,))), links=given)
-    assert not any(each.flows for track in tracks.values() for each in track.slices)
-
-
-# -- host ---------------------------------------------------------------------
-
-
-@pytest.fixture
-def joined(tmp_path):
-    return with_host_trace(kept_profile("aks_host_trace", tmp_path), HOST_TRACE)
-
-
-def test_device_times_are_the_hosts(joined):
-    base = joined.facts["host_base_ns"]
-    assert base == 52341880321
-    lane = joined.lane("TIU", 0)
-    shown = written(joined)["Core 0/TIU"]
-    assert [each.start for each in shown.slices] == (lane["start"] + base).tolist()
-    assert shown.times == sorted(shown.times)
-
-
-def test_host_slices_nest_as_they_did(joined):
-    tracks = written(joined)
-    host = [track for name, track in tracks.items() if name.startswith("cpu op")]
-    assert sum(len(track.slices) for track in host) == len(joined.lanes[-2])
-    assert max(each.depth for track in host for each in track.slices) >= 1
-    crossing = {each.name: track.name for track in host for each in track.slices}
-    assert crossing["decode_step_0"] != crossing["torch/nn/modules/module.py(1501): _call_impl"]
-    launches = tracks["tpudnn op"]
-    assert [each.name for each in launches.slices][:2] == ["index_select_multi_core", "rmsnorm_multi_core"]
-    assert all(not each.notes and each.category is None for each in launches.slices)
-    assert (launches.slices[0].start, launches.slices[0].end) == (52341863125, 52341871895)
-
-
-def test_exact_alignment_needs_no_notice_and_a_guess_is_told(joined, tmp_path):
-    assert "Host alignment" not in written(joined)
-    guessed = with_host_trace(replace(kept_profile("aks_mode1", tmp_path), tail_offset_ns=None), HOST_TRACE)
-    tracks = written(guessed)
-    (notice,) = tracks["Host alignment"].slices
-    assert "tail_offset_ns" in notice.name
-    assert tracks["cpu op"].description == notice.name
-
-
-def test_times_before_zero_shift_everything():
-    host = make_lane("TIU", 0, starts=[-500, 10], ends=[-400, 20])
-    other = make_lane("GDMA", 0, starts=[0], ends=[5], bytes=[1])
-    tracks = written(make_profile([host, other]))
-    assert [each.start for each in tracks["Core 0/TIU"].slices] == [0, 510]
-    assert [each.start for each in tracks["Core 0/GDMA"].slices] == [500]
 
 
 # -- choice and files ---------------------------------------------------------

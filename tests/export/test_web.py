@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 import re
 import shutil
 from dataclasses import replace
@@ -8,33 +7,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
-from web_reading import WrittenPage, chunk
+from web_reading import page_of
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis import build_index, lane_figures
 from tpuprof_tui.export.files import WriteError
 from tpuprof_tui.export.selection import Selection
-from tpuprof_tui.export.web import script_json, write_web
-from tpuprof_tui.export.web_codec import LARGEST, Chunk, scaled
-from tpuprof_tui.export.web_kinds import Kinds
-from tpuprof_tui.export.web_lanes import ChosenLane, bytes_in_cells, cut_time, edges_of
-from tpuprof_tui.export.web_overview import summary_record
-from tpuprof_tui.model import INT_MISSING, Device, Role, Scopes, Strings, is_missing
+from tpuprof_tui.export.web import write_web
+from tpuprof_tui.export.web_codec import scaled
+from tpuprof_tui.export.web_lanes import ChosenLane, cut_time
+from tpuprof_tui.model import Device, Role, Scopes, is_missing
 from tpuprof_tui.readers.host import with_host_trace
 
 SAMPLES = sorted(path for path in (Path(__file__).parents[2] / "samples").glob("ak*") if path.is_dir())
 HOSTILE = ("</script><script>alert(1)</script>", "=HYPERLINK(\"http://evil.example\")", "<!--<script>", "a&amp;b\u202e",
            "https://evil.example/x.js", "'\"`${alert(1)}", "line\u2028two\nthree", "\ud800half")  # fmt: skip
-
-
-def page_of(profile, tmp_path, *arguments, **options) -> WrittenPage:
-    path = tmp_path / "result.html"
-    size = write_web(profile, path, *arguments, **options)
-    assert size == path.stat().st_size
-    return WrittenPage(path)
 
 
 def by_track(lane):
@@ -274,152 +262,3 @@ def test_the_scripts_are_sound():
     for name in SCRIPTS:
         done = subprocess.run([node, "--check", str(folder / name)], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-
-
-# -- columns -------------------------------------------------------------------
-
-
-def read_back(columns: dict[str, tuple[list[int], bool]]) -> dict[str, list[int]]:
-    count = len(next(iter(columns.values()))[0])
-    written = Chunk(count)
-    for key, (values, ascending) in columns.items():
-        written.add(key, [np.array(values, np.int64)], ascending=ascending)
-    text = written.base64().decode()
-    return {key: values.tolist() for key, values in chunk(script_json([count, written.columns]), text).items()}
-
-
-@given(st.lists(st.tuples(st.integers(-1, LARGEST - 1), st.integers(-LARGEST // 2, LARGEST // 2)), max_size=50))
-def test_columns_survive(rows):
-    plain, near = [row[0] for row in rows], [row[1] for row in rows]
-    assert read_back({"plain": (plain, False), "near": (near, True)}) == {"plain": plain, "near": near}
-
-
-def test_columns_beyond_exact_numbers_are_cut():
-    assert read_back({"a": ([1 << 60, 3], False)}) == {"a": [LARGEST, 3]}
-
-
-def test_a_column_of_one_value_takes_no_room():
-    written = Chunk(1000)
-    written.add("same", [np.full(1000, -1)])
-    assert written.columns == [("same", 0, False, True)]
-
-
-def test_numbers_that_are_none_are_missing():
-    values = np.array([1.25, 0.0, -1.0, np.nan, np.inf, -np.inf])
-    assert scaled(values, 100).tolist() == [125, 0, -1, -1, -1, -1]
-    assert scaled(np.array([1e300]), 100).tolist() == [LARGEST]
-
-
-@given(st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 2), st.integers(0, 2)), min_size=1, max_size=40))
-def test_kinds_keep_combinations_apart(rows):
-    lane = make_lane("TIU", 0, starts=np.arange(len(rows)), ends=np.arange(len(rows)) + 1,
-                     roles=[row[2] for row in rows], name=np.array([row[0] for row in rows], np.int32),
-                     kernel=np.array([row[1] for row in rows], np.int32))  # fmt: skip
-    profile = make_profile([lane], strings={"name": Strings("abcd"), "kernel": Strings(("", "x", "y"))})
-    kinds = Kinds(profile)
-    codes = np.concatenate([kinds.codes(lane, slice(0, 1), 1), kinds.codes(lane, slice(1, len(rows)), len(rows) - 1)])
-    tables = kinds.tables()["kinds"]
-    assert [(tables["name"][code], tables["kernel"][code], tables["role"][code]) for code in codes] == rows
-    assert len(kinds) == len(set(rows))
-
-
-def test_kinds_beyond_a_table_are_sorted():
-    count = 3000
-    many = Strings(str(number) for number in range(count))
-    codes = np.arange(count, dtype=np.int32)
-    lane = make_lane("TIU", 0, starts=codes, ends=codes + 1, name=codes, kernel=codes[::-1].copy())
-    kinds = Kinds(make_profile([lane], strings={"name": many, "kernel": many}))
-    found = kinds.codes(lane, slice(0, count), count)
-    tables = kinds.tables()["kinds"]
-    assert [tables["kernel"][code] for code in found] == codes[::-1].tolist()
-
-
-def test_a_code_beyond_its_table_has_no_text():
-    lane = make_lane("TIU", 0, starts=[0], ends=[1], name=np.array([7], np.int32))
-    kinds = Kinds(make_profile([lane], strings={"name": Strings(("a",))}))
-    assert kinds.codes(lane, slice(0, 1), 1).tolist() == [0]
-    assert kinds.tables()["kinds"]["name"] == [-1]
-
-
-# -- overview ------------------------------------------------------------------
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 500), st.integers(0, 300), st.floats(0, 100)), max_size=12),
-    st.integers(0, 100), st.integers(1, 400),
-)  # fmt: skip
-def test_bytes_in_cells_add_up(events, first, length):
-    events.sort()
-    starts = np.array([event[0] for event in events], np.int64)
-    ends = starts + np.array([event[1] for event in events], np.int64)
-    rates = np.array([event[2] for event in events])
-    lane = make_lane("GDMA", 0, starts=starts, ends=ends, ddr_bandwidth=rates)
-    edges = edges_of((first, first + length), 7)
-    expected = []
-    for left, right in itertools.pairwise(edges.tolist()):
-        inside = np.maximum(np.minimum(lane["end"], right) - np.maximum(lane["start"], left), 0)
-        expected.append(float((inside * lane["ddr_bandwidth"]).sum()))
-    found = bytes_in_cells(ChosenLane(lane, slice(0, len(lane)), len(lane)), "ddr_bandwidth", edges)
-    assert found.tolist() == pytest.approx(expected, abs=0.51)
-
-
-@given(st.integers(-(1 << 50), 1 << 50), st.integers(1, 1 << 51))
-def test_edges_cover_the_window(start, length):
-    edges = edges_of((start, start + length))
-    assert (edges[0], edges[-1]) == (start, start + length)
-    assert (np.diff(edges) >= 0).all()
-    assert np.diff(edges).max() - np.diff(edges).min() <= 1
-
-
-def test_summary_is_coloured_by_the_rules_of_the_reference():
-    device = Device("AKS", tiu_mhz=1000, dma_mhz=1000, ddr_peak_gbps=100.0, l2_peak_gbps=100.0)
-    texts = Texts()
-    direction = texts.codes("direction", ["DDR->LMEM"])
-    lanes = []
-    for core, (ratio, speed) in enumerate([(14, 49), (15, 50), (29, 74), (30, 75), (90, 99)]):
-        lanes.append(make_lane("TIU", core, starts=[0], ends=[1000], cycles=[ratio * 10]))
-        lanes.append(make_lane("GDMA", core, starts=[0], ends=[1000], cycles=[1000], bytes=[speed * 1000],
-                               direction=direction))  # fmt: skip
-    table = summary_record(make_profile(lanes, strings=texts.build(), device=device))
-    names = [name for name, _ in table["columns"]]
-    assert names == ["CoreId", "Parallelism(%)", "totalTime(us)", "TiuWorkingRatio", "totalTiuCycle", "uArchURate",
-                     "totalGdmaCycle", "GdmaDdrAvgBandwidth(GB/s)", "GdmaL2AvgBandwidth(GB/s)", "totalSdmaCycle",
-                     "SdmaDdrAvgBandwidth(GB/s)"]  # fmt: skip
-    ratio, speed = names.index("TiuWorkingRatio"), names.index("GdmaDdrAvgBandwidth(GB/s)")
-    assert [row["levels"][ratio] for row in table["rows"][:5]] == ["bad", "doubtful", "doubtful", "", ""]
-    assert [row["levels"][speed] for row in table["rows"][:5]] == ["bad", "doubtful", "doubtful", "", ""]
-    coloured = {name for row in table["rows"] for name, level in zip(names, row["levels"], strict=True) if level}
-    # where nothing moved the reference colours nothing
-    assert coloured == {"TiuWorkingRatio", "GdmaDdrAvgBandwidth(GB/s)"}
-
-
-def test_cdma_stands_in_the_row_of_the_last_core():
-    texts = Texts()
-    direction = texts.codes("direction", ["DDR->DDR", "L2M->L2M", "DDR->DDR"])
-    port = make_lane("CDMA", 3, starts=[0, 100, 200], ends=[100, 200, 300], cycles=[100, 50, 1000],
-                     bytes=[2000, 500, 0], direction=direction, roles=[Role.WORK, Role.WORK, Role.WAIT])  # fmt: skip
-    cores = [make_lane("TIU", core, starts=[0], ends=[10], cycles=[10]) for core in (0, 1)]
-    table = summary_record(make_profile([*cores, port], strings=texts.build()))
-    assert [name for name, _ in table["columns"]][-3:] == [
-        "totalCdmaCycle", "CdmaDdrAvgBandwidth(GB/s)", "CdmaL2AvgBandwidth(GB/s)",
-    ]  # fmt: skip
-    assert [row["cells"][-3:] for row in table["rows"]] == [
-        ["-", "-", "-"], ["150", "20.00", "10.00"], ["0.150(us)", "20.00", "10.00"],
-    ]  # fmt: skip
-    assert table["rows"][0]["levels"][-3:] == ["", "", ""]
-
-
-def test_launches_reach_from_the_first_start_to_the_last_end(tmp_path):
-    texts = Texts()
-    kernels = texts.codes("kernel", ["a", "b"])
-    tiu = make_lane("TIU", 0, starts=[10, 50], ends=[20, 90], cycles=[11, 41], scope=[0, 1])
-    gdma = make_lane("GDMA", 0, starts=[5, 30, 95], ends=[8, 40, 99], cycles=[4, 11, 5], bytes=[1, 1, 1],
-                     scope=[0, 0, INT_MISSING])  # fmt: skip
-    profile = make_profile([tiu, gdma], strings=texts.build(), scopes=Scopes(kernels, np.zeros(2, np.int32)))
-    page = page_of(profile, tmp_path)
-    (record,) = page.record["launches"]
-    columns = page.chunks[record["chunk"]]
-    assert columns["start"].tolist() == [5, 50]
-    assert columns["duration"].tolist() == [35, 40]
-    assert page.texts("kernel", columns["kind"]) == ["a", "b"]
-    assert columns["scope"].tolist() == [0, 1]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
+
+from tpuprof_tui.export.perfetto import write_perfetto
+from tpuprof_tui.model import Profile
 
 TYPE_BEGIN, TYPE_END, TYPE_COUNTER = 1, 2, 4
 TABLES = ("event_names", "event_categories", "debug_annotation_names", "debug_annotation_string_values")
@@ -141,3 +145,15 @@ class TraceReader:
             if note.HasField(kind):
                 return getattr(note, kind)
         return None
+
+
+def written(profile: Profile, *arguments, **options) -> dict:
+    stream = io.BytesIO()
+    size = write_perfetto(profile, stream, *arguments, **options)
+    assert size == len(stream.getvalue())
+    return TraceReader(stream.getvalue()).by_path
+
+
+def with_overflow(tracks: dict, path: str) -> list:
+    """A track and those beside it for its other lanes."""
+    return [track for name, track in tracks.items() if name == path or name.startswith(f"{path} #")]

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tpuprof_tui.export.web import write_web
+
 
 class _Scripts(HTMLParser):
     def __init__(self) -> None:
@@ -99,3 +101,10 @@ def chunk(description: str, text: str) -> dict[str, Any]:
         found[key] = values
     assert at == len(data)
     return found
+
+
+def page_of(profile, tmp_path, *arguments, **options) -> WrittenPage:
+    path = tmp_path / "result.html"
+    size = write_web(profile, path, *arguments, **options)
+    assert size == path.stat().st_size
+    return WrittenPage(path)

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import openpyxl
 
+from tpuprof_tui.export.workbook import write_workbook
 from tpuprof_tui.model import INT_MISSING, SCHEMA, Role
 from tpuprof_tui.model.counters import COUNTERS
 
@@ -148,3 +149,9 @@ def table_of(sheet):
 def parts_of(path: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
+
+
+def written(profile, folder, **options):
+    path = folder / "book.xlsx"
+    write_workbook(profile, path, **options)
+    return loaded(path)

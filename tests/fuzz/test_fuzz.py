@@ -6,26 +6,17 @@ made-up ones of the shapes each format has. The inputs are the same in every run
 
 from __future__ import annotations
 
-import faulthandler
 import json
 import struct
-import tracemalloc
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
+from contextlib import nullcontext
 
 import pytest
 import raw_bytes as raw
+from bounds import bounded, ending
 from fuzz_targets import TARGETS
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from repeated_bytes import repeated, repeated_traces
-from whole_profiles import read_whole
-
-from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.readers import open_profile
-from tpuprof_tui.readers.host import json_stream, read_host_trace
 
 FIXED = settings(
     derandomize=True,
@@ -34,11 +25,6 @@ FIXED = settings(
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-#: What every profile and its outputs take, whatever their size, and what each byte of input may take beyond that.
-ROOM, EACH = 64 << 20, 64
-#: Nothing takes a hundredth of this; who does is taken for an endless loop, and ended with the place it is at.
-SECONDS = 120
-
 _TELLING = (
     0,
     1,
@@ -65,27 +51,6 @@ _TELLING = (
     0xFFFFFFFF,
 )
 WORDS = st.sampled_from(_TELLING) | st.integers(0, 0xFFFFFFFF)
-
-
-@contextmanager
-def ending() -> Iterator[None]:
-    faulthandler.dump_traceback_later(SECONDS, exit=True)
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-
-
-@contextmanager
-def bounded(size: int, room: int = ROOM, each: int = EACH) -> Iterator[None]:
-    """No more memory than the size of the input allows."""
-    tracemalloc.start()
-    try:
-        yield
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < room + each * size, f"{peak} bytes for {size}"
 
 
 def run(name: str, data: bytes) -> None:
@@ -366,41 +331,3 @@ _EVIL = st.sampled_from(
 @example([b"\x1b[2J", b"=1+1", b"</script>", b"../../x", b"a\0b", b"[red]x[/red]", b"\r\n", b"\xff\xfe"])
 def test_names_are_text_in_every_output(names: list[bytes]) -> None:
     run("names", b"\xfe".join(names))
-
-
-# -- one thing over and over -----------------------------------------------------
-
-#: Bytes of each such capture: enough for what each byte takes to stand out.
-MUCH = 100_000
-#: What a host trace takes for the longest event that is decoded, and for each byte of its text.
-HOST_ROOM, HOST_EACH = 112 << 20, 8
-
-
-@pytest.mark.parametrize("name", list(repeated(64)))
-def test_memory_is_bounded_by_the_size_of_the_capture(tmp_path: Path, name: str) -> None:
-    chip, files = repeated(MUCH)[name]
-    for file, data in files.items():
-        (tmp_path / file).write_bytes(data)
-    size = sum(map(len, files.values()))
-    open_profile(tmp_path, chip=chip)  # what is loaded once does not count
-    with ending(), bounded(size, room=1 << 20):
-        read_whole(open_profile(tmp_path, chip=chip))
-
-
-@pytest.mark.parametrize("name", list(repeated_traces(64)))
-def test_memory_is_bounded_by_the_size_of_the_host_trace(tmp_path: Path, name: str) -> None:
-    text = repeated_traces(MUCH * 10)[name]
-    path = tmp_path / "host.json"
-    path.write_bytes(text)
-    with ending(), bounded(len(text), room=6 << 20, each=25), suppress(UnreadableError):
-        read_host_trace(path)
-
-
-def test_the_longest_event_takes_what_is_stated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an eighth of the bound, an eighth of the memory."""
-    monkeypatch.setattr(json_stream, "LONGEST_EVENT", json_stream.LONGEST_EVENT // 8)
-    many = b",".join(b'"%d":1' % number for number in range(json_stream.LONGEST_EVENT // 10))
-    path = tmp_path / "host.json"
-    path.write_bytes(b'{"traceEvents":[{' + many + b'},{"ph":"X","ts":1,"cat":"tpudnn","name":"x"}]}')
-    with bounded(path.stat().st_size, room=HOST_ROOM // 8, each=HOST_EACH):
-        assert len(read_host_trace(path).events) == 1

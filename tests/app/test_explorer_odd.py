@@ -1,0 +1,120 @@
+"""The explorer with odd profiles, sizes and names, and with the mouse."""
+
+from __future__ import annotations
+
+import pytest
+from profiles import big_profile, make_lane, make_profile, small_profile
+from screen import explorer, frame, opened, press, settled
+
+from tpuprof_tui.model import Problem, Severity, Strings
+
+WIDE, SMALL = (160, 48), (80, 24)
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return small_profile(1, instructions=600)
+
+
+async def test_detail_tells_values_units_and_what_is_missing(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j full_stop Z")
+        screen._maximise("detail")
+        await settled(pilot)
+        text = frame(pilot.app)
+        lane, row = screen.view.selection.lane, screen.view.selection.row
+        start, end = screen.session.span_of(lane, row)
+        assert f"{end - start:,} ns" in text
+        assert "uArch rate" in text
+        assert "- needs mode 2: this capture is mode 1" in text
+        assert text.count("needs mode 2") == 1
+
+
+async def test_guessed_figures_carry_their_sign():
+    async with opened(small_profile(0, instructions=300)) as pilot:
+        text = frame(pilot.app)
+        assert "busiest core 0 ~" in text
+        lanes = [line for line in text.splitlines() if "TIU" in line]
+        assert lanes
+        assert all("~" in line for line in lanes)
+        assert "names need mode 1" in text
+
+
+async def test_resizing_to_nothing_and_back_loses_nothing(profile):
+    async with opened(profile) as pilot:
+        before = frame(pilot.app)
+        for size in ((1, 1), (2, 40), (200, 2), (79, 23), (30, 10), (119, 29), WIDE):
+            await pilot.resize_terminal(*size)
+            await settled(pilot)
+        assert frame(pilot.app) == before
+
+
+async def test_hostile_names_are_shown_harmless():
+    lane = make_lane("TIU", 0, starts=[0, 50], ends=[50, 90], name=[0, 1], kernel=[0, 0], type=[0, 0])
+    strings = {
+        "name": Strings(["\x1b[31mred[/bold]", "注意力\u202e"]),
+        "kernel": Strings(["[link=x]k\x07"]),
+        "type": Strings(["mm"]),
+    }
+    problem = Problem(Severity.ERROR, "bad \x1b[2J[red]", file="\x1b]0;x\x07.profile")
+    async with opened(make_profile([lane], strings=strings, problems=[problem])) as pilot:
+        for keys in ("full_stop", "2", "3", "4", "question_mark"):
+            await press(pilot, keys)
+            text = frame(pilot.app)
+            assert "\x1b" not in text
+            assert "\x07" not in text
+            assert "\u202e" not in text
+        await press(pilot, "q 4")
+        assert "bad \ufffd[2J[red]" in frame(pilot.app)
+
+
+@pytest.mark.parametrize("size", [WIDE, SMALL])
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("empty", ["This capture holds no instructions"]),
+        ("one instruction", ["1 instruction", "5 ns"]),
+        ("no length", ["1 instruction"]),
+        ("only problems", ["no instructions", "problem"]),
+        ("64 cores", ["busiest core"]),
+    ],
+)
+async def test_odd_profiles_open(kind, words, size):
+    odd = {
+        "empty": lambda: make_profile([]),
+        "one instruction": lambda: make_profile([make_lane("TIU", 0, starts=[7], ends=[12])]),
+        "no length": lambda: make_profile([make_lane("TIU", 0, starts=[7], ends=[7])]),
+        "only problems": lambda: make_profile([], cores=[0], problems=[Problem(Severity.ERROR, "Nothing is left.")]),
+        "64 cores": lambda: big_profile(2000, cores=64),
+    }[kind]()
+    async with opened(odd, size) as pilot:
+        text = frame(pilot.app)
+        for word in words:
+            if size == WIDE:
+                assert word in text
+        for keys in ("j full_stop w d", "2 G g s", "3 j", "4 j enter", "t j enter", "escape i f o e 0"):
+            await press(pilot, keys)
+        assert pilot.app.is_running
+
+
+async def test_many_lanes_scroll_with_the_selection():
+    async with opened(big_profile(2000, cores=64), (120, 30)) as pilot:
+        screen = explorer(pilot)
+        assert "more" in screen.timeline.legend_text()
+        await press(pilot, "j pagedown pagedown pagedown")
+        number = screen.timeline.selected_row(screen.view)
+        assert screen.timeline.top <= number < screen.timeline.top + screen.timeline.lines
+        assert screen.timeline.top > 0
+
+
+async def test_the_mouse_selects_but_is_not_needed(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await pilot.click("#timeline", offset=(60, 3))
+        await settled(pilot)
+        assert screen.view.selection.lane == screen.timeline.rows[1].lane
+        await press(pilot, "2 g")
+        await pilot.click("#table", offset=(10, 5))
+        await settled(pilot)
+        assert screen.table.position == 3

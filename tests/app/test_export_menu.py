@@ -1,0 +1,310 @@
+"""The export menu on the screen: what it offers, what its keys write, and what is shown while a file is written."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from exporting import SAMPLE, copied, sample, slow_program
+from profiles import small_profile
+from screen import explorer, frame, opened, press, settled
+
+import tpuprof_tui
+from tpuprof_tui.app import exporter as exporter_module
+from tpuprof_tui.app import exports
+from tpuprof_tui.app.actions import ACTIONS
+from tpuprof_tui.app.exports import (
+    KINDS,
+    Part,
+)
+from tpuprof_tui.app.messages import Change
+from tpuprof_tui.app.screens.confirm import ConfirmScreen
+from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.screens.export import ExportScreen
+from tpuprof_tui.app.state import Scope, Selection, Sort
+from tpuprof_tui.readers import fingerprint
+
+# -- the menu -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+async def test_the_menu_shows_kinds_choices_and_folder(tmp_path, monkeypatch, size):
+    async with sample(tmp_path, monkeypatch, size=size) as pilot:
+        await press(pilot, "x")
+        assert isinstance(pilot.app.screen, ExportScreen)
+        text = frame(pilot.app)
+        for kind in KINDS:
+            assert kind.title in text
+        for words in ("the whole capture", "only the core", "./aks_decode_mode1_profile_out", "Esc or q closes"):
+            assert words in text
+        await press(pilot, "q")
+        assert isinstance(pilot.app.screen, ExplorerScreen)
+
+
+WRITTEN = {
+    "w": "PerfWeb/result.html", "p": "perfetto.pftrace", "s": "summary.txt", "r": "tiuRegInfo_0.txt",
+    "c": "instructions.csv", "j": "instructions.jsonl", "t": "instructions.parquet",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", WRITTEN)
+async def test_each_key_writes_its_file_and_says_where(tmp_path, monkeypatch, key):
+    if key == "t":
+        pytest.importorskip("pyarrow")
+    async with sample(tmp_path, monkeypatch) as pilot:
+        await press(pilot, "x")
+        await pilot.press(key)
+        await settled(pilot)
+        written = tmp_path / "aks_decode_mode1_profile_out" / WRITTEN[key]
+        assert written.stat().st_size
+        text = frame(pilot.app)
+        assert "Wrote ./aks_decode_mode1_profile_out/" in text
+        assert "KiB" in text or "MiB" in text or " B" in text
+        await press(pilot, "x")
+        assert "Written:" in frame(pilot.app)
+
+
+async def test_the_workbook_of_one_core_in_the_window(tmp_path, monkeypatch):
+    async with sample(tmp_path, monkeypatch) as pilot:
+        await press(pilot, "j j w w w w")
+        view = explorer(pilot).view
+        await press(pilot, "x o v")
+        assert "core 0, the window of" in frame(pilot.app)
+        await pilot.press("x")
+        await settled(pilot)
+        with (tmp_path / "aks_decode_mode1_profile_out" / "PerfDoc" / "PerfAI_output.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        lanes = tpuprof_tui.open_profile(SAMPLE).core_lanes(0)
+        inside = sum(int(((lane["end"] > view.start) & (lane["start"] < view.end)).sum()) for lane in lanes)
+        assert len(rows) == inside > 0
+
+
+async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
+    async with sample(tmp_path, monkeypatch) as pilot:
+        await press(pilot, "j j j j o w w w 2 v")
+        screen = explorer(pilot)
+        assert screen.view.scope.core >= 0
+        assert screen.view.in_window
+        screen.change(Change(lambda view: replace(
+            view, sort=Sort("duration", down=True), columns=("name", "duration", "bytes", "engine", "order"),
+            percent=True, filter="dur>200",
+        )))  # fmt: skip
+        await settled(pilot)
+        order, session = screen.table.order, screen.session
+        await press(pilot, "x")
+        assert "filter dur>200, by Duration, largest first, 6 columns" in pilot.app.screen.table_text()
+        await pilot.press("j")
+        await settled(pilot)
+        text = (tmp_path / "aks_decode_mode1_profile_out" / "instructions.jsonl").read_text()
+        rows = [json.loads(line) for line in text.splitlines()]
+        names = "Function Name|Duration(ns)|% of all|DMA data size(B)|engine|Global Idx"
+        assert list(rows[0]) == names.split("|")
+        wanted = []
+        for number in order.tolist():
+            lane, row = session.place(number)
+            start, end = session.span_of(lane, row)
+            wanted.append(
+                (session.profile.lanes[lane].engine, end - start, int(session.profile.lanes[lane]["order"][row]))
+            )
+        assert [(row["engine"], row["Duration(ns)"], row["Global Idx"]) for row in rows] == wanted
+        assert len({engine for engine, _, _ in wanted}) > 1
+
+
+async def test_without_pyarrow_the_menu_says_what_parquet_needs(tmp_path, monkeypatch):
+    monkeypatch.setattr(exports, "find_spec", lambda name: None)
+    async with sample(tmp_path, monkeypatch) as pilot:
+        await press(pilot, "x t")
+        assert isinstance(pilot.app.screen, ExportScreen)
+        assert "Parquet needs the package pyarrow: pip install pyarrow" in frame(pilot.app)
+        assert pilot.app.exporter.running is None
+
+
+async def test_cores_are_typed_and_judged(tmp_path, monkeypatch):
+    async with sample(tmp_path, monkeypatch) as pilot:
+        await press(pilot, "x n 9 enter")
+        assert "The capture has no core 9" in frame(pilot.app)
+        await press(pilot, "ctrl+u")
+        await pilot.press(*"1,3", "enter")
+        await settled(pilot)
+        assert "[x] only some cores" in frame(pilot.app)
+        assert "Write  cores 1, 3" in frame(pilot.app)
+        await pilot.press("r")
+        await settled(pilot)
+        out = tmp_path / "aks_decode_mode1_profile_out"
+        assert sorted(path.name for path in out.glob("tiu*")) == ["tiuRegInfo_1.txt", "tiuRegInfo_3.txt"]
+
+
+async def test_arrows_and_enter_choose_too(tmp_path, monkeypatch):
+    async with sample(tmp_path, monkeypatch) as pilot:
+        await press(pilot, "x down down down down up")
+        await pilot.press("enter")
+        await settled(pilot)
+        assert (tmp_path / "aks_decode_mode1_profile_out" / "summary.txt").exists()
+
+
+async def test_the_folder_is_typed_and_judged(tmp_path, monkeypatch):
+    capture = copied(tmp_path)
+    async with sample(tmp_path, monkeypatch, capture) as pilot:
+        await press(pilot, "x e")
+        await press(pilot, "ctrl+u q x escape")
+        assert isinstance(pilot.app.screen, ExportScreen), "in the field, q and x type and Esc only leaves it"
+        assert "./captured_profile_out" in frame(pilot.app)
+        await press(pilot, "e ctrl+u")
+        await pilot.press(*"captured/out", "enter")
+        await settled(pilot)
+        assert "inside the capture" in frame(pilot.app)
+        await press(pilot, "ctrl+u")
+        await pilot.press(*"other", "enter")
+        await settled(pilot)
+        await pilot.press("s")
+        await settled(pilot)
+        assert (tmp_path / "other" / "summary.txt").exists()
+
+
+async def test_choices_without_a_meaning_say_so(tmp_path, monkeypatch):
+    async with sample(tmp_path, monkeypatch) as pilot:
+        await press(pilot, "x")
+        for key, words in (("o", "no core is selected"), ("v", "the window is everything"), ("ampersand", "no filter")):
+            await press(pilot, key)
+            assert f"Nothing to narrow to: {words}" in frame(pilot.app)
+        assert pilot.app.screen.part == Part()
+
+
+async def test_a_changed_capture_stops_the_export(tmp_path, monkeypatch):
+    capture = copied(tmp_path)
+    async with sample(tmp_path, monkeypatch, capture) as pilot:
+        assert pilot.app.fingerprint == fingerprint(capture)
+        with next(capture.glob("cdmlib*")).open("ab") as file:
+            file.write(b"more")
+        await press(pilot, "x")
+        await pilot.press("s")
+        await settled(pilot)
+        assert "has changed since it was opened" in frame(pilot.app)
+        assert not (tmp_path / "captured_profile_out").exists()
+
+
+async def test_the_palette_has_every_kind(tmp_path, monkeypatch):
+    async with sample(tmp_path, monkeypatch) as pilot:
+        commands = {command.title: command for command in pilot.app.get_system_commands(pilot.app.screen)}
+        assert {f"Export {kind.title}" for kind in KINDS} <= set(commands)
+        await commands["Export summary"].callback()
+        await settled(pilot)
+        assert (tmp_path / "aks_decode_mode1_profile_out" / "summary.txt").exists()
+
+
+async def test_one_key_writes_one_file(tmp_path, monkeypatch):
+    async with sample(tmp_path, monkeypatch) as pilot:
+        await pilot.press("alt+s")
+        await settled(pilot)
+        assert "Wrote ./aks_decode_mode1_profile_out/summary.txt" in frame(pilot.app)
+        await pilot.press("2", "alt+j")
+        await settled(pilot)
+        assert (tmp_path / "aks_decode_mode1_profile_out" / "instructions.jsonl").stat().st_size
+    for kind in KINDS:
+        (action,) = (each for each in ACTIONS if each.id == f"explorer.export-{kind.id}")
+        (choice,) = (each for each in ACTIONS if each.id == f"export.{kind.id}")
+        assert action.keys == (f"alt+{choice.keys[0]}",), "the key of the menu, with Alt"
+
+
+async def test_a_profile_from_nowhere_cannot_be_exported():
+    async with opened(small_profile(1, instructions=600)) as pilot:
+        await press(pilot, "x")
+        assert "nothing to export from" in frame(pilot.app)
+
+
+# -- while it runs --------------------------------------------------------------
+
+
+@asynccontextmanager
+async def at_work(tmp_path, monkeypatch):
+    """The explorer while an export runs that never ends."""
+    async with sample(tmp_path, monkeypatch) as pilot:
+        monkeypatch.setattr(exporter_module.sys, "executable", str(slow_program(tmp_path)))
+        await press(pilot, "x")
+        await pilot.press("w")
+        for _ in range(1000):
+            running = pilot.app.exporter.running
+            if running is not None and running.done > 0:
+                break
+            await pilot.pause(0.01)
+        await pilot.pause()
+        try:
+            yield pilot
+        finally:
+            pilot.app.exporter.stop()
+            await settled(pilot)
+
+
+async def test_progress_is_in_the_bottom_line_and_keys_work(tmp_path, monkeypatch):
+    async with at_work(tmp_path, monkeypatch) as pilot:
+        assert "web view 34%" in frame(pilot.app).splitlines()[-1]
+        start = explorer(pilot).view.span
+        await pilot.press("w")
+        await pilot.pause()
+        assert explorer(pilot).view.span < start
+        await pilot.press("x")
+        await pilot.pause()
+        assert "At work: web view 34%" in frame(pilot.app)
+        await pilot.press("s")
+        await pilot.pause()
+        assert "One export at a time" in frame(pilot.app)
+        await pilot.press("X")
+        await settled(pilot)
+        assert pilot.app.exporter.running is None
+
+
+async def test_an_action_stops_it(tmp_path, monkeypatch):
+    async with at_work(tmp_path, monkeypatch) as pilot:
+        await pilot.press("X")
+        await settled(pilot)
+        assert "Stopped: the web view was not written." in frame(pilot.app)
+        await press(pilot, "X")
+        assert "No export is at work" in frame(pilot.app)
+
+
+async def test_leaving_asks_first(tmp_path, monkeypatch):
+    async with at_work(tmp_path, monkeypatch) as pilot:
+        await pilot.press("q")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, ConfirmScreen)
+        assert "Stop it and leave?" in frame(pilot.app)
+        await pilot.press("n")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, ExplorerScreen)
+        assert pilot.app.exporter.running is not None
+        process = pilot.app.exporter._process
+        await pilot.press("q", "y")
+        await pilot.pause()
+        await asyncio.wait_for(process.wait(), 10)
+
+
+async def test_leaving_without_an_export_does_not_ask(tmp_path, monkeypatch):
+    async with sample(tmp_path, monkeypatch) as pilot:
+        await pilot.press("q")
+        await pilot.pause()
+        assert not isinstance(pilot.app.screen, ConfirmScreen)
+        assert pilot.app.return_code == 0
+
+
+async def test_a_large_export_asks_first(tmp_path, monkeypatch):
+    async with sample(tmp_path, monkeypatch) as pilot:
+        monkeypatch.setattr(exports, "MANY", 10)
+        await press(pilot, "x w")
+        assert isinstance(pilot.app.screen, ConfirmScreen)
+        assert "instructions gets about" in frame(pilot.app)
+        await press(pilot, "n")
+        assert pilot.app.exporter.running is None
+        assert not (tmp_path / "aks_decode_mode1_profile_out").exists()
+        await press(pilot, "x w")
+        await pilot.press("y")
+        await settled(pilot)
+        assert (tmp_path / "aks_decode_mode1_profile_out" / "PerfWeb" / "result.html").exists()
+
+
+def test_selection_is_the_core_where_no_scope_is():
+    assert exports.scope_core(Scope(), Selection(4).core) == 4
+    assert exports.scope_core(Scope(2), 4) == 2

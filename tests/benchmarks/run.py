@@ -17,10 +17,8 @@ file, with machine, versions and date.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -29,8 +27,9 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from machine import machine
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 READY = "import sys, tpuprof_tui; from tpuprof_tui.analysis import build_indexes; \
@@ -327,31 +326,6 @@ class Bench:
         values = page_figures(out / "PerfWeb" / "result.html", self.scratch, self.runs)
         for (title, unit, target), value in zip(PAGE_CASES, values, strict=True):
             yield Row(title, value=value, unit=unit, target=target)
-
-
-def machine() -> str:
-    """Where figures come from, in a sentence."""
-    names = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
-    memory = [int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")]
-    parts = [names[0] if names else platform.processor() or platform.machine(), f"{os.cpu_count()} cores"]
-    parts += [f"{memory[0] / 2**20:.0f} GiB"] if memory else []
-    parts += [f"{platform.system()} {platform.release().split('-')[0]}", f"Python {platform.python_version()}"]
-    for package in ("numpy", "tpuprof-tui"):
-        try:
-            parts.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    # the measured process itself is one
-    busy = f", while other work kept its cores busy (load {load:.0f})" if load > cores + 1 else ""
-    return f"{', '.join(parts)}; {datetime.date.today().isoformat()}{busy}"
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []
 
 
 def table(rows: list[Row]) -> str:

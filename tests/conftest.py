@@ -18,6 +18,11 @@ settings.register_profile(
 settings.register_profile("quick", settings.get_profile("tests"), max_examples=15)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
 
+# Sizes of a terminal that there is not: readline sets them in the process that starts the others, and they would go
+# before the sizes of the terminals that tests make.
+for _name in ("COLUMNS", "LINES"):
+    os.environ.pop(_name, None)
+
 #: Files that wait longest, for pip, for a terminal, for what is killed: begun last, they would be waited for alone.
 LONGEST = (
     "test_wheel.py", "test_faults_terminal.py", "test_terminal.py", "test_faults.py", "test_tree.py",

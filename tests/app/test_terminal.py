@@ -20,15 +20,13 @@ COLOUR = re.compile(rb"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;\d+)*m
 SEQUENCE = re.compile(
     rb"\x1b(?:\[[0-9;?<>=$]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_].*?\x1b\\|[ -/]*[0-~])", re.S
 )
-#: Variables of the developer's terminal that would decide what is shown.
-OTHERS = ("NO_COLOR", "LC_ALL", "LC_CTYPE", "COLUMNS", "LINES")
 
 
 class Session:
     """The explorer in a terminal."""
 
     def __init__(self, *arguments: str, size: tuple[int, int] = (24, 80), **environment: str) -> None:
-        own = {key: value for key, value in os.environ.items() if key not in OTHERS}
+        own = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "LC_ALL", "LC_CTYPE")}
         own |= {"TERM": "xterm-256color", "LANG": "C.UTF-8", **environment}
         self.sent = b""
         self.child = pexpect.spawn(

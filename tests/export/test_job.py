@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,6 +95,45 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         interrupted(KeyboardInterrupt)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "link to a device"])
+def test_what_is_no_file_is_not_replaced_by_one(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as end:
+            end.bind(str(path))
+    else:
+        path.symlink_to("/dev/null")
+    before = path.lstat()
+    with pytest.raises(WriteError, match="no pipe, socket or device"), whole_file(path):
+        pytest.fail("nothing may be written")
+    assert path.lstat() == before
+
+
+def test_the_folders_of_devices_get_no_files() -> None:
+    for path in ("/dev/stdout", "/dev/fd/1", "/proc/self/none"):
+        with pytest.raises(WriteError, match="no pipe, socket or device"), whole_file(Path(path)):
+            pytest.fail("nothing may be written")
+
+
+def test_a_link_to_a_file_is_replaced_not_followed(tmp_path: Path) -> None:
+    """What it leads to may lie anywhere."""
+    (tmp_path / "elsewhere").write_bytes(b"old")
+    path = tmp_path / "out.csv"
+    path.symlink_to("elsewhere")
+    with whole_file(path) as stream:
+        stream.write(b"new")
+    assert not path.is_symlink()
+    assert (path.read_bytes(), (tmp_path / "elsewhere").read_bytes()) == (b"new", b"old")
+
+
+def test_a_list_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / OWN_LIST)
+    run_export(small_profile(1), Job(tmp_path, frozenset({"summary"})))
+    assert (tmp_path / "summary.txt").is_file()
 
 
 def test_a_folder_that_is_a_file_is_one_message(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -322,3 +324,20 @@ def test_missing_files_and_folders_are_one_sentence(tmp_path):
         assert not recognises(path)
         with pytest.raises(UnreadableError):
             with_host_trace(device(), path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "link to a pipe"])
+def test_what_is_no_file_is_one_sentence_and_not_waited_for(kind, tmp_path):
+    path = tmp_path / "trace.json"
+    if kind == "socket":
+        with socket.socket(socket.AF_UNIX) as end:
+            end.bind(str(path))
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(tmp_path / "pipe")
+        path.symlink_to("pipe")
+        path = tmp_path / "pipe" if kind == "pipe" else path
+    assert not recognises(path)
+    with pytest.raises(UnreadableError, match="not a regular file"):
+        with_host_trace(device(), path)

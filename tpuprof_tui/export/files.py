@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,10 +30,13 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     it has a temporary name beside ``path``.
 
     Raises:
-        WriteError: The folder is missing or read-only, or the disk is full; nothing is left behind.
+        WriteError: The folder is missing or read-only, the disk is full, or ``path`` is a pipe, a socket or a device;
+            nothing is left behind.
     """
     temporary: str | None = None
     try:
+        if _special(path):
+            raise OSError(errno.EINVAL, "only files can be replaced, no pipe, socket or device")
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = _new_file(path)
         with os.fdopen(descriptor, "wb") as stream:
@@ -50,6 +54,18 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
+
+
+def _special(path: Path) -> bool:
+    """Whether a path is something that must not be replaced by a file, or lies among such things (``/dev/stdout``)."""
+    folder = os.path.realpath(path.parent)
+    if folder == "/dev" or folder.startswith("/proc/"):
+        return True
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+    except OSError:
+        return False
+    return kind not in (stat.S_IFREG, stat.S_IFDIR)
 
 
 def _new_file(path: Path) -> tuple[int, str | None]:

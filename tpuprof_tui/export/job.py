@@ -207,8 +207,8 @@ _WRITERS: Final[dict[str, Callable[[Profile, Job, Callable[[float], None]], list
 def _own_files(folder: Path) -> set[str]:
     """Files that an earlier export says it wrote here; names that no export writes are not believed."""
     try:
-        text = (folder / OWN_LIST).read_bytes()[:_LARGEST_LIST]
-        names = json.loads(text)
+        list_ = folder / OWN_LIST
+        names = json.loads(list_.read_bytes()[:_LARGEST_LIST]) if list_.is_file() else []
     except (OSError, ValueError, RecursionError):
         return set()
     if not isinstance(names, list):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -88,7 +90,7 @@ class HostTrace:
 def recognises(path: Path) -> bool:
     """Whether a file begins as such a trace does, compressed or not; reads its first bytes alone."""
     try:
-        with path.open("rb") as raw:
+        with _opened(path) as raw:
             head = _text_of(raw).read(_HEAD)
     except OSError:
         return False
@@ -109,15 +111,28 @@ def read_host_trace(
         Its slices (events of phase ``X``). A damaged file gives what could be read, with Problems.
 
     Raises:
-        UnreadableError: No such file, or no list of events in it.
+        UnreadableError: No such file, no regular one, or no list of events in it.
     """
     file = Path(path)
     try:
-        with file.open("rb") as raw:
+        with _opened(file) as raw:
             return _Collector(file, raw, progress).trace()
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise UnreadableError(f"{file}: {reason}.", "Give the JSON file that the host's profiler wrote.") from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A regular file, opened; a pipe would be waited for without end.
+
+    Raises:
+        OSError: No such file, or no regular one.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "is a directory" if stat.S_ISDIR(mode) else "not a regular file")
+    # between the two calls another may have taken its place
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)), "rb")
 
 
 def _text_of(raw: BinaryIO) -> Inflated | BinaryIO:

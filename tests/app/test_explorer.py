@@ -258,6 +258,8 @@ async def test_small_screens_maximise_and_restore(profile):
             assert shown(screen) == {pane}
             assert screen.focused.id == pane
         await press(pilot, "backspace")
+        assert shown(screen) == {"problems"}
+        await press(pilot, "backspace")
         assert shown(screen) == {"timeline", "problems"}
         await press(pilot, "j e j full_stop i")
         assert shown(screen) == {"detail"}

@@ -68,3 +68,14 @@ def test_the_smallest_share_shows():
 )
 def test_the_locale_and_the_terminal_choose_the_glyphs(environment, wanted):
     assert wants_ascii(environment) is wanted
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+def test_bars_never_show_more_of_less_and_always_something_of_anything(glyphs):
+    bars = [bar(share / 1000, 10, glyphs) for share in range(1001)]
+    filled = [sum(glyphs.steps.index(cell) for cell in text) for text in bars]
+    assert {cell_len(text) for text in bars} == {10}
+    assert filled == sorted(filled)
+    assert filled[0] == 0 < filled[1]
+    assert bars[0] == " " * 10
+    assert bars[1000] == glyphs.steps[8] * 10

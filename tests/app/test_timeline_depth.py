@@ -200,6 +200,21 @@ def test_same_names_are_found_in_both_directions(codes, data):
     assert same_name(session, 0, row, -1) == (earlier[-1] if earlier else -1)
 
 
+async def test_the_same_name_is_sought_among_what_passes_the_filter():
+    starts, ends = [0, 10, 20, 30, 40, 50], [9, 12, 29, 32, 42, 59]
+    lane = make_lane("TIU", 0, starts=starts, ends=ends, name=[0, 0, 1, 0, 0, 0])
+    profile = make_profile([lane], strings={"name": Strings(["mm", "add"])})
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        screen.apply_filter("dur>5ns")
+        await press(pilot, "e j home enter escape greater_than_sign")
+        assert screen.view.selection.row == 5
+        await press(pilot, "greater_than_sign")
+        assert "No later mm of this lane passes the filter; Esc clears it." in frame(pilot.app)
+        await press(pilot, "less_than_sign")
+        assert screen.view.selection.row == 0
+
+
 async def test_without_names_it_says_so():
     async with opened(small_profile(0, instructions=60)) as pilot:
         await press(pilot, "j j full_stop greater_than_sign")

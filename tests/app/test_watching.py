@@ -194,6 +194,19 @@ async def test_follow_reads_changes_by_itself(capture, monkeypatch):
         )
         await settled(pilot)
         assert explorer(pilot).view == before
+        assert "Read again: it changed on disk." in frame(pilot.app)
+
+
+async def test_another_capture_is_named_when_it_opens(capture, monkeypatch):
+    shutil.copytree(capture, capture.parent / "later")
+    async with watched(capture, monkeypatch) as pilot:
+        await pilot.press("right_parenthesis")
+        await until(
+            pilot,
+            lambda: isinstance(pilot.app.screen, ExplorerScreen) and pilot.app.screen.session.profile.name == "later",
+        )
+        await settled(pilot)
+        assert "Capture later, 2 of 2: ( and ) go on" in frame(pilot.app)
 
 
 async def test_follow_opens_what_appears_beside(capture, monkeypatch):
@@ -205,6 +218,7 @@ async def test_follow_opens_what_appears_beside(capture, monkeypatch):
         )
         await settled(pilot)
         assert pilot.app.path == str(capture.parent / "later")
+        assert "New capture: later." in frame(pilot.app)
 
 
 async def test_a_capture_that_vanishes_leaves_the_screen_as_it_is(capture, monkeypatch):

@@ -259,6 +259,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
         self._opened_last = self.path, self.profile
         self._replace(screen)
         self.call_after_refresh(self.watch_capture)
+        self.call_after_refresh(self.tell_arrival)
         self.set_timer(SETTLE_SECONDS, settle)
 
     def may_look(self) -> bool:

@@ -58,7 +58,7 @@ UNICODE: Final = Glyphs(
     up="▲", down="▼", rule="─", dot="·", hidden="·", released="◁", releases="▷", letters=False,
 )  # fmt: skip
 ASCII: Final = Glyphs(
-    levels=" 12345678", steps="    ++++#", wait="~", sync=":", edge="[", cursor="|", pointer="V", tick="'", mark=">",
+    levels=" 12345678", steps=" ---++++#", wait="~", sync=":", edge="[", cursor="|", pointer="V", tick="'", mark=">",
     up="^", down="v", rule="-", dot="|", hidden=".", released="{", releases="}", letters=True,
 )  # fmt: skip
 
@@ -67,7 +67,7 @@ def bar(share: float, width: int, glyphs: Glyphs) -> str:
     """A bar of ``width`` cells filled to ``share`` (0 to 1); anything above nothing shows."""
     eighths = round(min(max(share, 0.0), 1.0) * width * 8)
     if share > 0 and eighths == 0:
-        eighths = 1 if not glyphs.letters else 8
+        eighths = 1
     full, rest = divmod(eighths, 8)
     text = glyphs.steps[8] * full + (glyphs.steps[rest] if rest else "")
     return text.ljust(width)[:width]

@@ -8,12 +8,15 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from ..model import Device
 from .format import UNITS
 from .measure import TIME, Measure, clock_of, measure_of
 from .session import Session
 from .state import Selection, ViewState
+
+Chosen = npt.NDArray[np.bool_]
 
 _TIME: Final = re.compile(
     r"([+-]?)\s*(\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})\s*(ns|us|µs|μs|ms|s|%|c|cycles?)?", re.IGNORECASE
@@ -185,10 +188,11 @@ def copied_range(view: ViewState) -> str:
 # names
 
 
-def same_name(session: Session, lane_number: int, row: int, steps: int) -> int:
+def same_name(session: Session, lane_number: int, row: int, steps: int, passes: Chosen | None = None) -> int:
     """Row of the next (``steps`` 1) or previous (-1) instruction of a lane with the name of ``row``; -1 without one.
 
-    Looks through the lane in pieces: O(instructions between the two).
+    Looks through the lane in pieces: O(instructions between the two). Where ``passes`` says of each instruction of the
+    lane whether it passes the filter, the others are stepped over.
     """
     lane = session.profile.lanes[lane_number]
     if "name" not in lane:
@@ -197,7 +201,8 @@ def same_name(session: Session, lane_number: int, row: int, steps: int) -> int:
     place = row + 1 if steps > 0 else row
     while name >= 0 and (place < len(lane) if steps > 0 else place > 0):
         low, high = (place, min(place + _ROWS, len(lane))) if steps > 0 else (max(place - _ROWS, 0), place)
-        found = np.flatnonzero(lane.take("name", slice(low, high)) == name)
+        alike = lane.take("name", slice(low, high)) == name
+        found = np.flatnonzero(alike if passes is None else alike & passes[low:high])
         if len(found):
             return low + int(found[0] if steps > 0 else found[-1])
         place = high if steps > 0 else low

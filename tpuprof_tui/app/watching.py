@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Seconds between two looks; a look costs a listing of two folders.
 EVERY: Final = 2.0
 #: What of the explorer's layout stays when a capture is read in place of another.
-LAYOUT: Final = ("rows_chosen", "tab", "maximised", "tree_wanted", "detail_wanted")
+LAYOUT: Final = ("rows_chosen", "rows_of_all", "tab", "maximised", "opened_from", "tree_wanted", "detail_wanted")
 #: Folders beside the capture that are looked at.
 MOST: Final = 2_000
 
@@ -153,6 +153,8 @@ class WatchingApp(ExportingApp):
     _news: News | None = None
     _latest: Sighting | None = None
     _kept: tuple[ViewState, Profile] | None = None
+    #: What is told when the capture now read is on the screen.
+    _arrival: str = ""
     _layout: dict[str, Any]
 
     def watch_capture(self) -> None:
@@ -185,6 +187,8 @@ class WatchingApp(ExportingApp):
         # a capture that is still being written is followed when it rests
         if news is not None and self.follow and steady:
             self.keep_view()
+            self._arrival = ("Read again: it changed on disk." if news.path == path
+                             else f"New capture: {clean(directory_of(news.path).name)}.")  # fmt: skip
             self.path = news.path
             self.reload()
 
@@ -212,8 +216,18 @@ class WatchingApp(ExportingApp):
 
     def switch_to(self, path: str) -> None:
         """Opens another capture; what is looked at stays as far as it fits."""
+        name = directory_of(path).name
+        names = [each for each, _ in self.captures_beside()]
+        place = f", {names.index(name) + 1} of {len(names)}: ( and ) go on" if name in names else ""
+        self._arrival = f"Capture {clean(name)}{place}"
         self.path, self.profile = path, None
         self.reload()
+
+    def tell_arrival(self) -> None:
+        """Says which capture is on the screen, where no key named it."""
+        text, self._arrival = self._arrival, ""
+        if text:
+            self.say(text)
 
     def keep_view(self) -> None:
         """Remembers the view for the profile that is read next."""

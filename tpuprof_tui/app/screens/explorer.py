@@ -20,11 +20,11 @@ from ..format import clean
 from ..glyphs import Glyphs
 from ..messages import Change, Say, ShowDetail
 from ..session import Session
-from ..state import Rows, Scope, Selection, ViewState
+from ..state import Rows, ViewState
 from ..theme import Palette
 from ..widgets.detail import DetailPane
 from ..widgets.headline import HeadlineBar
-from ..widgets.keybar import KeyBar
+from ..widgets.keybar import KeyBar, LongMessage
 from ..widgets.problems import ProblemsPane
 from ..widgets.prompt import Prompt
 from ..widgets.summary import SummaryPane
@@ -34,24 +34,26 @@ from ..widgets.tree import CoreTree
 from .commanding import Commanding
 from .explorer_export import ExportKeys
 from .explorer_live import LiveKeys
-from .following import Following
+from .returning import Returning
 from .table_keys import TableKeys
 
 #: From this size on tree, timeline, tabs and detail stand beside one another.
 WIDE, HIGH = 120, 30
 TREE_WIDTH = 40
 DETAIL_WIDTH = 42
+#: What the figures of the tree are: window, range and filter change those of timeline and summary alone.
+TREE_FIGURES = "util, busy, count of whole capture"
 TABS = ("summary", "table", "problems")
 TAB_TITLES = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
 
 
-class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following, DrawnScreen[None]):
+class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, DrawnScreen[None]):
     """Tree, timeline, tabs (summary, table, problems) and detail of one profile."""
 
     AUTO_FOCUS = "#timeline"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("explorer")]
     CSS = """
-    ExplorerScreen { layers: base; }
+    ExplorerScreen { layers: base above; }
     ExplorerScreen .pane { border: round $border-blurred; border-title-color: $text-muted;
         border-subtitle-color: $text-muted; background: $background; padding: 0; }
     ExplorerScreen .pane:focus { border: round $accent; border-title-color: $accent; border-title-style: bold; }
@@ -84,17 +86,22 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following, Dra
 
     def compose(self) -> ComposeResult:
         """All panes; which of them show is decided by size and state."""
+        self.small = _is_small(self.app.size)
+        self.set_class(self.small, "small")
         yield HeadlineBar(self.palette)
+        # what does not show is not laid out first
+        shown = self._displays()
         with Horizontal(id="body"):
-            yield _pane(CoreTree(self.session, self.palette, self.glyphs, self.others))
+            yield _pane(CoreTree(self.session, self.palette, self.glyphs, self.others), shown)
             with Vertical(id="middle"):
-                yield _pane(Timeline(self.session, self.view, self.palette, self.glyphs))
+                yield _pane(Timeline(self.session, self.view, self.palette, self.glyphs), shown)
                 with Horizontal(id="lower"):
-                    yield _pane(SummaryPane(self.session, self.view, self.palette, self.glyphs), "tab")
-                    yield _pane(InstructionTable(self.session, self.view, self.palette, self.glyphs), "tab")
-                    yield _pane(ProblemsPane(self.session, self.palette), "tab")
-                    yield _pane(DetailPane(self.session, self.palette, self.glyphs))
+                    yield _pane(SummaryPane(self.session, self.view, self.palette, self.glyphs), shown)
+                    yield _pane(InstructionTable(self.session, self.view, self.palette, self.glyphs), shown)
+                    yield _pane(ProblemsPane(self.session, self.palette), shown)
+                    yield _pane(DetailPane(self.session, self.palette, self.glyphs), shown)
         yield Prompt(self.palette, "timeline")
+        yield LongMessage()
 
     def on_mount(self) -> None:
         """Everything shows the first state."""
@@ -128,7 +135,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following, Dra
 
     def on_resize(self, event: events.Resize) -> None:
         """Another size may need another layout."""
-        small = event.size.width < WIDE or event.size.height < HIGH
+        small = _is_small(event.size)
         if small != self.small:
             self.small = small
             self.maximised = ""
@@ -144,7 +151,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following, Dra
         if self.view.rows != rows and not self.rows_chosen:
             self._set(replace(self.view, rows=rows))
         one = self.maximised
-        shown = {name: name == one for name in ("tree", "timeline", "detail", *TABS)} if one else self._shown()
+        shown = self._displays()
         for name, display in shown.items():
             self.query_one(f"#{name}").display = display
         self.query_one("#middle").display = one != "tree"
@@ -157,7 +164,10 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following, Dra
         if focused is None or (focused.id in shown and not shown[focused.id]):
             self._focus(one or "timeline")
 
-    def _shown(self) -> dict[str, bool]:
+    def _displays(self) -> dict[str, bool]:
+        """Which panes show, by name."""
+        if self.maximised:
+            return {name: name == self.maximised for name in ("tree", "timeline", "detail", *TABS)}
         room = not self.small
         detail = self.view.selection.row >= 0 if self.detail_wanted is None else self.detail_wanted
         return {
@@ -195,7 +205,10 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following, Dra
         self._put_title(self.tab, "border_subtitle", Content(told))
         self.query_one(KeyBar).show_note(self.table.place_text() if self.table.display else "")
         tree = self.query_one("#tree", CoreTree).filter
-        self._put_title("tree", "border_title", Content(f"Cores (t){f'  &{clean(tree)}' if tree else ''}"))
+        passing = f"  &{clean(tree)}" if tree else ""
+        figures = f"  {TREE_FIGURES}" if self.small else ""
+        self._put_title("tree", "border_title", Content(f"Cores (t){passing}{figures}"))
+        self._put_title("tree", "border_subtitle", Content(TREE_FIGURES))
         self._put_title("detail", "border_title", Content("Detail (i)"))
 
     def _put_title(self, pane: str, where: str, title: Content) -> None:
@@ -222,6 +235,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following, Dra
         self._set(view)
 
     def _set(self, view: ViewState) -> None:
+        view = self.rows_scoped(view)
         if view == self.view:
             return
         old, self.view = self.view, view
@@ -278,6 +292,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following, Dra
         self._focus(name)
 
     def _maximise(self, name: str) -> None:
+        self.remember_place(name)
         self.maximised = name
         if name in TABS:
             self.tab = name
@@ -336,8 +351,11 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following, Dra
 
     def _toggle(self, name: str) -> None:
         shown = self.query_one(f"#{name}").display
+        if shown and self.maximised:
+            self.restore()
+            return
         if self.small or self.maximised:
-            self._maximise("" if shown else name)
+            self._maximise(name)
             return
         if name == "tree":
             self.tree_wanted = not shown
@@ -350,45 +368,19 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Following, Dra
     def action_maximise(self) -> None:
         """The focused pane fills the screen, or no longer does."""
         focused = self.focused.id if self.focused is not None else None
-        self._maximise("" if self.maximised or focused is None else focused)
-
-    def action_isolate(self) -> None:
-        """Only the selected core, or all again."""
-        if not self.view.scope.everything:
-            self._set(replace(self.view, scope=Scope()))
-        elif self.view.selection.core >= 0:
-            self._set(replace(self.view, scope=Scope(self.view.selection.core)))
-        elif self.view.selection.lane >= 0:
-            self._set(replace(self.view, scope=Scope(-1, self.view.selection.lane)))
-        else:
-            self.query_one(KeyBar).say("No core selected: j and k in the timeline or the tree (t) select one.")
-
-    def back(self) -> bool:
-        """One step back; False where there is none left."""
-        view = self.view
-        tree = self.query_one("#tree", CoreTree)
-        if tree.filter and tree.has_focus:
-            tree.set_filter("")
-        elif self.maximised:
-            self._maximise("")
-            self._focus("timeline")
-        elif view.search or view.filter:
-            # the search first: it lies within the filter
-            self._set(replace(view, search="") if view.search else replace(view, filter=""))
-        elif view.range is not None or view.anchor is not None:
-            self._set(replace(view, range=None, anchor=None))
-        elif view.selection.row >= 0:
-            self.detail_wanted = None
-            self._set(replace(view, selection=replace(view.selection, row=-1)))
-        elif not view.scope.everything:
-            self._set(replace(view, scope=Scope()))
-        elif view.selection != Selection():
-            self._set(replace(view, selection=Selection()))
-        else:
-            return False
-        return True
+        if self.maximised:
+            self.restore()
+        elif focused is not None:
+            self._maximise(focused)
 
 
-def _pane(widget: Widget, *classes: str) -> Widget:
-    widget.add_class("pane", *classes)
+def _is_small(size: Size) -> bool:
+    """Whether a screen has no room for panes beside one another."""
+    return size.width < WIDE or size.height < HIGH
+
+
+def _pane(widget: Widget, shown: dict[str, bool]) -> Widget:
+    name = widget.id or ""
+    widget.add_class("pane", *(("tab",) if name in TABS else ()))
+    widget.display = shown[name]
     return widget

@@ -4,13 +4,45 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from rich.style import Style
 from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
 from ..actions import footer_keys
-from ..format import clean, fit
+from ..format import clean, fit, wrap
 from ..theme import Palette
+
+#: Lines that a message may take, the bottom line included.
+_MOST_LINES = 4
+
+
+class LongMessage(Widget):
+    """What a message needs beyond the bottom line: lines above it, over whatever is there; nothing moves for them."""
+
+    DEFAULT_CSS = """
+    LongMessage { layer: above; dock: bottom; margin: 0 0 1 0; height: 1; display: none;
+        background: $panel; color: $foreground; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.look = Style.null()
+
+    def show(self, lines: list[str], style: Style) -> None:
+        """Shows lines of clean text; none hides the widget."""
+        if not lines and not self.display:
+            return
+        self.lines, self.look = lines, style
+        self.styles.height = max(len(lines), 1)
+        self.display = bool(lines)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """A line of the text."""
+        text = self.lines[y] if y < len(self.lines) else ""
+        return Strip([Segment(fit(f" {text}", self.size.width), self.rich_style + self.look)], self.size.width)
 
 
 class KeyBar(Widget):
@@ -47,23 +79,40 @@ class KeyBar(Widget):
             self.refresh()
 
     def say(self, message: str) -> None:
-        """Shows a message for a few seconds."""
+        """Shows a message for a few seconds; a long one begins above this line, where the screen has room for it."""
         self.message = clean(message)
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self.set_timer(self.SHOWN_SECONDS, self._silence)
+        above = self._lines()[:-1]
+        self.show_above(above)
+        self._timer = self.set_timer(self.SHOWN_SECONDS * (1 + len(above) / 2), self._silence)
         self.refresh()
 
     def _silence(self) -> None:
         self.message = ""
+        self.show_above([])
         self.refresh()
+
+    def show_above(self, lines: list[str], style: Style | None = None) -> None:
+        """Shows lines right above this one; none hides them."""
+        for above in self.screen.query(LongMessage):
+            above.show(lines, self.palette.strong if style is None else style)
+
+    def wrapped(self, text: str) -> list[str]:
+        """A text in lines as wide as the screen, no more than are shown."""
+        lines = wrap(text, max(self.size.width - 2, 10))
+        return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], " ".join(lines[_MOST_LINES - 1 :])]
+
+    def _lines(self) -> list[str]:
+        """The message in lines; one where there is no place for more."""
+        return self.wrapped(self.message) if self.size.width and self.screen.query(LongMessage) else [self.message]
 
     def render_line(self, y: int) -> Strip:
         """The line."""
         width = self.size.width
         base = self.rich_style
         if self.message:
-            return Strip([Segment(fit(f" {self.message}", width), base + self.palette.strong)], width)
+            return Strip([Segment(fit(f" {self._lines()[-1]}", width), base + self.palette.strong)], width)
         segments: list[Segment] = []
         *near, help_key, quit_key = footer_keys(self.pane)
         note = f" {self.aside} " if self.aside and width >= 60 and not self.status else ""

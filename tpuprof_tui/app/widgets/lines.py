@@ -120,10 +120,11 @@ class LinesView(ScrollView, can_focus=True):
         height = max(self.scrollable_content_region.height, 1)
         top = self.scroll_offset.y
         if first == min(number for number, item in enumerate(self.items) if item >= 0):
-            self.scroll_to(y=0, animate=False, immediate=True)
+            self.scroll_to(y=0, animate=False, immediate=True, force=True)
         elif first < top or last >= top + height:
             wanted = first if first < top or last - first >= height else last - height + 1
-            self.scroll_to(y=wanted, animate=False, immediate=True)
+            # forced: lines just built can be scrolled before their scroll bar is there
+            self.scroll_to(y=wanted, animate=False, immediate=True, force=True)
         self.refresh()
         self.cursor_changed()
 

@@ -56,6 +56,20 @@ class ProblemsPane(LinesView):
         told = "  ".join(part for part in (clean(problem.done), _place(problem)) if part)
         return lines + [[Segment(" " * indent + line, self.palette.quiet)] for line in wrap(told, room) if line]
 
+    def rebuild(self, *, keep_scroll: bool = True) -> None:
+        """Builds the lines anew; the problem under the cursor stays in view."""
+        super().rebuild(keep_scroll=keep_scroll)
+        self._bring_into_view()
+
+    def on_focus(self) -> None:
+        """A problem that was told while the list was hidden is in view when one looks."""
+        super().on_focus()
+        self._bring_into_view()
+
+    def _bring_into_view(self) -> None:
+        if self.items and self.cursor:
+            self.go_to(self.cursor)
+
     def step(self, steps: int) -> None:
         """Goes on to another problem, from wherever the keys are: tells it and selects what it is about."""
         if not self.problems:

@@ -124,18 +124,32 @@ class Prompt(KeyBar):
         self.note = question.changed(self.text) if self.text else None
         self.can_focus = True
         self.focus(scroll_visible=False)
+        self._tell_above()
         self.refresh()
 
     def tell(self, note: Note | None) -> None:
         """Shows another note: something was found out meanwhile."""
         self.note = note
+        self._tell_above()
         self.refresh()
+
+    def _tell_above(self) -> None:
+        """A fault that does not fit beside the text is told in full above it."""
+        note = self.note
+        whole = note is None or not note.fault or cell_len(note.text) <= self._note_room()
+        self.show_above([] if note is None or whole else self.wrapped(note.text), self.palette.bad)
+
+    def _note_room(self) -> int:
+        """Cells that a note may take: what the text leaves, and of a long text up to nearly half."""
+        room = max(self.size.width - cell_len(f" {self.question.label}: "), 1)
+        return max(room - cell_len(self.text) - 2, room * 45 // 100) - 3
 
     def _close(self) -> None:
         if self.has_focus:
             self.screen.set_focus(None)
         self.can_focus = False
         self.note = None
+        self._tell_above()
         self.refresh()
 
     # text
@@ -146,6 +160,7 @@ class Prompt(KeyBar):
         self.text, self.place = text[:LONGEST], min(max(place, 0), LONGEST)
         if changed:
             self.note = self.question.changed(self.text)
+            self._tell_above()
             self.post_message(self.Changed(self.question, self.text))
         self.refresh()
 
@@ -222,8 +237,7 @@ class Prompt(KeyBar):
         label = f" {self.question.label}: "
         room = max(width - cell_len(label), 1)
         note = self.note.text if self.note is not None else ""
-        # a note may take what the text leaves, and of a long text up to half
-        for_note = min(cell_len(note) + 3, max(room - cell_len(self.text) - 2, room * 45 // 100)) if note else 0
+        for_note = min(cell_len(note), self._note_room()) + 3 if note else 0
         told = fit(f"  {note}", max(for_note - 1, 0), right=True) + " " if for_note else ""
         style = base + (self.palette.bad if self.note is not None and self.note.fault else self.palette.quiet)
         segments = [Segment(label, base + self.palette.key), *self._typed(room - for_note, base), Segment(told, style)]

@@ -8,6 +8,8 @@ from dataclasses import replace
 from textual import events
 
 from ..colouring import TITLES, is_known, next_colouring
+from ..filtering import is_known as is_passing_known
+from ..filtering import passing
 from ..format import clean
 from ..measure import clock_of
 from ..messages import Change, CopyText, Say
@@ -246,11 +248,14 @@ class TimelineTools(LaneView):
                 self._say("Nothing selected: . and , go to the next and previous instruction.")
                 return view
             name = text_of(self.session.profile, self.session.profile.lanes[lane], "name", row)
-            found = same_name(self.session, lane, row, steps)
+            filtered = bool(view.filter) and is_passing_known(self.session, view.filter)
+            passes = passing(self.session, view.filter).lane(lane) if filtered else None
+            found = same_name(self.session, lane, row, steps, passes)
             if not name:
                 self._say("The capture knows no names here: they need mode 1.")
             elif found < 0:
-                self._say(f"No {'later' if steps > 0 else 'earlier'} {clean(name)} on this lane.")
+                end = "of this lane passes the filter; Esc clears it." if filtered else "on this lane."
+                self._say(f"No {'later' if steps > 0 else 'earlier'} {clean(name)} {end}")
             return view if found < 0 else selected(self.session, view, lane, found)
 
         self._ask(stepped)

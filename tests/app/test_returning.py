@@ -1,0 +1,141 @@
+"""Ways back: Esc leads to where one was, one core shows its engines, and long messages are told to their end."""
+
+from __future__ import annotations
+
+import pytest
+from profiles import make_lane, make_profile, small_profile
+from screen import explorer, frame, opened, press, settled
+
+from tpuprof_tui.app.state import Scope
+from tpuprof_tui.app.widgets.keybar import LongMessage
+from tpuprof_tui.model import Problem, Severity
+
+SMALL, WIDE = (80, 24), (160, 48)
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return small_profile(1, instructions=600)
+
+
+def shown(screen):
+    return {pane.id for pane in screen.query(".pane") if pane.display and pane.size.area}
+
+
+@pytest.mark.parametrize("close", ["escape", "i", "Z"])
+async def test_a_row_s_detail_leads_back_to_the_row(profile, close):
+    async with opened(profile, SMALL) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 j j j enter")
+        assert shown(screen) == {"detail"}
+        await press(pilot, close)
+        assert shown(screen) == {"table"}
+        assert screen.focused.id == "table"
+        assert screen.table.position == 3
+        await press(pilot, "j enter")
+        assert (shown(screen), screen.table.position) == ({"detail"}, 4)
+
+
+async def test_tree_and_detail_one_after_the_other_lead_back_to_where_the_first_was_opened(profile):
+    async with opened(profile, SMALL) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j full_stop 3 t i")
+        assert shown(screen) == {"detail"}
+        await press(pilot, "escape")
+        assert shown(screen) == {"summary"}
+        assert screen.focused.id == "summary"
+
+
+async def test_from_two_panes_the_detail_leads_back_to_the_one_with_the_keys(profile):
+    async with opened(profile, SMALL) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "tab j j i")
+        assert shown(screen) == {"detail"}
+        await press(pilot, "escape")
+        assert shown(screen) == {"timeline", "summary"}
+        assert screen.focused.id == "summary"
+
+
+async def test_what_esc_is_said_to_clear_goes_before_the_pane(profile):
+    async with opened(profile, SMALL) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 ampersand x y z enter")
+        assert "Esc clears it" in frame(pilot.app)
+        await press(pilot, "escape")
+        assert screen.view.filter == ""
+        assert shown(screen) == {"table"}
+        await press(pilot, "escape")
+        assert shown(screen) == {"timeline", "table"}
+        await press(pilot, "1 j full_stop r")
+        assert "Esc clears it" in frame(pilot.app)
+        await press(pilot, "escape")
+        assert screen.view.range is None
+        assert shown(screen) == {"timeline"}
+
+
+async def test_one_core_shows_its_engines_and_all_cores_what_they_did(profile):
+    async with opened(profile, WIDE) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "e j j o")
+        assert screen.view.scope == Scope(1)
+        assert {screen.session.profile.lanes[row.lane].engine for row in screen.timeline.rows if not row.kind} >= {
+            "TIU",
+            "GDMA",
+        }
+        await press(pilot, "e")
+        assert [row.label for row in screen.timeline.rows] == ["Core 1"]
+        await press(pilot, "o")
+        assert screen.view.rows == "cores"
+        await press(pilot, "e o escape")
+        assert screen.view.rows == "engines"
+
+
+async def test_a_long_message_is_told_to_its_end_and_moves_nothing():
+    what = "Something that takes many words to tell has happened to the records of this engine and to others. " * 2
+    problem = Problem(Severity.ERROR, what.strip(), file="cdmlib0_1.profile", offset=1234, core=0)
+    lanes = [make_lane("TIU", 0, starts=[0, 10], ends=[5, 20])]
+    async with opened(make_profile(lanes, problems=[problem]), SMALL) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2")
+        above, size = screen.query_one(LongMessage), screen.table.size
+        assert not above.display
+        await press(pilot, "right_curly_bracket")
+        told = " ".join(frame(pilot.app).split("\n")[-4:])
+        assert " ".join(told.split()).endswith(f"1/1 ERROR: {what.strip()} [cdmlib0_1.profile at byte 1,234, core 0]")
+        assert screen.table.size == size
+        screen.prompt._silence()
+        await settled(pilot)
+        assert not above.display
+        # the fault of a filter, and only as long as it is one
+        await press(pilot, "ampersand d u r greater_than_sign 1 z s")
+        assert not above.display
+        assert "units: ns, us, ms, s." in frame(pilot.app)
+        await press(pilot, " ".join("x" * 40))
+        assert above.display
+        assert "units: ns, us, ms, s." in " ".join("".join(frame(pilot.app).split("\n")[-3:-1]).split())
+        await press(pilot, "escape")
+        assert not above.display
+
+
+async def test_a_problem_told_elsewhere_is_in_view_in_the_list():
+    problems = [Problem(Severity.NOTE, f"Problem {number} of a long list.", core=0) for number in range(60)]
+    lanes = [make_lane("TIU", 0, starts=[0], ends=[5])]
+    async with opened(make_profile(lanes, problems=problems), SMALL) as pilot:
+        await press(pilot, "left_curly_bracket left_curly_bracket left_curly_bracket")
+        assert "59/60 note: Problem 58" in frame(pilot.app)
+        await press(pilot, "4")
+        explorer(pilot).prompt._silence()
+        await settled(pilot)
+        assert "Problem 58 of a long list." in frame(pilot.app)
+        # also once the list has been built, and hidden again
+        await press(pilot, "1 right_curly_bracket right_curly_bracket 4")
+        explorer(pilot).prompt._silence()
+        await settled(pilot)
+        assert "Problem 0 of a long list." in frame(pilot.app)
+
+
+async def test_the_tree_says_what_its_figures_are_of(profile):
+    for size, keys in ((WIDE, "w w"), (SMALL, "w w t")):
+        async with opened(profile, size) as pilot:
+            await press(pilot, keys)
+            assert "util, busy, count of whole capture" in frame(pilot.app)

@@ -67,11 +67,6 @@ def test_set_operations(one, other):
         assert moments_of(result) == expected
 
 
-@given(pairs, st.lists(st.integers(-5, SPAN + 30), max_size=10))
-def test_covers(spans, times):
-    assert built(spans).covers(np.array(times, dtype=np.int64)).tolist() == [time in moments(spans) for time in times]
-
-
 def test_disjoint_intervals_are_not_copied():
     starts, ends = np.array([0, 10, 20]), np.array([10, 15, 30])
     union = Intervals.union(starts, ends)

@@ -6,10 +6,9 @@ import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from screen import settled
+from screen import explored
 
 from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
 
@@ -20,11 +19,7 @@ async def sample(tmp_path, monkeypatch, path: Path = SAMPLE, size=(120, 40)):
     monkeypatch.chdir(tmp_path)
     app = TpuprofApp(str(path))
     async with app.run_test(size=size) as pilot:
-        for _ in range(1000):
-            if isinstance(app.screen, ExplorerScreen):
-                break
-            await pilot.pause(0.01)
-        await settled(pilot)
+        await explored(pilot)
         yield pilot
 
 

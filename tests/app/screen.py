@@ -66,6 +66,15 @@ async def settled(pilot: Pilot[int]) -> None:
     await pilot.pause()
 
 
+async def explored(pilot: Pilot[int]) -> None:
+    """Waits until a capture has been read and the explorer shows it."""
+    for _ in range(1000):
+        if isinstance(pilot.app.screen, ExplorerScreen):
+            break
+        await pilot.pause(0.01)
+    await settled(pilot)
+
+
 @asynccontextmanager
 async def opened(
     profile: Profile, size: tuple[int, int] = (160, 48), *, ascii_only: bool = False

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from profiles import small_profile
-from screen import frame, settled
+from screen import explored, frame, settled
 from textual.pilot import Pilot
 
 from tpuprof_tui.app.actions import ACTIONS, Action
@@ -69,11 +69,7 @@ async def running(path: Path):
     app.started = []  # type: ignore[attr-defined]
     app.start_export = app.started.append  # type: ignore[attr-defined, method-assign]
     async with app.run_test(size=SIZE) as pilot:
-        for _ in range(1000):
-            if isinstance(app.screen, ExplorerScreen):
-                break
-            await pilot.pause(0.01)
-        await settled(pilot)
+        await explored(pilot)
         yield pilot
 
 
@@ -170,10 +166,7 @@ async def test_reload_reads_the_capture_again():
     async with running(CAPTURE) as pilot:
         before = pilot.app.screen.session
         await pressed(pilot, "R")
-        for _ in range(1000):
-            if isinstance(pilot.app.screen, ExplorerScreen):
-                break
-            await pilot.pause(0.01)
+        await explored(pilot)
         assert pilot.app.screen.session is not before
 
 

@@ -120,13 +120,6 @@ class Intervals:
             np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends))
         )  # fmt: skip
 
-    def covers(self, times: Ints) -> Flags:
-        """Whether each time lies inside an interval; boolean, shaped like ``times``."""
-        if not len(self.starts):
-            return np.zeros(np.shape(times), dtype=np.bool_)
-        place = np.searchsorted(self.starts, times, side="right") - 1
-        return np.asarray((place >= 0) & (self.ends[np.maximum(place, 0)] > times), dtype=np.bool_)
-
 
 def _meeting(few: Intervals, many: Intervals) -> tuple[Ints, Ints]:
     """Places of the intervals that share time, pair by pair, ascending; O(few log many + pairs)."""

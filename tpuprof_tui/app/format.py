@@ -133,11 +133,6 @@ def exact_time(ns: int, resolution_ns: int = 1) -> str:
     return f"{time_number(ns, unit, min(time_decimals(unit, resolution_ns), 9))} {unit.name}"
 
 
-def count_text(number: int | None) -> str:
-    """A count with thousands separators."""
-    return MISSING if number is None else f"{number:,}"
-
-
 def percent_text(share: float, *, guessed: bool = False) -> str:
     """A share (0 to 1) in percent, with the sign of guesswork."""
     percent = share * 100

@@ -28,7 +28,6 @@ class Glyphs:
         mark: The selected lane or row.
         up, down: Direction of a sort, and that there is more.
         rule: Horizontal line.
-        dot: Between the parts of a headline.
         hidden: What a filter hides.
         released, releases: What released the selected instruction, and what it released.
         letters: A lone instruction too narrow for its name is drawn as the letter of its family.
@@ -46,7 +45,6 @@ class Glyphs:
     up: str
     down: str
     rule: str
-    dot: str
     hidden: str
     released: str
     releases: str
@@ -55,11 +53,11 @@ class Glyphs:
 
 UNICODE: Final = Glyphs(
     levels=" ▁▂▃▄▅▆▇█", steps=" ▏▎▍▌▋▊▉█", wait="╌", sync="┊", edge="▏", cursor="│", pointer="▼", tick="╷", mark="▸",
-    up="▲", down="▼", rule="─", dot="·", hidden="·", released="◁", releases="▷", letters=False,
+    up="▲", down="▼", rule="─", hidden="·", released="◁", releases="▷", letters=False,
 )  # fmt: skip
 ASCII: Final = Glyphs(
     levels=" 12345678", steps=" ---++++#", wait="~", sync=":", edge="[", cursor="|", pointer="V", tick="'", mark=">",
-    up="^", down="v", rule="-", dot="|", hidden=".", released="{", releases="}", letters=True,
+    up="^", down="v", rule="-", hidden=".", released="{", releases="}", letters=True,
 )  # fmt: skip
 
 

@@ -27,6 +27,16 @@ def block(kind: int, payload: bytes, claim: int | None = None) -> bytes:
     return struct.pack("<II", kind, len(payload) if claim is None else claim) + payload
 
 
+def blocks_of(data: bytes) -> list[tuple[int, bytes]]:
+    """Kind and payload of each block of a file."""
+    found, at = [], 0
+    while at < len(data):
+        kind, size = struct.unpack_from("<II", data, at)
+        found.append((kind, data[at + 8 : at + 8 + size]))
+        at += 8 + size
+    return found
+
+
 def tiu_record(start: int, end: int, number: int, system: bool = False) -> bytes:
     return struct.pack("<4I", start & 0xFFFFFFFF, end & 0xFFFFFFFF, number, 2 if system else 0)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raw_bytes import blocks_of
 from truth_tables import differences, read_truth
 from written_captures import capture
 
@@ -67,15 +68,6 @@ def test_lengths_of_runs_tell_the_order(runs, expected):
 def test_very_many_launches_are_not_all_tried():
     many = [(3, 3)] * 3000
     assert order_of(many * 2, many, many) == "s" * 3000 + "d" * 3000
-
-
-def blocks_of(data: bytes) -> list[tuple[int, bytes]]:
-    found, at = [], 0
-    while at < len(data):
-        kind, size = struct.unpack_from("<II", data, at)
-        found.append((kind, data[at + 8 : at + 8 + size]))
-        at += 8 + size
-    return found
 
 
 @settings(max_examples=40, deadline=None)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raw_bytes import blocks_of
 from truth_tables import differences, read_truth
 from written_captures import capture
 
@@ -84,15 +85,6 @@ def test_of_what_cannot_be_told_apart_the_operation_is_known_where_all_agree():
         kinds = set(profile.strings["dtype"].texts(lane["dtype"][lane["role"] == 0]))
         assert kinds == {"FP16", ""}  # what receives names no data type
         assert lane.reading(3)
-
-
-def blocks_of(data: bytes) -> list[tuple[int, bytes]]:
-    found, at = [], 0
-    while at < len(data):
-        kind, size = struct.unpack_from("<II", data, at)
-        found.append((kind, data[at + 8 : at + 8 + size]))
-        at += 8 + size
-    return found
 
 
 def written(blocks: list[tuple[int, bytes]]) -> bytes:

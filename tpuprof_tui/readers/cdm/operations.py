@@ -132,13 +132,6 @@ def count_operations(chip: Chip, buffer: Buffer, offsets: Offsets, ops: NDArray[
     return result
 
 
-def uarch_rate_text(alg_ops: int, uarch_ops: int) -> str:
-    """The uArch Rate as written to files, one decimal; empty when missing."""
-    if alg_ops < 0 or uarch_ops < 0:
-        return ""
-    return f"{alg_ops / uarch_ops:.1%}" if uarch_ops else "0.0%"
-
-
 def base_name(name: str) -> str:
     """Name of an operation without the mark of its short form (``sCW&sBC`` is ``CW&BC``)."""
     return name.replace("s", "")

@@ -90,6 +90,18 @@ def test_a_folder_in_the_way_harms_nothing(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
 
 
+def test_what_is_no_file_is_neither_waited_for_nor_replaced(tmp_path):
+    path = tmp_path / "config.json"
+    os.mkfifo(path)
+    assert read_config(path) == Config()
+    assert not write_config({"theme": "dark"}, path)
+    assert path.is_fifo()
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    assert not write_config({"theme": "dark"}, link)
+    assert path.is_fifo()
+
+
 def test_keys_for_actions_there_are_none_of_are_left_out():
     write_config({"keys": {"timeline.fit": "home", "no.such": "a", "timeline.next": "", "table.sort": "\x1b"}})
     assert read_config().keys == {"timeline.fit": "home"}

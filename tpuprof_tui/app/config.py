@@ -91,6 +91,8 @@ def write_config(changes: dict[str, Any], path: Path | None = None) -> bool:
     try:
         target = Path(os.path.realpath(target))  # what a link leads to, not the link
         target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not target.is_file():
+            return False  # a pipe or a device, as where the name leads to /dev/null: nothing to be replaced
         lock = _locked(target.parent)
         held = _held(target)
         if not held and target.is_file() and target.stat().st_size > len("{}\n"):

@@ -6,10 +6,19 @@ import numpy as np
 import pytest
 
 from tpuprof_tui.readers.cdm.pairing import (
+    SYSTEM,
+    TO_BUS,
+    TO_LOCAL,
     UNKNOWN,
+    WORK,
     Side,
+    _likeliest,
+    _Matcher,
+    _ordered,
+    _repaired,
     clean_binding,
     joint_groups,
+    pair,
 )
 
 
@@ -70,3 +79,202 @@ def test_a_launch_begins_with_the_first_engine_that_restarts(
     sides: list[tuple[list[int], list[int]]], keys: list[int]
 ) -> None:
     assert joint_groups([_side(*side) for side in sides]).tolist() == keys
+
+
+# -- how well a run fits a launch ----------------------------------------------
+
+
+def _matcher(records: list[Side], commands: list[Side], clean: list[np.ndarray | None] | None = None) -> _Matcher:
+    return _Matcher(records, commands, clean or [None] * len(records))
+
+
+def _two_runs(kinds: list[int] | None = None, theirs: list[int] | None = None) -> _Matcher:
+    """Runs of two records each; launches of three commands and of two."""
+    return _matcher([_side([0, 1, 0, 1], [5, 6, 20, 24], kinds)], [_side([0, 1, 2, 0, 1], kind=theirs)])
+
+
+def test_runs_and_launches_are_counted() -> None:
+    matcher = _matcher(
+        [_side([0, 1, 0, 1], [5, 6, 20, 24]), _side([0, 0], [7, 21])], [_side([0, 1, 2, 0, 1]), _side([0], [1])]
+    )
+    assert (matcher.runs, matcher.launches) == (2, 2)
+    assert [run.tolist() for run in matcher.run_of] == [[0, 0, 1, 1], [0, 1]]
+    assert [launch.tolist() for launch in matcher.launch_of] == [[0, 0, 0, 1, 1], [0]]
+    assert (matcher.records_in.tolist(), matcher.commands_in.tolist()) == ([3, 3], [4, 2])
+    assert matcher.gap_before.tolist() == [0, 20 - 7]
+    assert matcher.launch.tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "offset", "scores"),
+    [
+        (0, 2, 0, [2 - 0.25, 2]),  # a command of the first launch has no record
+        (0, 2, 1, [2, -6]),  # there is no third launch
+        (0, 2, -1, [-6, 2 - 0.25]),
+        (1, 2, 0, [2]),
+        (0, 1, 0, [2 - 0.25]),
+        (0, 2, 2, [-6, -6]),
+    ],
+)
+def test_ids_that_a_launch_has_speak_for_it(begin: int, end: int, offset: int, scores: list[float]) -> None:
+    assert _two_runs()._scores(begin, end, offset).tolist() == scores
+
+
+def test_the_oldest_run_of_a_ring_may_lack_its_head() -> None:
+    matcher = _two_runs()
+    matcher.lapped = True
+    assert matcher._scores(0, 2, 0).tolist() == [2, 2]
+    assert matcher._scores(0, 1, 0).tolist() == [2]
+    assert matcher._scores(1, 2, -1).tolist() == [2 - 0.25]
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "score"),
+    [
+        (UNKNOWN, SYSTEM, 1),
+        (SYSTEM, UNKNOWN, 1),
+        (SYSTEM, SYSTEM, 1),
+        (SYSTEM, WORK, -2),
+        (WORK, SYSTEM, -2),
+        (TO_LOCAL, SYSTEM, -2),
+        (TO_LOCAL, TO_BUS, -2),
+        (TO_BUS, TO_LOCAL, -2),
+        (TO_BUS, WORK, 1),
+        (WORK, TO_LOCAL, 1),
+        (TO_LOCAL, TO_LOCAL, 1),
+    ],
+)
+def test_kinds_contradict_where_both_are_known(mine: int, theirs: int, score: float) -> None:
+    matcher = _two_runs([mine, UNKNOWN, UNKNOWN, UNKNOWN], [theirs] + [UNKNOWN] * 4)
+    assert matcher._scores(0, 1, 0).tolist() == [score + 1 - 0.25]
+
+
+def test_what_is_known_to_be_of_another_launch_speaks_against_it() -> None:
+    matcher = _matcher([_side([0, 1, 0, 1], [5, 6, 20, 24])], [_side([0, 1, 2, 0, 1])], [np.array([0, 1, 3, -1])])
+    assert matcher._scores(0, 2, 0).tolist() == [2 - 0.25, 2]
+    assert matcher._scores(0, 2, 1).tolist() == [-20, -10 - 3]
+    assert matcher._scores(0, 2, -1).tolist()[1] == -10 + 1 - 0.25
+
+
+def test_ids_count_from_the_first_of_their_launch() -> None:
+    matcher = _matcher([_side([4, 6, 5], [1, 2, 3])], [_side([4, 5, 4, 5, 6])])
+    place, fits = matcher._place(0, slice(0, 3), np.array([0, 1, 1]))
+    assert fits.tolist() == [True, True, True]
+    assert place.tolist() == [0, 4, 3]
+    place, fits = matcher._place(0, slice(0, 3), np.array([1, 0, 2]))
+    assert fits.tolist() == [True, False, False]
+    assert place.tolist() == [2, 0, 0]
+    place, fits = matcher._place(0, slice(0, 3), np.array([-1, -1, -1]))
+    assert not fits.any()
+
+
+def test_runs_that_look_like_launches_name_their_offset() -> None:
+    """By the numbers of their items on each engine; most votes first."""
+    records = [_side([0, 1, 0, 0, 1, 2], [0, 1, 10, 20, 21, 22])]
+    commands = [_side([0, 0, 1, 2, 3, 0, 1, 0, 0, 1, 2])]
+    matcher = _matcher(records, commands)
+    assert matcher._candidates(0, 3)[0] == 2
+    assert set(matcher._candidates(0, 3)) == {2, -1}
+    assert matcher._candidates(1, 3)[0] == 2
+
+
+# -- what is left to find ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("place", "ordered"),
+    [
+        ([], []),
+        ([-1], [-1]),
+        ([3], [3]),
+        ([0, 0], [0, -1]),
+        ([1, 0], [1, -1]),
+        ([0, 1, 1, 2], [0, 1, -1, 2]),
+        ([0, 4, 1, 5], [0, 4, -1, 5]),
+        ([2, -1, 1, -1, 3], [2, -1, -1, -1, 3]),
+    ],
+)
+def test_the_first_of_two_stays(place: list[int], ordered: list[int]) -> None:
+    assert _ordered(np.array(place, np.int64)).tolist() == ordered
+
+
+@pytest.mark.parametrize(
+    ("place", "ids", "kinds", "others", "other_kinds", "found"),
+    [
+        ([0, -1, 2], [0, 1, 2], None, [0, 1, 2], None, [0, 1, 2]),
+        ([-1, 1], [0, 1], None, [0, 1], None, [0, 1]),
+        ([0, -1], [0, 1], None, [0, 1], None, [0, 1]),
+        ([-1, -1], [0, 1], None, [0, 1], None, [0, 1]),
+        ([0, -1, 1], [0, 1, 1], None, [0, 1], None, [0, -1, 1]),  # no room
+        ([0, -1, 2], [0, 7, 2], None, [0, 1, 2], None, [0, -1, 2]),  # no such id
+        ([0, -1, -1, 3], [0, 1, 1, 3], None, [0, 1, 1, 3], None, [0, 1, 2, 3]),  # none is given twice
+        ([0, -1, -1, 2], [0, 1, 1, 3], None, [0, 1, 3], None, [0, 1, -1, 2]),
+        ([0, -1, 2], [0, 1, 2], [0, SYSTEM, 0], [0, 1, 2], [0, WORK, 0], [0, -1, 2]),
+        ([0, -1, 2], [0, 1, 2], [0, WORK, 0], [0, 1, 2], [0, SYSTEM, 0], [0, -1, 2]),
+        ([0, -1, 2], [0, 1, 2], [0, TO_BUS, 0], [0, 1, 2], [0, WORK, 0], [0, 1, 2]),
+        ([0, -1, 2], [0, 1, 2], [0, SYSTEM, 0], [0, 1, 2], [0, UNKNOWN, 0], [0, 1, 2]),
+        ([0, -1, 2], [0, 1, 2], [0, UNKNOWN, 0], [0, 1, 2], [0, SYSTEM, 0], [0, 1, 2]),
+        ([0, -1, 3], [0, 1, 3], [0, WORK, 0], [0, 1, 1, 3], [0, SYSTEM, WORK, 0], [0, 2, 3]),
+    ],
+)
+def test_between_neighbours_that_are_bound(
+    place: list[int], ids: list[int], kinds: list[int], others: list[int], other_kinds: list[int], found: list[int]
+) -> None:
+    result = _repaired(np.array(place, np.int64), _side(ids, kind=kinds), _side(others, kind=other_kinds))
+    assert result.tolist() == found
+
+
+@pytest.mark.parametrize(("apart", "found"), [(4096, 1), (4097, -1)])
+def test_neighbours_far_apart_leave_too_much_room(apart: int, found: int) -> None:
+    others = _side(list(range(5000)))
+    result = _repaired(np.array([0, -1, apart]), _side([0, 1, apart]), others)
+    assert result.tolist() == [0, found, apart]
+
+
+@pytest.mark.parametrize(
+    ("hits", "place", "ids", "likeliest"),
+    [
+        # launches of ids 0 to 3 at 0, 4, 8: the record of id 2 is behind that of id 1 in the second, before id 3 there
+        ([2, 6, 10], [5, -1, 7], [1, 2, 3], 6),
+        ([2, 6, 10], [5, -1, 8], [1, 2, 0], 6),
+        ([2, 6, 10], [3, -1, 7], [3, 2, 3], 6),
+        ([6, 10], [3, -1, 12], [3, 2, 0], 6),  # neither neighbour is of its launch: the first
+        ([10], [5, -1, 12], [1, 2, 0], 10),
+    ],
+)
+def test_a_record_goes_with_a_neighbour_of_its_launch(
+    hits: list[int], place: list[int], ids: list[int], likeliest: int
+) -> None:
+    found = _likeliest(np.array(hits), 1, [0, 2], np.array(place), np.array(ids))
+    assert found == likeliest
+
+
+# -- all together --------------------------------------------------------------
+
+
+def test_records_and_commands_of_nothing_are_bound_to_nothing() -> None:
+    assert [found.tolist() for found in pair([_side([])], [_side([0, 1])], lapped=False)] == [[]]
+    assert [found.tolist() for found in pair([_side([0, 1])], [_side([])], lapped=False)] == [[-1, -1]]
+    assert pair([], [], lapped=True) == []
+
+
+def test_a_launch_that_lost_its_end_on_one_engine_is_found_by_the_other() -> None:
+    """Four launches of unlike lengths; the first engine lost the third but its beginning, the second nothing."""
+    lengths = ((3, 2), (2, 4), (5, 3), (4, 1))
+    commands: list[list[int]] = [[], []]
+    records: list[list[tuple[int, int, int]]] = [[], []]
+    true: list[list[int]] = [[], []]
+    for launch, counts in enumerate(lengths):
+        for engine, count in enumerate(counts):
+            for number in range(count):
+                if (launch, engine) != (2, 0) or number < 1:
+                    records[engine].append((number, 100 * launch + 10 * number + engine, UNKNOWN))
+                    true[engine].append(len(commands[engine]))
+                commands[engine].append(number)
+    places = [[place + 100 * sum(n == 0 for n in ids[: place + 1]) for place in range(len(ids))] for ids in commands]
+    found = pair(
+        [_side(*(list(column) for column in zip(*rows, strict=True))) for rows in records],
+        [_side(ids, key) for ids, key in zip(commands, places, strict=True)],
+        lapped=False,
+    )
+    assert [binding.tolist() for binding in found] == true

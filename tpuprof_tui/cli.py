@@ -165,7 +165,7 @@ def open_command(options: argparse.Namespace) -> int:
     """Opens the explorer; prints the summary where there is no terminal to show it."""
     path = options.capture
     if path is not None and not os.path.exists(path):
-        raise UnreadableError(f"{path}: no such file or directory.")
+        raise UnreadableError(f"{path}: no such file or directory.", "tpuprof FOLDER lists the captures in a folder.")
     if not _is_terminal():
         if path is None:
             raise UsageError("No capture given, and this is not a terminal to choose one in.", "See tpuprof --help.")

@@ -10,7 +10,7 @@ from profiles import big_profile, make_lane, make_profile, small_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.app.filtering import narrowed, numbers_shown, passing
-from tpuprof_tui.app.grouping import group_table, text_condition
+from tpuprof_tui.app.grouping import group_table, knows_names, text_condition
 from tpuprof_tui.app.screens.columns import ColumnsScreen
 from tpuprof_tui.app.screens.copied import CopiedScreen
 from tpuprof_tui.app.screens.groups import GroupsScreen
@@ -31,6 +31,22 @@ def session(profile):
 
 def view_of(session: Session, **changes) -> ViewState:
     return replace(ViewState.of(session.profile.start_ns, session.profile.end_ns), **changes)
+
+
+async def test_without_named_work_engines_are_grouped_though_waits_have_names():
+    lanes = [
+        make_lane(engine, 0, starts=[0, 10], ends=[5, 20], name=[-1, 0], role=[Role.WORK, Role.WAIT])
+        for engine in ("TIU", "GDMA")
+    ]
+    profile = make_profile(lanes, strings={"name": Strings(["wait"])})
+    assert not knows_names(Session.build(profile))
+    async with opened(profile) as pilot:
+        await press(pilot, "b")
+        assert "Engine: 1 group of 2 instructions (work)" in frame(pilot.app)
+
+
+def test_work_with_a_name_is_known_to_have_one(session):
+    assert knows_names(session)
 
 
 # the groups themselves

@@ -139,3 +139,12 @@ async def test_the_tree_says_what_its_figures_are_of(profile):
         async with opened(profile, size) as pilot:
             await press(pilot, keys)
             assert "util, busy, count of whole capture" in frame(pilot.app)
+
+
+async def test_only_the_selected_row_looks_selected(profile):
+    async with opened(profile, SMALL) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 j j j k")
+        drawn = screen._compositor.render_strips()[3:20]
+        bold = [any(part.style is not None and part.style.bold for part in strip) for strip in drawn]
+        assert [number for number, is_bold in enumerate(bold) if is_bold] == [screen.table.position] == [2]

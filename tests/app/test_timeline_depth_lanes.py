@@ -207,6 +207,23 @@ async def test_the_legend_explains_letters(profile, size, ascii_only):
         assert screen.timeline.lines >= 1
 
 
+@pytest.mark.parametrize(("ascii_only", "glyphs"), [(False, "░▒▓"), (True, "t T")])
+async def test_whole_cores_have_a_legend_of_their_own_and_no_colours_to_choose(ascii_only, glyphs):
+    lanes = [make_lane(engine, 0, starts=[0, 10], ends=[5, 20]) for engine in ("TIU", "GDMA")]
+    async with opened(make_profile(lanes), SMALL, ascii_only=ascii_only) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "L")
+        text = frame(pilot.app)
+        assert f"{glyphs} only moves data (exposed transfer)" in text
+        assert "operation:" not in text
+        await press(pilot, "C")
+        assert "Colours belong to engines: e shows them." in frame(pilot.app)
+        assert screen.view.colouring == "operation"
+        await press(pilot, "e")
+        assert "operation:" in frame(pilot.app)
+        assert "only moves data" not in frame(pilot.app)
+
+
 @given(st.integers(0, 200))
 def test_a_legend_keeps_to_its_lines(width):
     names = [f"kernel_function_number_{number}\x1b[31m" for number in range(70)]

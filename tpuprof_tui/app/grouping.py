@@ -17,6 +17,8 @@ from .format import clean
 from .session import Ints, Session, lane_values
 from .state import ViewState
 
+#: Instructions looked at together while names are sought.
+_AT_ONCE: Final = 65_536
 #: From this many different numbers on they are put into ranges.
 MANY: Final = 60
 #: Columns whose values lie evenly: times, places, addresses. Others span orders of magnitude.
@@ -44,6 +46,16 @@ class GroupTable:
     conditions: tuple[str, ...]
     rows: int
     work_only: bool
+
+
+def knows_names(session: Session) -> bool:
+    """Whether any work has a name; without commands only waits may have one. O(instructions) where none has."""
+    return any(
+        bool(((lane.take("name", rows) >= 0) & (lane.take("role", rows) == Role.WORK)).any())
+        for lane in session.profile.lanes
+        if "name" in lane
+        for rows in (slice(first, first + _AT_ONCE) for first in range(0, len(lane), _AT_ONCE))
+    )
 
 
 def group_table(session: Session, view: ViewState, key: str, *, work_only: bool) -> GroupTable:

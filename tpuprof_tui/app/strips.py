@@ -1,4 +1,4 @@
-"""Strips below the lanes of the timeline, and the legend of its colours."""
+"""Strips below the lanes of the timeline, and the legends of its colours and cores."""
 
 from __future__ import annotations
 
@@ -69,3 +69,20 @@ def legend_lines(
     if not families:
         lines[0].append(Segment("nothing is known of it here", palette.quiet))
     return lines
+
+
+def core_legend(width: int, palette: Palette, glyphs: Glyphs) -> list[Segment]:
+    """What the cells of a whole core mean, in a line of at most ``width`` cells."""
+    computes, moves = ("1-8", "t T") if glyphs.letters else (glyphs.levels[8], "░▒▓")
+    parts = [
+        (" cores: ", palette.title), (computes, palette.compute), (" computes  ", palette.text),
+        (moves, palette.exposed), (" only moves data (exposed transfer)", palette.text),
+        ("; the fuller, the more of the time", palette.quiet),
+    ]  # fmt: skip
+    room, line = width, []
+    for text, style in parts:
+        if cell_len(text) > room:
+            break
+        line.append(Segment(text, style))
+        room -= cell_len(text)
+    return line

@@ -8,6 +8,7 @@ from textual import on
 
 from ..filtering import narrowed
 from ..glyphs import Glyphs
+from ..grouping import knows_names
 from ..messages import CopyText
 from ..nodes import NODE_CONDITIONS
 from ..state import Scope
@@ -32,8 +33,7 @@ class TableKeys(Finding):
 
     def action_group(self) -> None:
         """What took the time, by name; without names by engine."""
-        names = self.session.profile.strings.get("name")
-        self._open_groups("name" if names else "engine", work_only=True)
+        self._open_groups("name" if knows_names(self.session) else "engine", work_only=True)
 
     @on(InstructionTable.GroupBy)
     def group_by(self, message: InstructionTable.GroupBy) -> None:

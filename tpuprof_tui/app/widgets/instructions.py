@@ -132,7 +132,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         if old.selection != view.selection:
             before = self.position
             self._follow(view.selection)
-            self._refresh_rows(before, self.position)
+            self._refresh_rows(before, self.position, self._in_view(old.selection))
         if (old.sort, old.search, old.picked) != (view.sort, view.search, view.picked):
             self.refresh()
 
@@ -286,6 +286,12 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         left = self.scroll_offset.x
         first = min(max(bisect_right(self.edges, left) - 1, 0), len(self.columns) - 1)
         return first, min(bisect_left(self.edges, left + self.size.width), len(self.columns))
+
+    def _in_view(self, selection: Selection) -> int:
+        """Where an instruction is among the rows in view; -1: nowhere."""
+        top, number = self.scroll_offset.y, self.session.number(selection.lane, selection.row)
+        places = np.flatnonzero(self.order[top : top + self.page] == number)
+        return top + int(places[0]) if selection.row >= 0 and len(places) else -1
 
     def _refresh_rows(self, *positions: int) -> None:
         """Repaints single rows: cheap on slow lines."""

@@ -13,7 +13,7 @@ from ..measure import Measure, measure_of
 from ..rows import Row, is_pinned, rows_of
 from ..session import Session
 from ..state import ViewState
-from ..strips import legend_lines
+from ..strips import core_legend, legend_lines
 from ..theme import Palette
 
 
@@ -89,15 +89,33 @@ class LaneBoard(Widget, can_focus=True):
 
     @property
     def legend_lines(self) -> list[list[Segment]]:
-        """Lines that explain the colours; none where they are not wanted or have no room."""
-        width, height = self.extent
-        if not self.view.legend or (height < 6 and height):
+        """Lines that explain what is drawn; none where they are not wanted, or would leave no lane."""
+        height = self.extent.height
+        lines = self._legend_wanted()
+        return lines if not height or height >= 3 + len(lines) else []
+
+    def _legend_wanted(self) -> list[list[Segment]]:
+        """The lines of the legend, whether there is room for them or not."""
+        view, width = self.view, self.extent.width
+        if not view.legend:
             return []
-        key = (self.view.colouring, width, id(self.palette))
+        key = (view.colouring, view.rows, view.scope, width, id(self.palette))
         if self._legend[0] != key:
-            profile, colouring = self.session.profile, self.view.colouring
-            self._legend = key, legend_lines(profile, colouring, width, self.palette, self.glyphs)
+            lines = [core_legend(width, self.palette, self.glyphs)] if self.shows_cores else []
+            if self.shows_colours:
+                lines += legend_lines(self.session.profile, view.colouring, width, self.palette, self.glyphs)
+            self._legend = key, lines
         return self._legend[1]
+
+    @property
+    def shows_cores(self) -> bool:
+        """Whether a line stands for a whole core."""
+        return any(row.lane < 0 and not row.kind for row in self.rows)
+
+    @property
+    def shows_colours(self) -> bool:
+        """Whether there are lines whose colours have a meaning one can choose."""
+        return any(row.lane >= 0 or row.kind for row in self.rows) or not self.rows
 
     @property
     def pins(self) -> int:
@@ -116,7 +134,7 @@ class LaneBoard(Widget, can_focus=True):
 
     def wanted_height(self) -> int:
         """Lines it would take to show everything."""
-        return len(self.rows) + 2 + len(self.legend_lines)
+        return len(self.rows) + 2 + len(self._legend_wanted())
 
     def selected_row(self, view: ViewState) -> int:
         """Line of the selected lane or core; -1 without one."""

@@ -89,7 +89,8 @@ class LaneView(LaneWork):
         window = f"{measure.exact(view.start, self.resolution)} to {measure.exact(view.end, self.resolution)}"
         part = "all" if view.fits_all else measure.length(view.span)
         scope = "" if view.scope.everything else f"  only {clean(self.session.scope_title(view.scope))}"
-        colours = "" if view.colouring == "operation" else f"  colours: {TITLES[view.colouring].partition(',')[0]}"
+        chosen = view.colouring != "operation" and self.shows_colours
+        colours = "" if not chosen else f"  colours: {TITLES[view.colouring].partition(',')[0]}"
         waiting = " (computing ...)" if self.is_summing() else ""
         passing = f"  pass {clean(view.filter)}" if view.filter else ""
         shares = "  % of range" if view.range is not None else ""

@@ -182,6 +182,9 @@ class TimelineTools(LaneView):
         """The next meaning of colours."""
 
         def changed(view: ViewState) -> ViewState:
+            if not self.shows_colours:
+                self._say("Colours belong to engines: e shows them.")
+                return view
             colouring = next_colouring(self.session.profile, view.colouring)
             if colouring == view.colouring:
                 self._say("The capture knows nothing else to colour by: more needs mode 1 or 2.")

@@ -148,3 +148,27 @@ async def test_only_the_selected_row_looks_selected(profile):
         drawn = screen._compositor.render_strips()[3:20]
         bold = [any(part.style is not None and part.style.bold for part in strip) for strip in drawn]
         assert [number for number, is_bold in enumerate(bold) if is_bold] == [screen.table.position] == [2]
+
+
+async def test_where_no_work_shows_the_summary_says_what_to_do(profile):
+    async with opened(profile, SMALL) as pilot:
+        await press(pilot, "3 ampersand z z enter")
+        assert "No work here: & changes the filter." in frame(pilot.app)
+        assert "names need" not in frame(pilot.app)
+        await press(pilot, "b")
+        assert "Nothing to group: no work here, w counts waits too; Esc closes" in frame(pilot.app)
+        await press(pilot, "w")
+        assert "Nothing to group: no instruction here; Esc closes" in frame(pilot.app)
+        await press(pilot, "escape escape")
+        assert "No work here" not in frame(pilot.app)
+
+
+async def test_a_window_without_work_says_so():
+    lanes = [make_lane("TIU", 0, starts=[0, 900], ends=[100, 1000])]
+    async with opened(make_profile(lanes), SMALL) as pilot:
+        screen = explorer(pilot)
+        screen._set(screen.view.windowed(400, 100))
+        await settled(pilot)
+        assert "No work here: 0 in the timeline shows the whole capture." in frame(pilot.app)
+        await press(pilot, "0")
+        assert "No work here" not in frame(pilot.app)

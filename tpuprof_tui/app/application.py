@@ -365,7 +365,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
         for action in ACTIONS:
             if action.pane in groups and action.id != "app.palette":
                 keys = ", ".join(key_text(key) for key in keys_of(action))
-                yield SystemCommand(action.text, f"{action.help} ({keys})", self._command(action, screen))
+                yield SystemCommand(action.text, f"{keys}  {action.help}", self._command(action, screen))
 
     def _command(self, action: Action, screen: Screen[object]):  # type: ignore[no-untyped-def]
         node = {"app": self, "explorer": screen}.get(action.pane, screen.focused)

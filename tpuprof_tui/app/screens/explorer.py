@@ -264,7 +264,11 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
         """A pane asks for the detail of the selection."""
         message.stop()
         if self.view.selection.row < 0:
-            self.query_one(KeyBar).say("Nothing runs at the cursor: . and , go to the next and previous instruction.")
+            self.query_one(KeyBar).say(
+                "Nothing runs at the cursor: . and , go to the next and previous instruction."
+                if self.session.profile.instructions
+                else "This capture holds no instructions: 4 shows the problems, O opens another capture."
+            )
         elif self.small:
             self._maximise("detail")
         else:

@@ -18,7 +18,7 @@ from ..actions import bindings
 from ..charts import ChartData, chart_data
 from ..figures import Figures, figures_of, summary_scope
 from ..findings import Findings, findings
-from ..format import clean, fit, time_text
+from ..format import clean, fit, time_text, wrap
 from ..glyphs import Glyphs
 from ..messages import Change, Say, tell_failure
 from ..navigation import selected
@@ -192,8 +192,8 @@ class SummaryPane(LinesView):
         if figures is None:
             return [[Segment(" computing ...", self.palette.quiet)]], []
         if not self.session.profile.instructions:
-            text = "This capture holds no instructions. 4 shows the problems, O opens another capture."
-            return [[Segment(f" {text}", self.palette.quiet)]], []
+            text = "This capture holds no instructions: 4 shows the problems, O opens another capture."
+            return [[Segment(f" {line}", self.palette.quiet)] for line in wrap(text, width - 2)], []
         lists = self.lists = SummaryLists(self.session, self.palette, self.glyphs)
         entries: list[Entry] = [(self._paused_line(width), None)] if self.paused else []
         plain = [[], *reference_lines(figures, width, lists.heading, self.palette), *self.charts.lines(figures, width)]
@@ -202,14 +202,14 @@ class SummaryPane(LinesView):
             left = self._left = min(width // 2, 96)
             # what is worth a look shows below both lists
             most = max((height - 16) // 2, 6)
-            told = [*lists.reason(figures, left - 1), *lists.took_time(figures, left - 1, most),
+            told = [*lists.reason(figures, left - 1), *lists.took_time(figures, left - 1, most, self.view),
                     *lists.worth_a_look(figures, self.findings, left - 1)]  # fmt: skip
             right = [*self._tables(figures, width - left), *plain_lines(lists.lost(figures, width - left, 8))]
             entries += _beside(told, right, left)
         else:
             self._left = width
             most = max((height - 1) // 4, 5)
-            entries += [*lists.reason(figures, width), *lists.took_time(figures, width, most)]
+            entries += [*lists.reason(figures, width), *lists.took_time(figures, width, most, self.view)]
             entries += lists.worth_a_look(figures, self.findings, width)
             entries += [([], None), *((line, None) for line in self._tables(figures, width))]
             entries += lists.lost(figures, width, 5)

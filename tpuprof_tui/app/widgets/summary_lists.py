@@ -15,7 +15,7 @@ from rich.style import Style
 from ...analysis.extremes import LARGE
 from ...analysis.headroom import HeadroomRow
 from ...analysis.top import TopRow
-from ..figures import Figures
+from ..figures import Figures, summary_scope
 from ..findings import Findings, Found
 from ..format import (
     GUESS,
@@ -35,6 +35,7 @@ from ..glyphs import Glyphs, bar
 from ..grouping import text_condition
 from ..painter import text_of
 from ..session import Session
+from ..state import ViewState
 from ..theme import Palette
 from .lines import Line
 
@@ -53,6 +54,19 @@ class Target:
 
 #: A line, and what it stands for.
 Entry = tuple[Line, Target | None]
+
+
+def nothing_text(view: ViewState) -> str:
+    """Why there are no figures of work, and what to do to see some."""
+    ways = ["& changes the filter"] if view.filter else []
+    if view.range is not None:
+        ways.append("Esc clears the range")
+    elif not view.fits_all:
+        ways.append("0 in the timeline shows the whole capture")
+    if not summary_scope(view).everything:
+        ways.append("Esc goes back to all cores")
+    told = " and ".join(ways) if len(ways) < 3 else ", ".join(ways)
+    return f"No work here: {told}." if ways else "No work in this capture: it waits and synchronises alone."
 
 
 class SummaryLists:
@@ -76,9 +90,11 @@ class SummaryLists:
 
     # what took the time
 
-    def took_time(self, figures: Figures, width: int, most: int) -> list[Entry]:
+    def took_time(self, figures: Figures, width: int, most: int, view: ViewState) -> list[Entry]:
         """Kernel functions and operations, ``most`` of each; engines where no operation is known."""
         entries: list[Entry] = []
+        if not any(row.busy for row in figures.engines):
+            return self._told(nothing_text(view), width, self.palette.quiet)
         for title, key, rows in (
             ("Kernel functions", "kernel", figures.kernels), ("Operations", "name", figures.operations),
         ):  # fmt: skip

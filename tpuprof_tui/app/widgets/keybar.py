@@ -100,6 +100,8 @@ class KeyBar(Widget):
 
     def wrapped(self, text: str) -> list[str]:
         """A text in lines as wide as the screen, no more than are shown."""
+        if cell_len(text) < self.size.width:
+            return [text]
         lines = wrap(text, max(self.size.width - 2, 10))
         return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], " ".join(lines[_MOST_LINES - 1 :])]
 

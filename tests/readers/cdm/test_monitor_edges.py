@@ -53,7 +53,8 @@ def _ordered(engine: str, records: Records, system: int = 0) -> tuple[Stream, Re
 
 
 def test_a_stream_says_whose_it_is_and_what_is_missing() -> None:
-    stream, report = _read("TIU", [(5, 9, 3)])
+    report = Report()
+    stream = read_stream([_bytes("TIU", [(5, 9, 3)])], [0], _CHIP, "TIU", report, file="f")
     assert (stream.core, stream.port, stream.lapped, stream.left_out) == (-1, -1, False, 0)
     assert stream.cycles is None
     assert report.problems() == ()
@@ -109,13 +110,22 @@ def test_bytes_too_many_are_looked_for_where_records_follow_one_another(port: in
     data = data[: 20 * size] + b"\xa7" * 4 + data[20 * size :]
     report = Report()
     stream = read_stream([np.frombuffer(data, np.uint8)], [800], _CHIP, engine, report, file="f", port=port)
-    (problem, *_) = report.problems()
+    (problem, *others) = report.problems()
     assert ("parted" in problem.what) == found
     if found:
+        # what is left of the record in which they lie cannot be; offsets behind count the bytes too many
+        assert [other.offset for other in others] == [problem.offset + 4]
         assert problem.offset in (800 + 19 * 16, 800 + 20 * 16)
         assert len(stream) in (59, 60)  # the one that is wrong may be one that cannot be
     else:
         assert problem.offset == 800 + len(data) // size * size
+
+
+@pytest.mark.parametrize(("engine", "port", "left_out"), [("SDMA", -1, 1), ("CDMA", 0, 0), ("CDMA", 2, 0)])
+def test_what_stands_beside_the_course_of_an_engine_may_be_on_a_port(engine: str, port: int, left_out: int) -> None:
+    records = [(1000 * n, 1000 * n + 900, n) for n in range(1, 65)]
+    records[30] = (1 << 28, (1 << 28) + 900, 31)
+    assert _read(engine, records, port=port)[0].left_out == left_out
 
 
 # -- the opening pair --------------------------------------------------------
@@ -192,12 +202,13 @@ def test_what_began_before_a_wrap_stays_before_it() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_few_records_are_in_order(count: int) -> None:
-    records = [(_WRAP - 10 + 15 * n, _WRAP - 10 + 15 * n + 8, n) for n in range(count)]
+    records = [(_WRAP - 10 + 15 * n, _WRAP - 10 + 15 * n + 12, n) for n in range(count)]
     stream, report = _ordered("TIU", records)
     assert len(stream) == count
     assert not stream.lapped
     assert report.problems() == ()
     assert np.array_equal(np.diff(stream.start), [15] * (count - 1 if count else 0))
+    assert (stream.end - stream.start).tolist() == [12] * count
     assert len(unwrapped_port(_read("CDMA", records, port=1)[0], Report(), file="f")) == count
 
 
@@ -227,6 +238,32 @@ def test_a_step_back_whose_ends_do_not_meet_is_no_seam() -> None:
     ].lapped
 
 
+@pytest.mark.parametrize(("back", "lapped"), [(80, False), (100, False), (101, True), (300, True)])
+def test_the_seam_steps_back_more_than_twice_as_far_as_the_ends_overlap(back: int, lapped: bool) -> None:
+    """The dump's last record runs on for 50 cycles after its first has begun, as a record and the next may."""
+    last = 5050
+    records = [(5000, 5010, 3), (5100, 5110, 4), (5100 - back, 5100 - back + 5, 1), (5045, last, 2)]
+    assert _ordered("TIU", records)[0].lapped is lapped
+
+
+@pytest.mark.parametrize(("closing", "lapped"), [(-_DISORDER, False), (1 - _DISORDER, True)])
+def test_the_ends_of_a_ring_overlap_by_less_than_records_can_be_late(closing: int, lapped: bool) -> None:
+    first, back = 1 << 30, 1 << 26
+    records = [(first, first + 10, 3), (first + 100, first + 110, 4), (first + 100 - back, first + 110 - back, 1),
+               (first - closing - 10, first - closing, 2)]  # fmt: skip
+    assert _ordered("SDMA", records)[0].lapped is lapped
+
+
+def test_late_records_are_late_also_without_the_opening_pair() -> None:
+    stream, report = _ordered("SDMA", [(100, 110, 5), (300, 310, 7), (200, 210, 6), (400, 410, 8)])
+    assert stream.id.tolist() == [5, 6, 7, 8]
+    assert not stream.lapped
+    assert [(problem.severity, problem.count) for problem in report.problems()] == [(Severity.NOTE, 1)]
+    stream, report = _ordered("SDMA", [(100, 300, 5), (200, 310, 6), (200, 320, 7)])
+    assert stream.id.tolist() == [5, 6, 7]
+    assert report.problems() == ()  # together is not late
+
+
 def test_two_steps_back_are_no_ring() -> None:
     far = 4 * _DISORDER
     records = [(3 * far, 3 * far + 10, 5), (2 * far, 2 * far + 10, 1), (far, far + 10, 1), (far + 50, far + 60, 1)]
@@ -244,6 +281,9 @@ def test_two_steps_back_are_no_ring() -> None:
         ([5, 6, 7, 8, 9], 0),
         ([9, 3, 7, 8], 0),  # two places at once
         ([3, 1, 2], 0),
+        ([7, 8, 2, 3, 4], 0),  # one place, but 4 does not lead to 7
+        ([1, 2, 5, 6, 0], 2),  # a kernel cut behind its first command
+        ([8, 0, 1, 6, 7], 3),
     ],
 )
 def test_beyond_half_a_turn_ids_alone_tell_a_ring(ids: list[int], oldest: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -128,6 +130,65 @@ def test_the_oldest_run_of_a_ring_may_lack_its_head() -> None:
     assert matcher._scores(1, 2, -1).tolist() == [2 - 0.25]
 
 
+def test_only_the_oldest_run_may() -> None:
+    matcher = _matcher([_side([0, 1, 0, 1], [5, 6, 20, 24])], [_side([0, 1, 2, 0, 1, 2])])
+    matcher.lapped = True
+    assert matcher._scores(0, 2, 0).tolist() == [2, 2 - 0.25]
+
+
+def test_launches_that_there_are_not_lack_nothing_and_too_many_records_make_up_for_nothing() -> None:
+    matcher = _matcher([_side([0, 1, 0, 1, 2], [5, 6, 20, 24, 25])], [_side([0, 1, 2, 3, 0, 1, 2, 3])])
+    assert matcher._scores(0, 2, -1).tolist() == [-6, 3 - 0.25]
+    assert matcher._scores(0, 2, 1).tolist() == [2 - 0.5, -9]
+    matcher = _matcher([_side([0, 1, 2], [5, 6, 7])], [_side([0, 1])])
+    assert matcher._scores(0, 1, 0).tolist() == [2 - 3]
+
+
+# -- where one offset takes over from another ----------------------------------
+
+
+@pytest.mark.parametrize("pauses", [(10, 10, 10), (10, 500, 10), (500, 10, 10)])
+def test_what_fits_better_decides_before_pauses_do(pauses: tuple[int, int, int]) -> None:
+    """Launches of 3, 3, 4, 5 and 6; the third was lost. The second run fits its own launch a little better."""
+    starts = np.cumsum([0, *(pause + 10 for pause in pauses)])
+    counts = (3, 3, 5, 6)
+    ids = [number for count in counts for number in range(count)]
+    keys = [int(start) + number for start, count in zip(starts, counts, strict=True) for number in range(count)]
+    commands = _side([number for count in (3, 3, 4, 5, 6) for number in range(count)])
+    matcher = _matcher([_side(ids, keys)], [commands])
+    assert matcher._switch(0, 1, 0, 1) == 2
+    assert matcher.launch.tolist() == [0, 1, -1, -1]
+
+
+@pytest.mark.parametrize(("pauses", "cut"), [((10, 10, 500), 3), ((10, 500, 10), 2), ((500, 10, 10), 1)])
+def test_where_all_fit_alike_the_longest_pause_decides(pauses: tuple[int, int, int], cut: int) -> None:
+    starts = np.cumsum([0, *(pause + 10 for pause in pauses)])
+    keys = [int(start) + number for start in starts for number in range(3)]
+    matcher = _matcher([_side([0, 1, 2] * 4, keys)], [_side([0, 1, 2] * 5)])
+    assert matcher._switch(0, 1, 0, 1) == cut
+    assert matcher.launch.tolist()[:cut] == list(range(cut))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_restart_too_many_costs_nothing_behind_it(seed: int) -> None:
+    """A stray record cuts a launch in two: all behind it is one run further on than its launch."""
+    chance = random.Random(seed)
+    lengths = [chance.randint(4, 30) for _ in range(60)]
+    commands = [number for length in lengths for number in range(length)]
+    ids, keys, true, now = [], [], [], 0
+    for row, number in enumerate(commands):
+        now += 400 if not number else 7
+        if row == sum(lengths[:20]) + 3:
+            ids, keys, true = [*ids, 0], [*keys, now - 3], [*true, -1]
+        if chance.random() > 0.02:
+            ids, keys, true = [*ids, number], [*keys, now], [*true, row]
+    (found,) = pair([_side(ids, keys)], [_side(commands)], lapped=False)
+    last = sum(lengths[:21])
+    assert [got for got, row in zip(found.tolist(), true, strict=True) if row >= last] == [
+        row for row in true if row >= last
+    ]
+
+
 @pytest.mark.parametrize(
     ("mine", "theirs", "score"),
     [
@@ -178,6 +239,71 @@ def test_runs_that_look_like_launches_name_their_offset() -> None:
     assert matcher._candidates(1, 3)[0] == 2
 
 
+def _runs_of(launches: list[int], lengths: list[int]) -> tuple[list[Side], list[Side]]:
+    """Records of some of the launches, whole, and the commands of all."""
+    ids = [number for launch in launches for number in range(lengths[launch])]
+    keys = [1000 * launch + number for launch in launches for number in range(lengths[launch])]
+    return [_side(ids, keys)], [_side([number for length in lengths for number in range(length)])]
+
+
+@pytest.mark.parametrize(
+    ("launches", "lapped", "offset"),
+    [
+        (list(range(30)), False, 0),
+        (list(range(2, 30)), False, 2),
+        (list(range(15, 30)), False, 15),
+        ([0, *range(7, 30)], False, 0),  # what holds for most begins behind the first
+        ([0, 1, *range(9, 30)], False, 0),
+        ([0], False, 0),
+        ([29], False, 29),
+        (list(range(20, 30)), True, 20),
+        ([18, *range(20, 30)], True, 19),  # of the first, thin run nothing is known; the others tell
+    ],
+)
+def test_the_launch_of_the_first_run(launches: list[int], lapped: bool, offset: int) -> None:
+    records, commands = _runs_of(launches, [3 + 7 * number % 31 for number in range(30)])
+    assert _matcher(records, commands)._first_offset(lapped) == offset
+
+
+@pytest.mark.parametrize("lost", [4, 16, 100, 250])
+def test_far_launches_are_found_also_where_every_run_lost_a_record(lost: int) -> None:
+    """No run is as long as its launch, so none looks like it; ids must be tried place by place."""
+    chance = random.Random(lost)
+    lengths = [chance.randint(5, 400) for _ in range(300)]
+    kept = [*range(10), *range(10 + lost, min(300, 34 + lost))]
+    ids = [number for launch in kept for number in range(lengths[launch]) if number != 2 or launch < 10]
+    keys = [1000 * launch + number for launch in kept for number in range(lengths[launch])
+            if number != 2 or launch < 10]  # fmt: skip
+    commands = _side([number for length in lengths for number in range(length)])
+    matcher = _matcher([_side(ids, keys)], [commands])
+    matcher.launch[:10] = np.arange(10)
+    assert matcher._wide_offset(10, 0) == lost
+    matcher.align(False)
+    # the first run behind the gap may pass for part of the launch that would have come
+    assert sum(got != launch for got, launch in zip(matcher.launch.tolist(), kept, strict=True)) <= 1
+
+
+def test_none_goes_back_to_a_launch_that_is_taken() -> None:
+    records, commands = _runs_of([0, 1, 2, 0, 1, 2, 3, 4, 5], [5, 9, 14, 6, 8, 3])
+    matcher = _matcher(records, commands)
+    matcher.launch[:3] = [0, 1, 2]
+    assert 3 + matcher._wide_offset(3, 0) > 2
+
+
+def test_every_run_gets_its_launch_and_pauses_are_from_end_to_beginning() -> None:
+    records, commands = _runs_of([0, 1, 2, 5, 6, 7], [3, 5, 4, 6, 3, 7, 9, 2])
+    matcher = _matcher(records, commands)
+    assert matcher.gap_before.tolist() == [0, 998, 996, 2997, 994, 992]
+    matcher.align(False)
+    assert matcher.launch.tolist() == [0, 1, 2, 5, 6, 7]
+
+
+def test_where_all_launches_are_alike_the_first_or_the_last_ones_are_left() -> None:
+    records, commands = _runs_of(list(range(6)), [4] * 30)
+    assert _matcher(records, commands)._first_offset(False) == 0
+    assert _matcher(records, commands)._first_offset(True) == 24
+
+
 # -- what is left to find ------------------------------------------------------
 
 
@@ -214,6 +340,7 @@ def test_the_first_of_two_stays(place: list[int], ordered: list[int]) -> None:
         ([0, -1, 2], [0, 1, 2], [0, TO_BUS, 0], [0, 1, 2], [0, WORK, 0], [0, 1, 2]),
         ([0, -1, 2], [0, 1, 2], [0, SYSTEM, 0], [0, 1, 2], [0, UNKNOWN, 0], [0, 1, 2]),
         ([0, -1, 2], [0, 1, 2], [0, UNKNOWN, 0], [0, 1, 2], [0, SYSTEM, 0], [0, 1, 2]),
+        ([0, -1, 1, -1, 3], [0, 1, 1, 2, 3], None, [0, 1, 2, 3], None, [0, -1, 1, 2, 3]),  # no room here, but there
         ([0, -1, 3], [0, 1, 3], [0, WORK, 0], [0, 1, 1, 3], [0, SYSTEM, WORK, 0], [0, 2, 3]),
     ],
 )
@@ -240,6 +367,8 @@ def test_neighbours_far_apart_leave_too_much_room(apart: int, found: int) -> Non
         ([2, 6, 10], [3, -1, 7], [3, 2, 3], 6),
         ([6, 10], [3, -1, 12], [3, 2, 0], 6),  # neither neighbour is of its launch: the first
         ([10], [5, -1, 12], [1, 2, 0], 10),
+        ([24, 30], [20, -1, 31], [1, 5, 6], 30),  # the id of the second is nearer
+        ([24, 30], [20, -1, 35], [4, 5, 10], 30),
     ],
 )
 def test_a_record_goes_with_a_neighbour_of_its_launch(
@@ -256,6 +385,16 @@ def test_records_and_commands_of_nothing_are_bound_to_nothing() -> None:
     assert [found.tolist() for found in pair([_side([])], [_side([0, 1])], lapped=False)] == [[]]
     assert [found.tolist() for found in pair([_side([0, 1])], [_side([])], lapped=False)] == [[-1, -1]]
     assert pair([], [], lapped=True) == []
+
+
+def test_engines_without_records_or_commands_do_not_disturb_the_others() -> None:
+    """The first and the last lost records; what lies between has records alone, commands alone, or neither."""
+    hurt, whole = [0, 1, 2, 0, 1, 2, 3], [0, 1, 2, 3, 0, 1, 2, 3]
+    keys = [0, 1, 2, 100, 101, 102, 103]
+    records = [_side(hurt, keys), _side([0, 1]), _side([]), _side([]), _side(hurt, keys)]
+    commands = [_side(whole), _side([]), _side([0, 1]), _side([]), _side(whole)]
+    found = [binding.tolist() for binding in pair(records, commands, lapped=False)]
+    assert found == [[0, 1, 2, 4, 5, 6, 7], [-1, -1], [], [], [0, 1, 2, 4, 5, 6, 7]]
 
 
 def test_a_launch_that_lost_its_end_on_one_engine_is_found_by_the_other() -> None:

@@ -243,7 +243,7 @@ class _Matcher:
             choice = int(look[1:, hit].argmax()) + 1
             new = offsets[choice]
             if weak[hit] and look[choice, hit] < 0.6 * (possible[ahead[hit]] - possible[hit]):
-                new = self._wide_offset(at + hit, offset)
+                new = self._wide_offset(at + self._misfit(totals[0], at, hit), offset)
                 fruitless = 0 if new != offset else fruitless + 1
                 search_from = at + hit + (1 << min(max(0, fruitless - _LOOK), 11))
             if new == offset:
@@ -259,6 +259,11 @@ class _Matcher:
             at, offset = cut, new
         outside = (self.launch < 0) | (self.launch >= self.launches)
         self.launch[outside] = -1
+
+    def _misfit(self, total: F64, at: int, hit: int) -> int:
+        """Place, from ``hit`` on, of the first run that does not fit; what fits speaks for no other offset."""
+        scores = np.diff(total[hit : hit + _LOOK + 1])
+        return hit + int((scores < 0.25 * self.records_in[at + hit :][: len(scores)]).argmax())
 
     def _switch(self, at: int, hit: int, old: int, new: int) -> int:
         """Assign runs up to where the new offset takes over; returns the first run of the new offset."""

@@ -6,9 +6,14 @@ mice moved, and the capture touched and read again. It ends with 1 where
 
 - anything raised, in the event loop or in a thread;
 - the event loop was held longer than ``--longest`` seconds of CPU by one piece of work, so that a key had to wait;
-- memory grew by more than ``--growth`` between the end of the warm-up and the end, medians of a tenth of the time
-  each; in a run of less than half an hour, which still fills caches, also by more than 64 MiB;
+- a screen that was replaced, or a capture that is on no screen, was still in memory;
+- memory grew by more than ``--growth`` between the end of the warm-up and the end, medians of a tenth of the
+  weighings each; in a run of less than half an hour, which still fills caches, also by more than 64 MiB;
 - the screen did not come to rest, or had another size than the terminal.
+
+It is weighed again and again in the same state: the first capture read anew, nothing open, nothing filtered, the same
+size, garbage collected, what is free given back to the system. How many screens, captures and tasks there are is
+counted then too: that tells of a leak within a minute, where memory does not.
 
 The last actions before a failure are told with the seed. The same seed gives the same actions; how they meet the
 program's own threads differs.
@@ -18,8 +23,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import ctypes
+import gc
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -34,6 +42,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from alive import kept, note_all  # noqa: E402
 from driving import driven, ready, send_key, send_size, terminal_of  # noqa: E402
 from profiles import big_profile, make_lane, make_profile  # noqa: E402
 from textual import events  # noqa: E402
@@ -47,6 +56,12 @@ from tpuprof_tui.model import Problem, Profile, Severity  # noqa: E402
 RECORDS = 100_000
 #: What caches may come to hold, MiB.
 CACHES = 64.0
+#: So many weighings, but not oftener than every so many seconds.
+WEIGHINGS, WEIGH_EVERY = 200, 4.0
+#: What was replaced is gone after so many seconds at the latest: threads may still be at work for it.
+GONE_AFTER = 30.0
+#: Tasks there may be beyond those at the first weighing: scroll bars of the screen below, once they were needed.
+MORE_TASKS = 20
 SIZES = ((160, 48), (80, 24), (120, 30), (119, 29), (250, 70), (40, 12), (20, 5), (7, 3), (2, 2), (1, 1))
 TEXTS = (
     "dur>10us", "name=MM2*", "core=3 engine=GDMA", "kernel~^rms", "(TIU | SDMA", "bw<20", "mat", "zzz", "!sys", "a b",
@@ -76,7 +91,10 @@ class Monkey:
         self.options = options
         self.chance = chance
         self.begin = time.monotonic()
+        self.home = app.path
         self.memory: list[tuple[float, float]] = []
+        self.tasks: list[int] = []
+        self._weighed = 0.0
         self.held: list[float] = []
         self.latest: deque[str] = deque(maxlen=40)
         self.counts: Counter[str] = Counter()
@@ -110,6 +128,9 @@ class Monkey:
                         break
                 await self.rest()
                 await self.check()
+                if self.seconds - self._weighed > max(self.options.seconds / WEIGHINGS, WEIGH_EVERY):
+                    await self.weigh()
+                    self._weighed = self.seconds
         finally:
             watching.cancel()
             stopped.set()
@@ -120,10 +141,11 @@ class Monkey:
             if time.monotonic() - self._ticked > self.options.longest / 2 and len(self.holders) < 100:
                 frames = sys._current_frames().get(loop_thread)
                 self.holders.append("".join(traceback.format_stack(frames, 12)))
+                # it would keep all that is at work there
+                del frames
 
     async def watch(self) -> None:
-        """Measures memory, and how long the loop is held: CPU time, so that other programs do not count."""
-        looked = 0.0
+        """Measures how long the loop is held: CPU time, so that other programs do not count."""
         while True:
             before = time.thread_time()
             await asyncio.sleep(0.002)
@@ -133,9 +155,32 @@ class Monkey:
                 self.fail(f"the loop was held for {self.held[-1]:.2f} s of CPU\n{(self.holders or [''])[-1]}")
             else:
                 self.holders.clear()
-            if self.seconds - looked > self.options.seconds / 600:
-                looked = self.seconds
-                self.memory.append((looked, resident()))
+
+    async def weigh(self) -> None:
+        """Measures memory and what is in it, in a state that is always the same."""
+        send_size(self.app, *SIZES[0])
+        for _ in range(12):
+            self.do("escape")
+            await asyncio.sleep(0.02)
+        await self.rest()
+        if self.home is None:
+            self.app.reload()
+        else:
+            self.app.switch_to(self.home)
+        await asyncio.sleep(0.1)
+        await self.rest()
+        end = time.monotonic() + GONE_AFTER
+        while found := kept(self.app):
+            if time.monotonic() > end:
+                self.fail(f"{len(found)} kept after they were replaced: {', '.join(found[:5])}")
+                return
+            await asyncio.sleep(0.1)
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)
+        self.memory.append((self.seconds, resident()))
+        self.tasks.append(len(asyncio.all_tasks()))
+        if self.tasks[-1] > self.tasks[0] + MORE_TASKS:
+            self.fail(f"{self.tasks[-1]} tasks, {self.tasks[0]} at the first weighing")
 
     async def rest(self) -> None:
         """Waits until nothing is at work and a capture is on the screen."""
@@ -257,14 +302,13 @@ def resident() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def growth(memory: list[tuple[float, float]], seconds: float, warm: float) -> tuple[float, float, float]:
+def growth(memory: list[tuple[float, float]], warm: float) -> tuple[float, float, float]:
     """Memory after the warm-up and at the end, MiB, and the ratio of the two."""
-    tenth = (seconds - warm) / 10
-    early = [mib for at, mib in memory if warm <= at <= warm + tenth]
-    late = [mib for at, mib in memory if at >= seconds - tenth]
-    if not early or not late:
+    weighed = [mib for at, mib in memory if at >= warm]
+    if not weighed:
         return 0.0, 0.0, 1.0
-    first, last = statistics.median(early), statistics.median(late)
+    tenth = max(len(weighed) // 10, 1)
+    first, last = statistics.median(weighed[:tenth]), statistics.median(weighed[-tenth:])
     return first, last, last / first
 
 
@@ -286,15 +330,18 @@ def soaked(path: str, options: argparse.Namespace) -> str:
     monkey = Monkey(app, options, random.Random(options.seed))
     raised = asyncio.run(driven(app, SIZES[0], monkey.run))
     monkey.read_logs()
-    first, last, ratio = growth(monkey.memory, options.seconds, options.warm)
+    first, last, ratio = growth(monkey.memory, options.warm)
     held = sorted(monkey.held)
     failure = raised or monkey.failure
+    if not failure and not monkey.memory:
+        failure = "it was never weighed"
     # a short run still fills caches that an hour fills in its warm-up
     slack = CACHES if options.seconds < 1800 else 0.0
     if not failure and ratio > 1 + options.growth and last - first > slack:
         failure = f"memory grew from {first:.0f} to {last:.0f} MiB"
     print(f"{path}: seed {options.seed}, {monkey.seconds:.0f} s, {sum(monkey.counts.values()):,} random keys of "
-          f"{len(monkey.counts)} kinds; memory {first:.0f} to {last:.0f} MiB ({ratio:.3f}); loop held "
+          f"{len(monkey.counts)} kinds; memory {first:.0f} to {last:.0f} MiB ({ratio:.3f}), "
+          f"weighed {len(monkey.memory)} times, at most {max(monkey.tasks, default=0)} tasks; loop held "
           f"{held[len(held) // 2] * 1e3:.1f} ms median, {held[len(held) * 99 // 100] * 1e3:.0f} ms p99, "
           f"{held[-1] * 1e3:.0f} ms longest", flush=True)  # fmt: skip
     if failure:
@@ -313,6 +360,7 @@ def main() -> int:
     parser.add_argument("--longest", type=float, default=1.0, help="seconds of CPU the event loop may be held")
     parser.add_argument("--growth", type=float, default=0.1, help="part by which memory may grow")
     options = parser.parse_args()
+    note_all()
     options.warm = min(options.seconds / 4, 300.0) if options.warm is None else options.warm
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
@@ -334,6 +382,8 @@ def main() -> int:
             ]
             more = ["--ports", "11", "--sdma", "--batches", "100000", "--no-truth", "--records", str(RECORDS)]
             subprocess.run([*make, *more], check=True, stdout=subprocess.DEVNULL)
+            # one to switch to
+            shutil.copytree(ROOT / "samples" / "aks_decode_mode2", scratch / "beside")
             captures = [str(scratch / "soaked")]
         os.chdir(name)
         failures = [soaked(path, options) for path in captures]

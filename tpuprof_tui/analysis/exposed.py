@@ -29,16 +29,19 @@ def with_exposed(profile: Profile) -> Profile:
     if any(KEY in lane for lane in profile.lanes):
         return profile
 
+    known = profile.lanes
+
+    # of the lanes alone: the profile itself is not kept by what is made of it
     @cache
     def computing(core: int) -> Intervals:
-        lanes = [lane for lane in profile.lanes if lane.core == core and lane.engine not in TRANSFER_ENGINES]
+        lanes = [lane for lane in known if lane.core == core and lane.engine not in TRANSFER_ENGINES]
         found = Intervals.empty()
         for lane in lanes:
             work = lane["role"] == Role.WORK
             found = found.union_with(Intervals.union(lane["start"][work], lane["end"][work]))
         return found
 
-    lanes = tuple(_with_column(lane, computing) if lane.engine in TRANSFER_ENGINES else lane for lane in profile.lanes)
+    lanes = tuple(_with_column(lane, computing) if lane.engine in TRANSFER_ENGINES else lane for lane in known)
     return replace(profile, lanes=lanes)
 
 

@@ -18,7 +18,7 @@ from textual.worker import Worker, WorkerState, get_current_worker
 from ..errors import TpuprofError
 from .actions import ACTIONS, PANES, Action, bindings, key_text, keys_of
 from .captures import CancelledError
-from .collecting import SETTLE_SECONDS, settle, unsettle
+from .collecting import unsettle
 from .glyphs import ASCII, UNICODE, wants_ascii
 from .messages import ThreadFailed
 from .remembering import RememberingApp
@@ -260,7 +260,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
         self._replace(screen)
         self.call_after_refresh(self.watch_capture)
         self.call_after_refresh(self.tell_arrival)
-        self.set_timer(SETTLE_SECONDS, settle)
+        self.settle_soon()
 
     def may_look(self) -> bool:
         """Whether a capture is on the screen, and none is being read."""
@@ -275,6 +275,8 @@ class TpuprofApp(RememberingApp, TerminalApp):
 
     def _replace(self, screen: Screen[None]) -> None:
         """Shows another screen in place of all there are."""
+        for each in self.screen_stack[1:]:
+            self.forget(each)
         # the first screen cannot be switched: it stays below
         while len(self.screen_stack) > 2:
             self.pop_screen()

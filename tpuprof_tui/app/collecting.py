@@ -13,10 +13,6 @@ from typing import Final
 YOUNG: Final = 10_000
 
 
-#: After a capture has come on the screen, s: what it replaced is gone by then.
-SETTLE_SECONDS: Final = 1.0
-
-
 def settle() -> None:
     """Collects once, then leaves all there is out of later collections."""
     unsettle()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from textual.app import App
-
 from .exporter import Exporter, ExportError
 from .exports import Job, Source, default_folder
+from .forgetting import ForgettingApp
 from .messages import ThreadFailed
 from .theme import Palette
 from .widgets.keybar import KeyBar
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from ..model import Profile
 
 
-class ExportingApp(App[int]):
+class ExportingApp(ForgettingApp):
     """Runs exports for the screens; they go on whatever screen is shown."""
 
     palette: Palette

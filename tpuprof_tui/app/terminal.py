@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.app import App
 from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.timer import Timer
 
 from .difference import Shown
+from .forgetting import ForgettingApp
 from .glyphs import AsciiFilter
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 REST_SECONDS = 0.1
 
 
-class TerminalApp(App[int]):
+class TerminalApp(ForgettingApp):
     """Sends only what has changed, in characters the terminal can show.
 
     Attributes:

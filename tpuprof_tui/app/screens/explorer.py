@@ -111,11 +111,6 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
         self.query_one(HeadlineBar).show_session(self.session)
         self._pass_on()
 
-    def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
-        """Nothing is laid out while the screen goes: scroll bars made then would never go, and keep the capture."""
-        if self in self.app.screen_stack:
-            super()._refresh_layout(size, scroll)
-
     # panes
 
     @property

@@ -90,6 +90,7 @@ class KeyBar(Widget):
 
     def _silence(self) -> None:
         self.message = ""
+        self._timer = None
         self.show_above([])
         self.refresh()
 

@@ -1,0 +1,44 @@
+"""Which screens and captures are in memory, and whether they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from weakref import WeakSet
+
+from textual.app import App
+from textual.screen import Screen
+
+from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.model import Profile
+
+_made: dict[type, WeakSet[Any]] = {}
+
+
+def _noted(kind: type, begin: Callable[..., None]) -> Callable[..., None]:
+    @wraps(begin)
+    def begun(self: Any, *arguments: Any, **settings: Any) -> None:
+        begin(self, *arguments, **settings)
+        _made[kind].add(self)
+
+    return begun
+
+
+def note_all() -> None:
+    """From now on all screens and profiles that are made are known."""
+    for kind in (Screen, Profile):
+        if kind not in _made:
+            _made[kind] = WeakSet()
+            kind.__init__ = _noted(kind, kind.__init__)  # type: ignore[misc]
+
+
+def kept(app: App[int]) -> list[str]:
+    """Screens that nothing can come back to, and profiles of captures that are on no screen.
+
+    What a filter makes of a capture's profile is of the same capture: they share their launches.
+    """
+    stack = app.screen_stack
+    shown = {id(each.session.profile.scopes) for each in stack if isinstance(each, ExplorerScreen)}
+    screens = [repr(each) for each in _made[Screen] if each not in stack]
+    return screens + [f"profile of {each.name}" for each in _made[Profile] if id(each.scopes) not in shown]

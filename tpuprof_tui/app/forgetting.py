@@ -1,0 +1,120 @@
+"""The application's part in letting go: nothing keeps a screen, or the capture on it, once another has replaced it.
+
+Textual 8.2.8 keeps what was on the screen in places that outlive it:
+
+- a task lasts as long as what it serves, and its context holds the widget it was begun for and what lay below;
+- a thread of the pool holds the work it did last, and with it the widget that asked for it;
+- a widget at rest holds the message it handled last, and with it the widget that sent it;
+- scroll bars that are made while their widget closes are begun, but never ended;
+- the application holds the widget on which a button was pressed last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import Context, copy_context
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from weakref import WeakSet
+
+from textual._context import visible_screen_stack
+from textual.app import App
+from textual.dom import DOMNode
+from textual.messages import Prompt
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.worker import Worker
+
+from .collecting import settle
+
+if TYPE_CHECKING:
+    from ..model import Profile
+
+#: After a capture has come on the screen, s: what it replaced is gone by then.
+SETTLE_SECONDS: Final = 1.0
+#: A thread may still work for what was replaced: so often it is looked again, each time after twice as long.
+LOOKS: Final = 6
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+class Threads(ThreadPoolExecutor):
+    """Threads that keep nothing of what they did."""
+
+    def submit(self, fn: Callable[..., Result], /, *arguments: Any, **settings: Any) -> Future[Result]:
+        """Has a function called, whose context variables end with it."""
+        return super().submit(Context().run, fn, *arguments, **settings)
+
+
+class ForgettingApp(App[int]):
+    """Begins tasks without reference to what is on the screen, and lets go of what was replaced."""
+
+    profile: Profile | None
+    #: A context that knows no screen.
+    _apart: Context | None = None
+    _replaced: WeakSet[Any]
+
+    def on_mount(self) -> None:
+        """Before there is anything to forget."""
+        self._apart = copy_context()
+        self._replaced = WeakSet()
+        asyncio.get_running_loop().set_default_executor(Threads(thread_name_prefix="tpuprof"))
+
+    def _call_apart(
+        self, function: Callable[Parameters, Result], *arguments: Parameters.args, **settings: Parameters.kwargs
+    ) -> Result:
+        """Calls what begins tasks: they are to know nothing of the widget that happens to be at work."""
+        if self._apart is None:
+            return function(*arguments, **settings)
+        return self._apart.copy().run(function, *arguments, **settings)
+
+    def _register(self, parent: DOMNode, *widgets: Widget, **settings: Any) -> list[Widget]:
+        return self._call_apart(super()._register, parent, *widgets, **settings)
+
+    def _start_widget(self, parent: Widget, widget: Widget) -> None:
+        """Begins a scroll bar, unless its widget has begun to close: that ends only those there are."""
+        if parent._closing:
+            widget._attach(parent)
+            widget._closing = widget._closed = True
+        else:
+            self._call_apart(super()._start_widget, parent, widget)
+
+    def set_timer(self, *arguments: Any, **settings: Any) -> Timer:
+        """As Textual's."""
+        return self._call_apart(super().set_timer, *arguments, **settings)
+
+    def set_interval(self, *arguments: Any, **settings: Any) -> Timer:
+        """As Textual's."""
+        return self._call_apart(super().set_interval, *arguments, **settings)
+
+    def run_worker(self, *arguments: Any, **settings: Any) -> Worker[Any]:
+        """As Textual's."""
+        return self._call_apart(super().run_worker, *arguments, **settings)
+
+    def forget(self, screen: Screen[Any]) -> None:
+        """A screen is about to be replaced, and the capture on it with another reading of one."""
+        self._replaced.add(screen)
+        session = getattr(screen, "session", None)
+        if session is not None and session.profile is not self.profile:
+            self._replaced.update((session, session.profile))
+
+    def settle_soon(self) -> None:
+        """Collects what was replaced as soon as the new screen has come to rest."""
+        self.set_timer(SETTLE_SECONDS, self._let_go)
+
+    def _let_go(self, looks: int = LOOKS) -> None:
+        visible_screen_stack.set([])
+        if self._mouse_down_widget not in self._registry:
+            self._mouse_down_widget = None
+        for widget in list(self._registry):
+            # the message it handled last is from now on one that comes from here
+            widget.post_message(Prompt().set_sender(self))
+        self.call_after_refresh(self._settle, looks)
+
+    def _settle(self, looks: int) -> None:
+        settle()
+        if self._replaced and looks:
+            self.set_timer(SETTLE_SECONDS * 2 ** (LOOKS - looks + 1), lambda: self._let_go(looks - 1))

@@ -13,6 +13,7 @@ from textual.screen import Screen
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
 from tpuprof_tui.model import Profile
 
+NOTED: tuple[type, ...] = (Screen, Profile)
 _made: dict[type, WeakSet[Any]] = {}
 
 
@@ -27,10 +28,9 @@ def _noted(kind: type, begin: Callable[..., None]) -> Callable[..., None]:
 
 def note_all() -> None:
     """From now on all screens and profiles that are made are known."""
-    for kind in (Screen, Profile):
-        if kind not in _made:
-            _made[kind] = WeakSet()
-            kind.__init__ = _noted(kind, kind.__init__)  # type: ignore[misc]
+    for kind in NOTED:
+        _made[kind] = WeakSet()
+        kind.__init__ = _noted(kind, kind.__init__)  # type: ignore[misc]
 
 
 def kept(app: App[int]) -> list[str]:

@@ -180,13 +180,14 @@ class Timeline(TimelineTools):
         if offset is None or offset.x < self.label_width:
             return
         cell, number = offset.x - self.label_width, self.number_at(offset.y - 1)
+        # as it was clicked: another size or filter may come before the click is answered
+        cells, selection = self.cells, self._selection_of(number) if number >= 0 else None
 
         def clicked(view: ViewState) -> ViewState:
-            edges = edges_of(view.start, view.end, self.cells)
+            edges = edges_of(view.start, view.end, cells)
             view = view.at((int(edges[cell]) + int(edges[cell + 1])) // 2)
-            if number < 0:
+            if selection is None:
                 return view
-            selection = self._selection_of(number)
             row = self.event_under_cursor(selection.lane, view) if selection.lane >= 0 else -1
             return replace(view, selection=replace(selection, row=row))
 

@@ -140,3 +140,13 @@ def test_a_thread_keeps_nothing_of_what_it_did():
         # the thread drops what it was given before it takes the next
         threads.submit(int).result()
         assert gone() is None
+
+
+async def test_what_closes_begins_no_scroll_bar(capture):
+    app = TpuprofApp(str(capture))
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.pause()
+        pane = app.screen
+        pane._closing = True
+        assert pane.vertical_scrollbar._task is None
+        pane._closing = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 from profiles import make_lane, make_profile, small_profile
 from rich.cells import cell_len
 
-from tpuprof_tui.app.charts import BINS, BOUNDS, bars, bytes_in_bins, chart_data, curve, histogram
+from tpuprof_tui.app.chart_data import BINS, BOUNDS, bytes_in_bins, chart_data
+from tpuprof_tui.app.charts import bars, curve, histogram
 from tpuprof_tui.app.session import Session
 from tpuprof_tui.app.state import Scope, ViewState
 from tpuprof_tui.model import INT_MISSING, Role
@@ -66,6 +69,29 @@ def test_a_core_counts_of_a_port_only_what_it_submitted():
     assert sum(parts) == known
 
 
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_sums_of_a_long_lane_are_those_of_its_rows(overlapping):
+    """Windows of running sums, and the same instructions in lanes too short for any."""
+    chance, count = np.random.default_rng(3), 5_000
+    starts = np.cumsum(chance.integers(0, 90, count))
+    ends = starts + chance.integers(0, 200, count)
+    if not overlapping:
+        ends[:-1] = np.minimum(ends[:-1], starts[1:])
+    columns = {
+        "starts": starts, "ends": ends, "role": (chance.random(count) < 0.2).astype(np.int8),
+        "bytes": np.where(chance.random(count) < 0.1, INT_MISSING, chance.integers(0, 10**6, count)),
+    }  # fmt: skip
+    long = Session.build(make_profile([make_lane("GDMA", 0, **columns)]))
+    parts = [{key: values[low : low + 1_000] for key, values in columns.items()} for low in range(0, count, 1_000)]
+    short = Session.build(make_profile([make_lane("GDMA", core, **part) for core, part in enumerate(parts)]))
+    last = int(ends.max())
+    for start, end in ((0, last), (last // 3, last // 2), (last // 2, last // 2 + 50), (1, last // 5)):
+        view = replace(ViewState.of(0, last), start=start, end=end)
+        one, other = (chart_data(session, view, Scope()) for session in (long, short))
+        assert one.durations.tolist() == other.durations.tolist()
+        assert one.bandwidth["GDMA"] == pytest.approx(other.bandwidth["GDMA"], rel=1e-6, abs=1e-6)
+
+
 def test_durations_fall_between_their_bounds():
     lane = make_lane("TIU", 0, starts=ints(0, 10, 100), ends=ints(1, 15, 120), role=np.zeros(3, np.int8))
     data = chart_data(Session.build(make_profile([lane])), ViewState.of(0, 200), Scope())
@@ -93,6 +119,35 @@ def test_curves_fit_and_are_plain_text(width, ascii_only):
     if ascii_only:
         assert "".join(lines).isascii()
         assert "?" not in "".join(lines)
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize("width", [24, 61, 118])
+def test_curves_are_filled_as_plotext_fills_them(width, ascii_only):
+    import plotext
+
+    chance = np.random.default_rng(width)
+    for values in (np.abs(chance.normal(300, 100, 240)), (chance.random(57) > 0.8) * 1e7, np.zeros(30), np.full(9, 2)):
+        bins = width * (1 if ascii_only else 2)
+        places = (np.arange(bins) * len(values)) // bins
+        shown = values[places] if bins >= len(values) else np.array(
+            [part.mean() for part in np.split(values, places[1:])]
+        )  # fmt: skip
+        plotext.clear_figure()
+        plotext.theme("clear")
+        plotext.limit_size(False, False)
+        plotext.plotsize(width, 8)
+        plotext.frame(False)
+        top = float(shown.max()) or 1.0
+        times = (1_000 + (np.arange(bins) + 0.5) * 9_000 / bins).tolist()
+        plotext.plot(times, shown.tolist(), marker="*" if ascii_only else "braille", fillx=True)
+        plotext.xlim(1_000, 10_000)
+        plotext.ylim(0, top)
+        plotext.xticks([1_000], [" "])
+        plotext.yticks([0, top / 2, top], [f"{value:6.1f}" for value in (0, top / 2, top)])
+        wanted = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in plotext.build().split("\n")]
+        plotext.clear_figure()
+        assert curve(values, 1_000, 10_000, width, 8, ascii_only=ascii_only)[:-1] == wanted[: 8 - 1]
 
 
 def test_higher_values_are_drawn_higher():

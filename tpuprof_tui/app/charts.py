@@ -8,55 +8,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from rich.cells import cell_len
 
-from ..analysis.lane_index import rows_between
-from ..model import Role, is_missing
-from .axis import edges_of
-from .filtering import shown_session
+from .chart_data import BOUNDS
 from .format import TimeUnit, clean, fit, time_number, time_unit
 from .glyphs import ascii_text
-
-if TYPE_CHECKING:
-    from .session import Session
-    from .state import Scope, ViewState
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-#: Bins of a curve; the chart draws them to the width it has.
-BINS: Final = 240
-#: Bounds of the histogram, ns: three to a decade.
-BOUNDS: Final = np.array([*(step * 10**power for power in range(9) for step in (1, 2, 5)), 10**9], np.int64)
 #: Lines and columns below which a chart tells nothing.
 LOWEST, NARROWEST = 4, 24
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*m")
 _NUMBER: Final = re.compile(r" [\d.,e+-]+\Z")
 #: The one thread that ever calls plotext; whoever wants a chart waits for it, and the event loop need not.
 _DRAWER: Final = ThreadPoolExecutor(1, thread_name_prefix="charts")
-
-
-@dataclass(frozen=True, eq=False)
-class ChartData:
-    """What the charts of a summary are drawn from.
-
-    Attributes:
-        start, end: The window, ns.
-        bandwidth: By engine, GB/s in each of ``BINS`` equal parts of the window, float64.
-        durations: Work instructions between neighbouring ``BOUNDS``, shorter ones first, longer ones last; int64.
-    """
-
-    start: int
-    end: int
-    bandwidth: dict[str, Floats]
-    durations: Ints
 
 
 def missing() -> str:
@@ -68,68 +40,6 @@ def missing() -> str:
 @cache
 def _installed() -> bool:
     return find_spec("plotext") is not None
-
-
-def chart_data(session: Session, view: ViewState, scope: Scope) -> ChartData:
-    """Bins for the charts of a window; O(instructions in the window), meant for a thread.
-
-    Args:
-        session: All instructions; the view's filter is applied.
-        view: Window and filter.
-        scope: What the summary is about.
-
-    Returns:
-        The data.
-    """
-    shown = shown_session(session, view.filter)
-    edges = edges_of(view.start, view.end, BINS)
-    moved: dict[str, Floats] = {}
-    durations = np.zeros(len(BOUNDS) + 1, np.int64)
-    for number in shown.lanes_in(scope):
-        index = shown.indexes[number]
-        rows = rows_between(index, view.start, view.end)
-        chosen = index.lane.take("role", rows) == Role.WORK
-        if scope.core >= 0 and scope.lane < 0 and index.lane.core != scope.core:
-            chosen &= index.lane.take("core", rows) == scope.core
-        starts, ends = index.lane.take("start", rows)[chosen], index.lane.take("end", rows)[chosen]
-        durations += np.bincount(np.searchsorted(BOUNDS, ends - starts, side="right"), minlength=len(BOUNDS) + 1)
-        if "bytes" in index.lane and index.lane.engine != "TIU":
-            added = bytes_in_bins(starts, ends, index.lane.take("bytes", rows)[chosen], edges)
-            moved[index.lane.engine] = moved.get(index.lane.engine, np.zeros(BINS)) + added
-    widths = np.maximum(np.diff(edges), 1)
-    return ChartData(view.start, view.end, {name: each / widths for name, each in moved.items()}, durations)
-
-
-def bytes_in_bins(starts: Ints, ends: Ints, sizes: Ints, edges: Ints) -> Floats:
-    """Bytes that fall into each bin when every move spreads its bytes evenly over its time; moves may overlap.
-
-    Args:
-        starts, ends: int64 ns, starts ascending.
-        sizes: int64 bytes, or missing.
-        edges: int64 ns, n + 1, ascending.
-
-    Returns:
-        float64, n.
-    """
-    known = ~is_missing(sizes)
-    starts, sizes = starts[known], sizes[known]
-    ends = np.maximum(ends[known], starts + 1)
-    zero = edges[0]
-    rates = sizes / (ends - starts)
-    upto = _ramp(starts - zero, rates, edges - zero) - _ramp(ends - zero, rates, edges - zero)
-    return np.maximum(np.diff(upto), 0.0)
-
-
-def _ramp(times: Ints, rates: Floats, edges: Ints) -> Floats:
-    """Sum over all times before an edge of rate x (edge - time)."""
-    if not bool((times[1:] >= times[:-1]).all()):
-        order = np.argsort(times, kind="stable")
-        times, rates = times[order], rates[order]
-    rate_sums, place_sums = np.zeros(len(times) + 1), np.zeros(len(times) + 1)
-    np.cumsum(rates, out=rate_sums[1:])
-    np.cumsum(rates * times, out=place_sums[1:])
-    place = np.searchsorted(times, edges, side="left")
-    return np.asarray(rate_sums[place] * edges - place_sums[place], dtype=np.float64)
 
 
 def curve(values: Floats, start: int, end: int, width: int, height: int, *, ascii_only: bool) -> list[str]:
@@ -151,17 +61,65 @@ def curve(values: Floats, start: int, end: int, width: int, height: int, *, asci
     shown = _resampled(values, bins)
     middles = start + (np.arange(bins) + 0.5) * (end - start) / bins
     ticks = [start + (end - start) * part // 4 for part in range(5)]
+    top = float(shown.max()) or 1.0
+    levels = [0, top / 2, top]
+    labels = [f"{value:6.1f}" for value in levels]
+    # what the labels of both axes leave
+    columns, lines = width - max(map(len, labels)), height - 1
+    dots = (columns, lines) if ascii_only else (columns * 2, lines * 4)
+    reached = _reached(_places(middles, start, end, dots[0]), _places(shown, 0, top, dots[1]), dots[0])
+    cells = _marks(reached, columns, lines, ascii_only=ascii_only)
 
     def draw(plot: Any) -> None:
-        # plotext leaves out what cannot be drawn: a curve of nothing is a line at the bottom
-        plot.plot(middles.tolist(), shown.tolist(), marker="*" if ascii_only else "braille", fillx=True)
+        # the filled cells as they are: plotext's own filling takes a point for each dot
+        plot.scatter(
+            [start + (end - start) * column / (columns - 1) for column, _, _ in cells],
+            [top * line / (lines - 1) for _, line, _ in cells],
+            marker=[mark for _, _, mark in cells],
+        )
         plot.xticks(ticks, [_tick(time, unit, end - start) for time in ticks])
         plot.xlim(start, end)
-        top = float(shown.max()) or 1.0
         plot.ylim(0, top)
-        plot.yticks([0, top / 2, top], [f"{value:6.1f}" for value in (0, top / 2, top)])
+        plot.yticks(levels, labels)
 
     return _drawn(draw, width, height, ascii_only)
+
+
+def _places(values: Floats, low: float, high: float, dots: int) -> Ints:
+    """The dots of an axis from ``low`` to ``high`` that values fall on, as plotext places them; int64."""
+    return np.floor(np.round(0.5 + (dots - 1) * (values - low) / (high - low), 8)).astype(np.int64)
+
+
+def _reached(across: Ints, up: Ints, dots: int) -> Ints:
+    """The highest dot of each of ``dots`` columns that lines from point to point reach; int64, -1: none."""
+    left, right, low, high = across[:-1], across[1:], up[:-1], up[1:]
+    counts = np.maximum(np.abs(right - left), np.abs(high - low)) + 1
+    segment = np.repeat(np.arange(len(counts)), counts)
+    step = np.arange(len(segment)) - np.repeat(np.cumsum(counts) - counts, counts)
+    parts = np.maximum(counts - 1, 1)
+    columns = (left[segment] + step * ((right - left) / parts)[segment]).astype(np.int64)
+    heights = (low[segment] + step * ((high - low) / parts)[segment]).astype(np.int64)
+    reached = np.full(dots, -1, np.int64)
+    inside = (columns >= 0) & (columns < dots)
+    np.maximum.at(reached, columns[inside], heights[inside])
+    return reached
+
+
+#: Bits of the dots of a Braille character, lowest line first; in ASCII a cell is one dot.
+_BRAILLE: Final = np.array([[0x40, 0x80], [0x04, 0x20], [0x02, 0x10], [0x01, 0x08]])
+_ASCII: Final = np.array([[1]])
+
+
+def _marks(reached: Ints, columns: int, lines: int, *, ascii_only: bool) -> list[tuple[int, int, str]]:
+    """Column, line from below and character of each cell that is filled at all, up to what is reached."""
+    bits = _ASCII if ascii_only else _BRAILLE
+    high, wide = bits.shape
+    filled = np.arange(lines * high)[:, np.newaxis] <= reached[np.newaxis, :]
+    codes = (filled.reshape(lines, high, columns, wide) * bits[:, np.newaxis, :]).sum(axis=(1, 3))
+    return [
+        (column, line, "*" if ascii_only else chr(0x2800 + codes[line, column]))
+        for line, column in np.argwhere(codes).tolist()
+    ]
 
 
 def _resampled(values: Floats, bins: int) -> Floats:

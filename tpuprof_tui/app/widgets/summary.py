@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.worker import Worker, get_current_worker
 
 from ..actions import bindings
-from ..charts import ChartData, chart_data
+from ..chart_data import ChartData, chart_data
 from ..figures import Figures, figures_of, summary_scope
 from ..findings import Findings, findings
 from ..format import clean, fit, time_text, wrap

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from rich.segment import Segment
 from rich.style import Style
 
-from ..charts import ChartData, bars, curve, histogram, missing
+from ..chart_data import ChartData
+from ..charts import bars, curve, histogram, missing
 from ..figures import Figures
 from ..format import GUESS, clean, percent_text, wrap
 from ..glyphs import Glyphs

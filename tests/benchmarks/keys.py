@@ -1,10 +1,17 @@
 #!/usr/bin/env python3
 """What keys cost in the explorer at 160x48 and 256 colours, as figures: ``python tests/benchmarks/keys.py CAPTURE``.
 
-For each kind of key: CPU of the event loop from the key to the last byte it sends before it rests, median and 95th
-percentile, and the bytes sent. Threads are left out: figures and charts of the summary come when keys rest. CPU time
-does not count other programs, but a busy machine slows it too, so each run begins with a baseline to compare with: a
-bare Textual app of the same size that pages through as many columns of text. Nothing here passes or fails.
+For each kind of key, median and 95th percentile of
+
+- the repaint: CPU of the event loop from the key to the last byte it sends before it rests, with what the figures and
+  charts of the summary make it draw when they arrive;
+- all: CPU of the whole process from the key to rest, with all threads (figures, sorting, sums), without the charts;
+- charts: CPU of the threads that gather, find and draw what stands in the charts and "worth a look", which begin when
+  keys rest;
+
+and the bytes sent. Charts are also timed by the clock: from the last key to the last byte of the frame with them. CPU
+time does not count other programs, but a busy machine slows it too, so each run begins with a baseline to compare with:
+a bare Textual app of the same size that pages through as many columns of text. Nothing here passes or fails.
 """
 
 from __future__ import annotations
@@ -17,7 +24,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -34,16 +44,24 @@ from textual.geometry import Size  # noqa: E402
 from textual.scroll_view import ScrollView  # noqa: E402
 from textual.strip import Strip  # noqa: E402
 
+from tpuprof_tui.app import charts as drawing  # noqa: E402
 from tpuprof_tui.app.application import TpuprofApp  # noqa: E402
+from tpuprof_tui.app.figures import figures_of  # noqa: E402
 from tpuprof_tui.app.filtering import passing  # noqa: E402
 from tpuprof_tui.app.screens.explorer import ExplorerScreen  # noqa: E402
 from tpuprof_tui.app.search import hits_in_table  # noqa: E402
 from tpuprof_tui.app.session import ordered  # noqa: E402
 from tpuprof_tui.app.state import Sort  # noqa: E402
+from tpuprof_tui.app.widgets import summary as panes  # noqa: E402
+from tpuprof_tui.app.widgets.summary_more import SummaryCharts  # noqa: E402
 
 SIZE = (160, 48)
 #: Nothing is sent for so long: the key has been dealt with, s.
 QUIET = 0.12
+#: Threads that a key starts, by what they make.
+GROUPS = ("table", "summary", "charts", "lanes-filter", "lanes-sums", "lanes-links")
+#: Windows whose figures are computed, and keys after which charts are waited for.
+WINDOWS, ZOOMS = 24, "w w d w a s s d s w"
 #: Kind of key, what leads to the place where it is pressed, and the keys that are measured.
 KINDS = (
     ("cursor in the timeline", "1 0", "l l l l l l l l l l h h h h h h h h h h"),
@@ -65,8 +83,48 @@ KINDS = (
     ("help opens, closes", "1", "question_mark escape question_mark escape question_mark escape"),
 )
 
-#: CPU of the loop, s, and bytes, of one key.
-Cost = tuple[float, int]
+
+@dataclass(frozen=True)
+class Cost:
+    """What one key costs.
+
+    Attributes:
+        cpu: CPU of the event loop to the last byte, s.
+        all: CPU of all threads to rest, s, without that of the charts.
+        charts: CPU of what makes the charts, s.
+        bytes: What is sent.
+        drawn: From the key to the last byte by the clock, s.
+    """
+
+    cpu: float
+    all: float
+    charts: float
+    bytes: int
+    drawn: float
+
+
+class Meter:
+    """CPU time of the charts' threads."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def on(self, owner: object, name: str) -> None:
+        """Measures a function from now on."""
+        function = getattr(owner, name)
+
+        @wraps(function)
+        def measured(*args: Any, **named: Any) -> Any:
+            begin = time.thread_time()
+            try:
+                return function(*args, **named)
+            finally:
+                self.seconds += time.thread_time() - begin
+
+        setattr(owner, name, measured)
+
+
+CHARTS = Meter()
 
 
 class Bare(App[int]):
@@ -101,15 +159,17 @@ async def cost_of(app: App[int], key: str) -> Cost:
     terminal = app._driver
     assert isinstance(terminal, QuietTerminal)
     terminal.taken = lambda data: sent.append(Sent(data))
-    begin = time.thread_time()
+    begin, begun, charts, pressed = time.thread_time(), time.process_time(), CHARTS.seconds, time.perf_counter()
     send_key(app, key)  # type: ignore[arg-type]
     known = -1
-    while len(sent) != known:
+    while len(sent) != known or any(worker.is_running for worker in app.workers if worker.group in GROUPS):
         known = len(sent)
         await asyncio.sleep(QUIET)
+    spent, charts = time.process_time() - begun, CHARTS.seconds - charts
     # what only tells the terminal that an update begins or ends is no update
     drawn = [each for each in sent if each.bytes > 60]
-    return (drawn[-1].cpu - begin if drawn else 0.0), sum(each.bytes for each in sent)
+    cpu, last = (drawn[-1].cpu - begin, drawn[-1].wall - pressed) if drawn else (0.0, 0.0)
+    return Cost(cpu, spent - charts, charts, sum(each.bytes for each in sent), last)
 
 
 def quantile(values: Sequence[float], part: float) -> float:
@@ -119,11 +179,12 @@ def quantile(values: Sequence[float], part: float) -> float:
 
 def line(title: str, costs: Sequence[Cost], baseline: float) -> str:
     """Figures of a kind of key."""
-    cpu = [each[0] * 1e3 for each in costs]
-    sent = [each[1] / 1e3 for each in costs]
-    median, late = quantile(cpu, 0.5), quantile(cpu, 0.95)
-    ratio = f"{median / baseline:8.2f} {late / baseline:8.2f}" if baseline else " " * 17
-    return f"{title:32} {median:8.1f} {late:8.1f} {ratio} {quantile(sent, 0.5):9.2f} {max(sent):9.2f}"
+    texts = [f"{title:32}"]
+    for times in ([each.cpu for each in costs], [each.all for each in costs], [each.charts for each in costs]):
+        texts += [f"{quantile(times, part) * 1e3:8.1f}" for part in (0.5, 0.95)]
+    ratio = quantile([each.cpu for each in costs], 0.5) * 1e3 / baseline if baseline else 1.0
+    sent = [each.bytes / 1e3 for each in costs]
+    return " ".join([*texts, f"{ratio:8.2f}", f"{quantile(sent, 0.5):9.2f}", f"{max(sent):9.2f}"])
 
 
 async def bare_costs() -> list[Cost]:
@@ -169,6 +230,7 @@ async def explorer_costs(path: str, only: str, baseline: float) -> tuple[list[st
         await ready(app)
         # until garbage has been collected once, and the first figures are there
         await asyncio.sleep(2.5)
+        charts = [each for each in [await cost_of(app, key) for key in ZOOMS.split()] if each.charts]
         for title, before, keys in KINDS:
             for key in before.split():
                 await cost_of(app, key)
@@ -179,16 +241,20 @@ async def explorer_costs(path: str, only: str, baseline: float) -> tuple[list[st
             await asyncio.sleep(QUIET)
             costs = [await cost_of(app, key) for key in keys.split()]
             # at an end a key changes nothing
-            costs = [each for each in costs if each[1]] or costs
+            costs = [each for each in costs if each.bytes] or costs
             every.extend(costs)
             told.append(line(title, costs, baseline))
             if title == "table alone: page down":
-                figures["page_kb"] = max(sent for _, sent in costs) / 1e3
+                figures["page_kb"] = max(each.bytes for each in costs) / 1e3
         told.append(line("all keys above", every, baseline))
+        for name, times in (("", [each.cpu for each in every]), ("all_", [each.all for each in every])):
+            figures[f"{name}median"], figures[f"{name}p95"] = (quantile(times, part) * 1e3 for part in (0.5, 0.95))
+        figures["ratio"] = figures["median"] / baseline
         screen = app.screen
         assert isinstance(screen, ExplorerScreen)
-        cpu = [each[0] * 1e3 for each in every]
-        figures.update(median=quantile(cpu, 0.5), p95=quantile(cpu, 0.95), ratio=quantile(cpu, 0.5) / baseline)
+        figures["charts"] = quantile([each.drawn for each in charts], 0.5) * 1e3
+        shown = f"{figures['charts']:8.1f} {'':8} {figures['charts'] / 100:8.2f} of 100 ms"
+        told.append(f"{'charts drawn after a key, clock':32} {shown}")
         for title, most, took in rows_figures(screen):
             told.append(f"{title:32} {took:8.1f} {'':8} {took / most:8.2f} of {most} ms")
             kind = title.partition(" ")[0]
@@ -220,8 +286,23 @@ def rows_figures(screen: ExplorerScreen) -> list[tuple[str, int, float]]:
         ("filter dur>N", 100, best(lambda turn: passing(session, f"dur>{1000 + turn}ns"))),
         ("filter name and engine", 100, best(lambda turn: passing(session, f"name=*m* engine=GDMA dur>{turn}ns"))),
         ("search", 50, best(lambda turn: hits_in_table(session, "tensor"[: 3 + turn % 3], numbers))),
+        ("summary of a new window, median", 20, windows_figure(screen)),
     ]
     return figures
+
+
+def windows_figure(screen: ExplorerScreen) -> float:
+    """CPU of the figures of the summary for one of many windows, each of another length and place; median, ms."""
+    whole = screen.view
+    length = whole.full_end - whole.full_start
+    found = []
+    for number in range(1, WINDOWS + 1):
+        span = length * number // (WINDOWS + 1)
+        start = whole.full_start + (length - span) * (number * 7 % WINDOWS) // WINDOWS
+        begin = time.thread_time()
+        figures_of(screen.session, replace(whole, start=start, end=start + span))
+        found.append(time.thread_time() - begin)
+    return quantile(found, 0.5) * 1e3
 
 
 def main() -> None:
@@ -232,15 +313,17 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="the figures that have targets, by name")
     options = parser.parse_args()
     path = str(Path(options.capture).resolve())
+    for owner, name in ((panes, "chart_data"), (panes, "findings"), (SummaryCharts, "drawn"), (drawing, "_built")):
+        CHARTS.on(owner, name)
     with tempfile.TemporaryDirectory() as scratch:
         os.environ |= {"XDG_CONFIG_HOME": f"{scratch}/config", "XDG_STATE_HOME": f"{scratch}/state"}
         bare = asyncio.run(bare_costs())
-        baseline = quantile([each[0] for each in bare], 0.5) * 1e3
+        baseline = quantile([each.cpu for each in bare], 0.5) * 1e3
         if options.json:
             _, figures = asyncio.run(explorer_costs(path, options.only, baseline))
             print(json.dumps(figures))
             return
-        heads = ("median", "p95", "/bare", "/bare")
+        heads = ("repaint", "p95", "all", "p95", "charts", "p95", "/bare")
         print(f"{'CPU ms from key to rest':32}" + "".join(f" {head:>8}" for head in heads), f"{'kB':>9} {'most kB':>9}")
         print(line("bare app: page down", bare, baseline), flush=True)
         print("\n".join(asyncio.run(explorer_costs(path, options.only, baseline))[0]))

@@ -35,6 +35,9 @@ class LinesView(ScrollView, can_focus=True):
         super().__init__(id=pane)
         self.palette = palette
         self.lines: list[Strip] = []
+        self._built: list[Line] = []
+        #: Items and cursor when lines were last painted.
+        self._painted: tuple[list[int], int] = ([], -1)
         self.items: list[int] = []
         self.cursor = 0
         self._built_for = -1
@@ -51,15 +54,28 @@ class LinesView(ScrollView, can_focus=True):
             # a scroll bar made for a pane that goes would never go itself, and keep the capture
             return
         width = self.scrollable_content_region.width
-        self._built_for = width
-        lines, items = self.build(max(width, 1))
-        self.lines = [Strip(line) for line in lines]
-        self.items = items
-        self.cursor = min(self.cursor, max(max(items, default=-1), 0))
+        old, built_for, self._built_for = self._built, self._built_for, width
+        self._built, self.items = self.build(max(width, 1))
+        self.lines = [Strip(line) for line in self._built]
+        self.cursor = min(self.cursor, max(max(self.items, default=-1), 0))
         set_extent(self, Size(width, len(self.lines)))
         if not keep_scroll:
             self.scroll_to(y=0, animate=False, immediate=True)
-        self.refresh()
+        if (width, self.items, self.cursor) == (built_for, *self._painted):
+            self._refresh_changed(old)
+        else:
+            self.refresh()
+
+    def _refresh_changed(self, old: list[Line]) -> None:
+        """Repaints the lines in view that are not as they were."""
+        top, (width, height) = self.scroll_offset.y, self.size
+        changed = [
+            Region(0, number - top, width, 1)
+            for number in range(top, min(top + height, max(len(old), len(self._built))))
+            if old[number : number + 1] != self._built[number : number + 1]
+        ]
+        if changed:
+            self.refresh(*changed)
 
     def on_resize(self, event: events.Resize) -> None:
         """Lines depend on the width."""
@@ -73,7 +89,7 @@ class LinesView(ScrollView, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Lines of a region; what they share is looked up once."""
-        self._base = self.rich_style
+        self._base, self._painted = self.rich_style, (self.items, self.cursor)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:

@@ -80,10 +80,27 @@ def work_sums(
     # blocks hold more rows than there are labels: sums then take less room than what is added up
     block = max(BLOCK, *(8 * len(profile.strings[key]) for key in _GROUPINGS if key in profile.strings))
     for index in chosen_lanes(indexes, cores, lanes):
-        of_ports = cores is not None and index.lane.core < 0
-        for key, part in _of_lane(index, start, end, labels, block, cores if of_ports else None).items():
+        only = cores if index.lane.core < 0 else None
+        if only is not None:
+            submitters = submitting_cores(index)
+            if submitters.isdisjoint(only):
+                continue
+            # what all comes from these cores need not be looked through for them
+            only = None if submitters.issubset(only) else only
+        for key, part in _of_lane(index, start, end, labels, block, only).items():
             found[key].add(part)
     return found
+
+
+_SUBMITTERS: Final[WeakKeyDictionary[LaneIndex, frozenset[int]]] = WeakKeyDictionary()
+
+
+def submitting_cores(index: LaneIndex) -> frozenset[int]:
+    """Cores whose instructions a port ran, ``INT_MISSING`` among them where some are nobody's; O(n) once."""
+    if index not in _SUBMITTERS:
+        found = np.unique(index.lane["core"]).tolist() if "core" in index.lane else []
+        _SUBMITTERS[index] = frozenset(found)
+    return _SUBMITTERS[index]
 
 
 def chosen_lanes(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..analysis.lane_index import LaneIndex, rows_between
 from ..analysis.running import BLOCK, FEWEST, inner_blocks
+from ..analysis.work_sums import submitting_cores
 from ..model import Lane, Role, is_missing
 from ..model.lane import Rows
 from .axis import edges_of
@@ -65,6 +66,7 @@ def chart_data(session: Session, view: ViewState, scope: Scope) -> ChartData:
         index = shown.indexes[number]
         lane = index.lane
         only = scope.core if scope.core >= 0 and scope.lane < 0 and lane.core != scope.core else None
+        only = None if only is not None and submitting_cores(index) == {only} else only
         if only is not None or len(lane) < FEWEST * BLOCK:
             rows = rows_between(index, view.start, view.end)
             lengths, added = _lengths(lane, rows, only), _moved(lane, rows, edges, only)

@@ -133,6 +133,8 @@ def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -
     Returns:
         int64, ascending.
     """
+    if scope.everything and window is None:
+        return np.arange(session.profile.instructions, dtype=np.int64)
     parts: list[Ints] = []
     for number in session.lanes_in(scope):
         lane = session.profile.lanes[number]

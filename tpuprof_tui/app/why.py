@@ -72,7 +72,11 @@ def core_reason(session: Session, core: int, start: int, end: int) -> CoreReason
 def _pauses(session: Session, core: int, start: int, end: int) -> tuple[Pause, ...]:
     busy = session.indexes.by_core[core].either.clip(start, end)
     starts, ends = np.append(start, busy.ends), np.append(busy.starts, end)
-    longest = np.argsort(starts - ends, kind="stable")[:PAUSES]
+    lengths = ends - starts
+    # only those as long as the last of the longest are put in order
+    least = np.partition(lengths, -PAUSES)[-PAUSES] if len(lengths) > PAUSES else 0
+    near = np.flatnonzero(lengths >= least)
+    longest = near[np.argsort(-lengths[near], kind="stable")][:PAUSES]
     return tuple(
         Pause(int(starts[place]), int(ends[place]), _told(session, core, int(starts[place]), int(ends[place])))
         for place in longest.tolist()

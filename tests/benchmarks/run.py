@@ -133,11 +133,15 @@ DECODING_CASES = (
 KEY_CASES = (
     ("keys: CPU to the last byte, median", "median", "ms", 20.0),
     ("keys: CPU to the last byte, 95th percentile", "p95", "ms", 50.0),
+    ("keys: CPU of all threads to rest, median", "all_median", "ms", 20.0),
+    ("keys: CPU of all threads to rest, 95th percentile", "all_p95", "ms", 50.0),
+    ("keys: charts drawn after a key, by the clock", "charts", "ms", 100.0),
     ("keys: median over that of a bare app's page", "ratio", "x", None),
     ("keys: most bytes of a page down, 256 colours", "page_kb", "kB", 25.0),
     ("keys: sort all, slowest column", "sort", "ms", 250.0),
     ("keys: filter all", "filter", "ms", 100.0),
     ("keys: search all", "search", "ms", 50.0),
+    ("keys: summary of a new window", "summary", "ms", 20.0),
 )
 #: The page of a million instructions in a browser: title, unit, target.
 PAGE_CASES = (

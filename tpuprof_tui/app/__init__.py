@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import needed_for
+from .collecting import be_patient
 
 
 def run(
@@ -35,6 +36,7 @@ def run(
         MissingPackageError: Textual is not installed.
         Exception: Whatever unexpected ended the explorer; the terminal is as it was before.
     """
+    be_patient()
     with needed_for("The explorer", "Without it, `tpuprof summary` prints where the time went."):
         from .application import TpuprofApp
 

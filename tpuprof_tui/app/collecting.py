@@ -13,12 +13,17 @@ from typing import Final
 YOUNG: Final = 10_000
 
 
+def be_patient() -> None:
+    """Looks seldom from now on: modules that are imported are no garbage."""
+    gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
+
+
 def settle() -> None:
     """Collects once, then leaves all there is out of later collections."""
     unsettle()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
+    be_patient()
 
 
 def unsettle() -> None:

@@ -58,6 +58,11 @@ class LineCompositor(Compositor):
         self._layout: object = None
         self._parts: dict[int, list[Part]] = {}
 
+    def clear(self) -> None:
+        """Lets go of all panes: the screen closes."""
+        super().clear()
+        self._layout, self._parts = None, {}
+
     def render_update(
         self, full: bool = False, screen_stack: list[Screen[object]] | None = None, simplify: bool = False
     ) -> RenderableType | None:

@@ -27,7 +27,7 @@ from tpuprof_tui.app.widgets.tree import CoreTree
 OWNERS = {
     "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": Timeline, "list": LinesView, "table": InstructionTable,
     "summary": SummaryPane, "tree": CoreTree, "problems": ProblemsPane, "detail": DetailPane, "chooser": CaptureList,
-    "loading": LoadingPane,
+    "loading": LoadingPane, "text": LinesView,
     "export": ExportPane, "confirm": ConfirmPane,
     "prompt": Prompt, "groups": GroupList, "columns": ColumnList,
 }  # fmt: skip
@@ -69,6 +69,20 @@ def test_every_action_has_a_key_or_is_in_the_palette():
     groups = {group for _, names in PANES.values() for group in names} | {"prompt"}
     assert {action.pane for action in ACTIONS} <= groups
     assert all(action.keys for action in actions_of("prompt"))
+
+
+def test_every_action_method_is_an_action_of_the_registry():
+    known = {action.function for action in ACTIONS}
+    methods = {
+        name.removeprefix("action_")
+        for owner in OWNERS.values()
+        for place in owner.__mro__
+        if place.__module__.startswith("tpuprof_tui.")
+        for name in vars(place)
+        if name.startswith("action_")
+    }
+    # Textual's own name of what app.palette does
+    assert methods - known == {"command_palette"}
 
 
 def test_ids_are_unique():

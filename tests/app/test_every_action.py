@@ -29,7 +29,7 @@ SIZE = (140, 44)
 
 #: Keys to a pane whose actions are pressed.
 REACH = {
-    "app": "", "explorer": "", "timeline": "", "list": "2", "table": "2", "summary": "3", "problems": "4",
+    "app": "", "explorer": "", "timeline": "", "list": "2", "text": "3", "table": "2", "summary": "3", "problems": "4",
     "tree": "shift+tab", "groups": "b", "columns": "2 c", "detail": "2 j j i", "chooser": "O", "export": "x",
     "prompt": "ampersand d u r greater_than_sign 1",
 }  # fmt: skip

@@ -144,6 +144,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("column-right", "l right", "Right", "Scroll to the columns on the right.", ""),
     ),
     *_table(
+        "text",
+        ("page-on", "space", "Page on", "Move down a page.", ""),
+    ),
+    *_table(
         "table",
         ("select", "enter", "Details", "Show all that is known of the instruction.", "Details"),
         ("column-previous", "less_than_sign", "Column left", "Choose the column to the left.", "Column"),
@@ -260,16 +264,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
 PANES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "timeline": ("Timeline", ("timeline", "explorer", "app")),
     "table": ("Table", ("table", "list", "explorer", "app")),
-    "summary": ("Summary", ("summary", "list", "explorer", "app")),
-    "problems": ("Problems", ("problems", "list", "explorer", "app")),
+    "summary": ("Summary", ("summary", "list", "text", "explorer", "app")),
+    "problems": ("Problems", ("problems", "list", "text", "explorer", "app")),
     "tree": ("Tree", ("tree", "explorer", "app")),
-    "groups": ("Groups", ("groups", "list", "app")),
+    "groups": ("Groups", ("groups", "list", "text", "app")),
     "columns": ("Columns", ("columns", "list", "app")),
-    "copied": ("Copied", ("list", "app")),
-    "detail": ("Detail", ("detail", "list", "explorer", "app")),
-    "chooser": ("Captures", ("chooser", "list", "app")),
+    "copied": ("Copied", ("list", "text", "app")),
+    "detail": ("Detail", ("detail", "list", "text", "explorer", "app")),
+    "chooser": ("Captures", ("chooser", "list", "text", "app")),
     "loading": ("Loading", ("loading", "app")),
-    "help": ("Help", ("list", "app")),
+    "help": ("Help", ("list", "text", "app")),
     "export": ("Export", ("export", "app")),
     "confirm": ("Question", ("confirm", "list", "app")),
 }
@@ -280,7 +284,8 @@ GROUPS: Final[dict[str, str]] = {
     "detail": "Detail",
     "groups": "Groups of the table",
     "columns": "Columns of the table", "chooser": "Captures",
-    "loading": "Loading", "list": "Lists: table, summary, problems, detail, help", "explorer": "All panes",
+    "loading": "Loading", "list": "Lists: table, summary, problems, detail, help",
+    "text": "Lists where nothing is picked: summary, problems, detail, groups, captures, help", "explorer": "All panes",
     "app": "Everywhere", "export": "Export menu", "confirm": "Questions", "prompt": "While typing in the bottom line",
 }  # fmt: skip
 

@@ -77,15 +77,16 @@ def launch_text(session: Session, core: int, time: int, measure: Measure = TIME)
 
 
 def core_text(session: Session, core: int, time: int, measure: Measure = TIME) -> str:
-    """What each engine of a core does at a time, and the kernel function of the launch, in words."""
+    """What the engines of a core do at a time, the kernel function of the launch, and which of them do nothing."""
     profile = session.profile
     parts: list[str] = []
+    idle: list[str] = []
     for number, lane in enumerate(profile.lanes):
         if lane.core != core:
             continue
         row = event_at(session.indexes[number], time) if len(lane) else -1
         if row < 0:
-            parts.append(f"{lane.engine} idle")
+            idle.append(lane.engine)
             continue
         role = int(lane.take("role", slice(row, row + 1))[0])
         start, end = session.span_of(number, row)
@@ -94,7 +95,11 @@ def core_text(session: Session, core: int, time: int, measure: Measure = TIME) -
     index = launches(session, core)
     row = event_at(index, time) if len(index.lane) else -1
     kernel = text_of(profile, index.lane, "kernel", row)
-    return ", ".join(parts) + (f", in {kernel}" if kernel else "")
+    told = ", ".join(parts) + (f", in {kernel}" if kernel and parts else "")
+    if not idle:
+        return told
+    # on a narrow screen the end is cut: what runs comes first
+    return f"{told}; {', '.join(idle)} idle" if parts else f"{', '.join(idle)} idle{f', in {kernel}' if kernel else ''}"
 
 
 def span_of(index: LaneIndex, row: int) -> tuple[int, int]:

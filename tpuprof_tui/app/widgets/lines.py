@@ -26,7 +26,7 @@ class LinesView(ScrollView, can_focus=True):
     Subclasses give ``build``; ``items`` of its result says which lines the cursor can be on.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "text")]
     DEFAULT_CSS = """
     LinesView { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow-x: hidden; overflow-y: auto; }
     """
@@ -173,6 +173,10 @@ class LinesView(ScrollView, can_focus=True):
     def action_page_down(self) -> None:
         """A page down."""
         self.move(self._page())
+
+    def action_page_on(self) -> None:
+        """A page down, by the key that picks where rows can be picked."""
+        self.action_page_down()
 
     def action_page_up(self) -> None:
         """A page up."""

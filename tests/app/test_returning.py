@@ -106,6 +106,11 @@ async def test_a_long_message_is_told_to_its_end_and_moves_nothing():
         screen.prompt._silence()
         await settled(pilot)
         assert not above.display
+        # what is asked takes the place of what was said
+        await press(pilot, "right_curly_bracket slash")
+        assert not above.display
+        await press(pilot, "escape")
+        assert "cdmlib0_1.profile" not in frame(pilot.app)
         # the fault of a filter, and only as long as it is one
         await press(pilot, "ampersand d u r greater_than_sign 1 z s")
         assert not above.display

@@ -89,6 +89,8 @@ class KeyBar(Widget):
         self.refresh()
 
     def _silence(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
         self.message = ""
         self._timer = None
         self.show_above([])

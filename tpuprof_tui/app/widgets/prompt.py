@@ -116,6 +116,7 @@ class Prompt(KeyBar):
 
     def open(self, question: Question) -> None:
         """Shows the line with the question's text, to be typed on."""
+        self._silence()
         self.question = question
         self._older = 0
         self._left = 0
@@ -133,6 +134,10 @@ class Prompt(KeyBar):
         self._tell_above()
         self.refresh()
 
+    def _lines(self) -> list[str]:
+        """While one types a message waits below the text, in no more than its line."""
+        return [self.message] if self.is_open else super()._lines()
+
     def _tell_above(self) -> None:
         """A fault that does not fit beside the text is told in full above it."""
         note = self.note
@@ -149,7 +154,8 @@ class Prompt(KeyBar):
             self.screen.set_focus(None)
         self.can_focus = False
         self.note = None
-        self._tell_above()
+        # what was said meanwhile shows now
+        self.show_above(self._lines()[:-1])
         self.refresh()
 
     # text

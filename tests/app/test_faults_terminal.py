@@ -22,9 +22,10 @@ def _shown(sent: bytes) -> str:
 
 
 def _opened(
-    *arguments: str, size: tuple[int, int] = (24, 80), word: bytes = b"busiest core", **environment: str
-) -> Session:
-    session = Session(*arguments, size=size, **environment)
+    *arguments: str,
+    size: tuple[int, int] = (24, 80), nohup: bool = False, word: bytes = b"busiest core", **environment: str,
+) -> Session:  # fmt: skip
+    session = Session(*arguments, size=size, nohup=nohup, **environment)
     session.until(word)
     return session
 
@@ -41,13 +42,15 @@ def _ended(session: Session) -> int:
     return -session.child.signalstatus if session.child.signalstatus is not None else session.child.exitstatus
 
 
-@pytest.mark.parametrize("how", ["terminal closed", "SIGHUP", "SIGTERM"])
+@pytest.mark.parametrize("how", ["terminal closed", "terminal closed, nohup", "SIGHUP", "SIGTERM"])
 def test_what_was_chosen_is_remembered_when_the_terminal_goes(tmp_path: Path, how: str) -> None:
-    session = _opened(str(SAMPLE), XDG_CONFIG_HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path / "state"))
+    session = _opened(
+        str(SAMPLE), nohup="nohup" in how, XDG_CONFIG_HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path / "state")
+    )
     session.press("2")
     session.press(">")
     session.press("s")
-    if how == "terminal closed":
+    if how.startswith("terminal closed"):
         os.close(session.child.child_fd)
         status = os.waitstatus_to_exitcode(os.waitpid(session.child.pid, 0)[1])
         session.child.closed, session.child.child_fd = True, -1

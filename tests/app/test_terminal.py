@@ -25,13 +25,16 @@ SEQUENCE = re.compile(
 class Session:
     """The explorer in a terminal."""
 
-    def __init__(self, *arguments: str, size: tuple[int, int] = (24, 80), **environment: str) -> None:
+    def __init__(
+        self, *arguments: str, size: tuple[int, int] = (24, 80), nohup: bool = False, **environment: str
+    ) -> None:
         own = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "LC_ALL", "LC_CTYPE")}
         own |= {"TERM": "xterm-256color", "LANG": "C.UTF-8", **environment}
         self.sent = b""
         self.child = pexpect.spawn(
-            sys.executable, ["-m", "tpuprof_tui", *arguments], env=own, dimensions=size, timeout=20
-        )
+            sys.executable, ["-m", "tpuprof_tui", *arguments], env=own, dimensions=size, timeout=20,
+            ignore_sighup=nohup,
+        )  # fmt: skip
 
     def read(self, seconds: float = 0.4) -> bytes:
         """What arrives until nothing has for ``seconds``."""

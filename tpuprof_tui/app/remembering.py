@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,9 @@ from .widgets.lines import LinesView
 if TYPE_CHECKING:
     from ..model import Profile
     from .session import Session
+
+#: How often it is asked whether there still is a terminal, s: nohup keeps away the signal that would say so.
+GONE_SECONDS = 1.0
 
 
 class RememberingApp(WatchingApp):
@@ -126,6 +131,15 @@ class RememberingApp(WatchingApp):
         for number in (signal.SIGHUP, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asked for that
                 asyncio.get_running_loop().add_signal_handler(number, self._end_by, number)
+        self.set_interval(GONE_SECONDS, self._end_without_terminal)
+
+    def _end_without_terminal(self) -> None:
+        """Ends where no signal said that the terminal was closed: nothing could be read or shown any more."""
+        terminal = select.poll()
+        # a terminal that is closed is told whatever is asked for
+        terminal.register(sys.__stdin__.fileno() if sys.__stdin__ else 0, 0)
+        if terminal.poll(0):
+            self._end_by(signal.SIGHUP)
 
     def _end_by(self, number: int) -> None:
         self.exporter.stop()
@@ -135,6 +149,7 @@ class RememberingApp(WatchingApp):
         # there is no terminal any more that could be restored
         self.remember_view()
         asyncio.get_running_loop().remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
     def exit(self, *arguments: Any, **settings: Any) -> None:

@@ -85,6 +85,8 @@ class SummaryCharts:
         self.data: ChartData | None = None
         self._drawn: tuple[object, ...] = ()
         self._lines: list[Line] = []
+        self._load_of: tuple[object, ...] = ()
+        self._load: list[Line] = []
 
     def lines(self, figures: Figures, width: int) -> list[Line]:
         """Bandwidth over time by engine, durations, load of the cores."""
@@ -92,7 +94,10 @@ class SummaryCharts:
             return []
         if self._drawn != (self.data, width):
             self.take(self.data, width, self.drawn(self.data, width))
-        return [*self._lines, *self._cores(figures, width)]
+        # charts come after the figures: what these alone decide is not drawn again for them
+        if self._load_of != (figures.cores, width):
+            self._load_of, self._load = (figures.cores, width), self._cores(figures, width)
+        return [*self._lines, *self._load]
 
     def drawn(self, data: ChartData, width: int) -> list[Line]:
         """Bandwidth and durations; takes longer than a frame: meant for a thread."""
@@ -108,7 +113,7 @@ class SummaryCharts:
     def repaint(self, palette: Palette) -> None:
         """Uses other colours."""
         self.palette = palette
-        self._drawn = ()
+        self._drawn = self._load_of = ()
 
     def _heading(self, text: str, width: int, note: str = "") -> Line:
         rule = self.glyphs.rule * max(width - len(text) - len(note) - 5, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from profiles import big_profile, make_lane, make_profile, small_profile
 from screen import explorer, frame, opened, press, settled
+from textual import events
 
 from tpuprof_tui.model import Problem, Severity, Strings
 
@@ -118,3 +119,18 @@ async def test_the_mouse_selects_but_is_not_needed(profile):
         await pilot.click("#table", offset=(10, 5))
         await settled(pilot)
         assert screen.table.position == 3
+
+
+async def test_a_click_means_what_was_there_when_it_was_made(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        wanted = screen.timeline.rows[-1].lane
+        place = screen.timeline.content_region.offset
+        line = screen.timeline.line_of(len(screen.timeline.rows) - 1) + 1
+        screen.timeline.on_click(
+            events.Click(screen.timeline, 60, place.y - screen.timeline.region.y + line, 0, 0, 1, False, False, False)
+        )
+        # before it is answered the lanes are others, and fewer
+        screen.timeline.rows = screen.timeline.rows[:1]
+        await settled(pilot)
+        assert screen.view.selection.lane == wanted

@@ -39,6 +39,20 @@ async def test_the_palette_bears_page_keys_before_its_list_is_there():
         assert explorer(pilot).is_active
 
 
+async def test_the_palettes_countdown_may_end_when_its_list_is_gone(monkeypatch):
+    monkeypatch.setattr(Commands, "_NO_MATCHES_COUNTDOWN", 0.01)
+    async with opened(small_profile(1, instructions=600)) as pilot:
+        pilot.app.action_palette()
+        await pilot.pause()
+        palette = pilot.app.screen
+        assert isinstance(palette, Commands)
+        palette._stop_no_matches_countdown()
+        await palette.query("CommandList").remove()
+        palette._start_no_matches_countdown("nothing is called so")
+        await pilot.pause(0.05)
+        assert pilot.app._exception is None
+
+
 async def test_keys_all_at_once_open_and_close_what_they_should():
     app = TpuprofApp(profile=small_profile(1, instructions=600))
 

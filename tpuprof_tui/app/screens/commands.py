@@ -10,6 +10,7 @@ from textual import work
 from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette
 from textual.css.query import NoMatches
+from textual.timer import Timer
 
 from ..compositing import DrawnScreen
 
@@ -28,6 +29,15 @@ class Commands(CommandPalette, DrawnScreen[Any]):
         """A page key that comes before the list is laid out is passed over: Textual 8.2.8 looks its lines up."""
         with suppress(KeyError, IndexError, NoMatches):
             super()._action_command_list(action)
+
+    def set_timer(self, delay: float, callback: Any = None, **settings: Any) -> Timer:
+        """Its countdowns may end when its list is gone already."""
+
+        def ended() -> Any:
+            with suppress(NoMatches):
+                return callback()
+
+        return super().set_timer(delay, ended if callback is not None else None, **settings)
 
     @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
     async def _gather_commands(self, search_value: str) -> None:

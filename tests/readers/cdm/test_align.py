@@ -86,7 +86,9 @@ def test_where_no_engine_serves_all_each_core_uses_its_own() -> None:
 
 def test_what_lies_between_engines_that_nobody_has_both_of_is_not_known() -> None:
     report = Report()
-    align_cores([_core(0, TIU=(500, 400, None)), _core(1, SDMA=(8500, 8440, None))], report)
+    cores = [_core(0, TIU=(500, 400, None)), _core(1, SDMA=(8500, 8440, None))]
+    align_cores(cores, report)
+    assert cores[1].engines["SDMA"].stream.start.tolist() == [460, 560]
     (problem,) = report.problems()
     assert "1 us" in problem.done
     cores = [
@@ -119,6 +121,9 @@ def test_closing_pairs_alone_align_too() -> None:
     starts, told = _aligned(_core(0, TIU=(500, None, 2400)), _core(1, TIU=(9500, None, 11_500)))
     assert starts == [{"TIU": 500}, {"TIU": 400}]
     assert [core for _, core, _ in told] == [0, 1]
+    # where nobody tells how long the run was, the closing stands for the opening
+    starts, _ = _aligned(_core(0, TIU=(500, 400, None)), _core(1, TIU=(9500, None, 11_500)))
+    assert starts == [{"TIU": 500}, {"TIU": 9500 - 11_500 + 400}]
 
 
 def test_a_core_with_neither_keeps_its_clock_and_is_named() -> None:
@@ -128,6 +133,7 @@ def test_a_core_with_neither_keeps_its_clock_and_is_named() -> None:
     assert starts == [{"TIU": 500}, {"TIU": 500}, {"TIU": 600}]
     assert told == [(Severity.WARNING, 0, "own clock")]
     assert _aligned(_core(7, TIU=(500, None, None))) == ([{"TIU": 500}], [])
+    assert _aligned(_core(0, TIU=(500, None, None)), _core(1, TIU=(500, 400, None)))[1] == told
 
 
 def test_a_shift_moves_every_time_of_a_core() -> None:

@@ -281,6 +281,7 @@ def test_two_steps_back_are_no_ring() -> None:
         ([5, 6, 7, 8, 9], 0),
         ([9, 3, 7, 8], 0),  # two places at once
         ([3, 1, 2], 0),
+        ([7, 6], 0),  # two are too few
         ([7, 8, 2, 3, 4], 0),  # one place, but 4 does not lead to 7
         ([1, 2, 5, 6, 0], 2),  # a kernel cut behind its first command
         ([8, 0, 1, 6, 7], 3),

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from tpuprof_tui.readers.cdm import pairing
 from tpuprof_tui.readers.cdm.pairing import (
     SYSTEM,
     TO_BUS,
@@ -81,6 +82,11 @@ def test_a_launch_begins_with_the_first_engine_that_restarts(
     sides: list[tuple[list[int], list[int]]], keys: list[int]
 ) -> None:
     assert joint_groups([_side(*side) for side in sides]).tolist() == keys
+
+
+def test_kinds_are_told_apart() -> None:
+    names = ("UNKNOWN", "SYSTEM", "TO_LOCAL", "TO_BUS", "WORK")
+    assert len({getattr(pairing, name) for name in names}) == len(names)
 
 
 # -- how well a run fits a launch ----------------------------------------------
@@ -167,6 +173,14 @@ def test_where_all_fit_alike_the_longest_pause_decides(pauses: tuple[int, int, i
     matcher = _matcher([_side([0, 1, 2] * 4, keys)], [_side([0, 1, 2] * 5)])
     assert matcher._switch(0, 1, 0, 1) == cut
     assert matcher.launch.tolist()[:cut] == list(range(cut))
+
+
+def test_an_offset_that_explains_nothing_takes_over_nowhere() -> None:
+    ids = [number for count in (3, 5, 4, 6) for number in range(count)]
+    commands = [number for count in (3, 5, 4, 6, 2, 2, 2, 2) for number in range(count)]
+    matcher = _matcher([_side(ids)], [_side(commands)])
+    assert matcher._switch(0, 1, 0, 4) == 4
+    assert matcher.launch.tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("seed", range(4))

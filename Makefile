@@ -23,7 +23,7 @@ FUZZ_BRIEFLY ?= 60
 SOAK_SECONDS ?= 3600
 SOAK_BRIEFLY ?= 60
 
-.PHONY: help demo test coverage lint check bench bench-scale screenshots fuzz fuzz-briefly soak soak-briefly docs pythons bundle clean
+.PHONY: help demo test coverage lint check bench bench-scale screenshots fuzz fuzz-briefly soak soak-briefly mutants docs pythons bundle clean
 
 help:
 	@echo "make demo      open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
@@ -32,6 +32,7 @@ help:
 	@echo "make coverage  the tests, and which lines of $(COVERED) none reaches"
 	@echo "make fuzz      coverage-guided fuzzing of all that is read (FUZZ_SECONDS=$(FUZZ_SECONDS))"
 	@echo "make soak      random keys in the explorer, memory watched (SOAK_SECONDS=$(SOAK_SECONDS))"
+	@echo "make mutants   small mistakes put into pairing and clocks: which of them no test notices"
 	@echo "make check     lint, $(FUZZ_BRIEFLY) s of fuzzing, $(SOAK_BRIEFLY) s of random keys, and the tests"
 	@echo "make bench     speed and memory, as figures (make bench-scale: the explorer at ten million records)"
 	@echo "make screenshots the pictures of the README, from the samples"
@@ -73,6 +74,9 @@ soak: $(VENV)/installed
 soak-briefly: $(VENV)/installed
 	$(BIN)/python tests/soak/run.py --seconds $(SOAK_BRIEFLY)
 
+mutants: $(VENV)/installed-mutants
+	$(BIN)/python tests/mutation/run.py $(MUTANT_ARGS)
+
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/run.py $(BENCH_ARGS)
 
@@ -111,6 +115,10 @@ $(VENV)/installed-test: $(VENV)/installed
 # where atheris cannot be installed, run.py says that nothing is fuzzed by coverage
 $(VENV)/installed-fuzz: $(VENV)/installed-test
 	-$(BIN)/python -m pip install --quiet --only-binary atheris --editable '.[fuzz]'
+	@touch $@
+
+$(VENV)/installed-mutants: $(VENV)/installed-test
+	$(BIN)/python -m pip install --quiet --editable '.[mutants]'
 	@touch $@
 
 $(VENV)/installed-lint: $(VENV)/installed

@@ -40,8 +40,9 @@ CAPTURES = [
 #: Modules, the functions that matter in them (empty: all), and the tests that they meet first.
 MODULES: dict[str, tuple[tuple[str, ...], list[str]]] = {
     READERS + "cdm.pairing": ((), [
-        "tests/readers/cdm/test_pairing_steps.py", "tests/readers/cdm/test_pairing.py",
-        "-k", "steps or one_to_one or [0] or [0-0.05] or [1-0.2] or [1-0] or [17-1]"]),
+        "tests/readers/cdm/test_pairing_steps.py", "tests/readers/cdm/test_pairing_rest.py",
+        "tests/readers/cdm/test_pairing.py",
+        "-k", "steps or rest or one_to_one or [0] or [0-0.05] or [1-0.2] or [1-0] or [17-1]"]),
     READERS + "cdm.monitor": ((), ["tests/readers/cdm/test_monitor_edges.py", "tests/readers/cdm/test_monitor.py"]),
     READERS + "cdm.align": ((), ["tests/readers/cdm/test_align.py"]),
     READERS + "host.join": (("alignment",), ["tests/readers/test_host_trace.py", "-k", "align or anchor or edge"]),

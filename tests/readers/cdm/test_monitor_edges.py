@@ -238,6 +238,14 @@ def test_a_step_back_whose_ends_do_not_meet_is_no_seam() -> None:
     ].lapped
 
 
+@pytest.mark.parametrize("ids", [[7, 0, 1, 2, 3, 4, 5, 6], [1, 0, 1, 2, 3, 4, 5, 0]])
+def test_ids_that_go_on_across_the_seam_as_well_as_from_end_to_beginning_prove_nothing(ids: list[int]) -> None:
+    """The oldest record happens to have the id behind that of the newest; or the dump begins with a reset."""
+    stream, _ = _ordered("TIU", _ring(ids, 6 if ids[0] == 7 else 7))
+    assert stream.lapped
+    assert stream.id.tolist() == ids
+
+
 @pytest.mark.parametrize(("back", "lapped"), [(80, False), (100, False), (101, True), (300, True)])
 def test_the_seam_steps_back_more_than_twice_as_far_as_the_ends_overlap(back: int, lapped: bool) -> None:
     """The dump's last record runs on for 50 cycles after its first has begun, as a record and the next may."""

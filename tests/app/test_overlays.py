@@ -6,7 +6,10 @@ import asyncio
 
 from driving import driven, ready, send_key
 from profiles import small_profile
+from rich.style import Style
 from screen import explorer, opened, press
+from textual import events
+from textual.command import CommandList
 
 from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.screens.commands import Commands
@@ -50,6 +53,19 @@ async def test_the_palettes_countdown_may_end_when_its_list_is_gone(monkeypatch)
         await palette.query("CommandList").remove()
         palette._start_no_matches_countdown("nothing is called so")
         await pilot.pause(0.05)
+        assert pilot.app._exception is None
+
+
+async def test_a_click_on_a_command_that_is_gone_is_passed_over():
+    async with opened(small_profile(1, instructions=600)) as pilot:
+        pilot.app.action_palette()
+        await pilot.pause()
+        options = pilot.app.screen.query_one(CommandList)
+        style = Style.from_meta({"option": 999})
+        options.post_message(
+            events.Click(options, 5, 1, 0, 0, 1, False, False, False, screen_x=5, screen_y=1, style=style)
+        )
+        await pilot.pause()
         assert pilot.app._exception is None
 
 

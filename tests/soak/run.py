@@ -191,7 +191,7 @@ class Monkey:
             await asyncio.sleep(0.1)
         while time.monotonic() < end:
             await asyncio.sleep(0.05)
-            if self.app._exception is not None or not self.app.is_running:
+            if self.app._exception is not None or self.app.crash is not None or not self.app.is_running:
                 raise SystemExit("the explorer ended")
             if any(not worker.is_finished for worker in self.app.workers):
                 continue

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from textual import work
+from textual import events, work
+from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
 from textual.css.query import NoMatches
 from textual.timer import Timer
 
@@ -18,8 +19,23 @@ from ..compositing import DrawnScreen
 _gather: Callable[[CommandPalette, str], Awaitable[None]] = CommandPalette._gather_commands.__wrapped__  # type: ignore[attr-defined]
 
 
+class Options(CommandList, can_focus=False):
+    """The commands that match."""
+
+    def _on_click(self, event: events.Click) -> None:  # type: ignore[override]
+        """A click on what was there before the list changed is passed over: Textual 8.2.8 looks it up."""
+        option = event.style.meta.get("option")
+        if option is not None and option >= self.option_count:
+            event.prevent_default()
+
+
 class Commands(CommandPalette, DrawnScreen[Any]):
     """All actions by name."""
+
+    def compose(self) -> ComposeResult:
+        """As Textual's, with a list of our own."""
+        for widget in super().compose():
+            yield Options() if isinstance(widget, CommandList) else widget
 
     def dismiss(self, result: Any = None) -> AwaitComplete:
         """Closes once: another time would close what lies below."""

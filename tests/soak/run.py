@@ -60,8 +60,8 @@ CACHES = 64.0
 WEIGHINGS, WEIGH_EVERY = 200, 4.0
 #: What was replaced is gone after so many seconds at the latest: threads may still be at work for it.
 GONE_AFTER = 30.0
-#: Tasks there may be beyond those at the first weighing: scroll bars of the screen below, once they were needed.
-MORE_TASKS = 20
+#: Tasks there may be beyond those at the first weighing: scroll bars once they were needed, timers at work.
+MORE_TASKS = 60
 SIZES = ((160, 48), (80, 24), (120, 30), (119, 29), (250, 70), (40, 12), (20, 5), (7, 3), (2, 2), (1, 1))
 TEXTS = (
     "dur>10us", "name=MM2*", "core=3 engine=GDMA", "kernel~^rms", "(TIU | SDMA", "bw<20", "mat", "zzz", "!sys", "a b",

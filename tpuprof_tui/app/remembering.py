@@ -131,13 +131,14 @@ class RememberingApp(WatchingApp):
         for number in (signal.SIGHUP, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asked for that
                 asyncio.get_running_loop().add_signal_handler(number, self._end_by, number)
-        self.set_interval(GONE_SECONDS, self._end_without_terminal)
+        if sys.__stdin__ and sys.__stdin__.isatty():
+            terminal = select.poll()
+            # that a terminal is closed is told whatever is asked for
+            terminal.register(sys.__stdin__.fileno(), 0)
+            self.set_interval(GONE_SECONDS, lambda: self._end_without(terminal))
 
-    def _end_without_terminal(self) -> None:
+    def _end_without(self, terminal: select.poll) -> None:
         """Ends where no signal said that the terminal was closed: nothing could be read or shown any more."""
-        terminal = select.poll()
-        # a terminal that is closed is told whatever is asked for
-        terminal.register(sys.__stdin__.fileno() if sys.__stdin__ else 0, 0)
         if terminal.poll(0):
             self._end_by(signal.SIGHUP)
 

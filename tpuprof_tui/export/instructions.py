@@ -22,7 +22,6 @@ from .rendering import Field, rendered_rows
 from .table import ByteSink, TableRows, write_lines
 
 Format = Literal["jsonl", "csv"]
-FORMATS: Final[tuple[Format, ...]] = ("jsonl", "csv")
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 
 #: Rows that are rendered and written at a time.

@@ -148,7 +148,7 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
     rest = sum(len(part) % 4 for part in payloads)
     if rest:
         result.report.error(
-            f"{rest} bytes at the end of the dynamic data are no whole word.",
+            f"Bytes at the end of the dynamic data that are no whole word: {rest}.",
             "They were ignored.",
             file=result.file,
             offset=offsets[-1] + len(payloads[-1]) // 4 * 4,

@@ -122,7 +122,6 @@ class Chip:
         rvt_fill: Type and function of those inserted commands by family.
         sync_record: Which record aligns the cores.
         tiu_edge_trim: Stray TIU records at each end of a stream.
-        pair_by_id: Whether bmodel records may be paired by absolute id.
         tiu_mhz: Default TIU clock.
         dma_mhz: Clock of GDMA, SDMA and CDMA.
         lmem_bytes: Local memory of a core, all lanes.
@@ -152,7 +151,6 @@ class Chip:
     rvt_fill: Mapping[str, tuple[int, int]]
     sync_record: SyncRecord
     tiu_edge_trim: int
-    pair_by_id: bool
     tiu_mhz: int
     dma_mhz: int
     lmem_bytes: int
@@ -297,7 +295,6 @@ def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:
         rvt_fill=_frozen(data["rvt_fill"], tuple),
         sync_record=SyncRecord(**data["sync_record"]),
         tiu_edge_trim=data["tiu_edge_trim"],
-        pair_by_id=data["pair_by_id"],
         tiu_mhz=data["tiu_mhz"],
         dma_mhz=data["dma_mhz"],
         lmem_bytes=data["lmem_bytes"],

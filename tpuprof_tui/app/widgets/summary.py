@@ -146,7 +146,8 @@ class SummaryPane(LinesView):
             return
         data = chart_data(self.session, view, summary_scope(view))
         if not worker.is_cancelled:
-            width = max(self.scrollable_content_region.width, 1)
+            # not asked of the pane: where it lies is worked out by the event loop alone
+            width = max(self._built_for, 1)
             found = findings(self.session, view, summary_scope(view))
             self.post_message(self.Binned(data, view, width, self.charts.drawn(data, width), found))
 

@@ -157,6 +157,18 @@ async def test_folding(profile):
         assert tree.cursor == 0
 
 
+async def test_keys_before_its_lines_are_built_do_nothing(profile):
+    async with opened(profile) as pilot:
+        tree = tree_of(pilot)
+        await press(pilot, "shift+tab j j")
+        tree.items = []
+        for key in ["h", "l", "j", "k", "g", "G", "e"]:
+            await press(pilot, key)
+            tree.items = []
+        tree.rebuild()
+        assert max(tree.items) >= tree.cursor
+
+
 async def test_enter_narrows_to_a_direction_of_a_port_and_back(cdma):
     async with opened(cdma) as pilot:
         screen, tree = explorer(pilot), tree_of(pilot)

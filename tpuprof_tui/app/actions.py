@@ -285,7 +285,7 @@ GROUPS: Final[dict[str, str]] = {
     "groups": "Groups of the table",
     "columns": "Columns of the table", "chooser": "Captures",
     "loading": "Loading", "list": "Lists: table, summary, problems, detail, help",
-    "text": "Lists where nothing is picked: summary, problems, detail, groups, captures, help", "explorer": "All panes",
+    "text": "Where nothing is picked: summary, problems, detail, help", "explorer": "All panes",
     "app": "Everywhere", "export": "Export menu", "confirm": "Questions", "prompt": "While typing in the bottom line",
 }  # fmt: skip
 

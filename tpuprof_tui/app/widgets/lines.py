@@ -129,7 +129,9 @@ class LinesView(ScrollView, can_focus=True):
         self.go_to(self.cursor + lines)
 
     def go_to(self, item: int) -> None:
-        """Puts the cursor on an item and brings it into view."""
+        """Puts the cursor on an item and brings it into view; nowhere while no lines have been built."""
+        if not self.has_cursor:
+            return
         self.cursor = min(max(item, 0), max(self.items))
         first = self.items.index(self.cursor)
         last = len(self.items) - 1 - self.items[::-1].index(self.cursor)

@@ -21,6 +21,7 @@ from tpuprof_tui.app import forgetting
 from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.forgetting import Threads
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.readers import open_profile
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
 #: What is done before the capture is read again: keys, clicks, sizes.
@@ -124,6 +125,20 @@ async def test_an_export_at_work_keeps_no_screen(capture):
         assert any(worker.group == "export" for worker in app.workers)
         assert await left(app) == []
         ended.set()
+
+
+async def test_a_reading_that_came_too_late_to_be_shown_goes_too(capture):
+    app = Counting(str(capture))
+    async with app.run_test(size=(160, 48)) as pilot:
+        await shown(pilot, 0)
+        at_work = SimpleNamespace(profile=open_profile(str(capture)))
+        at_work.itself = at_work
+        app.note_reading(at_work.profile)
+        app.settle_soon()
+        await pilot.pause(0.1)
+        # by now it has been left out of collections, with all there was
+        del at_work
+        assert await left(app) == []
 
 
 def test_a_thread_keeps_nothing_of_what_it_did():

@@ -190,6 +190,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
                 from ..readers.host import with_host_trace
 
                 profile = with_host_trace(profile, self.trace_file)
+            self.note_reading(profile)
         if worker.is_cancelled:
             raise CancelledError
         session = Session.build(profile)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from textual._context import visible_screen_stack
 from textual._styles_cache import StylesCache
@@ -58,11 +58,14 @@ class ForgettingApp(App[int]):
     #: A context that knows no screen.
     _apart: Context | None = None
     _replaced: WeakSet[Any]
+    #: Readings that have ended, also those that came too late to be shown; appended to by threads.
+    _readings: list[ref[Profile]]
 
     def on_mount(self) -> None:
         """Before there is anything to forget."""
         self._apart = copy_context()
         self._replaced = WeakSet()
+        self._readings = []
         asyncio.get_running_loop().set_default_executor(Threads(thread_name_prefix="tpuprof"))
 
     def _call_apart(
@@ -103,6 +106,10 @@ class ForgettingApp(App[int]):
         if session is not None and session.profile is not self.profile:
             self._replaced.update((session, session.profile))
 
+    def note_reading(self, profile: Profile) -> None:
+        """A capture has been read, in a thread; whether it will be shown is not known yet."""
+        self._readings.append(ref(profile))
+
     def settle_soon(self) -> None:
         """Collects what was replaced as soon as the new screen has come to rest."""
         self.set_timer(SETTLE_SECONDS, self._let_go)
@@ -119,5 +126,8 @@ class ForgettingApp(App[int]):
 
     def _settle(self, looks: int) -> None:
         settle()
-        if self._replaced and looks:
+        self._readings[:] = [reading for reading in self._readings if reading() is not None]
+        sessions = [getattr(screen, "session", None) for screen in self.screen_stack]
+        shown = {id(self.profile), *(id(session.profile) for session in sessions if session is not None)}
+        if looks and (self._replaced or any(id(reading()) not in shown for reading in self._readings)):
             self.set_timer(SETTLE_SECONDS * 2 ** (LOOKS - looks + 1), lambda: self._let_go(looks - 1))

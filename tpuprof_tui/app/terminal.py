@@ -60,7 +60,9 @@ class TerminalApp(ForgettingApp):
     def action_repaint(self) -> None:
         """Draws everything anew."""
         self._shown.forget()
-        self.screen.refresh(repaint=True, layout=True)
+        # none is left when the time comes while the application closes
+        for screen in self.screen_stack[-1:]:
+            screen.refresh(repaint=True, layout=True)
 
     def action_suspend(self) -> None:
         """Back to the shell."""

@@ -16,7 +16,6 @@ from .cli_texts import OUTPUTS, TOPICS
 
 #: Metavars whose values are paths: of anything, or of directories alone.
 _PATHS: Final = {"CAPTURE": "any", "FILE": "any", "OUTDIR": "folder"}
-_ZSH_PATHS: Final = {"any": "_files", "folder": "_files -/"}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from tpuprof_tui.export import perfetto_tracks as tracks
 from tpuprof_tui.export.perfetto_tracks import PacketSequence, Track, descriptor
 from tpuprof_tui.export.perfetto_wire import (
-    bytes_field,
     fixed64_field,
     interleaved,
     message_field,
@@ -93,8 +92,9 @@ def test_nested_messages_come_back(rows, text):
     first = [*varint_field(tracks.NOTE_NAME, 7), *varint_field(tracks.NOTE_INT, ints.astype(np.int64))]
     inner = [*message_field(tracks.NOTE_ENTRY, first), *fixed64_field(tracks.NOTE_DOUBLE, doubles.astype(np.float64))]
     event = [*message_field(tracks.EVENT_ANNOTATION, inner), *varint_field(tracks.EVENT_TYPE, tracks.SLICE_BEGIN)]
+    interned = pb.InternedData(debug_annotation_string_values=[pb.InternedString(str=text)])
     packet = [*varint_field(tracks.TIMESTAMP, times.astype(np.int64)), *message_field(tracks.TRACK_EVENT, event),
-              *message_field(12, message_field(29, bytes_field(2, text)))]  # fmt: skip
+              *message_field(12, [interned.SerializeToString()])]  # fmt: skip
     whole = message_field(tracks.TRACE_PACKET, packet)
     table = messages(whole, len(rows))
     assert table.shape == (len(rows), size_of(whole))

@@ -14,7 +14,6 @@ from .lane_index import LaneIndex, rows_between
 from .running import BLOCK, FEWEST, inner_blocks
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 #: Scores some rows of a lane; -inf: not in the running.
 Score = Callable[[Lane, Rows], Floats]
 

@@ -6,7 +6,7 @@ Rows are added up in blocks once; a window then takes the difference of two sums
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ import numpy.typing as npt
 from ..model.lane import Rows
 from .lane_index import LaneIndex, rows_between
 
-Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 #: Rows of a block.

@@ -79,11 +79,6 @@ def fixed64_field(field: int, values: Values) -> Pieces:
     return [tag(field, _FIXED64), Slot(data.view(np.uint8).reshape(len(values), 8))]
 
 
-def bytes_field(field: int, text: bytes) -> Pieces:
-    """A string or bytes field that is the same in all messages."""
-    return [tag(field, _LENGTH) + varint(len(text)) + text]
-
-
 def message_field(field: int, pieces: Sequence[Piece]) -> Pieces:
     """A nested message."""
     return [tag(field, _LENGTH) + varint(size_of(pieces)), *pieces]

@@ -15,9 +15,6 @@ from ..model.lane import Rows
 
 Array = npt.NDArray[Any]
 
-#: Rows that are added up at a time.
-SLICE: Final = 65_536
-
 
 @dataclass(frozen=True)
 class Totals:

@@ -20,6 +20,12 @@ def the(name: str) -> Chip:
     return chip
 
 
+def index_of(table: CommandTable, name: str) -> int:
+    """Index of the operation ``name``, of which a table has one."""
+    (found,) = (index for index, operation in enumerate(table.operations) if operation.name == name)
+    return found
+
+
 def with_header(table: CommandTable, operation: Operation, function: int, short: bool, value: int) -> int:
     """``value`` with the header bits that select ``operation``."""
 

@@ -75,10 +75,10 @@ def test_constants(name: str, sizes: dict[str, int], cores: int, ports: int) -> 
     assert {family: layout.size for family, layout in chip.records.items()} == sizes
     assert (chip.core_count, chip.cdma_ports) == (cores, ports)
     assert chip.parameter("Core Num") == cores
-    assert chip.clock_mhz("TIU") == chip.parameter("TIU Frequency(MHz)")
-    assert chip.clock_mhz("sdma") == chip.parameter("DMA Frequency(MHz)")
+    assert chip.tiu_mhz == chip.parameter("TIU Frequency(MHz)")
+    assert chip.dma_mhz == chip.parameter("DMA Frequency(MHz)")
     assert len(chip.parameters) == 20
-    assert chip.parameters[0] == ("Chip Arch", chip.arch_name)
+    assert chip.parameters[0][0] == "Chip Arch"
 
 
 def test_engine_codes_differ_between_chips() -> None:
@@ -161,11 +161,6 @@ def test_generator_indices_have_names_of_their_own() -> None:
     assert chips.variant_direction("rvt_dma_ldbc") == (0, 2)
     assert chips.variant_direction("rvt_dma_stt") == (2, 0)
     assert chips.variant_direction("rvt_dma_cp") is None
-
-
-def test_directions_of_codes_without_a_memory() -> None:
-    assert chips.direction_text(the("AKS"), 0, 2) == "DDR->LMEM"
-    assert chips.direction_text(the("AKS"), 3, 77) == "INVALID->INVALID"
 
 
 def test_data_types_out_of_the_table_keep_their_code() -> None:

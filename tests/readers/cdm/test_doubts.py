@@ -11,6 +11,7 @@ from written_captures import capture
 
 from tpuprof_tui.model import INT_MISSING, Severity, is_missing
 from tpuprof_tui.readers import open_profile
+from tpuprof_tui.readers.cdm.chips.commands import command_table
 
 _UNDESCRIBED = ("DMA_compress", "DMA_decompress", "DMA_randmask", "DMA_transfer")
 _DYN_EXTRA = 6
@@ -48,6 +49,10 @@ def _records(payload: bytes, record):
         at, number = at + 12 + size, number + 1
 
 
+def operation_name(lane, operation: int) -> str:
+    return command_table(lane.registers.chip, lane.engine).operations[operation].name
+
+
 @pytest.mark.parametrize("kind", ["unknown_layouts", "aksv_unknown_layouts"])
 def test_operations_nobody_describes_have_their_name_their_header_and_one_problem_each(kind):
     profile = open_profile(capture(kind))
@@ -64,7 +69,7 @@ def test_operations_nobody_describes_have_their_name_their_header_and_one_proble
             assert (lane["dependency"][rows] == 0).all()
             for row in rows.tolist():
                 operation = lane.registers.operation_of(row)
-                assert lane.registers.operation_name(operation) == name
+                assert operation_name(lane, operation) == name
                 assert {"cmd_type", "cmd_id_dep"} <= set(lane.registers.field_names(operation))
                 assert len(lane.registers.unexplained(row)) == 96
                 assert name.removeprefix("DMA_") in lane.reading(row)
@@ -165,7 +170,7 @@ def test_cdma_nodes_show_their_registers_and_keep_the_published_fields():
         for row in range(len(lane)):
             operation = lane.registers.operation_of(row)
             name = profile.text("type", int(lane["type"][row]))
-            assert lane.registers.operation_name(operation) in (f"CDMA_{name}", f"sCDMA_{name}")
+            assert operation_name(lane, operation) in (f"CDMA_{name}", f"sCDMA_{name}")
             if name in ("send", "read", "write"):
                 width = int(lane.registers.field(operation, "src_wsize", np.array([row]))[0])
                 assert width * 2 == lane["bytes"][row]

@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from encoded_commands import index_of, the
 from operations_oracle import Oracle
 
 from tpuprof_tui.readers.cdm import operations, registers
-from tpuprof_tui.readers.cdm.chips import Chip, ChipDataError, chip_by_name, chip_names
+from tpuprof_tui.readers.cdm.chips import Chip, ChipDataError, chip_names
 from tpuprof_tui.readers.cdm.chips.commands import Operation, command_table
-
-
-def the(name: str) -> Chip:
-    chip = chip_by_name(name)
-    assert chip is not None
-    return chip
 
 
 def encoded(operation: Operation, function: int, fields: dict[str, int]) -> bytes:
@@ -63,7 +58,7 @@ def random_fields(draw: random.Random, operation: Operation) -> dict[str, int]:
 @pytest.mark.parametrize(("chip", "name"), cases())
 def test_many_commands_count_as_the_description_says(chip: str, name: str) -> None:
     table = command_table(the(chip), "TIU")
-    operation = table.operations[table.index_of(name)]
+    operation = table.operations[index_of(table, name)]
     draw = random.Random(f"{chip}{name}")
     commands, expected = [], []
     for function in operation.functions:
@@ -121,7 +116,7 @@ def test_figures_of_known_commands(
     name: str, function: int, fields: dict[str, int], expected: tuple[int, int, int], rate: str
 ) -> None:
     table = command_table(the("aks"), "TIU")
-    counts = counted(the("aks"), [encoded(table.operations[table.index_of(name)], function, fields)])
+    counts = counted(the("aks"), [encoded(table.operations[index_of(table, name)], function, fields)])
     assert figures(counts) == expected
     assert round(float(counts.uarch_rates[0]), 1) == float(rate.rstrip("%"))
 
@@ -151,7 +146,7 @@ def test_hostile_registers_give_figures_or_none(chip: str) -> None:
 
 def test_products_that_do_not_fit_are_missing() -> None:
     table = command_table(the("aks"), "TIU")
-    operation = table.operations[table.index_of("AR")]
+    operation = table.operations[index_of(table, "AR")]
     most = {f"res0_{axis}": 0xFFFF for axis in "nchw"}
     assert figures(counted(the("aks"), [encoded(operation, 0, most)])) == (-1, -1, -1)
     fitting = {**most, "res0_n": 0x3FF0}
@@ -167,7 +162,7 @@ def test_commands_that_cannot_be_decoded_have_no_figures() -> None:
 
 def initial_of(chip: str, name: str, function: int) -> int:
     table = command_table(the(chip), "TIU")
-    return int(counted(the(chip), [encoded(table.operations[table.index_of(name)], function, {})]).initial_cycles[0])
+    return int(counted(the(chip), [encoded(table.operations[index_of(table, name)], function, {})]).initial_cycles[0])
 
 
 @pytest.mark.parametrize(
@@ -206,8 +201,8 @@ def test_initial_cycles(chip: str, name: str, function: int, cycles: int) -> Non
 
 def test_bank_conflicts_of_requantising() -> None:
     table = command_table(the("bm1688"), "TIU")
-    operation = table.operations[table.index_of("sRQ&sDQ")]
-    other = table.operations[table.index_of("sAR")]
+    operation = table.operations[index_of(table, "sRQ&sDQ")]
+    other = table.operations[index_of(table, "sAR")]
     commands = [
         encoded(operation, 0, {"res0_addr": 0x100, "opd0_addr": 0x200}),
         encoded(operation, 0, {"res0_addr": 0x100, "opd0_addr": 0x100}),
@@ -215,7 +210,7 @@ def test_bank_conflicts_of_requantising() -> None:
     ]
     assert counted(the("bm1688"), commands).bank_conflicts.tolist() == [2, 1, 0]
     table = command_table(the("cv84x6"), "TIU")
-    command = encoded(table.operations[table.index_of("sRQ&sDQ")], 1, {})
+    command = encoded(table.operations[index_of(table, "sRQ&sDQ")], 1, {})
     assert counted(the("cv84x6"), [command]).bank_conflicts.tolist() == [operations.MISSING]
 
 
@@ -236,7 +231,7 @@ REGISTERS_OF_TERMS = {
 @pytest.mark.parametrize(("chip", "name"), cases())
 def test_every_function_has_a_rule_and_every_rule_its_registers(chip: str, name: str) -> None:
     table = command_table(the(chip), "TIU")
-    operation = table.operations[table.index_of(name)]
+    operation = table.operations[index_of(table, name)]
     model = operations.model_of(the(chip))
     assert model is not None
     left = set(operation.functions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from encoded_commands import index_of
 from written_captures import capture
 
 from tpuprof_tui.model import INT_MISSING, Role
@@ -21,7 +22,7 @@ AKS = chip_by_name("aks")
 def packed(chip, engine, name, **values):
     """Bytes of a command of the operation ``name``."""
     table = command_table(chip, engine)
-    operation = table.operations[table.index_of(name)]
+    operation = table.operations[index_of(table, name)]
     fields = {field.name: field for field in operation.fields}
     word = operation.opcode << table.opcode_bit
     if table.short_bit is not None and operation.short:

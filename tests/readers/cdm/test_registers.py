@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from encoded_commands import packed, random_command, the
+from encoded_commands import index_of, packed, random_command, the
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,7 +51,7 @@ def test_every_chip_has_its_families() -> None:
 @pytest.mark.parametrize(("chip", "family", "name"), OPERATIONS)
 def test_both_ways_of_decoding_give_what_was_encoded(chip: str, family: str, name: str) -> None:
     table = command_table(the(chip), family)
-    index = table.index_of(name)
+    index = index_of(table, name)
     operation = table.operations[index]
     draw = random.Random(f"{chip} {family} {name}")
     functions = [function for function in operation.functions for _ in range(3)]
@@ -133,8 +133,8 @@ def test_hostile_offsets_are_undecodable_and_never_raise(data: st.DataObject) ->
     ops = registers.select_many(the(chip), family, buffer, offsets, lengths)
     for offset, length, op in zip(offsets.tolist(), lengths.tolist(), ops.tolist(), strict=True):
         whole_command = content[offset : offset + min(length, len(content))] if offset >= 0 and length > 0 else b""
-        selected = registers.select(the(chip), family, whole_command)
-        assert (table.operations[op] if op >= 0 else None) is selected
+        single = registers.decode(the(chip), family, whole_command)
+        assert (table.operations[op] if op >= 0 else None) is single.operation
     name = data.draw(st.sampled_from(["tsk_typ", "cmd_type", "res0_addr", "imm", "no such field"]))
     values, missing = registers.field_of_many(the(chip), family, buffer, offsets, ops, name)
     assert values.shape == missing.shape == offsets.shape
@@ -151,11 +151,9 @@ def test_any_bytes_decode_or_say_why_not(where: tuple[str, str], content: bytes)
     assert command.raw == content
     if command.operation is None:
         assert command.reason
-        assert registers.undecodable_reason(the(where[0]), where[1], content) == command.reason
-        assert registers.output_fields(the(where[0]), where[1], command) == {}
+        assert command.values == {}
     else:
-        assert registers.undecodable_reason(the(where[0]), where[1], content) == ""
-        assert registers.output_fields(the(where[0]), where[1], command)
+        assert set(command.values) == set(command.operation.by_name)
 
 
 @pytest.mark.parametrize(
@@ -184,15 +182,14 @@ def test_the_worked_example() -> None:
     command = registers.decode(the("aks"), "TIU", bytes.fromhex("00000000003e01000500010000000000"))
     assert command.operation is not None
     assert (command.operation.name, command.function_text) == ("SYS", "system.wait_msg")
-    fields = registers.output_fields(the("aks"), "TIU", command)
-    assert fields["des_imm"] == 0x00010005
-    assert fields["des_tsk_typ"] == 15
+    assert command.values["imm"] == 0x00010005
+    assert command.values["tsk_typ"] == 15
 
 
 @pytest.mark.parametrize("name", ["VC", "sVC", "SG", "SGL"])
 def test_commands_that_crash_the_reference_decode(name: str) -> None:
     table = command_table(the("aks"), "tiu")
-    operation = table.operations[table.index_of(name)]
+    operation = table.operations[index_of(table, name)]
     function = 9 if name == "SG" else min(operation.functions)
     data = random_command(random.Random(1), table, operation, function)
     assert registers.decode(the("aks"), "TIU", data).operation is operation
@@ -206,7 +203,7 @@ def test_four_operations_have_no_layout_on_two_chips() -> None:
 @pytest.mark.parametrize(("chip", "name"), PARTIAL)
 def test_of_them_what_all_siblings_share_is_decoded_both_ways(chip: str, name: str) -> None:
     table = command_table(the(chip), "dma")
-    index = table.index_of(name)
+    index = index_of(table, name)
     operation = table.operations[index]
     assert (operation.size, operation.needed) == (96, 16)
     assert {"cmd_short", "cmd_type", "cmd_special_function", "cmd_id_dep", "constant_value"} <= set(operation.by_name)

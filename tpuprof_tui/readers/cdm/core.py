@@ -22,7 +22,6 @@ from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_bindin
 from .report import Report
 from .source import read_bytes
 
-I64 = npt.NDArray[np.int64]
 _WRAP = 1 << 32
 _MONITORS = {"TIU": BlockType.MONITOR_BD, "GDMA": BlockType.MONITOR_GDMA, "SDMA": BlockType.MONITOR_SDMA}
 _LOCAL_MEMORY = 2

@@ -216,10 +216,6 @@ class Detail:
         """Operation index of one row's command, whatever files go by; -1 without registers."""
         return int(self.operation[row])
 
-    def operation_name(self, operation: int) -> str:
-        """What an operation is called in the instruction set."""
-        return command_table(self.chip, self.engine).operations[operation].name
-
     def field_names(self, operation: int) -> tuple[str, ...]:
         """Names of an operation's fields, in the order of the register; repeated reserved ones once."""
         names = dict.fromkeys(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .chips import Chip, Field, family_of
+from .chips import Chip, Field
 from .chips.commands import HEADER_BYTES, CommandTable, Operation, command_table, has_commands
 
 Buffer = NDArray[np.uint8]
@@ -72,20 +72,6 @@ def decode(chip: Chip, engine: str, data: bytes | bytearray | memoryview) -> Com
         tuple((item, item.of(value)) for item in operation.fields),
         _doubts(operation, len(raw)),
     )
-
-
-def select(chip: Chip, engine: str, data: bytes | bytearray | memoryview) -> Operation | None:
-    """Operation of the command at the start of ``data``; None when it cannot be decoded."""
-    if not has_commands(chip, engine):
-        return None
-    return _selected(command_table(chip, engine), data)[0]
-
-
-def undecodable_reason(chip: Chip, engine: str, data: bytes | bytearray | memoryview) -> str:
-    """Why the command at the start of ``data`` cannot be decoded; empty when it can."""
-    if not has_commands(chip, engine):
-        return f"{chip.name} has no {engine} commands"
-    return _selected(command_table(chip, engine), data)[1]
 
 
 def _selected(table: CommandTable, data: bytes | bytearray | memoryview) -> tuple[Operation | None, str]:
@@ -278,33 +264,6 @@ def memories_of(chip: Chip, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
 def memory_text(chip: Chip, address: int) -> str:
     """Name of the memory that ``address`` lies in."""
     return chip.memories[int(memories_of(chip, np.array([address], np.int64))[0])]
-
-
-def output_fields(chip: Chip, engine: str, command: Command) -> dict[str, int | str]:
-    """Fields of a command under the names they are written with.
-
-    TIU: every register with the prefix ``des_``. Transfers: every register, then the mask address (0 without one),
-    both addresses, Direction, from_addr, to_addr and, when the layout has a data format, Data Type. Empty for a
-    command that cannot be decoded.
-    """
-    if command.operation is None:
-        return {}
-    if family_of(engine) == "tiu":
-        return {f"des_{name}": value for name, value in command.values.items()}
-    fields: dict[str, int | str] = dict(command.values)
-    for name in ("mask_start_addr_h8", "mask_start_addr_l32"):
-        fields.setdefault(name, 0)
-    texts = {}
-    for side, end in (("dst", "to_addr"), ("src", "from_addr")):
-        low, high = (int(fields.get(name, 0)) for name in address_fields(chip, side))
-        fields[f"{side}_start_addr"] = high << LOW_ADDRESS_BITS | low
-        texts[end] = memory_text(chip, high << LOW_ADDRESS_BITS | low)
-    fields["Direction"] = f"{texts['from_addr']}->{texts['to_addr']}"
-    fields["from_addr"], fields["to_addr"] = texts["from_addr"], texts["to_addr"]
-    fields["Data Type"] = ""
-    if "src_data_format" in fields:
-        fields["Data Type"] = chip.data_type_text(int(fields["src_data_format"]))
-    return fields
 
 
 def operation_keys(ops: NDArray[np.integer[Any]], functions: NDArray[np.integer[Any]]) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .chips import Chip
 from .chips.commands import GRAIN, CommandTable, command_table, has_commands
-from .registers import Buffer, as_buffer, field_of_many, undecodable_reason
+from .registers import Buffer, as_buffer, field_of_many
 
 SOUND_CHAIN = 3
 """Commands in a row that must decode where a walk resumes after one that did not."""
@@ -32,7 +32,6 @@ _STEP = 0x0F
 _STOP = 0x80
 _CHUNK = 1 << 20
 _RUN = 512
-_LONGEST_COMMAND = _STEP * GRAIN
 
 
 @dataclass(frozen=True)
@@ -55,11 +54,6 @@ class Stream:
 
     def __len__(self) -> int:
         return len(self.offsets)
-
-    @property
-    def undecodable(self) -> NDArray[np.int64]:
-        """Positions in the stream of the commands that cannot be decoded."""
-        return np.flatnonzero(self.ops < 0)
 
 
 @dataclass(frozen=True)
@@ -92,18 +86,6 @@ def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Buffer)
     steps = _steps(chip, engine, table, buffer)
     places, ended = _followed(table, buffer, steps)
     return _without_final(chip, engine, table, buffer, _stream(table, buffer, steps, places, ended))
-
-
-def stream_problems(
-    chip: Chip, engine: str, data: bytes | bytearray | memoryview | Buffer, stream: Stream, limit: int = 100
-) -> list[tuple[int, int, str]]:
-    """Offset, length and reason of the first ``limit`` commands of ``stream`` that cannot be decoded."""
-    buffer = as_buffer(data)
-    rows = stream.undecodable[:limit]
-    return [
-        (offset, length, undecodable_reason(chip, engine, buffer[offset : offset + _LONGEST_COMMAND].tobytes()))
-        for offset, length in zip(stream.offsets[rows].tolist(), stream.lengths[rows].tolist(), strict=True)
-    ]
 
 
 def _single_undecodable(size: int) -> Stream:

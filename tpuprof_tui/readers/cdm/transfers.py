@@ -18,8 +18,6 @@ from .lane_columns import I64, Words, Work, bits, field
 from .monitor import Stream
 from .registers import LOW_ADDRESS_BITS, address_fields
 
-Floats = npt.NDArray[np.float64]
-
 _PLACES = 1 << 2 * PLACE_BITS
 _SIDE = (1 << PLACE_BITS) - 1
 

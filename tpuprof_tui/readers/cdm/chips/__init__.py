@@ -35,7 +35,6 @@ __all__ = [
     "chip_by_arch",
     "chip_by_name",
     "chip_names",
-    "direction_text",
     "family_of",
     "name_table",
     "packed_keys",
@@ -47,10 +46,3 @@ __all__ = [
 def name_table(chip: Chip, engine: str, *, rvt: bool = False) -> NameTable:
     """Condensed names of an engine (or family) of ``chip``; see `Chip.names`."""
     return chip.names(engine, rvt=rvt)
-
-
-def direction_text(chip: Chip, source: int, destination: int) -> str:
-    """Direction of a transfer between two memory codes; codes without a memory read ``INVALID``."""
-    names = chip.memories
-    known = [code if 0 <= code < len(names) else 3 for code in (source, destination)]
-    return f"{names[known[0]]}->{names[known[1]]}"

@@ -124,7 +124,6 @@ class Chip:
         tiu_edge_trim: Stray TIU records at each end of a stream.
         tiu_mhz: Default TIU clock.
         dma_mhz: Clock of GDMA, SDMA and CDMA.
-        lmem_bytes: Local memory of a core, all lanes.
         memory_of_address: Which memory an address lies in.
         parameters: Architecture parameters (label, value) in printing order.
         data_types: Data type names by code.
@@ -153,7 +152,6 @@ class Chip:
     tiu_edge_trim: int
     tiu_mhz: int
     dma_mhz: int
-    lmem_bytes: int
     memory_of_address: MemoryRule
     parameters: tuple[tuple[str, str | int | float], ...]
     data_types: tuple[str, ...]
@@ -167,11 +165,6 @@ class Chip:
             KeyError: no such label.
         """
         return dict(self.parameters)[label]
-
-    @property
-    def arch_name(self) -> str:
-        """Name as printed in the text outputs (BM1688 is ``A2`` there)."""
-        return str(self.parameter("Chip Arch"))
 
     @property
     def ddr_gbps(self) -> float:
@@ -198,10 +191,6 @@ class Chip:
     def bank_bytes(self) -> int:
         """Bytes of one local memory bank of a lane."""
         return 1 << int(self.parameter("Tpu Bank Addr Width(bits)"))
-
-    def clock_mhz(self, engine: str) -> int:
-        """Default clock of an engine."""
-        return self.tiu_mhz if family_of(engine) == "tiu" else self.dma_mhz
 
     def data_type_text(self, code: int) -> str:
         """Name of a data type code; ``unknown_N`` for codes without one."""
@@ -297,7 +286,6 @@ def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:
         tiu_edge_trim=data["tiu_edge_trim"],
         tiu_mhz=data["tiu_mhz"],
         dma_mhz=data["dma_mhz"],
-        lmem_bytes=data["lmem_bytes"],
         memory_of_address=MemoryRule(
             rule["high_bits"],
             rule["tag_bit"],

@@ -139,8 +139,6 @@ class CommandTable:
     """The operations of one engine family of a chip.
 
     Attributes:
-        chip_name: Name of the chip.
-        family: ``tiu``, ``dma`` or ``cdma``.
         operations: All operations that a header can select.
         short_bit: Bit of the short flag in the header; None without one.
         opcode_bit: First bit of the opcode; the function code follows it.
@@ -154,8 +152,6 @@ class CommandTable:
         end: After which command a stream ends.
     """
 
-    chip_name: str
-    family: str
     operations: tuple[Operation, ...]
     short_bit: int | None
     opcode_bit: int
@@ -166,17 +162,6 @@ class CommandTable:
     steps: NDArray[np.int64]
     usual: NDArray[np.int64]
     end: StreamEnd
-
-    def index_of(self, name: str) -> int:
-        """Index of the operation ``name``.
-
-        Raises:
-            KeyError: there is none.
-        """
-        for index, operation in enumerate(self.operations):
-            if operation.name == name:
-                return index
-        raise KeyError(name)
 
     def selection_key(self, header: int) -> int:
         """Index into ``selection`` of a command whose first eight bytes are ``header``."""
@@ -284,8 +269,6 @@ def table_from_data(chip_name: str, family: str, data: Mapping[str, Any]) -> Com
     if len(set(names)) != len(names) or end["operation"] not in names:
         raise ChipDataError(f"{chip_name} {family}: operation names repeat or the system operation is missing")
     return CommandTable(
-        chip_name=chip_name,
-        family=family,
         operations=operations,
         short_bit=header["short_bit"],
         opcode_bit=header["opcode_bit"],

@@ -42,6 +42,20 @@ async def test_the_palette_bears_page_keys_before_its_list_is_there():
         assert explorer(pilot).is_active
 
 
+async def test_the_palette_opens_again_while_it_still_closes():
+    async with opened(small_profile(1, instructions=600)) as pilot:
+        pilot.app.action_palette()
+        await pilot.pause()
+        first = pilot.app.screen
+        first.dismiss()
+        pilot.app.action_palette()
+        assert first.is_attached
+        assert isinstance(pilot.app.screen, Commands)
+        assert pilot.app.screen is not first
+        await pilot.pause()
+        assert pilot.app._exception is None
+
+
 async def test_the_palettes_countdown_may_end_when_its_list_is_gone(monkeypatch):
     monkeypatch.setattr(Commands, "_NO_MATCHES_COUNTDOWN", 0.01)
     async with opened(small_profile(1, instructions=600)) as pilot:

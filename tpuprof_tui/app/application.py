@@ -339,7 +339,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
         from .screens.commands import Commands
 
         if not isinstance(self.screen, Commands):
-            self.push_screen(Commands(id="--command-palette"))
+            self.push_screen(Commands())
 
     async def action_quit(self) -> None:
         """Closes an overlay, else leaves."""

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
-from weakref import WeakSet, ref
+from weakref import ref
 
 from textual._context import visible_screen_stack
 from textual._styles_cache import StylesCache
@@ -57,15 +57,14 @@ class ForgettingApp(App[int]):
     profile: Profile | None
     #: A context that knows no screen.
     _apart: Context | None = None
-    _replaced: WeakSet[Any]
-    #: Readings that have ended, also those that came too late to be shown; appended to by threads.
-    _readings: list[ref[Profile]]
+    #: Screens that are to be replaced, and readings that have ended, also those that came too late to be shown;
+    #: appended to by threads.
+    _noted: list[ref[Any]]
 
     def on_mount(self) -> None:
         """Before there is anything to forget."""
         self._apart = copy_context()
-        self._replaced = WeakSet()
-        self._readings = []
+        self._noted = []
         asyncio.get_running_loop().set_default_executor(Threads(thread_name_prefix="tpuprof"))
 
     def _call_apart(
@@ -100,15 +99,12 @@ class ForgettingApp(App[int]):
         return self._call_apart(super().run_worker, *arguments, **settings)
 
     def forget(self, screen: Screen[Any]) -> None:
-        """A screen is about to be replaced, and the capture on it with another reading of one."""
-        self._replaced.add(screen)
-        session = getattr(screen, "session", None)
-        if session is not None and session.profile is not self.profile:
-            self._replaced.update((session, session.profile))
+        """A screen is about to be replaced, and with it what it shows."""
+        self._noted.extend(map(ref, _shown_by(screen)))
 
     def note_reading(self, profile: Profile) -> None:
         """A capture has been read, in a thread; whether it will be shown is not known yet."""
-        self._readings.append(ref(profile))
+        self._noted.append(ref(profile))
 
     def settle_soon(self) -> None:
         """Collects what was replaced as soon as the new screen has come to rest."""
@@ -126,8 +122,15 @@ class ForgettingApp(App[int]):
 
     def _settle(self, looks: int) -> None:
         settle()
-        self._readings[:] = [reading for reading in self._readings if reading() is not None]
-        sessions = [getattr(screen, "session", None) for screen in self.screen_stack]
-        shown = {id(self.profile), *(id(session.profile) for session in sessions if session is not None)}
-        if looks and (self._replaced or any(id(reading()) not in shown for reading in self._readings)):
+        for gone in [noted for noted in self._noted if noted() is None]:
+            # threads may append meanwhile
+            self._noted.remove(gone)
+        shown = {id(self.profile), *(id(each) for screen in self.screen_stack for each in _shown_by(screen))}
+        if looks and any(id(noted()) not in shown for noted in self._noted):
             self.set_timer(SETTLE_SECONDS * 2 ** (LOOKS - looks + 1), lambda: self._let_go(looks - 1))
+
+
+def _shown_by(screen: Screen[Any]) -> tuple[object, ...]:
+    """A screen, and what it holds of a capture."""
+    session = getattr(screen, "session", None)
+    return (screen,) if session is None else (screen, session, session.profile)

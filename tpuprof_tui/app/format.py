@@ -16,6 +16,8 @@ MISSING: Final = "-"
 #: Prefix of figures that rest on guesswork.
 GUESS: Final = "~"
 ELLIPSIS: Final = "…"
+#: What panes say that have nothing to tell about such a capture.
+EMPTY_CAPTURE: Final = "This capture holds no instructions: 4 shows the problems, O opens another capture."
 
 #: Everything a terminal could act on or whose width terminals do not agree about.
 _UNSAFE_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Zl", "Zp"}

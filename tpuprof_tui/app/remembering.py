@@ -149,7 +149,6 @@ class RememberingApp(WatchingApp):
             return
         # there is no terminal any more that could be restored
         self.remember_view()
-        asyncio.get_running_loop().remove_signal_handler(number)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 

@@ -102,12 +102,15 @@ def _differences(session: Session, core: int, start: int, end: int, less: bool) 
     profile, indexes = session.profile, session.indexes
     if len(profile.cores) < 2:
         return ()
-    every, own = (work_sums(profile, indexes, start, end, _BY, cores=cores) for cores in (profile.cores, (core,)))
     for by in _BY:
         # place 0 is work without a label
-        beyond = own[by].sums[TOTAL][1:] - every[by].sums[TOTAL][1:] / len(profile.cores)
-        if not bool(every[by].sums[TOTAL][1:].any()):
+        every, own = (
+            work_sums(profile, indexes, start, end, (by,), cores=cores)[by].sums[TOTAL][1:]
+            for cores in (profile.cores, (core,))
+        )
+        if not bool(every.any()):
             continue
+        beyond = own - every / len(profile.cores)
         ranked = np.argsort(beyond if less else -beyond, kind="stable")[:_DIFFERENCES].tolist()
         return tuple(
             (profile.strings[by][code], round(float(beyond[code])))

@@ -16,12 +16,12 @@ from textual.worker import Worker, get_current_worker
 from ..actions import bindings
 from ..captures import CancelledError, Found, facts_of, found_captures
 from ..compositing import DrawnScreen
-from ..format import MISSING, clean, fit, wrap
+from ..format import MISSING, clean, fit
 from ..messages import tell_failure
 from ..theme import Palette
 from ..widgets.headline import HeadlineBar
 from ..widgets.keybar import KeyBar
-from ..widgets.lines import Line, LinesView
+from ..widgets.lines import Line, LinesView, paragraph
 
 #: How long and how deep captures are looked for.
 SECONDS, DEPTH = 2.0, 3
@@ -66,7 +66,7 @@ class CaptureList(LinesView):
                 if self.finished
                 else f"Looking for captures below {clean(self.root)} ..."
             )
-            return [[Segment(f" {line}", self.palette.quiet)] for line in wrap(text, width - 2)], []
+            return paragraph(text, width, self.palette.quiet), []
         path_width = max(width - 50, 16)
         names = f" {fit('capture', path_width)} {'device':>7} {'call':>6} {'mode':>5} {'total':>11}  {'busiest':<13}"
         lines: list[Line] = [[Segment(fit(names, width), self.palette.header)]]

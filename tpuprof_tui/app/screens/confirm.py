@@ -9,10 +9,9 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from ..actions import actions_of, bindings, key_text, keys_of
-from ..format import wrap
 from ..theme import Palette
 from ..widgets.keybar import KeyBar
-from ..widgets.lines import Line, LinesView
+from ..widgets.lines import Line, LinesView, paragraph
 from .overlay import Overlay
 
 
@@ -27,7 +26,7 @@ class ConfirmPane(LinesView):
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """The question, and the keys that answer it."""
-        lines: list[Line] = [[Segment(f" {line}", self.palette.text)] for line in wrap(self.question, width - 2)]
+        lines = paragraph(self.question, width, self.palette.text)
         answer: Line = []
         for action in actions_of("confirm"):
             answer += [Segment(f" {key_text(keys_of(action)[0])}", self.palette.key), Segment(f" {action.text} ")]

@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from ..actions import bindings
 from ..compositing import DrawnScreen
-from ..format import clean
+from ..format import EMPTY_CAPTURE, clean
 from ..glyphs import Glyphs
 from ..messages import Change, Say, ShowDetail
 from ..session import Session
@@ -262,7 +262,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
             self.query_one(KeyBar).say(
                 "Nothing runs at the cursor: . and , go to the next and previous instruction."
                 if self.session.profile.instructions
-                else "This capture holds no instructions: 4 shows the problems, O opens another capture."
+                else EMPTY_CAPTURE
             )
         elif self.small:
             self._maximise("detail")

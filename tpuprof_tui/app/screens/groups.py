@@ -17,7 +17,7 @@ from textual.worker import Worker, get_current_worker
 from ..actions import bindings
 from ..celltext import header_text
 from ..filtering import narrowed
-from ..format import clean, fit, percent_text, plural, time_decimals, time_number, time_text, time_unit, wrap
+from ..format import clean, fit, percent_text, plural, time_decimals, time_number, time_text, time_unit
 from ..glyphs import Glyphs, bar
 from ..grouping import GROUPINGS, GroupTable, group_table
 from ..messages import tell_failure
@@ -26,7 +26,7 @@ from ..state import ViewState
 from ..theme import Palette
 from ..widgets.instructions import AT_ONCE
 from ..widgets.keybar import KeyBar
-from ..widgets.lines import Line, LinesView
+from ..widgets.lines import Line, LinesView, paragraph
 from .copied import copy_text
 from .overlay import Overlay
 
@@ -160,7 +160,7 @@ class GroupList(LinesView):
         if not len(table.groups):
             waits = "no work here, w counts waits too" if self.work_only else "no instruction here"
             text = f"Nothing to group: {waits}; Esc closes, & then changes the filter."
-            return [[Segment(f" {line}", self.palette.quiet)] for line in wrap(text, width - 2)], []
+            return paragraph(text, width, self.palette.quiet), []
         shown = self.order[:LISTED].tolist()
         label = min(max(cell_len(table.labels[place]) for place in shown), max(width - _FIXED, 14), 60)
         label = max(label, len(self._header_text(0)) + 2)

@@ -21,7 +21,7 @@ from ..rows import stepped_event
 from ..session import Session
 from ..state import Selection, ViewState
 from ..theme import Palette
-from .lines import Line, LinesView
+from .lines import Line, LinesView, paragraph
 
 #: From this width on every value has its explanation beside it.
 HELP_BESIDE = 84
@@ -107,7 +107,7 @@ class DetailPane(LinesView):
         if self.selection.row < 0:
             self._entries, self.choices = [], []
             text = "No instruction selected: Enter in the timeline or a row of the table selects one."
-            return [[Segment(f" {line}", self.palette.quiet)] for line in wrap(text, width - 2)], []
+            return paragraph(text, width, self.palette.quiet), []
         if not self._entries:
             self._entries = list(entries_of(self.session, self.selection.lane, self.selection.row, self._links()))
             self.choices = [entry for entry in self._entries if entry.can_be_chosen]
@@ -136,7 +136,7 @@ class DetailPane(LinesView):
             "name": palette.strong, "text": palette.text, "remark": palette.quiet, "warning": palette.caution,
             "group": palette.title,
         }[entry.kind]  # fmt: skip
-        return [[Segment(f" {part}", style)] for part in wrap(entry.text, width - 2)]
+        return paragraph(entry.text, width, style)
 
     def _field(self, entry: Entry, width: int, chosen: bool) -> list[Line]:
         palette = self.palette
@@ -148,9 +148,7 @@ class DetailPane(LinesView):
             room = max(width - label.cell_length - cell_len(wide) - 2, 0)
             lines = [[label, Segment(wide, style), Segment(f" {fit(entry.help, room)}", palette.quiet)]]
             cut = chosen and cell_len(entry.help) > room
-            return lines + (
-                [[Segment(f"    {part}", palette.quiet)] for part in wrap(entry.help, width - 5)] if cut else []
-            )
+            return lines + (paragraph(entry.help, width, palette.quiet, 4) if cut else [])
         # a long name keeps its line, the value has another
         short = len(entry.label) <= LABEL
         label = Segment(f"  {fit(entry.label, LABEL if short else max(width - 4, 6))} ", palette.quiet)
@@ -158,7 +156,7 @@ class DetailPane(LinesView):
         lines = [[label, Segment(parts[0], style)]] if short else [[label]]
         lines += [[Segment(" " * (LABEL + 3) + part, style)] for part in parts[short:]]
         if chosen:
-            lines += [[Segment(f"    {part}", palette.quiet)] for part in wrap(entry.help, width - 5)]
+            lines += paragraph(entry.help, width, palette.quiet, 4)
         return lines
 
     # dependencies

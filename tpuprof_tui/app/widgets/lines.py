@@ -13,11 +13,17 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ..actions import bindings
+from ..format import wrap
 from ..theme import Palette
 from .scrolling import SidesCache, set_extent
 
 #: One line: segments, each with a style.
 Line = list[Segment]
+
+
+def paragraph(text: str, width: int, style: Style, indent: int = 1) -> list[Line]:
+    """Lines of a text for a pane of ``width`` cells, each after ``indent`` blanks and with one left at the end."""
+    return [[Segment(" " * indent + line, style)] for line in wrap(text, width - indent - 1)]
 
 
 class LinesView(ScrollView, can_focus=True):

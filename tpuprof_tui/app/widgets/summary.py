@@ -18,14 +18,14 @@ from ..actions import bindings
 from ..chart_data import ChartData, chart_data
 from ..figures import Figures, figures_of, summary_scope
 from ..findings import Findings, findings
-from ..format import clean, fit, time_text, wrap
+from ..format import EMPTY_CAPTURE, clean, fit, time_text
 from ..glyphs import Glyphs
 from ..messages import Change, Say, tell_failure
 from ..navigation import selected
 from ..session import Session
 from ..state import Scope, ViewState
 from ..theme import Palette
-from .lines import Line, LinesView
+from .lines import Line, LinesView, paragraph
 from .summary_lists import Entry, SummaryLists, Target
 from .summary_more import SummaryCharts, reference_lines
 from .summary_tables import tables
@@ -193,8 +193,7 @@ class SummaryPane(LinesView):
         if figures is None:
             return [[Segment(" computing ...", self.palette.quiet)]], []
         if not self.session.profile.instructions:
-            text = "This capture holds no instructions: 4 shows the problems, O opens another capture."
-            return [[Segment(f" {line}", self.palette.quiet)] for line in wrap(text, width - 2)], []
+            return paragraph(EMPTY_CAPTURE, width, self.palette.quiet), []
         lists = self.lists = SummaryLists(self.session, self.palette, self.glyphs)
         entries: list[Entry] = [(self._paused_line(width), None)] if self.paused else []
         plain = [[], *reference_lines(figures, width, lists.heading, self.palette), *self.charts.lines(figures, width)]

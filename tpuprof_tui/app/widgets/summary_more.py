@@ -10,10 +10,10 @@ from rich.style import Style
 from ..chart_data import ChartData
 from ..charts import bars, curve, histogram, missing
 from ..figures import Figures
-from ..format import GUESS, clean, percent_text, wrap
+from ..format import GUESS, clean, percent_text
 from ..glyphs import Glyphs
 from ..theme import Palette
-from .lines import Line
+from .lines import Line, paragraph
 
 #: Lines of a curve, its times below included.
 CURVE_HEIGHT = 8
@@ -36,7 +36,7 @@ def balance_lines(figures: Figures, width: int, palette: Palette) -> list[Line]:
         f"Load: mean {percent_text(mean)}, most core {most.core} {percent_text(most.utilisation)} "
         f"({guess}{most.utilisation / mean:.2f} x mean), least core {least.core} {percent_text(least.utilisation)}"
     )
-    return [[Segment(f" {line}", palette.text)] for line in wrap(text, width - 2)]
+    return paragraph(text, width, palette.text)
 
 
 def reference_lines(figures: Figures, width: int, heading: Heading, palette: Palette) -> list[Line]:
@@ -102,7 +102,7 @@ class SummaryCharts:
     def drawn(self, data: ChartData, width: int) -> list[Line]:
         """Bandwidth and durations; takes longer than a frame: meant for a thread."""
         if missing():
-            told = [[Segment(f" {line}", self.palette.quiet)] for line in wrap(missing(), width - 2)]
+            told = paragraph(missing(), width, self.palette.quiet)
             return [[], self._heading("Charts", width), *told]
         return [*self._curves(data, width), *self._durations(data, width)]
 

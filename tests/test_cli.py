@@ -17,6 +17,8 @@ import tpuprof_tui.readers
 from tpuprof_tui import __version__
 from tpuprof_tui.cli import main, split_command
 
+TRACE = SAMPLES / "aks_host_trace" / "host_trace.json"
+
 
 @pytest.fixture
 def opened(monkeypatch):
@@ -202,7 +204,7 @@ def terminal(monkeypatch):
         (["--unicode"], {"ascii": False}),
         (["--no-mouse", "--debug"], {"mouse": False, "debug": True}),
         (["--chip", "AKSV", "--tiu_freq", "950"], {"chip": "AKSV", "tiu_mhz": 950}),
-        (["--trace_file", "host.json"], {"trace_file": "host.json"}),
+        (["--trace_file", str(TRACE)], {"trace_file": str(TRACE)}),
     ],
 )
 def test_a_terminal_gets_the_explorer(words, changed, terminal, tmp_path):
@@ -217,8 +219,9 @@ def test_without_a_path_the_explorer_chooses(terminal):
     assert terminal[0][0] is None
 
 
-def test_a_missing_path_never_starts_the_explorer(terminal, capsys):
-    assert main(["/nowhere/at/all"]) == 2
+@pytest.mark.parametrize("words", [["/nowhere/at/all"], [str(SOUND), "--trace_file", "/nowhere/at/all"]])
+def test_a_missing_path_never_starts_the_explorer(words, terminal, capsys):
+    assert main(words) == 2
     assert not terminal
     assert "/nowhere/at/all: no such file or directory." in capsys.readouterr().err
 

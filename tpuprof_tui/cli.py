@@ -31,7 +31,7 @@ from .cli_texts import (
     SUMMARY_HELP,
     TOPICS,
 )
-from .errors import TpuprofError, UnreadableError, UsageError, needed_for
+from .errors import NO_MEMORY, TpuprofError, UnreadableError, UsageError, needed_for
 
 if TYPE_CHECKING:
     from .model import Profile
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except MemoryError:
-        return _told("There is not enough memory for this capture.")
+        return _told(NO_MEMORY)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in FULL:
             _drop_output()
@@ -164,8 +164,12 @@ def build_parser(name: str) -> Parser:
 def open_command(options: argparse.Namespace) -> int:
     """Opens the explorer; prints the summary where there is no terminal to show it."""
     path = options.capture
-    if path is not None and not os.path.exists(path):
-        raise UnreadableError(f"{path}: no such file or directory.", "tpuprof FOLDER lists the captures in a folder.")
+    for given, hint in (
+        (path, "tpuprof FOLDER lists the captures in a folder."),
+        (options.trace_file, "Give the JSON file that the host's profiler wrote."),
+    ):
+        if given is not None and not os.path.exists(given):
+            raise UnreadableError(f"{given}: no such file or directory.", hint)
     if not _is_terminal():
         if path is None:
             raise UsageError("No capture given, and this is not a terminal to choose one in.", "See tpuprof --help.")

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+#: What is said where memory ran out.
+NO_MEMORY: Final = "There is not enough memory for this capture."
 #: Packages whose modules have another name than they are installed by.
 _INSTALLED_AS: Final = {"google": "protobuf"}
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from test_terminal import SAMPLE, SEQUENCE, Session, screen_after
 
+from tpuprof_tui.cli import main
+
 pexpect = pytest.importorskip("pexpect")
 pytestmark = pytest.mark.skipif(not SAMPLE.is_dir(), reason="the sample captures are not there")
 
@@ -157,13 +159,14 @@ def test_files_that_change_under_the_screen(tmp_path: Path, change: str) -> None
         session.press_quickly(keys)
     session.sent = b""
     session.press("R")
-    session.read(1.0)
+    session.until(b"Problems")
     session.press("4")
     session.press(":")
     session.press("\x1b")
     assert session.child.isalive()
     assert "Unexpected" not in _shown(session.sent)
-    assert session.end("\x03") == 0
+    status = session.end("\x03")
+    assert status == main(["info", str(capture)]) == (0 if change == "gone" else 1)
 
 
 def test_a_capture_that_is_being_written_is_followed_to_its_end(tmp_path: Path) -> None:

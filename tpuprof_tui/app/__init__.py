@@ -30,10 +30,11 @@ def run(
         follow: Read the capture again when it changes on disk, and captures that appear beside it.
 
     Returns:
-        Exit status: 0.
+        Exit status, that of the command line for what was opened last: 0, or 1 with an error among its problems.
 
     Raises:
         MissingPackageError: Textual is not installed.
+        TpuprofError: What was opened last could not be shown; the sentence that the screen had.
         Exception: Whatever unexpected ended the explorer; the terminal is as it was before.
     """
     be_patient()
@@ -46,4 +47,6 @@ def run(
     app.run(mouse=mouse)
     if app.crash is not None:
         raise app.crash
-    return app.return_code or 0
+    if app.failure is not None and not app.return_code:
+        raise app.failure
+    return app.return_code or app.status

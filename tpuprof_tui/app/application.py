@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.screen import ModalScreen, Screen
 from textual.worker import Worker, WorkerState, get_current_worker
 
-from ..errors import TpuprofError
+from ..errors import NO_MEMORY, TpuprofError, UnreadableError
 from .actions import ACTIONS, PANES, Action, bindings, key_text, keys_of
 from .captures import CancelledError
 from .collecting import unsettle
@@ -81,10 +81,9 @@ class TpuprofApp(RememberingApp, TerminalApp):
     class Failed(Message):
         """The capture could not be read."""
 
-        def __init__(self, message: str, hint: str) -> None:
+        def __init__(self, error: TpuprofError) -> None:
             super().__init__()
-            self.message = message
-            self.hint = hint
+            self.error = error
 
     class Reported(Message):
         """The reader has got further."""
@@ -122,6 +121,9 @@ class TpuprofApp(RememberingApp, TerminalApp):
         self.take_up(plain)
         self._prepare_terminal()
         self.crash: Exception | None = None
+        # of what was opened last: why it could not be, or else the exit status
+        self.failure: TpuprofError | None = None
+        self.status = 0
         self._reading: Worker[None] | None = None
         self._opened_last: tuple[str | None, Profile | None] | None = None
         self.follow = follow
@@ -156,7 +158,10 @@ class TpuprofApp(RememberingApp, TerminalApp):
         except CancelledError:
             return
         except TpuprofError as error:
-            self.post_message(self.Failed(error.message, error.hint))
+            self.post_message(self.Failed(error))
+            return
+        except MemoryError:
+            self.post_message(self.Failed(UnreadableError(NO_MEMORY)))
             return
         if session is not None and not worker.is_cancelled:
             self.post_message(self.Loaded(session))
@@ -209,7 +214,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
         if event.state is WorkerState.ERROR and error is not None:
             told = self._told(error)
             if told:
-                self.post_message(self.Failed(told, "Try tpuprof --debug, and report it."))
+                self.post_message(self.Failed(TpuprofError(told, "Try tpuprof --debug, and report it.")))
 
     def on_thread_failed(self, message: ThreadFailed) -> None:
         """The same for the threads of panes: what else is on the screen stays usable."""
@@ -242,7 +247,8 @@ class TpuprofApp(RememberingApp, TerminalApp):
     def on_tpuprof_app_failed(self, message: Failed) -> None:
         """Says why there is nothing to see, and what to do next."""
         if isinstance(self.screen, LoadingScreen):
-            self.screen.pane.show_failure(message.message, message.hint)
+            self.failure = message.error
+            self.screen.pane.show_failure(message.error.message, message.error.hint)
 
     def on_tpuprof_app_folder(self, message: Folder) -> None:
         """A folder of captures: one is to be chosen."""
@@ -250,8 +256,11 @@ class TpuprofApp(RememberingApp, TerminalApp):
 
     def on_tpuprof_app_loaded(self, message: Loaded) -> None:
         """Opens the explorer."""
+        from ..model import Severity, worst
         from .screens.explorer import ExplorerScreen
 
+        self.failure = None
+        self.status = int(worst(message.session.profile.problems) == Severity.ERROR)
         kept = self.view_for(message.session)
         view = kept or self.first_view(message.session)
         screen = ExplorerScreen(message.session, self.palette, self.glyphs, view, self.captures_beside())

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
+from tpuprof_tui.readers.cdm import blocks as framing
 from tpuprof_tui.readers.cdm.blocks import BlockType, walk_blocks
 from tpuprof_tui.readers.cdm.report import Report
 from tpuprof_tui.readers.cdm.settings import Settings, read_settings
@@ -205,6 +206,31 @@ def test_any_bytes_walk_to_blocks_inside_the_file(data: bytes) -> None:
         assert end <= len(data)
     if data and end != len(data):
         assert report.problems()
+
+
+@pytest.mark.parametrize("zeros", [8, 12, 256, 264, 1 << 26])
+def test_zeros_are_skipped_at_once_and_counted(zeros: int) -> None:
+    """As a full disk or a hole leaves them: a step for each eight would take minutes for a gigabyte."""
+    data = np.zeros(28 + zeros, np.uint8)
+    data[:28] = np.frombuffer(raw.block(1, b"x" * 20), np.uint8)
+    report = Report()
+    assert [block.offset for block in walk_blocks(data, report, "f")] == [8]
+    found = [(problem.what, problem.offset, problem.count) for problem in report.problems()]
+    assert found[0] == ("Block of unknown type 0.", 28, zeros // 8)
+    assert found[1:] == ([("4 bytes of a block header at the end of the file.", 36, 1)] if zeros % 8 else [])
+
+
+def test_blocks_behind_zeros_are_found_where_they_begin_like_one() -> None:
+    found, report = _walk(bytes(400) + raw.block(3, b"abc"))
+    assert found == [(3, b"abc")]
+    assert [(problem.offset, problem.count) for problem in report.problems()] == [(0, 50)]
+
+
+def test_headers_without_end_are_not_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(framing, "_MOST_BLOCKS", 1000)
+    found, report = _walk(raw.block(77, b"") * 5000 + raw.block(3, b"abc"))
+    assert found == []
+    assert [(problem.offset, problem.count) for problem in report.problems()] == [(0, 1000), (8000, 1)]
 
 
 def test_ten_thousand_broken_lengths_are_linear() -> None:

@@ -63,10 +63,11 @@ def walk_blocks(data: Bytes, report: Report, file: str, core: int = -1) -> list[
     blocks: list[Block] = []
     size = len(data)
     at = 0
-    resyncs = 0
+    headers = resyncs = 0
     while at < size:
         left = size - at
-        if len(blocks) > _MOST_BLOCKS:
+        headers += 1
+        if headers > _MOST_BLOCKS:
             report.error(
                 "More blocks than a capture can have.",
                 "The rest of the file was not read.",
@@ -86,11 +87,15 @@ def walk_blocks(data: Bytes, report: Report, file: str, core: int = -1) -> list[
             break
         kind, length = (int(value) for value in data[at : at + _HEADER].view("<u4"))
         if length <= left - _HEADER:
-            if kind not in _KNOWN:
-                report.error(f"Block of unknown type {kind}.", "It was skipped.", file=file, offset=at, core=core)
-            else:
+            if kind in _KNOWN:
                 blocks.append(Block(kind, at + _HEADER, length))
-            at += _HEADER + length
+                at += _HEADER + length
+                continue
+            # zeros are many empty blocks: where a disk was full, all the rest of the file
+            times = 1 if kind or length else _zeros_from(data, at) // _HEADER
+            what = f"Block of unknown type {kind}."
+            report.error(what, "It was skipped.", file=file, offset=at, core=core, count=times)
+            at += times * _HEADER + length
             continue
         following = _next_chain(data, at + 1) if resyncs < _MOST_RESYNCS else size
         resyncs += 1
@@ -103,6 +108,17 @@ def walk_blocks(data: Bytes, report: Report, file: str, core: int = -1) -> list[
             report.error(f"{what}.", "It was skipped.", file=file, offset=at, core=core)
         at = following
     return blocks
+
+
+def _zeros_from(data: Bytes, start: int) -> int:
+    """Number of zeros from ``start`` to the next other byte or the end; takes as long as they are many."""
+    at, step = start, 256
+    while at < len(data):
+        used = np.flatnonzero(data[at : at + step])
+        if len(used):
+            return at + int(used[0]) - start
+        at, step = at + step, min(2 * step, 1 << 20)
+    return len(data) - start
 
 
 def _next_chain(data: Bytes, start: int) -> int:

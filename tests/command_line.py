@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,24 @@ def tool(*words: object, **settings) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"TERM": "xterm-256color"} | settings.pop("env", {})
     command = [sys.executable, "-m", "tpuprof_tui", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **settings)
+
+
+def on_a_terminal(command: list[str], environment: dict[str, str]) -> tuple[int, bytes]:
+    """Exit status of a process that has a terminal of its own, and all it wrote there."""
+    leader, follower = pty.openpty()
+    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=environment) as process:
+        os.close(follower)
+        told = b""
+        while True:
+            try:
+                piece = os.read(leader, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            told += piece
+    os.close(leader)
+    return process.returncode, told
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from command_line import DAMAGED, SAMPLES, SOUND, state_folder, tool  # noqa: F401
+from command_line import DAMAGED, SAMPLES, SOUND, on_a_terminal, state_folder, tool  # noqa: F401
 from profiles import big_profile, make_profile, small_profile
 
 import tpuprof_tui.app
@@ -131,23 +131,10 @@ def test_summary_in_a_pipe_is_plain():
 
 
 def test_summary_on_a_terminal_is_styled():
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "tpuprof_tui", "summary", str(SOUND)]
     environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "100"}
     environment.pop("NO_COLOR", None)
-    with subprocess.Popen(command, stdout=follower, stderr=follower, env=environment) as process:
-        os.close(follower)
-        seen = b""
-        while True:
-            try:
-                part = os.read(leader, 65536)
-            except OSError:
-                break
-            if not part:
-                break
-            seen += part
-    os.close(leader)
-    assert process.returncode == 0
+    status, seen = on_a_terminal([sys.executable, "-m", "tpuprof_tui", "summary", str(SOUND)], environment)
+    assert status == 0
     assert b"\x1b[1m" in seen
     assert b"Busiest core" in seen
 

@@ -6,6 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from profiles import small_profile
+
+from tpuprof_tui.app.session import Session
+from tpuprof_tui.model import Profile
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -18,3 +22,13 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
     monkeypatch.setenv("LANG", "C.UTF-8")
     monkeypatch.delenv("LC_ALL", raising=False)
     monkeypatch.delenv("LC_CTYPE", raising=False)
+
+
+@pytest.fixture(scope="module")
+def profile() -> Profile:
+    return small_profile(1, instructions=600)
+
+
+@pytest.fixture(scope="module")
+def session(profile: Profile) -> Session:
+    return Session.build(profile)

@@ -16,6 +16,8 @@ from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
 from tpuprof_tui.model import Profile
 
+#: Screens that show several panes, and one or two: columns and lines.
+WIDE, SMALL = (160, 48), (80, 24)
 #: Recorded frames.
 FRAMES = Path(__file__).parent / "frames"
 #: Sizes of the screen that frames are recorded at, by name.
@@ -64,6 +66,11 @@ async def settled(pilot: Pilot[int]) -> None:
         except WorkerCancelled:  # a newer one took its place; a failure is raised
             await pilot.pause()
     await pilot.pause()
+
+
+def shown(screen: ExplorerScreen) -> set[str | None]:
+    """The panes that are on the screen, by id."""
+    return {pane.id for pane in screen.query(".pane") if pane.display and pane.size.area}
 
 
 async def explored(pilot: Pilot[int]) -> None:

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from profiles import small_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.app.actions import ACTIONS
@@ -19,11 +18,6 @@ from tpuprof_tui.app.screens.help import HelpScreen
 from tpuprof_tui.app.state import Scope, Selection, Sort
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-
-
-@pytest.fixture(scope="module")
-def profile():
-    return small_profile(1, instructions=600)
 
 
 async def typed(pilot, text: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import make_lane, make_profile, small_profile
+from profiles import make_lane, make_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.app.actions import ACTIONS, keys_of
@@ -25,11 +25,6 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
 )
-
-
-@pytest.fixture(scope="module")
-def profile():
-    return small_profile(1, instructions=600)
 
 
 def test_the_file_lies_where_the_platform_wants_it(tmp_path, monkeypatch):

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from profiles import big_profile, small_profile
-from screen import explorer, frame, opened, press, settled
+from profiles import big_profile
+from screen import SMALL, WIDE, explorer, frame, opened, press, settled, shown
 
 from tpuprof_tui.app.screens.help import HelpScreen
 from tpuprof_tui.app.state import Scope, Selection
 from tpuprof_tui.app.widgets.detail import DetailPane
 from tpuprof_tui.app.widgets.tree import CoreTree
-
-WIDE, SMALL = (160, 48), (80, 24)
-
-
-@pytest.fixture(scope="module")
-def profile():
-    return small_profile(1, instructions=600)
-
-
-def shown(screen):
-    return {pane.id for pane in screen.query(".pane") if pane.display and pane.size.area}
 
 
 async def test_the_first_screen_answers_where_the_time_went(profile):

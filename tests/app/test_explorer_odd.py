@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import pytest
 from profiles import big_profile, make_lane, make_profile, small_profile
-from screen import explorer, frame, opened, press, settled
+from screen import SMALL, WIDE, explorer, frame, opened, press, settled
 from textual import events
 
 from tpuprof_tui.model import Problem, Severity, Strings
-
-WIDE, SMALL = (160, 48), (80, 24)
-
-
-@pytest.fixture(scope="module")
-def profile():
-    return small_profile(1, instructions=600)
 
 
 async def test_detail_tells_values_units_and_what_is_missing(profile):

@@ -15,16 +15,6 @@ from tpuprof_tui.app.session import Session
 from tpuprof_tui.app.state import Scope, ViewState
 
 
-@pytest.fixture(scope="module")
-def profile():
-    return small_profile(1, instructions=600)
-
-
-@pytest.fixture(scope="module")
-def session(profile):
-    return Session.build(profile)
-
-
 def view_of(session: Session, **changes: object) -> ViewState:
     from dataclasses import replace
 

@@ -24,11 +24,6 @@ def profile():
     return small_profile(2, instructions=600)
 
 
-@pytest.fixture(scope="module")
-def session(profile):
-    return Session.build(profile)
-
-
 def view_of(session: Session, **changes) -> ViewState:
     return replace(ViewState.of(session.profile.start_ns, session.profile.end_ns), **changes)
 

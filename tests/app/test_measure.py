@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import make_lane, make_profile, small_profile
+from profiles import make_lane, make_profile
 from screen import SIZES, compared, explorer, frame, opened, press
 
 from tpuprof_tui.app.axis import cell_at
@@ -20,11 +20,6 @@ from tpuprof_tui.model import Device
 DEVICE = Device("AKS", tiu_mhz=800, dma_mhz=1000)
 VIEW = ViewState.of(0, 20_000_000)
 IN_CYCLES = replace(VIEW, scale="cycles")
-
-
-@pytest.fixture(scope="module")
-def profile():
-    return small_profile(1, instructions=600)
 
 
 def test_the_clock_is_that_of_the_tiu_else_of_the_dma_engines():

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from profiles import make_lane, make_profile, small_profile
-from screen import explorer, frame, opened, press, settled
+from profiles import make_lane, make_profile
+from screen import SMALL, WIDE, explorer, frame, opened, press, settled, shown
 
 from tpuprof_tui.app.state import Scope
 from tpuprof_tui.app.widgets.keybar import LongMessage
 from tpuprof_tui.model import Problem, Severity
-
-SMALL, WIDE = (80, 24), (160, 48)
-
-
-@pytest.fixture(scope="module")
-def profile():
-    return small_profile(1, instructions=600)
-
-
-def shown(screen):
-    return {pane.id for pane in screen.query(".pane") if pane.display and pane.size.area}
 
 
 @pytest.mark.parametrize("close", ["escape", "i", "Z"])
@@ -36,23 +25,22 @@ async def test_a_row_s_detail_leads_back_to_the_row(profile, close):
         assert (shown(screen), screen.table.position) == ({"detail"}, 4)
 
 
-async def test_tree_and_detail_one_after_the_other_lead_back_to_where_the_first_was_opened(profile):
+@pytest.mark.parametrize(
+    ("keys", "panes"),
+    [
+        # tree and detail one after the other: where the first was opened
+        ("j full_stop 3 t i", {"summary"}),
+        # two panes: the one with the keys has them again
+        ("tab j j i", {"timeline", "summary"}),
+    ],
+)
+async def test_a_detail_leads_back_to_the_panes_it_was_opened_from(profile, keys, panes):
     async with opened(profile, SMALL) as pilot:
         screen = explorer(pilot)
-        await press(pilot, "j full_stop 3 t i")
+        await press(pilot, keys)
         assert shown(screen) == {"detail"}
         await press(pilot, "escape")
-        assert shown(screen) == {"summary"}
-        assert screen.focused.id == "summary"
-
-
-async def test_from_two_panes_the_detail_leads_back_to_the_one_with_the_keys(profile):
-    async with opened(profile, SMALL) as pilot:
-        screen = explorer(pilot)
-        await press(pilot, "tab j j i")
-        assert shown(screen) == {"detail"}
-        await press(pilot, "escape")
-        assert shown(screen) == {"timeline", "summary"}
+        assert shown(screen) == panes
         assert screen.focused.id == "summary"
 
 

@@ -14,16 +14,6 @@ from tpuprof_tui.app.session import Session, numbers_in
 from tpuprof_tui.app.state import Scope
 
 
-@pytest.fixture(scope="module")
-def profile():
-    return small_profile(1, instructions=600)
-
-
-@pytest.fixture(scope="module")
-def session(profile):
-    return Session.build(profile)
-
-
 def names_of(session: Session, number: int) -> list[str]:
     lane_number, row = session.place(number)
     lane, strings = session.profile.lanes[lane_number], session.profile.strings

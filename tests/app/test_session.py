@@ -12,11 +12,6 @@ from tpuprof_tui.app.state import Scope, Sort
 from tpuprof_tui.model import COLUMNS, INT_MISSING, SCHEMA, Strings, is_missing
 
 
-@pytest.fixture(scope="module")
-def session() -> Session:
-    return Session.build(small_profile(1, instructions=600))
-
-
 def slow_key(session: Session, key: str, number: int):
     """The value of one instruction, looked up the obvious way; None where it is missing."""
     lane_number, row = session.place(number)

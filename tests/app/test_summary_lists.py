@@ -21,11 +21,6 @@ from tpuprof_tui.model import COLUMNS, Lane, Role
 SAMPLES = Path(__file__).parents[2] / "samples"
 
 
-@pytest.fixture(scope="module")
-def profile():
-    return small_profile(1, instructions=600)
-
-
 def texts(screen) -> list[str]:
     return [strip.text.rstrip() for strip in screen.summary.lines]
 

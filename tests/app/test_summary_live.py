@@ -23,11 +23,6 @@ def profile():
     return small_profile(2, instructions=600)
 
 
-@pytest.fixture(scope="module")
-def session(profile):
-    return Session.build(profile)
-
-
 def view_of(profile):
     return ViewState.of(profile.start_ns, profile.end_ns)
 

@@ -8,20 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import make_lane, make_profile, small_profile
-from screen import explorer, frame, opened, press
+from screen import SMALL, WIDE, explorer, frame, opened, press
 
 from tpuprof_tui.app.navigation import TimeError, marked, measured_text, same_name, time_of
 from tpuprof_tui.app.session import Session
 from tpuprof_tui.app.state import ViewState
 from tpuprof_tui.model import Strings
 
-WIDE, SMALL = (160, 48), (80, 24)
 VIEW = ViewState.of(0, 20_000_000)
-
-
-@pytest.fixture(scope="module")
-def profile():
-    return small_profile(1, instructions=600)
 
 
 def ruler_of(pilot) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import big_profile, make_lane, make_profile, small_profile
-from screen import explorer, frame, opened, press
+from screen import SMALL, WIDE, explorer, frame, opened, press
 
 from tpuprof_tui.app.axis import edges_of
 from tpuprof_tui.app.colouring import STEPS, Flow, cell_shares, families, kernel_family, next_colouring, step_of
@@ -20,13 +20,6 @@ from tpuprof_tui.app.strips import LEGEND_LINES, legend_lines, paint_strip
 from tpuprof_tui.app.theme import Palette, plain_palette
 from tpuprof_tui.app.themes import THEMES
 from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
-
-WIDE, SMALL = (160, 48), (80, 24)
-
-
-@pytest.fixture(scope="module")
-def profile():
-    return small_profile(1, instructions=600)
 
 
 def text_of_line(timeline, number: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from profiles import make_lane, make_profile, small_profile
+from profiles import make_lane, make_profile
 from screen import SIZES, compared, explorer, frame, opened, press, settled
 
 from tpuprof_tui.app.axis import edges_of
@@ -17,11 +17,6 @@ from tpuprof_tui.export.job import parse_range
 from tpuprof_tui.model import Strings
 
 VIEW = ViewState.of(0, 1_000_000)
-
-
-@pytest.fixture(scope="module")
-def profile():
-    return small_profile(1, instructions=600)
 
 
 # spans

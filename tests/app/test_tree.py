@@ -27,11 +27,6 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 
 
 @pytest.fixture(scope="module")
-def profile():
-    return small_profile(1, instructions=600)
-
-
-@pytest.fixture(scope="module")
 def cdma():
     return open_profile(SAMPLES / "aksv_cdma")
 

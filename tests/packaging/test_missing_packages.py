@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from command_line import on_a_terminal
 
 SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "aksv_cdma"
 #: All that is not needed for reading a capture and for most exports.
@@ -84,30 +84,16 @@ def test_without_any_package_there_is_help_and_a_version():
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def on_a_terminal(packages, *words):
+def without_on_a_terminal(packages, *words):
     """Exit status and what a process wrote to the terminal it was given."""
-    leader, follower = pty.openpty()
     code = f"import sys\nsys.modules.update(dict.fromkeys({packages!r}))\n" \
         f"from tpuprof_tui.__main__ import main\nsys.exit(main({[str(word) for word in words]!r}))"  # fmt: skip
-    environment = os.environ | {"TERM": "xterm-256color"}
-    with subprocess.Popen([sys.executable, "-c", code], stdin=follower, stdout=follower, stderr=follower,
-                          env=environment) as process:  # fmt: skip
-        os.close(follower)
-        told = b""
-        while True:
-            try:
-                piece = os.read(leader, 65536)
-            except OSError:
-                break
-            if not piece:
-                break
-            told += piece
-    os.close(leader)
-    return process.returncode, told.decode(errors="replace")
+    status, told = on_a_terminal([sys.executable, "-c", code], os.environ | {"TERM": "xterm-256color"})
+    return status, told.decode(errors="replace")
 
 
 def test_without_textual_the_explorer_says_so():
-    status, told = on_a_terminal(("textual",), SAMPLE)
+    status, told = without_on_a_terminal(("textual",), SAMPLE)
     assert status == 2
     assert "The explorer needs the package textual, which is not installed. Install it: pip install textual." in told
     assert "`tpuprof summary` prints where the time went." in told
@@ -115,7 +101,7 @@ def test_without_textual_the_explorer_says_so():
 
 
 def test_without_rich_a_terminal_gets_plain_text():
-    status, told = on_a_terminal(("rich",), "summary", SAMPLE)
+    status, told = without_on_a_terminal(("rich",), "summary", SAMPLE)
     assert status == 0
     assert told.replace("\r\n", "\n") == tool((), "summary", SAMPLE).stdout
 

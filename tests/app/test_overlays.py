@@ -12,9 +12,11 @@ from textual import events
 from textual.command import CommandList
 
 from tpuprof_tui.app.application import TpuprofApp
+from tpuprof_tui.app.messages import ThreadFailed
 from tpuprof_tui.app.screens.commands import Commands
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
 from tpuprof_tui.app.screens.jump import JumpScreen
+from tpuprof_tui.app.widgets.keybar import KeyBar
 
 
 async def test_an_overlay_closes_once():
@@ -54,6 +56,17 @@ async def test_the_palette_opens_again_while_it_still_closes():
         assert pilot.app.screen is not first
         await pilot.pause()
         assert pilot.app._exception is None
+
+
+async def test_what_fails_in_a_thread_is_told_below_the_palette():
+    async with opened(small_profile(1, instructions=600)) as pilot:
+        pilot.app.action_palette()
+        await pilot.pause()
+        pilot.app.post_message(ThreadFailed(ValueError("a fault")))
+        await pilot.pause()
+        assert pilot.app._exception is None
+        bars = [each.query_one(KeyBar) for each in pilot.app.screen_stack if isinstance(each, ExplorerScreen)]
+        assert ["a fault" in bar.message for bar in bars] == [True]
 
 
 async def test_the_palettes_countdown_may_end_when_its_list_is_gone(monkeypatch):

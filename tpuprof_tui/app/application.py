@@ -26,7 +26,6 @@ from .screens.loading import LoadingPane, LoadingScreen
 from .terminal import TerminalApp
 from .theme import Palette, plain_palette
 from .watching import sighting
-from .widgets.keybar import KeyBar
 
 if TYPE_CHECKING:
     from ..model import Profile
@@ -220,7 +219,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
         """The same for the threads of panes: what else is on the screen stays usable."""
         told = self._told(message.error)
         if told:
-            self.screen.query_one(KeyBar).say(told)
+            self.say(told)
 
     def _told(self, error: BaseException) -> str:
         """The sentence about an unexpected error, whose details go to a log; with ``--debug`` it is raised."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from profiles import big_profile, make_lane, make_profile
 
 from tpuprof_tui.analysis import build_indexes
 from tpuprof_tui.analysis.exposed import with_exposed
-from tpuprof_tui.analysis.extremes import LARGE, Extremes, exposed_score, slow_score, wait_score
+from tpuprof_tui.analysis.extremes import LARGE, best_rows, exposed_score, slow_score, wait_score
 from tpuprof_tui.analysis.filters import FilterError, compile_filter
 from tpuprof_tui.model import INT_MISSING, Role
 
@@ -58,18 +60,45 @@ def test_other_roles_are_faults_with_a_place(text):
     assert error.value.column == text.index("role")
 
 
-@pytest.mark.parametrize("score", [exposed_score, slow_score, wait_score])
-def test_the_best_rows_of_any_window(score):
-    profile = with_exposed(big_profile(30_000, cores=2, ports=1))
+SCORES = (exposed_score, slow_score, wait_score)
+
+
+@pytest.mark.parametrize("core", [-1, 1])
+@pytest.mark.parametrize("long", [False, True])
+def test_the_best_rows_of_any_window(core, long):
+    profile = big_profile(30_000, cores=2, ports=1)
+    if long:
+        # one that runs through all the others
+        lanes = [lane.with_column("end", _until(lane, profile.end_ns)) for lane in profile.lanes]
+        profile = replace(profile, lanes=tuple(lanes))
+    profile = with_exposed(profile)
     random = np.random.default_rng(5)
-    for index in build_indexes(profile):
-        lane, known = index.lane, Extremes(score)
-        every = score(lane, slice(0, len(lane)))
-        for _ in range(12):
-            start, end = np.sort(random.integers(profile.start_ns, profile.end_ns, 2)).tolist()
-            running = (np.maximum(lane["end"], lane["start"] + 1) > start) & (lane["start"] < end)
-            expected = sorted((-every[row], row) for row in np.flatnonzero(running).tolist() if every[row] > -np.inf)
-            assert known.largest(index, start, end, 4) == [(-value, row) for value, row in expected[:4]]
+    lanes = list(enumerate(build_indexes(profile)))
+    for _ in range(12):
+        start, end = np.sort(random.integers(profile.start_ns, profile.end_ns, 2)).tolist()
+        for score, found in zip(SCORES, best_rows(lanes, start, end, SCORES, 4, core), strict=True):
+            expected = []
+            for number, index in lanes:
+                lane = index.lane
+                every = score(lane, slice(0, len(lane)))
+                running = (np.maximum(lane["end"], lane["start"] + 1) > start) & (lane["start"] < end)
+                if core >= 0 and lane.core < 0:
+                    running &= lane["core"] == core
+                rows = np.flatnonzero(running & (every > -np.inf)).tolist()
+                expected += [(-every[row], number, row) for row in rows]
+            assert found == [(-value, number, row) for value, number, row in sorted(expected)[:4]]
+
+
+def _until(lane, last):
+    ends = lane["end"].copy()
+    ends[3] = last
+    return lambda rows: ends[rows]
+
+
+def test_an_empty_window_has_no_best_rows():
+    lanes = list(enumerate(build_indexes(small())))
+    assert best_rows(lanes, 20, 20, SCORES, 3) == [[], [], []]
+    assert best_rows([], 0, 50, SCORES, 3) == [[], [], []]
 
 
 def test_only_large_work_is_slow():

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from ..model import INT_MISSING, Lane, Role, is_missing
 from ..model.lane import Rows
-from .lane_index import LaneIndex, rows_between
-from .running import BLOCK, FEWEST, inner_blocks
+from .lane_index import LaneIndex
+from .running import BLOCK
 
+Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 #: Scores some rows of a lane; -inf: not in the running.
 Score = Callable[[Lane, Rows], Floats]
@@ -22,51 +25,102 @@ LARGE: Final = 100 * 1024
 _NONE: Final = -np.inf
 
 
-class Extremes:
-    """The best rows of a lane by one score.
+@dataclass(eq=False)
+class _Blocks:
+    """What is known of the blocks of rows of a lane.
 
-    Args:
-        score: What is looked for; all rows of the lane are scored once, and few of them again for each window.
+    Attributes:
+        best: Best score of each block by score and core (-1: of any), float64.
+        ends: When the last event of each block ends, int64 ns; where events overlap.
     """
 
-    def __init__(self, score: Score) -> None:
-        self.score = score
-        self._best: Floats | None = None
+    best: dict[tuple[Score, int], Floats] = field(default_factory=dict)
+    ends: Ints | None = None
 
-    def _blocks(self, lane: Lane) -> Floats:
-        """Best score of each whole block."""
-        if self._best is None:
-            whole = len(lane) // BLOCK
-            self._best = self.score(lane, slice(0, whole * BLOCK)).reshape(whole, BLOCK).max(axis=1)
-        return self._best
+    def best_of(self, lane: Lane, score: Score, core: int) -> Floats:
+        """Best score of each block; all rows are scored the first time."""
+        known = self.best.get((score, core))
+        if known is None:
+            scores = _scored(lane, slice(0, len(lane)), score, core)
+            known = self.best[score, core] = np.maximum.reduceat(scores, np.arange(0, len(lane), BLOCK))
+        return known
 
-    def largest(self, index: LaneIndex, start: int, end: int, most: int) -> list[tuple[float, int]]:
-        """Scores and rows of the best instructions that run in the window [start, end), the best first.
-
-        Args:
-            index: Index of the lane, always of the same one.
-            start: First ns of the window.
-            end: First ns after it.
-            most: How many at most.
-        """
-        lane = index.lane
-        if len(lane) < FEWEST * BLOCK:
-            return best_rows(lane, rows_between(index, start, end), self.score, most)
-        first, last, rest = inner_blocks(index, start, end, BLOCK)
-        rows = np.arange(rest.start, rest.stop) if isinstance(rest, slice) else rest
-        if last > first:
-            # the best rows lie in the best blocks
-            chosen = first + np.argsort(-self._blocks(lane)[first:last], kind="stable")[:most]
-            rows = np.concatenate((rows, (chosen[:, None] * BLOCK + np.arange(BLOCK)).ravel()))
-        return best_rows(lane, rows, self.score, most)
+    def running(self, index: LaneIndex, first: int, last: int, start: int) -> Ints:
+        """Those of the blocks from ``first`` up to ``last`` in which something ends after ``start``."""
+        if index.max_end is index.sorted_ends:
+            return np.arange(first, last)
+        if self.ends is None:
+            ends = np.maximum(index.lane["end"], index.starts + 1)
+            self.ends = np.maximum.reduceat(ends, np.arange(0, len(ends), BLOCK))
+        return first + np.flatnonzero(self.ends[first:last] > start)
 
 
-def best_rows(lane: Lane, rows: Rows, score: Score, most: int) -> list[tuple[float, int]]:
-    """Scores and numbers of the best of some rows, the best first, of equals the first."""
-    numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+_BLOCKS: Final[WeakKeyDictionary[LaneIndex, _Blocks]] = WeakKeyDictionary()
+
+
+def best_rows(
+    lanes: Sequence[tuple[int, LaneIndex]], start: int, end: int, scores: Sequence[Score], most: int, core: int = -1
+) -> list[list[tuple[float, int, int]]]:
+    """The best instructions of some lanes that run in the window [start, end), by several scores.
+
+    O(instructions) the first time, then O(blocks): a block is looked into only where its best row could be among the
+    best of all.
+
+    Args:
+        lanes: Number and index of each lane, numbers ascending.
+        start: First ns of the window.
+        end: First ns after it.
+        scores: What is looked for.
+        most: How many at most.
+        core: Of the lanes of no core only what this one submitted; -1: everything.
+
+    Returns:
+        For each score (value, number of the lane, row), the best first, of equals the first.
+    """
+    spans = []
+    for number, index in lanes:
+        low = int(np.searchsorted(index.max_end, start, side="right"))
+        high = int(np.searchsorted(index.starts, end, side="left"))
+        if high > low and end > start:
+            known = _BLOCKS.setdefault(index, _Blocks())
+            blocks = known.running(index, low // BLOCK, -(-high // BLOCK), start)
+            spans.append((number, index, low, high, known, blocks, core if index.lane.core < 0 else -1))
+    found = []
+    for score in scores:
+        bests = [known.best_of(index.lane, score, own)[blocks] for _, index, _, _, known, blocks, own in spans]
+        best: list[tuple[float, int, int]] = []
+        if spans:
+            bounds = np.concatenate(bests)
+            places = np.repeat(np.arange(len(spans)), [len(blocks) for *_, blocks, _ in spans])
+            numbers = np.concatenate([blocks for *_, blocks, _ in spans])
+            near = np.flatnonzero(bounds > _NONE)
+            for each in near[np.argsort(-bounds[near], kind="stable")].tolist():
+                number, index, low, high, _, _, own = spans[places[each]]
+                first = int(numbers[each]) * BLOCK
+                if len(best) == most and (-bounds[each], number, first) > best[-1]:
+                    break
+                rows = slice(max(low, first), min(high, first + BLOCK))
+                best = sorted(best + _best_of_block(index, rows, start, score, own, number, most))[:most]
+        found.append([(-value, number, row) for value, number, row in best])
+    return found
+
+
+def _best_of_block(
+    index: LaneIndex, rows: slice, start: int, score: Score, core: int, number: int, most: int
+) -> list[tuple[float, int, int]]:
+    """Minus the score, lane and row of the best of some rows that run after ``start``."""
+    scores = _scored(index.lane, rows, score, core)
+    if index.max_end is not index.sorted_ends:
+        ends = np.maximum(index.lane.take("end", rows), index.starts[rows] + 1)
+        scores = np.where(ends > start, scores, _NONE)
+    ranked = np.argsort(-scores, kind="stable")[:most]
+    return [(-float(scores[place]), number, rows.start + place) for place in ranked.tolist() if scores[place] > _NONE]
+
+
+def _scored(lane: Lane, rows: Rows, score: Score, core: int) -> Floats:
+    """The scores; of what another core submitted none."""
     scores = score(lane, rows)
-    ranked = np.lexsort((numbers, -scores))[:most]
-    return [(float(scores[place]), int(numbers[place])) for place in ranked.tolist() if scores[place] > _NONE]
+    return scores if core < 0 else np.where(lane.take("core", rows) == core, scores, _NONE)
 
 
 def exposed_score(lane: Lane, rows: Rows) -> Floats:

@@ -58,14 +58,16 @@ def explorer(pilot: Pilot[int]) -> ExplorerScreen:
 
 async def settled(pilot: Pilot[int]) -> None:
     """Waits until no thread of the app works and all messages are handled."""
-    await pilot.pause()
     while True:
+        # a thread may begin when a frame has been drawn
+        await pilot.pause()
         try:
             await pilot.app.workers.wait_for_complete()
-            break
         except WorkerCancelled:  # a newer one took its place; a failure is raised
-            await pilot.pause()
-    await pilot.pause()
+            continue
+        await pilot.pause()
+        if all(worker.is_finished for worker in pilot.app.workers):
+            return
 
 
 def shown(screen: ExplorerScreen) -> set[str | None]:

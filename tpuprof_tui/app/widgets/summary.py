@@ -34,8 +34,9 @@ from .summary_tables import tables
 BESIDE = 114
 #: Up to this many instructions figures are computed at once; more in a thread.
 AT_ONCE = 20_000
-#: Keys may come faster than figures: a thread starts when they rest.
-REST_SECONDS = 0.04
+#: Keys may come faster than figures: of keys that are less than ``APART_SECONDS`` apart the last one's figures are
+#: computed, when there has been no other for ``REST_SECONDS``.
+APART_SECONDS, REST_SECONDS = 0.1, 0.04
 
 
 class SummaryPane(LinesView):
@@ -46,22 +47,30 @@ class SummaryPane(LinesView):
     DEFAULT_CSS = "SummaryPane { scrollbar-gutter: stable; }"
 
     class Ready(Message):
-        """A thread has computed figures."""
+        """A thread has computed figures, and drawn what is drawn of them."""
 
-        def __init__(self, figures: Figures) -> None:
+        def __init__(self, figures: Figures, width: int, load: list[Line]) -> None:
             super().__init__()
             self.figures = figures
+            self.width = width
+            self.load = load
 
-    class Binned(Message):
-        """A thread has made the data of the charts."""
+    class Redrawn(Message):
+        """A thread has drawn charts."""
 
-        def __init__(self, data: ChartData, view: ViewState, width: int, lines: list[Line], found: Findings) -> None:
+        def __init__(self, data: ChartData, width: int, lines: list[Line]) -> None:
             super().__init__()
             self.data = data
-            self.findings = found
-            self.view = view
             self.width = width
             self.lines = lines
+
+    class Binned(Redrawn):
+        """A thread has made the data of the charts, and drawn them."""
+
+        def __init__(self, data: ChartData, width: int, lines: list[Line], view: ViewState, found: Findings) -> None:
+            super().__init__(data, width, lines)
+            self.view = view
+            self.findings = found
 
     class Retitled(Message):
         """The summary is about something else."""
@@ -80,6 +89,7 @@ class SummaryPane(LinesView):
         self.view = view
         self.figures: Figures | None = None
         self._wanted: tuple[int, int, Scope, str] | None = None
+        self._asked = 0.0
         self._active = False
         self.paused = False
         self.charts = SummaryCharts(palette, glyphs)
@@ -118,38 +128,64 @@ class SummaryPane(LinesView):
             return
         self._wanted = wanted
         self._about = self._about_of(self.view)
-        self._bin(self.view)
-        if self.session.profile.instructions <= AT_ONCE:
+        known = self.session.profile.instructions <= AT_ONCE
+        if known:
             self._take(figures_of(self.session, self.view))
+        before, self._asked = self._asked, time.monotonic()
+        if self._asked - before > APART_SECONDS:
+            # the frame of the key comes first
+            self.call_after_refresh(self._begin, self.view, known)
         else:
-            self._compute(self.view)
+            self._compute(self.view, known, REST_SECONDS)
+
+    def _begin(self, view: ViewState, known: bool) -> None:
+        if self._wanted_by(view) == self._wanted:
+            self._compute(view, known, 0.0)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """What goes wrong in a thread is told."""
         tell_failure(self, event)
 
     @work(thread=True, exclusive=True, group="summary", exit_on_error=False, description="summary")
-    def _compute(self, view: ViewState) -> None:
+    def _compute(self, view: ViewState, known: bool, wait: float) -> None:
+        """Figures, unless they are known, and when they are on their way all that takes longer."""
         worker = get_current_worker()
-        time.sleep(REST_SECONDS)
+        time.sleep(wait)
         if worker.is_cancelled:
             return
-        figures = figures_of(self.session, view)
+        # not asked of the pane: where it lies is worked out by the event loop alone
+        width = max(self._built_for, 1)
+        if not known:
+            figures = figures_of(self.session, view)
+            load = self.charts.load_drawn(figures, width)
+            if not worker.is_cancelled:
+                self.post_message(self.Ready(figures, width, load))
         if not worker.is_cancelled:
-            self.post_message(self.Ready(figures))
+            data = chart_data(self.session, view, summary_scope(view))
+            found = findings(self.session, view, summary_scope(view))
+            self.post_message(self.Binned(data, width, self.charts.drawn(data, width), view, found))
 
     @work(thread=True, exclusive=True, group="charts", exit_on_error=False, description="charts")
-    def _bin(self, view: ViewState) -> None:
+    def _redraw(self, data: ChartData, width: int) -> None:
+        """The charts there are, for another width or in other colours."""
         worker = get_current_worker()
         time.sleep(REST_SECONDS)
-        if worker.is_cancelled:
-            return
-        data = chart_data(self.session, view, summary_scope(view))
         if not worker.is_cancelled:
-            # not asked of the pane: where it lies is worked out by the event loop alone
-            width = max(self._built_for, 1)
-            found = findings(self.session, view, summary_scope(view))
-            self.post_message(self.Binned(data, view, width, self.charts.drawn(data, width), found))
+            self.post_message(self.Redrawn(data, width, self.charts.drawn(data, width)))
+
+    def on_summary_pane_redrawn(self, message: Redrawn) -> None:
+        """Takes charts of another width, unless there is other data by now."""
+        message.stop()
+        if message.data is self.charts.data:
+            self.charts.take(message.data, message.width, message.lines)
+            self.rebuild()
+
+    def rebuild(self, *, keep_scroll: bool = True) -> None:
+        """Builds the lines anew, and has the charts drawn that do not fit them."""
+        super().rebuild(keep_scroll=keep_scroll)
+        width = max(self._built_for, 1)
+        if self.charts.data is not None and self.charts.stale(width) and not self._closing:
+            self._redraw(self.charts.data, width)
 
     def on_summary_pane_binned(self, message: Binned) -> None:
         """Takes charts, unless others are wanted by now."""
@@ -165,7 +201,8 @@ class SummaryPane(LinesView):
         message.stop()
         figures = message.figures
         if (figures.start, figures.end, figures.scope, figures.filter) == self._wanted:
-            self._take(message.figures)
+            self.charts.take_load(figures, message.width, message.load)
+            self._take(figures)
 
     def _take(self, figures: Figures) -> None:
         self.figures = figures

@@ -89,15 +89,17 @@ class SummaryCharts:
         self._load: list[Line] = []
 
     def lines(self, figures: Figures, width: int) -> list[Line]:
-        """Bandwidth over time by engine, durations, load of the cores."""
+        """Bandwidth over time by engine, durations, load of the cores; as last drawn where they are ``stale``."""
         if self.data is None:
             return []
-        if self._drawn != (self.data, width):
-            self.take(self.data, width, self.drawn(self.data, width))
         # charts come after the figures: what these alone decide is not drawn again for them
         if self._load_of != (figures.cores, width):
-            self._load_of, self._load = (figures.cores, width), self._cores(figures, width)
+            self.take_load(figures, width, self.load_drawn(figures, width))
         return [*self._lines, *self._load]
+
+    def stale(self, width: int) -> bool:
+        """Whether bandwidth and durations are to be drawn anew: for another width, or in other colours."""
+        return self.data is not None and self._drawn != (self.data, width)
 
     def drawn(self, data: ChartData, width: int) -> list[Line]:
         """Bandwidth and durations; takes longer than a frame: meant for a thread."""
@@ -109,6 +111,10 @@ class SummaryCharts:
     def take(self, data: ChartData, width: int, lines: list[Line]) -> None:
         """Shows what was drawn from ``data`` for a width."""
         self.data, self._drawn, self._lines = data, (data, width), lines
+
+    def take_load(self, figures: Figures, width: int, lines: list[Line]) -> None:
+        """Shows what was drawn of the load of the cores for a width."""
+        self._load_of, self._load = (figures.cores, width), lines
 
     def repaint(self, palette: Palette) -> None:
         """Uses other colours."""
@@ -141,7 +147,8 @@ class SummaryCharts:
         return [[], self._heading("Durations", width, "instructions of work"),
                 *self._styled(drawn, self.palette.compute)]  # fmt: skip
 
-    def _cores(self, figures: Figures, width: int) -> list[Line]:
+    def load_drawn(self, figures: Figures, width: int) -> list[Line]:
+        """Load of the cores; nothing about a single one."""
         cores = figures.cores
         if len(cores) < 2:
             return []

@@ -13,6 +13,8 @@ PYTEST_ARGS ?= -n $(JOBS) --dist loadfile --no-loadscope-reorder
 COVERED := model readers analysis export
 COVERAGE := $(COVERED:%=--cov=tpuprof_tui.%) --cov-report=term:skip-covered --cov-fail-under=95
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
+# of these the first that the oldest packages have wheels for
+LOWEST := $(firstword $(filter %3.10 %3.11,$(PYTHONS)))
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -91,7 +93,7 @@ docs: $(VENV)/installed
 
 pythons: $(BIN)/python
 	$(BIN)/python packaging/pythons.py $(PYTHONS)
-	$(BIN)/python packaging/pythons.py --lowest $(firstword $(PYTHONS))
+	$(if $(LOWEST),$(BIN)/python packaging/pythons.py --lowest $(LOWEST))
 
 bundle: $(BIN)/python
 	$(BIN)/python packaging/bundle.py $(BUNDLE_ARGS)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from . import __version__
 from .cli_export import EXPORT_OPTIONS, SHARED_OPTIONS
+from .cli_texts import STATUS_LINE
 
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 MAX_MHZ: Final = 100_000
@@ -34,12 +35,13 @@ With --columns (and in Parquet, which has all of them without) what the explorer
 among it. Columns are keys of filters (name, dur, core, ...) or names in files ("Asic Cycle"); `tpuprof help COLUMNS`
 says what they mean.
 """
-INSTRUCTIONS_EXAMPLES: Final = """\
+INSTRUCTIONS_EXAMPLES: Final = f"""\
 examples:
   tpuprof instructions cdm_profile_data_dev0-0 --engine GDMA --filter "bw<20" > slow.jsonl
   tpuprof instructions cdm_profile_data_dev0-0 --format csv --columns core,engine,name,start,dur --sort dur:desc
   tpuprof instructions cdm_profile_data_dev0-0 --format parquet --output instructions.parquet
-"""
+
+{STATUS_LINE}"""
 
 
 def _megahertz(text: str) -> int:

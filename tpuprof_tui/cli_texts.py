@@ -32,9 +32,8 @@ FILES: Final = (
     ("~/.local/state/tpuprof/*.log", "details of unexpected errors, the newest 20"),
 )
 
-_STATUS_LINE: Final = (
-    "exit status: 0 fine, 1 something in the capture is lost or unreadable, 2 nothing could be shown\n"
-)
+#: The same in a line, below examples.
+STATUS_LINE: Final = "exit status: 0 fine, 1 something in the capture is lost or unreadable, 2 nothing could be shown\n"
 
 OPEN_EXAMPLES: Final = f"""\
 examples:
@@ -49,7 +48,7 @@ examples:
   tpuprof help KEYS                           all keys of the explorer
   tpuprof ./info                              a capture that is named like a command
 
-{_STATUS_LINE}"""
+{STATUS_LINE}"""
 
 INFO_HELP: Final = """\
 What a capture is: chip and mode, clocks, cores and lanes with their counts, and every problem that was found in it.
@@ -60,7 +59,7 @@ examples:
   tpuprof info cdm_profile_data_dev0-0 --json | jq .problems    for other programs
   tpuprof info cdm_profile_data_dev0-0 --chip AKSV              a capture that lost its global.profile
 
-{_STATUS_LINE}"""
+{STATUS_LINE}"""
 
 SUMMARY_HELP: Final = """\
 Where the time went, as text: totals, cores, engines, kernel functions and operations that took it.
@@ -73,7 +72,7 @@ examples:
   tpuprof summary cdm_profile_data_dev0-0 --tiu_freq 900        another TIU clock than the capture's
   tpuprof summary cdm_profile_data_dev0-0 > before.txt          plain text where it is not a terminal
 
-{_STATUS_LINE}"""
+{STATUS_LINE}"""
 
 HELP_HELP: Final = """\
 Help of a command, or on a topic:

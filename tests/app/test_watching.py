@@ -18,6 +18,7 @@ from tpuprof_tui.app.screens.explorer import ExplorerScreen
 from tpuprof_tui.app.session import Session
 from tpuprof_tui.app.state import Scope, Selection, ViewState
 from tpuprof_tui.app.watching import Sighting, directory_of, kept_view, news_of, sighting
+from tpuprof_tui.readers import fingerprint
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
 
@@ -39,6 +40,15 @@ def test_nothing_new_is_no_news(capture):
     assert seen.beside == {"captured"}
     assert news_of(str(capture), seen, sighting(str(capture))) is None
     assert news_of(str(capture), Sighting(), seen) is None
+
+
+def test_a_link_that_leads_nowhere_is_seen_and_so_is_where_it_leads_then(capture):
+    before = fingerprint(capture)
+    (capture / "cdmlib0_9.profile").symlink_to(capture / "later")
+    dangling = fingerprint(capture)
+    (capture / "later").write_bytes(b"x")
+    assert len({"", before, dangling, fingerprint(capture)}) == 4
+    assert fingerprint(capture / "nowhere" / "at all") == ""
 
 
 def test_a_changed_file_is_news_a_vanished_capture_is_not(capture):

@@ -59,6 +59,7 @@ def test_every_command_has_help_with_examples(name, capsys):
     assert "examples:" in text
     assert f"usage: tpuprof {name}" in text
     assert text == shown(capsys, "help", name)
+    assert ("exit status: 0" in text) == (name not in ("help", "completion"))
 
 
 def test_the_main_help_names_every_command_and_the_exit_status(capsys):

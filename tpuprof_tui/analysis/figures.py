@@ -274,6 +274,8 @@ def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
         return None
     first, last, rest = inner_blocks(index, start, end, 1)
     total = _bytes_of(index, slice(first, last))
+    if not (rest.stop - rest.start if isinstance(rest, slice) else len(rest)):
+        return total
     sizes = _work_bytes(lane, rest)[0]
     begins, ends = lane.take("start", rest), lane.take("end", rest)
     inside = np.minimum(ends, end) - np.maximum(begins, start)

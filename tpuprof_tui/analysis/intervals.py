@@ -81,8 +81,12 @@ class Intervals:
         """Covered ns inside the window [start, end)."""
         if end <= start:
             return 0
-        before, upto = self.covered(np.array((start, end), dtype=np.int64)).tolist()
-        return int(upto - before)
+        return self._before(end) - self._before(start)
+
+    def _before(self, time: int) -> int:
+        """Covered ns before a time: as ``covered``, which costs several times as much for a single one."""
+        place = int(self.starts.searchsorted(time, side="left"))
+        return int(self.cum[place]) - max(int(self.ends[place - 1]) - time, 0) if place else 0
 
     def clip(self, start: int, end: int) -> Intervals:
         """The part inside the window [start, end)."""

@@ -59,13 +59,13 @@ class CoreReason:
 def core_reason(session: Session, core: int, start: int, end: int) -> CoreReason:
     """How a core compares with the others in the window [start, end)."""
     profile, indexes = session.profile, session.indexes
-    every = [core_figures(profile, indexes, each, start, end) for each in profile.cores]
-    own = next(each for each in every if each.core == core)
-    place = 1 + sum(each.busy > own.busy for each in every)
-    mean = sum(each.utilisation for each in every) / len(every)
+    own = core_figures(profile, indexes, core, start, end)
+    busy = [indexes.by_core[each].either.between(start, end) for each in profile.cores]
+    place = 1 + sum(each > own.busy for each in busy)
+    mean = sum(busy) / own.window / len(busy) if own.window else 0.0
     less = own.utilisation < mean
     return CoreReason(
-        own, place, len(every), mean, _pauses(session, core, start, end), _differences(session, core, start, end, less)
+        own, place, len(busy), mean, _pauses(session, core, start, end), _differences(session, core, start, end, less)
     )
 
 

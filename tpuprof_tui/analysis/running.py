@@ -5,7 +5,8 @@ Rows are added up in blocks once; a window then takes the difference of two sums
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -60,6 +61,27 @@ def running_rows(index: LaneIndex, start: int, end: int) -> list[Rows]:
     inside = int(np.searchsorted(rows, began, side="left"))
     # what starts in the window is without gaps
     return [rows[:inside], slice(began, int(rows[-1]) + 1)] if inside < len(rows) else [rows]
+
+
+def span_of(index: LaneIndex, rows: Sequence[Rows]) -> tuple[int, int]:
+    """First start and last end of some rows, none of the pieces empty; O(log n) where nothing else ended later.
+
+    Args:
+        index: Index of their lane.
+        rows: As ``running_rows`` gives them, or some of these.
+    """
+    firsts = [each.start if isinstance(each, slice) else int(each[0]) for each in rows]
+    lasts = [each.stop - 1 if isinstance(each, slice) else int(each[-1]) for each in rows]
+    end = int(index.max_end[max(lasts)])
+    row = int(index.max_end.searchsorted(end, side="left"))
+    # an event of no length counts as 1 ns there, and another row may reach further
+    if int(index.lane.take("end", slice(row, row + 1))[0]) != end or not any(map(partial(_holds, row), rows)):
+        end = max(int(index.lane.take("end", each).max()) for each in rows)
+    return int(index.starts[min(firsts)]), end
+
+
+def _holds(row: int, rows: Rows) -> bool:
+    return rows.start <= row < rows.stop if isinstance(rows, slice) else row in rows
 
 
 def inner_blocks(index: LaneIndex, start: int, end: int, block: int) -> tuple[int, int, Rows]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..analysis.lane_index import LaneIndex
 from ..analysis.reference import COLUMNS, SUMMED, CoreSums, SummaryRow, as_sums, lane_weights, summary_rows
-from ..analysis.running import BLOCK, FEWEST, RunningSums, running_rows
+from ..analysis.running import BLOCK, FEWEST, RunningSums, running_rows, span_of
 from ..model import INT_MISSING, Lane, Profile
 from ..model.lane import Rows
 from .filtering import shown_session
@@ -70,7 +70,7 @@ def _rows(session: Session, view: ViewState, scope: Scope) -> Iterator[tuple[str
         rows = _running(index, view, scope.core)
         if not rows:
             continue
-        start, end = _span(index, rows)
+        start, end = span_of(index, rows)
         first, last = start if first is None else min(first, start), max(last, end)
         if index.lane.core >= 0 and index.lane.engine in SUMMED:
             sums[index.lane.core] += _sums(profile, index, rows)
@@ -87,26 +87,6 @@ def _running(index: LaneIndex, view: ViewState, core: int) -> list[Rows]:
         known = "core" in index.lane
         rows = [numbers[np.isin(index.lane.take("core", numbers), (core, INT_MISSING))]] if known else []
     return [each for each in rows if (each.stop - each.start if isinstance(each, slice) else len(each)) > 0]
-
-
-def _span(index: LaneIndex, rows: list[Rows]) -> tuple[int, int]:
-    """First start and last end of some rows that run in a window."""
-    lane, ends = index.lane, index.max_end
-    first, last = (
-        [each.start if isinstance(each, slice) else int(each[0]) for each in rows],
-        [each.stop - 1 if isinstance(each, slice) else int(each[-1]) for each in rows],
-    )
-    # what else began before the last of them had ended when the window began
-    latest = int(ends[max(last)])
-    reached = int(ends.searchsorted(latest, side="left"))
-    if int(lane.take("end", slice(reached, reached + 1))[0]) != latest or not _holds(rows, reached):
-        # an event of no length counts as 1 ns there; of a port not all rows may be asked for
-        latest = max(int(lane.take("end", each).max()) for each in rows)
-    return int(index.starts[min(first)]), latest
-
-
-def _holds(rows: list[Rows], row: int) -> bool:
-    return any(each.start <= row < each.stop if isinstance(each, slice) else row in each for each in rows)
 
 
 _SUMS: Final[WeakKeyDictionary[LaneIndex, RunningSums]] = WeakKeyDictionary()

@@ -47,11 +47,16 @@ def own_wheel(folder: Path) -> Path:
     return next(folder.glob("tpuprof_tui-*.whl"))
 
 
+def binaries(python: str, machine: str) -> list[str]:
+    """Words that make pip take wheels alone, for one version of Python on one kind of machine."""
+    platforms = [f"--platform=manylinux_{glibc}_{machine}" for glibc in GLIBC]
+    return ["--only-binary=:all:", f"--python-version={python}", *platforms, f"--platform=manylinux2014_{machine}"]
+
+
 def collect(folder: Path, wheel: Path, python: str, machine: str, extras: Sequence[str]) -> None:
     """Downloads what the wheel needs for one version of Python."""
-    platforms = [f"--platform=manylinux_{glibc}_{machine}" for glibc in GLIBC] + [f"--platform=manylinux2014_{machine}"]
     wanted = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
-    pip("download", "--only-binary=:all:", f"--python-version={python}", *platforms, "--dest", folder, wanted)
+    pip("download", *binaries(python, machine), "--dest", folder, wanted)
 
 
 def write_archive(path: Path, name: str, wheels: Path, pythons: Sequence[str], machine: str) -> None:

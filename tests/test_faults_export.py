@@ -76,6 +76,24 @@ def test_killed_at_any_moment_no_half_file_bears_a_final_name(
     assert [name for name, data in found.items() if not _same(name, data, whole[name])] == []
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_table_that_is_killed_is_whole_or_not_there(tmp_path: Path, form: str) -> None:
+    words = [sys.executable, "-m", "tpuprof_tui", "instructions", str(SAMPLE), "--format", form]
+    words += ["--columns", "core,engine,name,start,dur", "--output"]
+    started = time.monotonic()
+    subprocess.run([*words, str(tmp_path / "whole")], check=True, capture_output=True)
+    last = time.monotonic() - started
+    chance = Random(form)
+    for _ in range(2):
+        child = subprocess.Popen([*words, str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
+        time.sleep(last * chance.uniform(0.6, 1))
+        child.kill()
+        child.wait()
+        if (tmp_path / "killed").exists():
+            assert (tmp_path / "killed").read_bytes() == (tmp_path / "whole").read_bytes()
+            (tmp_path / "killed").unlink()
+
+
 def test_what_was_there_before_stays_whole_until_it_is_replaced(tmp_path: Path, whole: dict[str, bytes]) -> None:
     folder = tmp_path / "out"
     for name in whole:

@@ -5,6 +5,7 @@ Building and installing ask the package index; where it cannot be reached these 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -136,6 +137,17 @@ def test_it_installs_where_nothing_is_and_leaves_nothing(wheel, environment, tmp
     ran(*pip, "check")
     ran(*pip, "uninstall", "--yes", "tpuprof-tui")
     assert not {path for path in everything_below(python.parents[1]) - before if "tpuprof" in path}
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.13"])
+def test_on_aarch64_it_needs_no_compiler(wheel, version, tmp_path):
+    """All that it needs has wheels there: what would be installed is asked for, and nothing else."""
+    words = ("--dry-run", "--ignore-installed", "--target", tmp_path, "--report", "-")
+    told = json.loads(ran(*PIP, "install", *words, *bundle.binaries(version, "aarch64"), wheel).stdout)
+    files = [each["download_info"]["url"].rpartition("/")[2] for each in told["install"]]
+    machine = {name.partition("-")[0] for name in files if "aarch64" in name}
+    assert machine >= {"numpy", "pandas"}
+    assert {name.partition("-")[0] for name in files if not name.endswith("-none-any.whl")} == machine
 
 
 def everything_below(folder):

@@ -37,6 +37,9 @@ def test_every_command_is_told_and_done():
 def test_words_are_split_from_what_follows():
     assert split("  filter dur>1us | TIU ") == ("filter", "dur>1us | TIU")
     assert split("120") == ("row", "120")
+    assert split("+12") == ("move", "+12")
+    assert split("-3") == ("move", "-3")
+    assert split("+5us") == ("+5us", "")
     assert split("q") == ("quit", "")
     assert split("goto 5us") == ("go", "5us")
 
@@ -49,6 +52,28 @@ def test_names_may_be_begun():
     for action in ACTIONS:
         if action.pane in ("timeline", "explorer"):
             assert action in actions_named(action.id, "timeline")
+
+
+async def test_lines_are_counted_from_here(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j j full_stop")
+        lane, row = screen.view.selection.lane, screen.view.selection.row
+        await typed(pilot, "+10")
+        assert (screen.view.selection.lane, screen.view.selection.row) == (lane, row + 10)
+        await typed(pilot, "-4")
+        assert screen.view.selection.row == row + 6
+        await press(pilot, "2 g")
+        await typed(pilot, "+25")
+        await typed(pilot, "move -5")
+        assert screen.table.position == 20
+        await typed(pilot, "120")
+        assert screen.table.position == 119
+        await press(pilot, "t t g")
+        await typed(pilot, "+3")
+        assert screen.query_one("#tree").cursor == 3
+        await typed(pilot, "move x")
+        assert "how many lines" in frame(pilot.app)
 
 
 async def test_filter_and_sort(profile):

@@ -42,7 +42,7 @@ SETUP = {
     "timeline.pan-right": "w w", "timeline.window-left": "w w", "timeline.window-right": "w w",
     "timeline.lane-up": "j j", "timeline.lane-page-up": "j j", "timeline.fit": "w",
     "timeline.previous": "j j full_stop",
-    "timeline.next": "j j", "timeline.select": "j j", "timeline.go-to-mark": "m q h h h", "timeline.range": "l",
+    "timeline.next": "j j", "timeline.select": "j j", "explorer.go-to-mark": "m q h h h", "timeline.range": "l",
     "timeline.next-same": "j j enter", "timeline.previous-same": "j j enter", "timeline.pin": "j j j j j j",
     "timeline.lane-first": "l", "timeline.lane-last": "l", "timeline.copy": "j j enter",
     "list.line-up": "j", "list.half-up": "G", "list.page-up": "G", "list.first": "G", "list.column-left": "l l",
@@ -51,15 +51,25 @@ SETUP = {
     "explorer.timeline": "2", "table.previous": "j j full_stop", "table.select": "j i 2", "table.next": "j",
     "summary.previous-section": "Z J J", "summary.next-section": "Z", "columns.usual": "space", "columns.earlier": "j",
     "tree.node-up": "j", "tree.fold": "j", "tree.unfold": "j h", "tree.top": "j j", "tree.page-up": "G",
+    "tree.fold-unfold": "j", "tree.unfold-all": "C",
     "tree.scope": "j", "export.line-up": "down", "export.core": "escape j x", "export.cores": "", "export.stop": "",
     "export.window": "escape w x", "export.filtered": "escape ampersand s y s enter x",
     "prompt.older": "enter ampersand x enter ampersand", "prompt.newer": "enter ampersand x enter ampersand up up",
     "detail.previous": "full_stop", "detail.follow": "",
 }  # fmt: skip
 #: Keys pressed after it: what it asks for.
-THEN = {"timeline.mark": "q", "timeline.go-to-mark": "q", "timeline.keep-span": "q"}
+THEN = {"explorer.mark": "q", "explorer.go-to-mark": "q", "explorer.keep-span": "q"}
 #: Captures other than the usual one.
-OTHER = {"problems.select": DAMAGED, "explorer.next-problem": DAMAGED, "explorer.previous-problem": DAMAGED}
+OTHER = dict.fromkeys(
+    (
+        "problems.select",
+        "problems.copy-line",
+        "problems.copy-all",
+        "explorer.next-problem",
+        "explorer.previous-problem",
+    ),
+    DAMAGED,
+)
 
 
 @asynccontextmanager

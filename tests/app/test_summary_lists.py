@@ -210,3 +210,16 @@ async def test_a_column_is_copied_of_all_rows_or_of_those_picked(profile):
         await press(pilot, "escape space space ctrl+y")
         assert pilot.app.clipboard == "\n".join(map(str, durations[:2]))
         assert len(screen.view.picked) == 2
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+async def test_a_line_is_copied_without_its_bar_and_without_what_stands_beside_it(profile, size):
+    async with opened(profile, size) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "3 y")
+        first = screen.summary.figures.kernels[0]
+        assert pilot.app.clipboard.split()[0] == first.label
+        assert pilot.app.clipboard.endswith(f"{first.count:,} x")
+        assert not any("▀" <= letter <= "▟" for letter in pilot.app.clipboard)
+        await press(pilot, "Y")
+        assert pilot.app.clipboard.split("\n")[: len(texts(screen))] == texts(screen)

@@ -45,6 +45,34 @@ def test_a_letter_stands_for_one_thing():
     assert measured_text(view) == ""
 
 
+async def test_marks_are_set_and_gone_to_in_the_table(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 g j j j")
+        number = int(screen.table.order[screen.table.position])
+        start, _ = screen.session.span_of(*screen.session.place(number))
+        await press(pilot, "m a")
+        assert screen.view.marks == (("a", start),)
+        await press(pilot, "G apostrophe a")
+        assert screen.table.position == 3
+        assert screen.session.number(screen.view.selection.lane, screen.view.selection.row) == number
+        # in another order too, and where the row is not selected yet
+        await press(pilot, "I escape g apostrophe a")
+        assert int(screen.table.order[screen.table.position]) == number
+        await press(pilot, "m a")
+        assert screen.view.marks == ()
+
+
+async def test_a_letter_is_waited_for_while_the_keys_stay(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 m")
+        screen.query_one("#timeline").focus()
+        await press(pilot, "w")
+        assert screen.view.marks == ()
+        assert not screen.view.fits_all
+
+
 async def test_m_keeps_range_selection_or_window_under_a_letter(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)

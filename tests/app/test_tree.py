@@ -144,10 +144,20 @@ async def test_folding(profile):
         assert tree.node.label == "TIU"
         await press(pilot, "h")
         assert tree.node.label == "Core 0"
+        every = labels(tree)
         await press(pilot, "e")
-        assert "GDMA" not in labels(tree)
-        await press(pilot, "e G")
-        assert tree.node.label == labels(tree)[-1]
+        assert labels(tree)[1:3] == ["Core 0", "Core 1"]
+        await press(pilot, "e")
+        assert labels(tree) == every
+        # an engine folds the core it belongs to
+        await press(pilot, "j j e")
+        assert tree.node.label == "Core 0"
+        assert labels(tree)[1:3] == ["Core 0", "Core 1"]
+        await press(pilot, "C")
+        assert labels(tree) == ["synthetic", *(f"Core {core}" for core in profile.cores), "CDMA"]
+        await press(pilot, "E G")
+        assert labels(tree) == every
+        assert tree.node.label == every[-1]
         await press(pilot, "g pagedown pageup")
         assert tree.cursor == 0
 
@@ -157,7 +167,7 @@ async def test_keys_before_its_lines_are_built_do_nothing(profile):
         tree = tree_of(pilot)
         await press(pilot, "shift+tab j j")
         tree.items = []
-        for key in ["h", "l", "j", "k", "g", "G", "e"]:
+        for key in ["h", "l", "j", "k", "g", "G", "e", "E", "C", "y"]:
             await press(pilot, key)
             tree.items = []
         tree.rebuild()
@@ -205,6 +215,14 @@ async def test_problems_are_stepped_through_from_anywhere(profile):
         assert "2/3 warning:" in frame(pilot.app)
         await press(pilot, "left_curly_bracket left_curly_bracket")
         assert "3/3 note:" in frame(pilot.app)
+
+
+async def test_a_line_is_copied_with_its_figures(profile):
+    async with opened(profile) as pilot:
+        await press(pilot, "shift+tab j j y")
+        node = tree_of(pilot).node
+        told = (percent_text(node.share), time_text(node.busy), f"{node.count:,} instructions")
+        assert pilot.app.clipboard == "  ".join(("Core 0 TIU", *told))
 
 
 # captures beside

@@ -33,6 +33,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("window", "A..B", "Show the window from one time to another."),
     Command("core", "NUMBER|least|most", "Select a core: by number, or the one with least or most work; none: all."),
     Command("row", "NUMBER", "Go to a row of the table."),
+    Command("move", "+NUMBER|-NUMBER", "Move so many lines, in the timeline instructions; +10 and -10 alone do too."),
     Command("export", "KIND", "Write xlsx, web, pftrace, summary, registers, csv, json."),
     Command("open", "PATH", "Open another capture."),
     Command("quit", "", "Leave tpuprof."),
@@ -42,8 +43,10 @@ ALIASES: Final = {"q": "quit", "goto": "go", "f": "filter", "e": "open"}
 
 
 def split(text: str) -> tuple[str, str]:
-    """First word and the rest of what was typed; a number alone is a row."""
+    """First word and the rest of what was typed; a number alone is a row, with a sign so many rows from here."""
     word, _, rest = text.strip().partition(" ")
+    if word[:1] in ("+", "-") and word[1:].isdecimal() and not rest:
+        return "move", word
     if word.isdecimal() and not rest:
         return "row", word
     return ALIASES.get(word, word), rest.strip()

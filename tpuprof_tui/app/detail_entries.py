@@ -14,6 +14,7 @@ from ..model import COLUMNS, Column, Lane
 from .alike import Neighbour, alike, neighbours
 from .celltext import column_texts
 from .format import MISSING, clean, exact_time, time_text
+from .oddities import about_text, oddities
 from .painter import text_of
 from .session import Session
 
@@ -70,6 +71,8 @@ def entries_of(session: Session, number: int, row: int, links: Links | None) -> 
     reading = clean(lane.reading(row))
     if reading:
         yield Entry("text", reading)
+    for problem in oddities(session).about(number, row):
+        yield Entry("warning", f"{about_text(problem)} {clean(problem.done)}")
     if links is not None:
         yield from _dependencies(session, links, number, row)
     yield from _compared(session, lane, number, row)

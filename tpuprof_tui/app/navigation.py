@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..model import Device
 from .format import UNITS
 from .measure import TIME, Measure, clock_of, measure_of
-from .session import Session
+from .session import Ints, Session
 from .state import Selection, ViewState
 
 Chosen = npt.NDArray[np.bool_]
@@ -127,6 +127,22 @@ def gone_to_mark(view: ViewState, letter: str) -> ViewState | None:
         if name == letter:
             return replace(view.showing(start, end).at(start), range=(start, end), anchor=None)
     return None
+
+
+def nearest_start(session: Session, numbers: Ints, time: int) -> int:
+    """Of some instructions the one that starts nearest to a time, the first of equals; O(numbers).
+
+    Args:
+        session: All instructions.
+        numbers: int64, their numbers, at least one.
+        time: ns.
+    """
+    apart = np.empty(len(numbers), np.int64)
+    lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
+    for number, lane in enumerate(session.profile.lanes):
+        mine = np.flatnonzero(lanes == number)
+        apart[mine] = np.abs(lane.take("start", numbers[mine] - session.offsets[number]) - time)
+    return int(numbers[apart.argmin()])
 
 
 def marks_text(view: ViewState, measure: Measure = TIME) -> str:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from .session import Ints, Session
 
+Mask = npt.NDArray[np.bool_]
+
 #: Columns whose texts are searched: function, kernel function, type.
 SEARCHED: Final = ("name", "kernel", "type")
 
@@ -26,7 +28,7 @@ def pattern_of(text: str) -> re.Pattern[str]:
         return re.compile(re.escape(text), flags)
 
 
-def matching(session: Session, text: str) -> npt.NDArray[np.bool_]:
+def matching(session: Session, text: str) -> Mask:
     """By instruction number, whether one of its names matches; each distinct name is looked at once."""
     pattern = pattern_of(text)
     profile = session.profile
@@ -88,7 +90,12 @@ def hits_in_table(session: Session, text: str, order: Ints) -> Hits:
     """
     if not text:
         return _none(text)
-    places = np.flatnonzero(matching(session, text)[order])
+    return marked_in_table(matching(session, text), order, text)
+
+
+def marked_in_table(mask: Mask, order: Ints, text: str = "") -> Hits:
+    """The instructions of a mask (by number) in the order of the table."""
+    places = np.flatnonzero(mask[order])
     return Hits(text, places, order[places])
 
 
@@ -105,7 +112,12 @@ def hits_in_time(session: Session, text: str, numbers: Ints) -> Hits:
     """
     if not text:
         return _none(text)
-    found = numbers[matching(session, text)[numbers]]
+    return marked_in_time(session, matching(session, text), numbers, text)
+
+
+def marked_in_time(session: Session, mask: Mask, numbers: Ints, text: str = "") -> Hits:
+    """Those of ``numbers`` (ascending) that a mask (by number) has, by start."""
+    found = numbers[mask[numbers]]
     bounds = np.searchsorted(found, session.offsets)
     starts = [
         lane.take("start", found[bounds[number] : bounds[number + 1]] - session.offsets[number])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 
 class Severity(IntEnum):
@@ -34,6 +37,9 @@ class Problem:
         core: Core number; -1 when it concerns no single core.
         lane: Engine or port concerned, as its lane is labelled; empty when none.
         count: How many times it happened.
+        rows: int64, ascending: the instructions of that lane that it concerns. None where it concerns none, or nobody
+            knows which.
+        behind: Whether what it is about is not there: the rows are those right behind it.
     """
 
     severity: Severity
@@ -44,10 +50,12 @@ class Problem:
     core: int = -1
     lane: str = ""
     count: int = 1
+    rows: npt.NDArray[np.int64] | None = field(default=None, compare=False, repr=False)
+    behind: bool = field(default=False, compare=False, repr=False)
 
     def as_record(self) -> dict[str, Any]:
-        """Plain values for JSON; unknown offset and core are None."""
-        record = asdict(self)
+        """Plain values for JSON; unknown offset and core are None. Rows are a matter of the screen."""
+        record = {each.name: getattr(self, each.name) for each in fields(self) if each.compare}
         record["severity"] = self.severity.word
         record["offset"] = None if self.offset < 0 else self.offset
         record["core"] = None if self.core < 0 else self.core

@@ -15,10 +15,14 @@ from ..naming import columns_named
 from ..navigation import TimeError, gone_to, time_of
 from ..state import Scope, Selection, Sort
 from ..watching import WatchingApp
+from ..widgets.lines import LinesView
 from ..widgets.prompt import Note
 from ..widgets.table import InstructionTable
+from ..widgets.timeline import Timeline
 from .finding import Finding
 
+#: More digits than any number of instructions has.
+_MOST_DIGITS: Final = 12
 #: Does a command; gives a fault, or nothing.
 Done = Note | None
 _KINDS: Final = {"workbook": "xlsx", "perfetto": "pftrace"}
@@ -178,6 +182,23 @@ class Commanding(Finding):
         self._go("table")
         self.call_after_refresh(lambda: table.go_to(int(text.replace(",", "")) - 1))
         return None
+
+    def _do_move(self, text: str) -> Done:
+        lines = text.replace(",", "")
+        if not lines.lstrip("+-").isdecimal() or len(lines) > _MOST_DIGITS:
+            return _fault("how many lines on or back: move 10, move -10")
+        self.call_after_refresh(self._move, int(lines))
+        return None
+
+    def _move(self, lines: int) -> None:
+        """Moves within the pane that keys went to before: what a count before a key does elsewhere."""
+        pane = self._focused_before
+        if isinstance(pane, InstructionTable):
+            pane.go_to(pane.position + lines)
+        elif isinstance(pane, Timeline):
+            pane.step_instructions(lines)
+        elif isinstance(pane, LinesView):
+            pane.move(lines)
 
     def _do_export(self, text: str) -> Done:
         names = {kind.id: kind.id for kind in KINDS} | {short: name for name, short in _KINDS.items()}

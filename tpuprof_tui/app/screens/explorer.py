@@ -108,7 +108,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
         if self not in self.app.screen_stack:
             # replaced while its panes were mounted: some are gone already
             return
-        self.query_one(HeadlineBar).show_session(self.session)
+        self.query_one(HeadlineBar).show_session(self.session, several=len(self.others) > 1)
         self._pass_on()
 
     # panes
@@ -117,11 +117,6 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
     def timeline(self) -> Timeline:
         """The timeline pane."""
         return self.query_one("#timeline", Timeline)
-
-    @property
-    def table(self) -> InstructionTable:
-        """The table pane."""
-        return self.query_one("#table", InstructionTable)
 
     @property
     def summary(self) -> SummaryPane:

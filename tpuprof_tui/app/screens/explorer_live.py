@@ -11,7 +11,6 @@ from textual.widget import Widget
 from ..theme import Palette
 from ..watching import WatchingApp
 from ..widgets.keybar import KeyBar
-from ..widgets.problems import ProblemsPane
 from ..widgets.summary import SummaryPane
 from ..widgets.tree import CoreTree
 
@@ -25,14 +24,6 @@ class LiveKeys(Screen[None]):
         """The summary keeps its figures, or follows the view again."""
         summary = self.query_one("#summary", SummaryPane)
         summary.pause(not summary.paused)
-
-    def action_next_problem(self) -> None:
-        """The next problem."""
-        self.query_one("#problems", ProblemsPane).step(1)
-
-    def action_previous_problem(self) -> None:
-        """The problem before."""
-        self.query_one("#problems", ProblemsPane).step(-1)
 
     def action_next_capture(self) -> None:
         """The next capture beside this one."""

@@ -53,6 +53,11 @@ class Finding(Asking):
     def _set(self, view: ViewState) -> None:
         raise NotImplementedError
 
+    @property
+    def table(self) -> InstructionTable:
+        """The table pane."""
+        return self.query_one("#table", InstructionTable)
+
     # threads
 
     _tickets: dict[str, int]
@@ -174,7 +179,7 @@ class Finding(Asking):
 
     def _in_table(self) -> bool:
         """Whether one searches in the order of the table; else in time."""
-        table = self.query_one("#table", InstructionTable)
+        table = self.table
         return table.display and (self.focused is table or self._focused_before is table)
 
     def action_search(self) -> None:
@@ -228,7 +233,7 @@ class Finding(Asking):
         if self._before_search is not None:
             self._set(self._before_search)
             if self._in_table():
-                self.query_one("#table", InstructionTable).put(self._from[0])
+                self.table.put(self._from[0])
 
     def action_search_next(self) -> None:
         """The next match."""
@@ -266,7 +271,7 @@ class Finding(Asking):
     def _here(self) -> tuple[int, int]:
         """Where one is: the key of the order one goes through, and the instruction's number (-1: none)."""
         selection = self.view.selection
-        table = self.query_one("#table", InstructionTable)
+        table = self.table
         if self._in_table():
             return table.position, int(table.order[table.position]) if len(table.order) else -1
         if selection.row < 0:
@@ -276,7 +281,7 @@ class Finding(Asking):
 
     def _with_hits(self, text: str, take: Take) -> None:
         """Finds the matches of a text, unless they are known, and hands them on."""
-        table = self.query_one("#table", InstructionTable)
+        table = self.table
         view, session = self.view, self.session
         wanted: tuple[object, ...]
         work_out: Callable[[], Hits]

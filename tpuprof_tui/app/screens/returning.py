@@ -9,12 +9,14 @@ from ..state import Rows, Scope, Selection, ViewState
 from ..widgets.keybar import KeyBar
 from ..widgets.tree import CoreTree
 from .following import Following
+from .marking import Marking
+from .stepping import ProblemSteps
 
 #: Panes that lie over others where one fills the screen: Esc closes them first.
 OVER: Final = ("tree", "detail")
 
 
-class Returning(Following):
+class Returning(Following, Marking, ProblemSteps):
     """Keys that lead back; the explorer owns the state and places the panes."""
 
     maximised: str

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ..format import GUESS, clean, fit, percent_text, plural, time_text
+from ..format import ELLIPSIS, GUESS, clean, fit, percent_text, plural, time_text
 from ..theme import Palette
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ Part = tuple[str, Style, int]
 
 #: Parts from this rank on say what is open, not where the time went.
 CAPTION = 4
+#: What the runtime calls every capture; what tells them apart follows.
+_USUAL_NAME = "cdm_profile_data_"
+#: A name is told where there is room for so much of its end.
+_LEAST_NAME = 6
 
 
 class HeadlineBar(Widget):
@@ -32,10 +37,11 @@ class HeadlineBar(Widget):
         self.palette = palette
         self.items: list[list[Part]] = [[(clean(text), palette.title, 0)]]
         self.session: Session | None = None
+        self.several = False
 
-    def show_session(self, session: Session) -> None:
-        """Shows the figures of a profile."""
-        self.session = session
+    def show_session(self, session: Session, *, several: bool = False) -> None:
+        """Shows the figures of a profile; one of ``several`` is called by its name wherever that fits."""
+        self.session, self.several = session, several
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -47,6 +53,8 @@ class HeadlineBar(Widget):
             items = items if _width(optional) <= width else headline_items(self.session, self.palette, short=True)
         while len(items) > 1 and _width(items) > width:
             items.remove(max(items, key=lambda item: item[0][2]))
+        if self.several and self.session is not None and items[0][0][2] < CAPTION:
+            items = self._named(items, clean(self.session.profile.name), width)
         segments = [Segment(" ", base)]
         for number, item in enumerate(items):
             if number:
@@ -56,10 +64,22 @@ class HeadlineBar(Widget):
             return Strip([Segment(fit("".join(segment.text for segment in segments), width), base)], width)
         return Strip(segments).adjust_cell_length(width, base)
 
+    def _named(self, items: list[list[Part]], name: str, width: int) -> list[list[Part]]:
+        """Items with the capture's name before the total: what it ends with, where the words before that make room."""
+        name = name.removeprefix(_USUAL_NAME)
+        least = min(cell_len(name), _LEAST_NAME)
+        rest = [items[0][1:], *items[1:]]
+        if width - _width(rest) - 2 < least:
+            rest = [[(text.removeprefix("core "), style, rank) for text, style, rank in item] for item in rest]
+        room = width - _width(rest) - 2
+        if room < least:
+            return items
+        while cell_len(name) > room:
+            name = ELLIPSIS + name[2 if name.startswith(ELLIPSIS) else 1 :]
+        return [[(name, self.palette.title, 0)], *rest]
+
 
 def _width(items: list[list[Part]]) -> int:
-    from rich.cells import cell_len
-
     return 1 + sum(2 + sum(cell_len(text) for text, _, _ in item) for item in items) - 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -17,6 +18,8 @@ from ..format import wrap
 from ..theme import Palette
 from .scrolling import SidesCache, set_extent
 
+#: What bars are drawn with where there is Unicode.
+_BLOCKS = frozenset(map(chr, range(0x2580, 0x25A0)))
 #: One line: segments, each with a style.
 Line = list[Segment]
 
@@ -24,6 +27,12 @@ Line = list[Segment]
 def paragraph(text: str, width: int, style: Style, indent: int = 1) -> list[Line]:
     """Lines of a text for a pane of ``width`` cells, each after ``indent`` blanks and with one left at the end."""
     return [[Segment(" " * indent + line, style)] for line in wrap(text, width - indent - 1)]
+
+
+def as_text(lines: Iterable[Strip]) -> str:
+    """Lines as one line of text: blanks closed up, bars left out."""
+    words = (word for strip in lines for word in strip.text.split())
+    return " ".join(word for word in words if not _BLOCKS.issuperset(word))
 
 
 class LinesView(ScrollView, can_focus=True):
@@ -123,6 +132,15 @@ class LinesView(ScrollView, can_focus=True):
         """The cursor looks different in the focused pane."""
         if self.has_cursor:
             self.refresh()
+
+    def text_of_item(self) -> str:
+        """The lines of the item under the cursor as one line of text, to be copied; empty where there is none."""
+        lines = [strip for strip, item in zip(self.lines, self.items, strict=False) if item == self.cursor]
+        return as_text(lines) if self.has_cursor else ""
+
+    def text_of_all(self) -> str:
+        """All lines as text, to be copied."""
+        return "\n".join(strip.text.rstrip() for strip in self.lines)
 
     def cursor_changed(self) -> None:
         """Called when the cursor is on another item."""

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
 from rich.segment import Segment
 from textual.binding import BindingType
 
 from ...model import Problem
 from ..actions import bindings
-from ..format import clean, wrap
-from ..messages import Change, Say
-from ..session import Session
+from ..format import clean, plural, wrap
+from ..messages import Change, CopyText, Say
+from ..navigation import selected
+from ..oddities import lane_of, ranked, word_of
+from ..session import Ints, Session
 from ..state import Selection, ViewState
 from ..theme import Palette
 from .lines import Line, LinesView
-
-#: Severity in letters, so that it is told without colour.
-WORDS = ("note", "warning", "ERROR")
 
 
 class ProblemsPane(LinesView):
@@ -30,7 +30,7 @@ class ProblemsPane(LinesView):
         super().__init__(palette, "problems")
         self.session = session
         self._told = -1
-        self.problems = sorted(session.profile.problems, key=lambda problem: -int(problem.severity))
+        self.problems = ranked(session)
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Lines of all problems."""
@@ -45,13 +45,12 @@ class ProblemsPane(LinesView):
         return lines, items
 
     def _problem_lines(self, problem: Problem, width: int) -> list[Line]:
-        word = WORDS[min(max(int(problem.severity), 0), 2)]
         times = f" (x{problem.count:,})" if problem.count != 1 else ""
         indent = 10
         room = max(width - indent - 1, 10)
         first, *rest = wrap(clean(problem.what) + times, room)
         style = self.palette.severity(int(problem.severity))
-        lines: list[Line] = [[Segment(f" {word:<8} ", style), Segment(first, self.palette.text)]]
+        lines: list[Line] = [[Segment(f" {word_of(problem):<8} ", style), Segment(first, self.palette.text)]]
         lines += [[Segment(" " * indent + line, self.palette.text)] for line in rest]
         told = "  ".join(part for part in (clean(problem.done), _place(problem)) if part)
         return lines + [[Segment(" " * indent + line, self.palette.quiet)] for line in wrap(told, room) if line]
@@ -80,11 +79,12 @@ class ProblemsPane(LinesView):
         self.cursor = self._told
         if self.items:
             self.go_to(self.cursor)
-        self._select()
+        self._select(tell=False)
         problem = self.problems[self.cursor]
         place = _place(problem)
-        word = WORDS[min(max(int(problem.severity), 0), 2)]
-        text = f"{self.cursor + 1}/{len(self.problems)} {word}: {problem.what}{f' {place}' if place else ''}"
+        text = (
+            f"{self.cursor + 1}/{len(self.problems)} {word_of(problem)}: {problem.what}{f' {place}' if place else ''}"
+        )
         self.post_message(Say(text))
 
     def action_select(self) -> None:
@@ -94,23 +94,56 @@ class ProblemsPane(LinesView):
         if not self._select():
             self.post_message(Say("This problem concerns the whole capture, not one core."))
 
-    def _select(self) -> bool:
+    def action_copy_line(self) -> None:
+        """Copies the problem under the cursor."""
+        if self.has_cursor:
+            self.post_message(CopyText(self.text_of_item(), "problem"))
+
+    def action_copy_all(self) -> None:
+        """Copies all problems."""
+        if self.has_cursor:
+            self.post_message(CopyText(self.text_of_all(), plural(len(self.problems), "problem")))
+
+    def _select(self, *, tell: bool = True) -> bool:
         """Selects what the problem under the cursor is about; False where that is no lane and no core."""
         problem = self.problems[self.cursor]
         lanes = self.session.profile.lanes
-        fitting = [number for number, lane in enumerate(lanes)
-                   if problem.lane and lane.label == problem.lane and problem.core in (-1, lane.core)]  # fmt: skip
-        lane = fitting[0] if fitting else -1
+        lane = lane_of(self.session, problem)
         core = lanes[lane].core if lane >= 0 else problem.core
         if lane < 0 and core not in self.session.profile.cores:
             return False
 
-        def selected(view: ViewState) -> ViewState:
-            return replace(view, selection=Selection(core, lane))
-
-        self.post_message(Change(selected))
-        self.post_message(Say(f"Selected {lanes[lane].title if lane >= 0 else f'core {core}'}: 1 shows its timeline."))
+        if problem.rows is not None and lane >= 0:
+            self._select_row(lane, problem.rows, tell)
+            return True
+        self.post_message(Change(lambda view: replace(view, selection=Selection(core, lane))))
+        if tell:
+            title = lanes[lane].title if lane >= 0 else f"core {core}"
+            self.post_message(Say(f"Selected {title}: 1 shows its timeline."))
         return True
+
+    def _select_row(self, lane: int, rows: Ints, tell: bool) -> None:
+        """Selects the first instruction of a problem, or the next one where one of them is selected."""
+
+        def chosen(view: ViewState) -> ViewState:
+            now = view.selection.row if view.selection.lane == lane else -1
+            place = int(np.searchsorted(rows, now))
+            on_one = place < len(rows) and int(rows[place]) == now
+            place = (place + 1) % len(rows) if on_one else 0
+            title = self.session.profile.lanes[lane].title
+            if tell:
+                self.post_message(
+                    Say(f"Selected {place + 1:,}/{len(rows):,} on {title}: 1 and 2 show it, Enter the next.")
+                )
+            return selected(self.session, view, lane, int(rows[place]))
+
+        self.post_message(Change(chosen))
+
+    def put(self, item: int) -> None:
+        """Puts the cursor on a problem that was told elsewhere."""
+        self.cursor = self._told = item
+        if self.items:
+            self.go_to(item)
 
 
 def _place(problem: Problem) -> str:

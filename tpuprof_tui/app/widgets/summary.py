@@ -20,12 +20,12 @@ from ..figures import Figures, figures_of, summary_scope
 from ..findings import Findings, findings
 from ..format import EMPTY_CAPTURE, clean, fit, time_text
 from ..glyphs import Glyphs
-from ..messages import Change, Say, tell_failure
+from ..messages import Change, CopyText, Say, tell_failure
 from ..navigation import selected
 from ..session import Session
 from ..state import Scope, ViewState
 from ..theme import Palette
-from .lines import Line, LinesView, paragraph
+from .lines import Line, LinesView, as_text, paragraph
 from .summary_lists import Entry, SummaryLists, Target
 from .summary_more import SummaryCharts, reference_lines
 from .summary_tables import tables
@@ -306,6 +306,22 @@ class SummaryPane(LinesView):
         elif target.time is not None:
             start, end = target.time
             self.post_message(Change(lambda view: view.showing(start, end).at(start)))
+
+    def text_of_item(self) -> str:
+        """The list's line alone; what stands beside it is another."""
+        lines = [strip for strip, item in zip(self.lines, self.items, strict=False) if item == self.cursor]
+        return as_text(strip.crop(0, self._left) for strip in lines)
+
+    def action_copy_line(self) -> None:
+        """Copies the line under the cursor, all lines where none is."""
+        if self.has_cursor:
+            self.post_message(CopyText(self.text_of_item(), "line"))
+        else:
+            self.action_copy_all()
+
+    def action_copy_all(self) -> None:
+        """Copies the whole summary as it is shown."""
+        self.post_message(CopyText(self.text_of_all(), "summary"))
 
     def action_next_section(self) -> None:
         """To the next heading."""

@@ -120,13 +120,15 @@ class Timeline(TimelineTools):
 
     def action_previous(self) -> None:
         """The instruction before."""
-        self._step_event(-1)
+        self.step_instructions(-1)
 
     def action_next(self) -> None:
         """The instruction after."""
-        self._step_event(1)
+        self.step_instructions(1)
 
-    def _step_event(self, steps: int) -> None:
+    def step_instructions(self, steps: int) -> None:
+        """Selects the instruction so many steps on, of the selected lane."""
+
         def stepped(view: ViewState) -> ViewState:
             found = self._stepped(view, steps)
             if found is view and view.filter:

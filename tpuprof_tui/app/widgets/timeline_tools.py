@@ -1,11 +1,9 @@
-"""Keys of the timeline beyond moving about: times, marks, ranges, same names."""
+"""Keys of the timeline beyond moving about: times, ranges, looks, same names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-
-from textual import events
 
 from ..colouring import TITLES, is_known, next_colouring
 from ..filtering import is_known as is_passing_known
@@ -17,14 +15,9 @@ from ..navigation import (
     TimeError,
     copied_range,
     gone_to,
-    gone_to_mark,
-    marked,
-    marks_text,
     ranged,
     same_name,
     selected,
-    span_at_hand,
-    spanned,
     time_of,
 )
 from ..painter import text_of
@@ -35,9 +28,6 @@ from .prompt import Note, Prompt, Question
 
 class TimelineTools(LaneView):
     """What the timeline's less common keys do; each asks for another state."""
-
-    #: What the next letter is for; None: it is a key.
-    _letter_for: Callable[[str], None] | None = None
 
     def _ask(self, update: Callable[[ViewState], ViewState]) -> None:
         self.post_message(Change(update))
@@ -86,63 +76,6 @@ class TimelineTools(LaneView):
             return replace(view, scale=scale)
 
         self._ask(changed)
-
-    # marks
-
-    def action_mark(self) -> None:
-        """Marks the cursor's time with the next letter."""
-        self._letter_for = self._mark
-        self._say("Mark with a letter ...")
-
-    def action_go_to_mark(self) -> None:
-        """Goes to the mark of the next letter."""
-        if not self.view.marks and not self.view.spans:
-            self._say("No marks yet: m and a letter mark the cursor's time.")
-            return
-        self._letter_for = self._go_to_mark
-        self._say(f"Go to mark: {marks_text(self.view, self.measure)}")
-
-    def action_keep_span(self) -> None:
-        """Keeps the range, the selection's span or the window under the next letter."""
-        self._letter_for = self._keep_span
-        start, end = span_at_hand(self.view, self.session)
-        self._say(f"Keep {self._span_text(start, end)} with a letter ...")
-
-    def _span_text(self, start: int, end: int) -> str:
-        return f"the span of {self.measure.length(end - start)} from {self.measure.exact(start)}"
-
-    def on_key(self, event: events.Key) -> None:
-        """The key after ``m`` or ``'`` is a letter, not a key."""
-        taker, self._letter_for = self._letter_for, None
-        if taker is None:
-            return
-        event.stop()
-        letter = event.character or ""
-        if letter.isascii() and letter.isalnum():
-            taker(letter)
-        else:
-            self._say("Marks are letters or digits.")
-
-    def on_blur(self) -> None:
-        """A letter is waited for only while keys come here."""
-        self._letter_for = None
-
-    def _mark(self, letter: str) -> None:
-        gone = (letter, self.view.cursor) in self.view.marks
-        self._say(f"Mark {letter} {'taken away' if gone else 'at ' + self.measure.exact(self.view.cursor)}")
-        self._ask(lambda view: marked(view, letter))
-
-    def _keep_span(self, letter: str) -> None:
-        start, end = span_at_hand(self.view, self.session)
-        gone = (letter, start, end) in self.view.spans
-        self._say(f"Span {letter} {'taken away' if gone else 'is ' + self._span_text(start, end)}")
-        self._ask(lambda view: spanned(view, letter, start, end))
-
-    def _go_to_mark(self, letter: str) -> None:
-        if gone_to_mark(self.view, letter) is None:
-            self._say(f"No mark {letter}: there are {marks_text(self.view, self.measure)}.")
-            return
-        self._ask(lambda view: gone_to_mark(view, letter) or view)
 
     # ranges
 

@@ -13,9 +13,9 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from ..actions import bindings
-from ..format import clean, fit, percent_text, time_text
+from ..format import clean, fit, percent_text, plural, time_text
 from ..glyphs import Glyphs, bar
-from ..messages import Change, Say
+from ..messages import Change, CopyText, Say
 from ..nodes import Node, nodes_of
 from ..session import Session
 from ..state import Scope, Selection, ViewState
@@ -283,11 +283,35 @@ class CoreTree(LinesView, inherit_bindings=False):
             self.folded.discard(self._shown[self.cursor])
             self._keep_node()
 
-    def action_unfold_all(self) -> None:
-        """Unfold all, or fold them."""
-        every = {place for place, node in enumerate(self.nodes) if node.children and node.depth == 1}
-        self.folded = set() if self.folded else every
+    def action_fold_unfold(self) -> None:
+        """Fold the node or unfold it; one without anything below folds what it belongs to."""
+        place = self._shown[self.cursor] if self._shown else 0
+        if not self.nodes[place].children:
+            place = self.nodes[place].parent
+        if place < 0 or not self.nodes[place].depth:
+            self.post_message(Say("Nothing to fold here: E unfolds every node, C folds them."))
+            return
+        self.folded ^= {place}
         self._keep_node()
+
+    def action_unfold_all(self) -> None:
+        """Unfold every node."""
+        self.folded.clear()
+        self._keep_node()
+
+    def action_fold_all(self) -> None:
+        """Fold every node but the capture itself."""
+        self.folded = {place for place, node in enumerate(self.nodes) if node.children and node.depth}
+        self._keep_node()
+
+    def action_copy(self) -> None:
+        """Copies the line under the cursor."""
+        node = self.node
+        guess = "~" if node.guessed and node.busy else ""
+        figures = (percent_text(node.share, guessed=node.guessed), f"{guess}{time_text(node.busy)}",
+                   plural(node.count, "instruction"))  # fmt: skip
+        name = clean(self._path(self._shown[self.cursor] if self._shown else 0))
+        self.post_message(CopyText("  ".join((name, *(figures if node.share >= 0 else ()))), "line"))
 
     def action_scope(self) -> None:
         """Narrow to the node, or widen again; opens a capture."""

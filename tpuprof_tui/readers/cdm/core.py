@@ -69,16 +69,29 @@ def _report_unpaired(result: CoreData) -> None:
         loose = int(np.count_nonzero(engine.bound[engine.keep] < 0))
         lost = len(engine.commands) - int(np.count_nonzero(engine.bound >= 0))
         if loose:
-            first = int(np.flatnonzero(_kept(engine.bound < 0, engine.keep))[0])
+            rows = np.flatnonzero(_kept(engine.bound < 0, engine.keep))
             result.report.error(f"{name} records without a command.", "They are shown as unknown.", file=result.file,
-                                offset=engine.stream.place_in(result.data, first), core=result.core, lane=name,
-                                count=loose)  # fmt: skip
+                                offset=engine.stream.place_in(result.data, int(rows[0])), core=result.core, lane=name,
+                                count=loose, records=engine.stream.dumped(rows))  # fmt: skip
         if lost:
             done = "Times and sums lack what they took."
-            warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost)
+            behind = engine.stream.dumped(_behind_lost(engine.bound, len(engine.commands)))
+            warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost,
+                 behind=True, records=behind)  # fmt: skip
     for name, commands in (result.nodes.engines if result.nodes is not None else {}).items():
         if name not in result.engines and len(commands):
             warn(f"{name} has commands but no record.", "Nothing of it can be shown.", count=len(commands))
+
+
+def _behind_lost(bound: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """Records right behind commands that have none; the last one where nothing is behind them."""
+    rows = np.flatnonzero(bound >= 0)
+    if not len(rows):
+        return rows
+    there = np.zeros(count, np.bool_)
+    there[bound[rows]] = True
+    behind = np.searchsorted(np.maximum.accumulate(bound[rows]), np.flatnonzero(~there))
+    return np.unique(rows[np.minimum(behind, len(rows) - 1)])
 
 
 def _kept(rows: npt.NDArray[np.bool_], keep: npt.NDArray[np.bool_] | slice) -> npt.NDArray[np.bool_]:

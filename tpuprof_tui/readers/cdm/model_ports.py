@@ -316,10 +316,9 @@ def _bind(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> 
 
 def _report_loose(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> None:
     """Problems for records without a command, and for those whose core is not known."""
-    loose = sum(launch.end - launch.begin for launch, stream in matches if stream is None)
-    agreed = sum(launch.end - launch.begin for launch, stream in matches if stream and stream.agreed)
-    alike = sum(launch.end - launch.begin for launch, stream in matches
-                if stream and not stream.agreed and stream.core < 0 > stream.port)  # fmt: skip
+    loose = [launch for launch, stream in matches if stream is None]
+    agreed = [launch for launch, stream in matches if stream and stream.agreed]
+    alike = [launch for launch, stream in matches if stream and not stream.agreed and stream.core < 0 > stream.port]
     told = (
         ("CDMA records of a compiled model that none of its command streams explains, or too many.",
          "They are shown as unknown: a stream does not say which port it is for.", loose),
@@ -328,9 +327,11 @@ def _report_loose(port: PortData, matches: Sequence[tuple[_Launch, _Stream | Non
         ("Several cores have the CDMA command stream of these records.",
          "Their commands are known, the core that submitted them is not.", alike),
     )  # fmt: skip
-    for what, done, count in told:
-        if count:
-            port.report.warning(what, done, file=port.file, lane=f"port {port.port}", count=count)
+    for what, done, launches in told:
+        if launches:
+            rows = np.concatenate([np.arange(launch.begin, launch.end, dtype=np.int64) for launch in launches])
+            port.report.warning(what, done, file=port.file, lane=f"port {port.port}", count=len(rows),
+                                records=port.stream.dumped(rows))  # fmt: skip
 
 
 def _report_unused(cores: Sequence[CoreData], streams: Sequence[_Stream], chosen: Sequence[_Stream | None]) -> None:

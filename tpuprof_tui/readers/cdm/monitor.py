@@ -48,6 +48,7 @@ class Stream:
         cycles: end - start + 1 in clock cycles; None while ``start`` and ``end`` are cycles.
         lapped: Whether the dump was a ring that had lapped.
         left_out: Records of the dump that are not among these, because they cannot be.
+        first: Place of the first of ``words`` in the dump.
     """
 
     engine: str
@@ -62,17 +63,18 @@ class Stream:
     cycles: I64 | None = None
     lapped: bool = False
     left_out: int = 0
+    first: int = 0
 
     def __len__(self) -> int:
         return len(self.start)
 
     def take(self, rows: I64 | Bools | slice) -> Stream:
         """The records at some places of the stream."""
-        words = self.words
+        words, first = self.words, self.first
         if self.rows is not None:
             own: I64 | None = self.rows[rows]
         elif isinstance(rows, slice):
-            own, words = None, words[rows]
+            own, words, first = None, words[rows], first + rows.indices(len(words))[0]
         else:
             own = np.arange(len(words), dtype=np.int64)[rows]
         return Stream(
@@ -88,7 +90,13 @@ class Stream:
             None if self.cycles is None else self.cycles[rows],
             self.lapped,
             self.left_out,
+            first,
         )
+
+    def dumped(self, rows: I64 | Bools | slice = slice(None)) -> I64:
+        """Places of some records in the dump; what a record is called before it is known which are instructions."""
+        own = np.arange(len(self), dtype=np.int64) if self.rows is None else self.rows
+        return self.first + own[rows]
 
     def place_in(self, data: npt.NDArray[np.uint8], row: int) -> int:
         """Where a record lies in the bytes it was read from; -1 where several blocks were joined."""
@@ -164,6 +172,8 @@ def read_stream(
         core=core,
         lane=f"port {port}" if port >= 0 else engine,
         count=int(bad.sum()),
+        behind=True,
+        records=np.flatnonzero(bad),
     )
     stream.left_out = int(bad.sum())
     return stream.take(~bad)
@@ -233,6 +243,8 @@ def in_order(stream: Stream, chip: Chip, report: Report, *, file: str) -> Stream
             "Capture again with a larger max_record_num to see what came before.",
             file=file,
             core=stream.core,
+            lane=stream.engine,
+            records=stream.dumped(slice(0, 1)),
         )
     stream = _unwrapped(stream, report, file=file, serial=True)
     late = stream.start[1:] < stream.start[:-1]
@@ -326,7 +338,8 @@ def _unwrapped(stream: Stream, report: Report, *, file: str, serial: bool) -> St
                 "Taken for a wrap.",
                 file=file,
                 core=stream.core,
-                lane=stream.engine,
+                lane=stream.engine if stream.port < 0 else f"port {stream.port}",
+                records=stream.dumped(slice(place, place + 1)),
             )
         elif lift and change - _WRAP > -limit:
             lift -= _WRAP  # written after the wrap, started before it

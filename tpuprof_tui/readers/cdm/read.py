@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,9 @@ from .core_data import CoreData, EngineData
 from .detail import Detail
 from .doubts import doubts
 from .lanes import LaneBuilder, LaneSource
+from .monitor import Stream
 from .no_preamble import share_last_barrier
-from .report import Report
+from .report import I64, Report, RowsOf
 from .settings import Settings, read_settings
 from .source import SETTINGS_FILE, capture_directory, list_files
 
@@ -168,13 +170,16 @@ class _Builder:
         builder = LaneBuilder(self.chip, self.mhz)
         scopes = self._scopes(builder)
         lanes: list[Lane] = []
+        rows_of: dict[tuple[int, str], RowsOf] = {}
         tail: int | None = None
         for source in sources:
             stream = source.stream
             stream.start = stream.start - zero
             stream.end = stream.end - zero
             tail = max(tail or 0, int(stream.end.max()))
-            lanes.append(builder.build(source, scopes.kernel))
+            lane = builder.build(source, scopes.kernel)
+            lanes.append(lane)
+            rows_of[lane.core, lane.label] = partial(_rows_of, stream, lane)
         self._note_undecoded(lanes)
         for core_data in self.cores:
             for engine in core_data.engines.values():
@@ -201,7 +206,7 @@ class _Builder:
             lanes=tuple(lanes),
             strings={key: strings.build() for key, strings in builder.strings.items()},
             scopes=scopes,
-            problems=self.report.problems(),
+            problems=self.report.problems(rows_of),
             tail_ns=tail,
             tail_offset_ns=self.settings.tail_offset_ns,
         )
@@ -263,7 +268,24 @@ class _Builder:
                     lane=lane.label,
                     offset=offset,
                     count=len(doubt.rows),
+                    # what harms nothing may concern every row: no place to go to
+                    **({} if doubt.harmless else {"rows": doubt.rows}),
                 )
+
+
+def _rows_of(stream: Stream, lane: Lane, records: I64) -> I64:
+    """Rows of a lane that some records became; of those that are none the rows of what is next in the dump.
+
+    Args:
+        stream: The instructions of the lane, in the order of the stream.
+        lane: The lane, at least one row.
+        records: int64, places in the dump.
+    """
+    places = stream.dumped()[lane["order"]]
+    by_place = np.argsort(places, kind="stable")
+    found = np.searchsorted(places, records, sorter=by_place)
+    rows: I64 = np.unique(by_place[np.minimum(found, len(places) - 1)])
+    return rows
 
 
 def _commands_of(engine: EngineData) -> Commands | None:

@@ -157,14 +157,15 @@ def _bind_sections(port: PortData, sections: list[_Section]) -> None:
         fits = (relative >= 0) & (relative < section.count)
         port.bound[launch.begin : launch.end] = np.where(fits, section.first + relative, -1)
     _report_alike(port, matches, sections)
-    loose = int((port.bound[port.head :] < 0).sum())
-    if loose:
+    loose = port.head + np.flatnonzero(port.bound[port.head :] < 0)
+    if len(loose):
         port.report.warning(
             "CDMA records without a matching command of any core.",
             "They are shown as unknown.",
             file=port.file,
             lane=f"port {port.port}",
-            count=loose,
+            count=len(loose),
+            records=port.stream.dumped(loose),
         )
 
 

@@ -1,0 +1,70 @@
+"""The top line: where the time went, and which of several captures it is about."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from profiles import small_profile
+from screen import explored, frame, press
+
+from tpuprof_tui.app.application import TpuprofApp
+from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.session import Session
+from tpuprof_tui.app.widgets.headline import HeadlineBar
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+FIGURES = ("busiest", "idlest", "exposed")
+
+
+def first_line(app: TpuprofApp) -> str:
+    return frame(app).split("\n")[0]
+
+
+async def test_of_several_captures_the_name_is_told_in_80_columns(tmp_path):
+    for number in (0, 1):
+        shutil.copytree(SAMPLES / "aks_decode_mode0", tmp_path / f"cdm_profile_data_dev0-{number}")
+    app = TpuprofApp(str(tmp_path / "cdm_profile_data_dev0-0"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await explored(pilot)
+        for number in (0, 1):
+            assert first_line(app).split()[0] == f"dev0-{number}"
+            assert all(word in first_line(app) for word in FIGURES)
+            # and where one pane fills the screen
+            await press(pilot, "2")
+            assert first_line(app).split()[0] == f"dev0-{number}"
+            await press(pilot, "right_parenthesis")
+            await explored(pilot)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("dev0-1", "dev0-1"), ("a_very_long_name_of_a_capture_7", "…"), ("名字名字名字名字名字7", "…")]
+)
+async def test_a_long_name_is_told_by_its_end(name, shown):
+    profile = replace(small_profile(1, instructions=600), name=name)
+    app = TpuprofApp(profile=profile)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await explored(pilot)
+        screen = app.screen
+        assert isinstance(screen, ExplorerScreen)
+        alone = first_line(app)
+        assert alone.split()[0] == "total"
+        screen.query_one(HeadlineBar).show_session(screen.session, several=True)
+        await pilot.pause()
+        told, _, rest = first_line(app).strip().partition("  ")
+        assert told[:1] == shown[:1]
+        assert told[-1] == name[-1]
+        assert rest.strip() == alone.strip().removeprefix("total ")
+
+
+async def test_without_room_for_a_name_the_figures_stay():
+    session = Session.build(replace(small_profile(1, instructions=600), name="another_capture"))
+    app = TpuprofApp(profile=session.profile)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await explored(pilot)
+        await pilot.resize_terminal(16, 24)
+        app.screen.query_one(HeadlineBar).show_session(session, several=True)
+        await pilot.pause()
+        assert "total 22.03 us" in first_line(app)

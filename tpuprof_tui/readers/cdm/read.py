@@ -24,7 +24,7 @@ from .doubts import doubts
 from .lanes import LaneBuilder, LaneSource
 from .monitor import Stream
 from .no_preamble import share_last_barrier
-from .report import I64, Report, RowsOf
+from .report import I64, Report, RowsOf, Where
 from .settings import Settings, read_settings
 from .source import SETTINGS_FILE, capture_directory, list_files
 
@@ -260,17 +260,10 @@ class _Builder:
             for doubt in doubts(lane.registers):
                 tell = self.report.note if doubt.harmless else self.report.error if doubt.lost else self.report.warning
                 offset = int(lane.registers.offset[doubt.rows[0]]) if lane.core >= 0 else -1
-                tell(
-                    doubt.what,
-                    doubt.done,
-                    file=file,
-                    core=lane.core,
-                    lane=lane.label,
-                    offset=offset,
-                    count=len(doubt.rows),
-                    # what harms nothing may concern every row: no place to go to
-                    **({} if doubt.harmless else {"rows": doubt.rows}),
-                )
+                where = Where(file=file, core=lane.core, lane=lane.label, offset=offset, count=len(doubt.rows))
+                if not doubt.harmless:  # what harms nothing may concern every row: no place to go to
+                    where["rows"] = doubt.rows
+                tell(doubt.what, doubt.done, **where)
 
 
 def _rows_of(stream: Stream, lane: Lane, records: I64) -> I64:

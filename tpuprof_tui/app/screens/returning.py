@@ -9,6 +9,7 @@ from ..state import Rows, Scope, Selection, ViewState
 from ..widgets.keybar import KeyBar
 from ..widgets.tree import CoreTree
 from .following import Following
+from .line_search import LineSearch
 from .marking import Marking
 from .stepping import ProblemSteps
 
@@ -16,7 +17,7 @@ from .stepping import ProblemSteps
 OVER: Final = ("tree", "detail")
 
 
-class Returning(Following, Marking, ProblemSteps):
+class Returning(Following, Marking, ProblemSteps, LineSearch):
     """Keys that lead back; the explorer owns the state and places the panes."""
 
     maximised: str

@@ -14,6 +14,7 @@ from tpuprof_tui.app.colouring import STEPS, Flow, cell_shares, families, kernel
 from tpuprof_tui.app.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.launches import launches, span_of
 from tpuprof_tui.app.painter import paint_lane
+from tpuprof_tui.app.rows import Row, continued_label
 from tpuprof_tui.app.session import Session
 from tpuprof_tui.app.state import Selection
 from tpuprof_tui.app.strips import LEGEND_LINES, legend_lines, paint_strip
@@ -28,6 +29,19 @@ def text_of_line(timeline, number: int) -> str:
 
 def labels(screen) -> list[str]:
     return [row.label for row in screen.timeline.rows]
+
+
+def test_a_label_leaves_out_what_the_lane_above_is_called_too():
+    named = ("Host cpu op", "Host tpudnn op", "bandwidth", "Host tpudnn op", "Host 名 a", "Host 名 b", "Core 0 TIU")
+    rows = [Row(number, -1, label, False, False, "bandwidth" if label == "bandwidth" else "")
+            for number, label in enumerate(named)]  # fmt: skip
+    shown = [continued_label(rows, number) for number in range(len(rows))]
+    assert shown[0] == named[0]
+    assert shown[1] == "     tpudnn op"
+    # strips are no lanes, and two of one name keep their last word
+    assert shown[3] == "            op"
+    assert shown[5] == "        b"
+    assert shown[6] == named[6]
 
 
 # launches

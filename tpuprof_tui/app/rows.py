@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from rich.cells import cell_len
 
 from ..analysis.lane_index import event_at
 from .filtering import is_known, passing
@@ -42,6 +44,18 @@ def rows_of(session: Session, view: ViewState) -> list[Row]:
     if not view.strip:
         return rows
     return [line for row in rows for line in (row, *_strip(session, row, view.strip))]
+
+
+def continued_label(rows: Sequence[Row], number: int) -> str:
+    """A lane's label with blanks for the words it begins with as that of the lane above does; its last word stays."""
+    above = next((row.label for row in reversed(rows[:number]) if not row.is_strip), "")
+    words = rows[number].label.split(" ")
+    same = 0
+    for mine, other in zip(words[:-1], above.split(" "), strict=False):
+        if mine != other:
+            break
+        same += 1
+    return "".join(" " * (cell_len(word) + 1) for word in words[:same]) + " ".join(words[same:])
 
 
 def is_pinned(row: Row, view: ViewState) -> bool:

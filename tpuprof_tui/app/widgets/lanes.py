@@ -23,7 +23,7 @@ from ..glyphs import Glyphs
 from ..launches import core_text, launch_text, launches, launches_with
 from ..navigation import measured_text
 from ..painter import Painted, merged, paint_core, paint_lane, paint_passing, text_of
-from ..rows import Row
+from ..rows import Row, continued_label
 from ..session import Session
 from ..state import ViewState
 from ..strips import paint_strip
@@ -275,11 +275,10 @@ class LaneView(LaneWork):
         percent = percent_text(share, guessed=row.guessed)
         room = width - len(percent) - 3
         label = row.label
-        group, _, own = label.rpartition(" ")
         if row.is_strip:
             label = fit(label, min(self._longest, max(room, 0)), right=True)
         elif not row.first and not selected and self._continues(number):
-            label = " " * (len(group) + 1) + own
+            label = continued_label(self.rows, number)
         if room < 3:
             return [Segment(fit(mark + row.label, width), self.palette.text)]
         style = self.palette.strong if selected else self.palette.text

@@ -172,3 +172,18 @@ async def test_many_instructions_are_searched_in_a_thread():
         assert screen.table.position == hits.keys[0]
         await press(pilot, "enter n")
         assert f"2/{len(hits):,}" in frame(pilot.app)
+
+
+async def test_after_a_search_in_the_table_the_timeline_goes_on_in_time(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        # the longest first, so that both orders differ
+        await press(pilot, "2 S d u r enter slash r m s enter")
+        assert screen.focused.id == "table"
+        screen.timeline.focus()
+        await press(pilot, "n")
+        hits = hits_in_time(screen.session, "rms", numbers_in(screen.session, Scope(), None))
+        selection = screen.view.selection
+        before = int(screen.table.order[hits_in_table(screen.session, "rms", screen.table.order).keys[0]])
+        place = int(np.flatnonzero(hits.numbers == before)[0])
+        assert screen.session.number(selection.lane, selection.row) == hits.numbers[(place + 1) % len(hits)]

@@ -180,7 +180,9 @@ class Finding(Asking):
     def _in_table(self) -> bool:
         """Whether one searches in the order of the table; else in time."""
         table = self.table
-        return table.display and (self.focused is table or self._focused_before is table)
+        # while a text is asked for, the pane that asked
+        where = self._focused_before if self.focused in (None, self.prompt) else self.focused
+        return table.display and where is table
 
     def action_search(self) -> None:
         """Asks for a text and goes to its matches while it is typed; in the tree only they stay."""

@@ -47,7 +47,7 @@ SETUP = {
     "timeline.lane-first": "l", "timeline.lane-last": "l", "timeline.copy": "j j enter",
     "list.line-up": "j", "list.half-up": "G", "list.page-up": "G", "list.first": "G", "list.column-left": "l l",
     "table.clear-picks": "space", "table.column-previous": "greater_than_sign", "table.window-only": "1 w w 2",
-    "table.centre": "ctrl+d ctrl+d ctrl+d",
+    "list.centre": "ctrl+d ctrl+d ctrl+d",
     "explorer.timeline": "2", "table.previous": "j j full_stop", "table.select": "j i 2", "table.next": "j",
     "summary.previous-section": "Z J J", "summary.next-section": "Z", "columns.usual": "space", "columns.earlier": "j",
     "tree.node-up": "j", "tree.fold": "j", "tree.unfold": "j h", "tree.top": "j j", "tree.page-up": "G",

@@ -64,3 +64,15 @@ async def test_problems_are_searched_and_the_instructions_elsewhere():
         assert "Nothing was searched for yet" in frame(pilot.app)
         await press(pilot, "1 slash t e n s o r enter")
         assert screen.view.search == "tensor"
+
+
+async def test_the_line_under_the_cursor_is_put_in_the_middle(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j j full_stop i ctrl+d ctrl+d")
+        detail = screen.query_one("#detail")
+        height = detail.scrollable_content_region.height
+        await press(pilot, "z")
+        assert detail.items.index(detail.cursor) - detail.scroll_offset.y == height // 2
+        await press(pilot, "g z")
+        assert detail.scroll_offset.y == 0

@@ -41,6 +41,13 @@ def _table(pane: str, *rows: tuple[str, str, str, str, str]) -> list[Action]:
     ]
 
 
+# Where hands that know other tools may stumble, and why it is so:
+# - Digits go to views and fit the timeline at once, so none is a count before a key; `:+10` and `:-10` count.
+# - `s` sorts by the chosen column without another key, the frequent case; `S` asks for the column.
+# - Left and right move the time cursor as `h` and `l` do: it is what zoom, marks and ranges are about. `a` `d` pan.
+# - Space narrows to a node of the tree: nothing is picked there.
+# - `h` is left in the help too; `?` and F1 close it as they open it.
+# - `}` and `{` pass instructions of one problem that follow one another as one place.
 ACTIONS: Final[tuple[Action, ...]] = (
     *_table(
         "app",
@@ -142,6 +149,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("page-up", "pageup ctrl+b", "Page up", "Move up a page.", ""),
         ("first", "g home", "Top", "Go to the first line.", ""),
         ("last", "G end", "End", "Go to the last line.", ""),
+        ("centre", "z", "Centre", "Put the line under the cursor in the middle.", ""),
         ("column-left", "h left", "Left", "Scroll to the columns on the left.", ""),
         ("column-right", "l right", "Right", "Scroll to the columns on the right.", ""),
     ),
@@ -166,7 +174,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("copy-cell", "Y", "Copy cell", "Copy the cell of the chosen column.", ""),
         ("copy-column", "ctrl+y", "Copy column", "Copy the chosen column of the picked rows, or of all.", ""),
         ("window-only", "v", "Window only", "Only what the timeline's window holds, or all.", "Window only"),
-        ("centre", "z", "Centre", "Put the selected row in the middle.", ""),
         ("previous", "comma", "Previous", "Select the previous instruction of the same engine.", ""),
         ("next", "full_stop", "Next", "Select the next instruction of the same engine.", ""),
     ),

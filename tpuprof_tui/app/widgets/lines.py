@@ -216,6 +216,12 @@ class LinesView(ScrollView, can_focus=True):
         """To the last line."""
         self.move(len(self.lines) + 1)
 
+    def action_centre(self) -> None:
+        """The line under the cursor in the middle."""
+        if self.has_cursor:
+            height = self.scrollable_content_region.height
+            self.scroll_to(y=max(self.items.index(self.cursor) - height // 2, 0), animate=False, immediate=True)
+
     def action_column_left(self) -> None:
         """Lines are as wide as the pane: nothing to scroll."""
 

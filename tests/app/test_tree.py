@@ -174,6 +174,22 @@ async def test_keys_before_its_lines_are_built_do_nothing(profile):
         assert max(tree.items) >= tree.cursor
 
 
+async def test_keys_find_no_lines_of_nodes_that_were_filtered_away_without_room(profile):
+    async with opened(profile) as pilot:
+        tree = tree_of(pilot)
+        await pilot.resize_terminal(1, 1)
+        await settled(pilot)
+        assert not tree.size.width
+        tree.set_filter("GDMA")
+        tree.action_bottom()
+        assert tree.node in tree.nodes
+        await pilot.resize_terminal(160, 48)
+        await settled(pilot)
+        assert tree.items == list(range(len(tree._shown)))
+        tree.action_bottom()
+        assert tree.node.label == "GDMA"
+
+
 async def test_enter_narrows_to_a_direction_of_a_port_and_back(cdma):
     async with opened(cdma) as pilot:
         screen, tree = explorer(pilot), tree_of(pilot)

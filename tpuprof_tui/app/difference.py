@@ -147,7 +147,7 @@ def sequences(pieces: Iterable[Piece], system: ColorSystem) -> str:
     return "".join(parts)
 
 
-@lru_cache(16_384)
+@lru_cache(2_048)
 def _looks(style: Style, system: ColorSystem) -> Looks:
     set_bits = style._attributes & style._set_attributes
     attributes = ";".join(code for bit, code in enumerate(SGR_STYLES) if set_bits & 1 << bit)
@@ -156,7 +156,7 @@ def _looks(style: Style, system: ColorSystem) -> Looks:
     return attributes, front, back
 
 
-@lru_cache(16_384)
+@lru_cache(2_048)
 def _change(old: Looks, new: Looks) -> str:
     """The sequence from one look to another; what is to end cannot be taken back one by one on every terminal."""
     if old == new:

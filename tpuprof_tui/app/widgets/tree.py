@@ -120,10 +120,17 @@ class CoreTree(LinesView, inherit_bindings=False):
         while place not in self._shown and place > 0:
             place = max(self.nodes[place].parent, 0)
         self.cursor = self._shown.index(place) if place in self._shown else 0
+        self._rebuild_if_seen()
+        if self._shown:
+            super().go_to(self.cursor)
+
+    def _rebuild_if_seen(self) -> None:
+        """Builds the lines anew; without room for them, as soon as there is some."""
         if self.size.width:
             self.rebuild()
-            if self._shown:
-                super().go_to(self.cursor)
+        else:
+            # keys find no lines of nodes that do not show any more
+            self.items, self._built_for = [], -1
 
     # lines
 
@@ -170,8 +177,8 @@ class CoreTree(LinesView, inherit_bindings=False):
     def show(self, view: ViewState) -> None:
         """Moves the cursor to the selected node and marks the scope."""
         old, self.view = self.view, view
-        if old is not None and (old.scope, old.filter) != (view.scope, view.filter) and self.size.width:
-            self.rebuild()
+        if old is not None and (old.scope, old.filter) != (view.scope, view.filter):
+            self._rebuild_if_seen()
         if old is None or old.selection != view.selection:
             self._follow(view.selection)
 

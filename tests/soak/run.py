@@ -356,8 +356,8 @@ def soaked(path: str, options: argparse.Namespace) -> str:
     course = " ".join(f"{statistics.median(weighed[at : at + tenth]):.0f}" for at in range(0, len(weighed), tenth))
     print(f"{path}: seed {options.seed}, {monkey.seconds:.0f} s, {sum(monkey.counts.values()):,} random keys of "
           f"{len(monkey.counts)} kinds; memory {first:.0f} to {last:.0f} MiB ({ratio:.3f}; "
-          f"course {course}), weighed {len(monkey.memory)} times, at most {max(monkey.tasks, default=0)} tasks; loop held "
-          f"{held[0]:.1f} ms median, {held[1]:.0f} ms p99, {held[2]:.0f} ms longest", flush=True)  # fmt: skip
+          f"course {course}), weighed {len(monkey.memory)} times, at most {max(monkey.tasks, default=0)} tasks; "
+          f"loop held {held[0]:.1f} ms median, {held[1]:.0f} ms p99, {held[2]:.0f} ms longest", flush=True)  # fmt: skip
     if failure:
         print(f"FAILED: {failure}\nlast actions: {' '.join(monkey.latest)}", flush=True)
     return failure

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 from profiles import small_profile
-from screen import frame, settled
+from screen import explored, explorer, frame, opened, press, settled
 from textual.pilot import Pilot
 
 from tpuprof_tui import readers
@@ -196,3 +196,14 @@ def test_what_is_known_of_a_capture_is_filled_in(tmp_path, reading):
     assert "%" in told.busiest
     reading.error = UnreadableError("no")
     assert facts_of(Found(tmp_path), lambda: False).failed
+
+
+async def test_what_is_chosen_for_a_capture_that_was_replaced_is_passed_over():
+    async with opened(small_profile(1, instructions=60)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 c")
+        pilot.app.reload()
+        await explored(pilot)
+        assert explorer(pilot) is not screen
+        screen._take_columns(("name",))
+        assert screen.view.columns == ()

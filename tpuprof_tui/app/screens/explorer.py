@@ -226,7 +226,8 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
 
     def _set(self, view: ViewState) -> None:
         view = self.rows_scoped(view)
-        if view == self.view:
+        # what an overlay answers can come when another capture has taken the place of this one
+        if view == self.view or self not in self.app.screen_stack:
             return
         old, self.view = self.view, view
         selected = (old.selection.row < 0) != (view.selection.row < 0)

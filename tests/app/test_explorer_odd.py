@@ -6,6 +6,7 @@ import pytest
 from profiles import big_profile, make_lane, make_profile, small_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press, settled
 from textual import events
+from textual.geometry import Size
 
 from tpuprof_tui.model import Problem, Severity, Strings
 
@@ -42,6 +43,15 @@ async def test_resizing_to_nothing_and_back_loses_nothing(profile):
             await pilot.resize_terminal(*size)
             await settled(pilot)
         assert frame(pilot.app) == before
+
+
+async def test_a_table_that_is_drawn_before_it_has_a_size_has_lines_without_text(profile, monkeypatch):
+    async with opened(profile) as pilot:
+        await press(pilot, "2")
+        table = explorer(pilot).table
+        with monkeypatch.context() as patched:
+            patched.setattr(type(table), "size", Size(0, 0))
+            assert [table.render_line(y).cell_length for y in range(4)] == [0] * 4
 
 
 async def test_hostile_names_are_shown_harmless():

@@ -285,7 +285,8 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         """First column in view, and the one after the last: others cost nothing."""
         left = self.scroll_offset.x
         first = min(max(bisect_right(self.edges, left) - 1, 0), len(self.columns) - 1)
-        return first, min(bisect_left(self.edges, left + self.size.width), len(self.columns))
+        # one at least, also where there is no room for any
+        return first, min(max(bisect_left(self.edges, left + self.size.width), first + 1), len(self.columns))
 
     def _in_view(self, selection: Selection) -> int:
         """Where an instruction is among the rows in view; -1: nowhere."""

@@ -29,10 +29,11 @@ def _noted(kind: type, begin: Callable[..., None]) -> Callable[..., None]:
 
 
 def note_all() -> None:
-    """From now on all that are made are known."""
+    """From now on all that are made are known, and nothing of before."""
     for kind in NOTED:
+        if kind not in _made:
+            kind.__init__ = _noted(kind, kind.__init__)  # type: ignore[misc]
         _made[kind] = WeakSet()
-        kind.__init__ = _noted(kind, kind.__init__)  # type: ignore[misc]
 
 
 def kept(app: App[int]) -> list[str]:

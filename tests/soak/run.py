@@ -338,6 +338,8 @@ def odd_profiles() -> dict[str, Callable[[], Profile]]:
 
 def soaked(path: str, options: argparse.Namespace) -> str:
     """Drives one capture; what was wrong, empty where nothing was."""
+    # of a capture driven before, nothing counts
+    note_all()
     app = Endless(profile=odd_profiles()[path]()) if path in odd_profiles() else Endless(path)
     monkey = Monkey(app, options, random.Random(options.seed))
     raised = asyncio.run(driven(app, SIZES[0], monkey.run))
@@ -374,7 +376,6 @@ def main() -> int:
     parser.add_argument("--longest", type=float, default=1.0, help="seconds of CPU the event loop may be held")
     parser.add_argument("--growth", type=float, default=0.1, help="part by which memory may grow")
     options = parser.parse_args()
-    note_all()
     options.warm = min(options.seconds / 4, 300.0) if options.warm is None else options.warm
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)

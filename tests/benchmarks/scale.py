@@ -88,10 +88,12 @@ def _tell(title: str, figures: dict[str, float]) -> None:
 async def _at_rest(pilot: object) -> None:
     """All threads and messages have come to rest."""
     app = pilot.app  # type: ignore[attr-defined]
-    await pilot.pause()  # type: ignore[attr-defined]
-    while any(worker.is_running for worker in app.workers):
-        await asyncio.sleep(0.005)
+    resting = 0
+    # a thread may begin when a frame has been drawn
+    while resting < 2:
         await pilot.pause()  # type: ignore[attr-defined]
+        resting = 0 if any(worker.is_running for worker in app.workers) else resting + 1
+        await asyncio.sleep(0.005)
 
 
 async def explored(path: str) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -22,6 +23,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
 # before the sizes of the terminals that tests make.
 for _name in ("COLUMNS", "LINES"):
     os.environ.pop(_name, None)
+
+# Programs that tests start end with their terminal, also where nohup has the tests themselves go on.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 #: Files that wait longest, for pip, for a terminal, for what is killed: begun last, they would be waited for alone.
 LONGEST = (

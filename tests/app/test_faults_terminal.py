@@ -39,7 +39,9 @@ def _config(folder: Path) -> dict[str, object]:
 
 def _ended(session: Session) -> int:
     """The signal (negative) or status that the program ended with, once it has."""
+    end = time.monotonic() + 60
     while session.child.isalive():
+        assert time.monotonic() < end, "it goes on"
         session.read(0.1)
     return -session.child.signalstatus if session.child.signalstatus is not None else session.child.exitstatus
 

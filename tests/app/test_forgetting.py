@@ -19,7 +19,7 @@ from textual.pilot import Pilot
 
 from tpuprof_tui.app import forgetting
 from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.forgetting import Threads
+from tpuprof_tui.app.forgetting import DRAWN, Threads
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
 from tpuprof_tui.readers import open_profile
 
@@ -165,3 +165,16 @@ async def test_what_closes_begins_no_scroll_bar(capture):
         pane._closing = True
         assert pane.vertical_scrollbar._task is None
         pane._closing = False
+
+
+async def test_caches_of_what_was_drawn_are_emptied(capture):
+    caches = [getattr(owner, name) for owner, name in DRAWN]
+    app = Counting(str(capture))
+    async with app.run_test(size=(160, 48)) as pilot:
+        await shown(pilot, 0)
+        for key in ("w", "s", "Z", "Z", "question_mark", "escape"):
+            await pilot.press(key)
+        used = [cache for cache in caches if cache.cache_info().currsize]
+        assert len(used) > len(caches) / 2
+        app._let_go(0)
+        assert not any(cache.cache_info().currsize for cache in caches)

@@ -8,7 +8,9 @@ Textual 8.2.8 keeps what was on the screen in places that outlive it:
 - scroll bars that are made while their widget closes are begun, but never ended;
 - the application holds the widget on which a button was pressed last;
 - a cache of all widgets' colours holds the lines that some hundred widgets drew last, and Rich's cache of cut texts
-  (15.0) the 16,384 cut last.
+  (15.0) the 16,384 cut last;
+- caches of regions and lengths fill for as long as sizes and windows change, and their entries, scattered over all
+  memory, keep Python from giving it back.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from rich.segment import Segment
 from textual._context import visible_screen_stack
 from textual._styles_cache import StylesCache
 from textual.app import App
+from textual.css.scalar import Scalar
 from textual.dom import DOMNode
+from textual.geometry import Region
 from textual.messages import Prompt
 from textual.screen import Screen
 from textual.timer import Timer
@@ -40,6 +44,11 @@ if TYPE_CHECKING:
 SETTLE_SECONDS: Final = 1.0
 #: A thread may still work for what was replaced: so often it is looked again, each time after twice as long.
 LOOKS: Final = 6
+#: Functions that keep what was drawn: whose they are, and their names.
+DRAWN: Final = (
+    (StylesCache, "get_inner_outer"), (Segment, "_split_cells"), (Scalar, "resolve"),
+    *((Region, name) for name in ("intersection", "union", "shrink", "grow", "translate", "__contains__")),
+)  # fmt: skip
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -114,8 +123,9 @@ class ForgettingApp(App[int]):
 
     def _let_go(self, looks: int = LOOKS) -> None:
         visible_screen_stack.set([])
-        for cache in (StylesCache.get_inner_outer, Segment._split_cells):
-            cache.cache_clear()
+        for owner, name in DRAWN:
+            # another release may keep nothing there
+            getattr(getattr(owner, name, None), "cache_clear", int)()
         if self._mouse_down_widget not in self._registry:
             self._mouse_down_widget = None
         for widget in list(self._registry):

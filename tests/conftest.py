@@ -24,8 +24,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
 for _name in ("COLUMNS", "LINES"):
     os.environ.pop(_name, None)
 
-# Programs that tests start end with their terminal, also where nohup has the tests themselves go on.
+# Programs that tests start can be ended, also where nohup or a shell's background has the tests themselves go on.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Files that wait longest, for pip, for a terminal, for what is killed: begun last, they would be waited for alone.
 LONGEST = (

@@ -149,6 +149,18 @@ async def until(pilot, condition) -> None:
     raise AssertionError("it never came to that")
 
 
+async def test_nothing_is_looked_at_while_the_application_closes(capture, monkeypatch):
+    async with watched(capture, monkeypatch) as pilot:
+        app = pilot.app
+        assert app.may_look()
+    assert app.seen.fingerprint
+    assert not app.screen_stack
+    # timers outlast the screens
+    app._look()
+    app._export_changed()
+    assert not app.may_look()
+
+
 async def test_a_change_is_told_and_r_keeps_the_view(capture, monkeypatch):
     async with watched(capture, monkeypatch) as pilot:
         await press(pilot, "j j w w w")

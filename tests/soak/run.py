@@ -338,8 +338,7 @@ def odd_profiles() -> dict[str, Callable[[], Profile]]:
 
 def soaked(path: str, options: argparse.Namespace) -> str:
     """Drives one capture; what was wrong, empty where nothing was."""
-    # of a capture driven before, nothing counts
-    note_all()
+    note_all()  # of a capture driven before nothing counts
     app = Endless(profile=odd_profiles()[path]()) if path in odd_profiles() else Endless(path)
     monkey = Monkey(app, options, random.Random(options.seed))
     raised = asyncio.run(driven(app, SIZES[0], monkey.run))

@@ -273,7 +273,8 @@ class TpuprofApp(RememberingApp, TerminalApp):
 
     def may_look(self) -> bool:
         """Whether a capture is on the screen, and none is being read."""
-        return not isinstance(self.screen, LoadingScreen)
+        # none is left while the application closes
+        return bool(self.screen_stack) and not isinstance(self.screen, LoadingScreen)
 
     def on_loading_pane_cancelled(self, message: LoadingPane.Cancelled) -> None:
         """Stops reading and lists captures instead."""

@@ -73,9 +73,9 @@ class ExportingApp(ForgettingApp):
 
     def _export_changed(self) -> None:
         self.show_status()
-        changed = getattr(self.screen, "export_changed", None)
-        if changed is not None:
-            changed()
+        # no screen is left while the application closes
+        for screen in self.screen_stack[-1:]:
+            getattr(screen, "export_changed", lambda: None)()
 
     def show_status(self) -> None:
         """Shows in the bottom line how far an export is, else what waits for a key."""

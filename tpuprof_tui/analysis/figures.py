@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model import INT_MISSING, Lane, Profile, Role
-from ..model.lane import Rows
+from ..model.lane import Rows, row_count
 from .intervals import Intervals
 from .lane_index import LaneIndex, build_index, count_between
 from .running import BLOCK, FEWEST, RunningSums, inner_blocks
@@ -274,7 +274,7 @@ def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
         return None
     first, last, rest = inner_blocks(index, start, end, 1)
     total = _bytes_of(index, slice(first, last))
-    if not (rest.stop - rest.start if isinstance(rest, slice) else len(rest)):
+    if not row_count(rest):
         return total
     sizes = _work_bytes(lane, rest)[0]
     begins, ends = lane.take("start", rest), lane.take("end", rest)

@@ -13,7 +13,7 @@ from ..analysis.lane_index import LaneIndex
 from ..analysis.reference import COLUMNS, SUMMED, CoreSums, SummaryRow, as_sums, lane_weights, summary_rows
 from ..analysis.running import BLOCK, FEWEST, RunningSums, running_rows, span_of
 from ..model import INT_MISSING, Lane, Profile
-from ..model.lane import Rows
+from ..model.lane import Rows, row_count
 from .filtering import shown_session
 from .format import MISSING
 from .session import Session
@@ -86,7 +86,7 @@ def _running(index: LaneIndex, view: ViewState, core: int) -> list[Rows]:
         numbers = np.concatenate([np.r_[each] for each in rows])
         known = "core" in index.lane
         rows = [numbers[np.isin(index.lane.take("core", numbers), (core, INT_MISSING))]] if known else []
-    return [each for each in rows if (each.stop - each.start if isinstance(each, slice) else len(each)) > 0]
+    return [each for each in rows if row_count(each)]
 
 
 _SUMS: Final[WeakKeyDictionary[LaneIndex, RunningSums]] = WeakKeyDictionary()

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model import INT_MISSING, Lane, Profile
-from ..model.lane import Rows
+from ..model.lane import Rows, row_count
 from .perfetto_tracks import (
     CATEGORIES,
     EVENT_ANNOTATION,
@@ -99,7 +99,7 @@ def launches_of(profile: Profile, chosen: Iterable[tuple[Lane, Rows]]) -> Launch
 
 def _lane_runs(lane: Lane, rows: Rows, named: npt.NDArray[np.bool_]) -> Iterable[Launches]:
     """A lane's instructions with a kernel function; neighbours of one numbered launch already are one."""
-    count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+    count = row_count(rows)
     for first in range(0, count, _ROWS):
         last = min(first + _ROWS, count)
         part: Rows = slice(rows.start + first, rows.start + last) if isinstance(rows, slice) else rows[first:last]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..analysis.ports import RX_NAMES, TX_NAMES
 from ..model import Lane, Profile
-from ..model.lane import Rows
+from ..model.lane import Rows, row_count
 from .perfetto_tracks import Track
 from .selection import Selection
 
@@ -80,7 +80,7 @@ class _Plan:
         self.jobs: list[Job] = []
 
     def _add(self, track: Track, content: Content = Content.GROUP, sources: Sources = ()) -> Track:
-        self.jobs.append(Job(track, content, sources, sum(_count(rows) for _, rows in sources)))
+        self.jobs.append(Job(track, content, sources, sum(row_count(rows) for _, rows in sources)))
         return track
 
     def _of(self, **wanted: int | str) -> Sources:
@@ -88,7 +88,7 @@ class _Plan:
         found = []
         for place, rows in self._chosen.items():
             lane = self._profile.lanes[place]
-            if _count(rows) and all(getattr(lane, name) == value for name, value in wanted.items()):
+            if row_count(rows) and all(getattr(lane, name) == value for name, value in wanted.items()):
                 found.append((place, rows))
         return tuple(found)
 
@@ -160,7 +160,7 @@ class _Plan:
         shown = False
         for place, rows in self._chosen.items():
             lane = self._profile.lanes[place]
-            if lane.engine in _DEVICE or not _count(rows):
+            if lane.engine in _DEVICE or not row_count(rows):
                 continue
             parent = None if lane.engine == "HOST" else Track(lane.group)
             if parent is not None and all(job.track != parent for job in self.jobs):
@@ -173,7 +173,3 @@ class _Plan:
 
 def _bandwidth(name: str, parent: Track, rank: int, description: str = "") -> Track:
     return Track(name, parent, rank, counter=True, unit=_GBPS, description=description)
-
-
-def _count(rows: Rows) -> int:
-    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..analysis import LaneIndex, build_index, cells, lane_figures
 from ..model import SCHEMA, Lane, Profile, is_missing
+from ..model.lane import row_count
 from .escape import line_text
 from .instructions import ordered_lanes
 from .selection import Rows, Selection
@@ -76,7 +77,7 @@ def chosen_lanes(profile: Profile, selection: Selection) -> list[ChosenLane]:
     found = []
     for lane in ordered_lanes(profile):
         rows = selection.rows(lane)
-        count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        count = row_count(rows)
         if count:
             found.append(ChosenLane(lane, rows, count))
     return found

@@ -20,6 +20,11 @@ ALL = slice(None)
 HOST = "HOST"
 
 
+def row_count(rows: Rows) -> int:
+    """Number of rows asked for; a slice has both ends."""
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
 class Role(IntEnum):
     """What an event is to the figures: *work*, *wait* (system waits) or *sync* (other system commands)."""
 

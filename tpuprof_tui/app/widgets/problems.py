@@ -75,10 +75,7 @@ class ProblemsPane(LinesView):
             self.post_message(Say("No problems: the whole capture could be used."))
             return
         # the first step tells the first problem, as long as none was told
-        self._told = (self.cursor + steps if self.has_focus or self._told >= 0 else 0) % len(self.problems)
-        self.cursor = self._told
-        if self.items:
-            self.go_to(self.cursor)
+        self.put((self.cursor + steps if self.has_focus or self._told >= 0 else 0) % len(self.problems))
         self._select(tell=False)
         problem = self.problems[self.cursor]
         place = _place(problem)
@@ -140,10 +137,9 @@ class ProblemsPane(LinesView):
         self.post_message(Change(chosen))
 
     def put(self, item: int) -> None:
-        """Puts the cursor on a problem that was told elsewhere."""
+        """Puts the cursor on a problem that is told."""
         self.cursor = self._told = item
-        if self.items:
-            self.go_to(item)
+        self.go_to(item)
 
 
 def _place(problem: Problem) -> str:

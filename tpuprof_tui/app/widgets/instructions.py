@@ -95,7 +95,6 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         self.total_ns = 0
         self._texts_for = (0, 0)
         self._active = False
-        self._base = Style.null()
         self._styles_cache = SidesCache()
 
     def _lay_out(self, view: ViewState) -> None:
@@ -249,27 +248,21 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         """Rows that fit on the screen below the header."""
         return max(self.scrollable_content_region.height - 1, 1)
 
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Lines of a region; what they share is looked up once."""
-        self._base = self.rich_style
-        return super().render_lines(crop)
-
     def render_line(self, y: int) -> Strip:
         """Header or a row."""
         width = self.size.width
         left = self.scroll_offset.x
-        base = self._base
         if y == 0:
-            return self._cropped(self._header(), " ", left, width, self.palette.header).apply_style(base)
+            return self._cropped(self._header(), " ", left, width, self.palette.header)
         position = self.scroll_offset.y + y - 1
         if position >= len(self.order):
             text = fit(self._empty_text(), width) if y == 1 and not len(self.order) else " " * width
-            return Strip([Segment(text, base)], width)
+            return Strip([Segment(text)], width)
         style = Style.null()
         if position == self.position:
             style = self.palette.row if self.has_focus else self.palette.row_blurred
         mark = self.glyphs.mark if int(self.order[position]) in self.view.picked else " "
-        return self._cropped(self._row(position, style), mark, left, width, style).apply_style(base)
+        return self._cropped(self._row(position, style), mark, left, width, style)
 
     @property
     def mark_width(self) -> int:

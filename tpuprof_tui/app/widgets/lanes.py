@@ -45,7 +45,6 @@ class LaneView(LaneWork):
     def __init__(self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(session, view, palette, glyphs)
         self._drawn: OrderedDict[tuple[Hashable, ...], Painted] = OrderedDict()
-        self._base = Style.null()
         self._styles_cache = SidesCache()
         self._selected = -1
         self._titles = ("", "")
@@ -146,7 +145,7 @@ class LaneView(LaneWork):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Lines of a region; what they share is looked up once."""
-        self._base, self._extent = self.rich_style, self.size
+        self._extent = self.size
         self._selected = self.selected_row(self.view)
         try:
             return super().render_lines(crop)
@@ -156,7 +155,6 @@ class LaneView(LaneWork):
     def render_line(self, y: int) -> Strip:
         """Ruler, lanes, and what is at the cursor."""
         width, height = self.extent
-        base = self._base
         if y == 0:
             segments = self._ruler()
         elif self._info_lines and y == height - 1:
@@ -166,12 +164,12 @@ class LaneView(LaneWork):
             if number >= 0:
                 # label and cells together are as wide as the pane: nothing needs to be measured
                 known = width if width > _NARROW else None
-                return Strip(self._lane(number), known).adjust_cell_length(width, base).apply_style(base)
+                return Strip(self._lane(number), known).adjust_cell_length(width)
             if 0 <= below < len(self.legend_lines):
                 segments = self.legend_lines[below]
             else:
-                return Strip([Segment(" " * width, base)], width)
-        return Strip(segments).adjust_cell_length(width, base).apply_style(base)
+                return Strip([Segment(" " * width)], width)
+        return Strip(segments).adjust_cell_length(width)
 
     def _ruler(self) -> list[Segment]:
         view, count = self.view, self.cells

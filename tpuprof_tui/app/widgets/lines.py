@@ -56,7 +56,6 @@ class LinesView(ScrollView, can_focus=True):
         self.items: list[int] = []
         self.cursor = 0
         self._built_for = -1
-        self._base = Style.null()
         self._styles_cache = SidesCache()
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
@@ -104,20 +103,19 @@ class LinesView(ScrollView, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Lines of a region; what they share is looked up once."""
-        self._base, self._painted = self.rich_style, (self.items, self.cursor)
+        self._painted = self.items, self.cursor
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Line ``y`` of the visible part."""
         width = self.size.width
         number = y + self.scroll_offset.y
-        base = self._base
         if not 0 <= number < len(self.lines):
-            return Strip([Segment(" " * width, base)], width)
+            return Strip([Segment(" " * width)], width)
         strip = self.lines[number].adjust_cell_length(width, Style.null())
         if self.items and self.items[number] >= 0 and self.items[number] == self.cursor:
             strip = self._highlighted(strip)
-        return strip.apply_style(base)
+        return strip
 
     def _highlighted(self, strip: Strip) -> Strip:
         style = self.palette.row if self.has_focus else self.palette.row_blurred

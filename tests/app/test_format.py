@@ -52,10 +52,20 @@ def test_fitted_text_has_exactly_the_width_asked_for(text, width, right):
 
 @given(st.text(alphabet="ab 注\u0301", max_size=60), st.integers(1, 20))
 def test_wrapped_lines_are_no_wider_than_asked_for_and_lose_nothing(text, width):
-    width = max(width, 2)
     lines = wrap(clean(text), width)
     assert all(cell_len(line) <= width for line in lines)
-    assert "".join(lines).replace(" ", "") == "".join(clean(text).split())
+    kept = "".join(lines).replace(" ", "")
+    assert kept == "".join(clean(text).split()) or (width == 1 and "\u2026" in kept)
+
+
+@pytest.mark.parametrize(
+    "text", ["漢字N/x", "漢", "a 漢\u0301b", "\u0301漢", "\U0001f468\u200d\U0001f469 x", "\u2026\ufe0f"]
+)
+def test_what_is_wider_than_a_line_becomes_an_ellipsis(text):
+    lines = wrap(text, 1)
+    assert all(cell_len(line) <= 1 for line in lines)
+    assert "\u2026" in lines or cell_len(text) < 2
+    assert "".join(lines).count("x") == text.count("x")
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most ``width`` cells, broken at blanks where possible."""
+    """Lines of at most ``width`` cells, broken at blanks where possible; what is wider by itself is an ellipsis."""
     width = max(width, 1)
     lines: list[str] = []
     line = ""
@@ -69,8 +69,8 @@ def wrap(text: str, width: int) -> list[str]:
         while cell_len(word) > width:
             head = set_cell_size(word, width if not line else max(width - cell_len(line) - 1, 0)).rstrip()
             if not head:
-                lines.append(line)
-                line = ""
+                lines.append(line or ELLIPSIS)
+                line, word = "", word if line else word[1:]
                 continue
             lines.append(f"{line} {head}".strip())
             line, word = "", word[len(head) :]

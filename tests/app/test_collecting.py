@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+import platform
+import subprocess
+import sys
 import weakref
 
 import pytest
 from profiles import small_profile
 from screen import explorer, opened, press, settled
 
+from tpuprof_tui.app import collecting
 from tpuprof_tui.app.collecting import settle
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
 
@@ -65,3 +69,51 @@ def test_garbage_of_the_capture_before_goes_when_another_opens():
     assert seen() is not None, "left out of collections"
     settle()
     assert seen() is None
+
+
+HEAPS = """
+import ctypes, sys, threading
+from tpuprof_tui.app.collecting import share_memory
+shared = "shared" in sys.argv and share_memory()
+library = ctypes.CDLL(None)
+taken = threading.Barrier(7)
+def take():
+    kept = [bytearray(600) for _ in range(1_000)]
+    taken.wait()
+threads = [threading.Thread(target=take) for _ in range(6)]
+for thread in threads:
+    thread.start()
+taken.wait()
+library.fopen.restype = ctypes.c_void_p
+library.fopen.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+library.malloc_info.argtypes = [ctypes.c_int, ctypes.c_void_p]
+library.fclose.argtypes = [ctypes.c_void_p]
+file = library.fopen(sys.argv[1].encode(), b"w")
+library.malloc_info(0, file)
+library.fclose(file)
+print(shared)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="not the GNU C library")
+def test_all_threads_take_memory_from_one_heap(tmp_path):
+    found = []
+    for word in ("apart", "shared"):
+        told = tmp_path / word
+        done = subprocess.run([sys.executable, "-c", HEAPS, told, word], check=True, capture_output=True, text=True)
+        assert done.stdout.strip() == str(word == "shared")
+        found.append(told.read_text().count("<heap nr="))
+    assert found[0] > 1
+    assert found[1] == 1
+
+
+def test_another_c_library_is_left_as_it_is(monkeypatch):
+    monkeypatch.setattr(collecting, "_c_library", lambda: None)
+    assert not collecting.share_memory()
+    settle()
+    monkeypatch.undo()
+    collecting._c_library.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr("ctypes.CDLL", lambda _: (_ for _ in ()).throw(OSError("static")))
+        assert not collecting.share_memory()
+    collecting._c_library.cache_clear()

@@ -35,7 +35,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker
 
-from .collecting import settle
+from .collecting import settle, share_memory
 
 if TYPE_CHECKING:
     from ..model import Profile
@@ -76,6 +76,7 @@ class ForgettingApp(App[int]):
         """Before there is anything to forget."""
         self._apart = copy_context()
         self._noted = []
+        share_memory()
         asyncio.get_running_loop().set_default_executor(Threads(thread_name_prefix="tpuprof"))
 
     def _call_apart(

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from driving import driven, ready, send_key
+from exporting import sample
 from profiles import small_profile
 from rich.style import Style
-from screen import explorer, opened, press
+from screen import explorer, opened, press, settled
 from textual import events
 from textual.command import CommandList
 
+from tpuprof_tui.app.actions import ACTIONS
 from tpuprof_tui.app.application import TpuprofApp
 from tpuprof_tui.app.messages import ThreadFailed
 from tpuprof_tui.app.screens.commands import Commands
 from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.screens.export import ExportScreen
 from tpuprof_tui.app.screens.jump import JumpScreen
 from tpuprof_tui.app.widgets.keybar import KeyBar
 
@@ -94,6 +98,24 @@ async def test_a_click_on_a_command_that_is_gone_is_passed_over():
         )
         await pilot.pause()
         assert pilot.app._exception is None
+
+
+@pytest.mark.parametrize("fault", ["", "At work."])
+async def test_a_command_for_an_overlay_that_has_closed_does_nothing(tmp_path, monkeypatch, fault):
+    monkeypatch.setattr(ExportScreen, "_fault", lambda _: fault)
+    async with sample(tmp_path, monkeypatch) as pilot:
+        await press(pilot, "x")
+        menu = pilot.app.screen
+        assert isinstance(menu, ExportScreen)
+        commands = {each.title: each.callback for each in pilot.app.get_system_commands(menu)}
+        choose = commands[next(each.text for each in ACTIONS if each.id == "export.workbook")]
+        pilot.app.pop_screen()
+        await pilot.pause()
+        await choose()
+        await settled(pilot)
+        assert pilot.app._exception is None
+        assert not list(tmp_path.rglob("*.xlsx"))
+        assert explorer(pilot).is_active
 
 
 async def test_keys_all_at_once_open_and_close_what_they_should():

@@ -383,7 +383,9 @@ class TpuprofApp(RememberingApp, TerminalApp):
         node = {"app": self, "explorer": screen}.get(action.pane, screen.focused)
 
         async def run() -> None:
-            await self.run_action(action.function, node)
+            # a key pressed meanwhile may have closed what it was for
+            if node is None or node is self or any(each in self.screen_stack for each in node.ancestors_with_self):
+                await self.run_action(action.function, node)
 
         return run
 

@@ -113,13 +113,18 @@ def test_what_was_there_before_stays_whole_until_it_is_replaced(tmp_path: Path, 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_asked_to_end_nothing_half_written_stays(tmp_path: Path, number: signal.Signals) -> None:
-    folder = tmp_path / "out"
-    child = subprocess.Popen(_words(folder, "--only", "xlsx,web", "--machine"), stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE)  # fmt: skip
-    assert child.stdout is not None
-    child.stdout.readline()
-    child.send_signal(number)
-    _, said = child.communicate()
+    for attempt in range(5):
+        folder = tmp_path / f"out{attempt}"
+        child = subprocess.Popen(_words(folder, "--only", "xlsx,web", "--machine"), stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)  # fmt: skip
+        assert child.stdout is not None
+        child.stdout.readline()
+        child.send_signal(number)
+        _, said = child.communicate()
+        if child.returncode:
+            break
+        # a busy machine: all was written before the signal came
+        assert len(_files(folder)) > 1
     assert child.returncode == 130
     assert said == b""
     assert list(folder.rglob(".*.part")) == []

@@ -137,3 +137,12 @@ async def test_a_click_means_what_was_there_when_it_was_made(profile):
         screen.timeline.rows = screen.timeline.rows[:1]
         await settled(pilot)
         assert screen.view.selection.lane == wanted
+
+
+@pytest.mark.parametrize("pane", ["timeline", "detail", "tree"])
+async def test_an_explorer_left_while_it_opens_may_miss_panes(pane):
+    async with opened(small_profile(1, instructions=300)) as pilot:
+        screen = explorer(pilot)
+        await screen.query_one(f"#{pane}").remove()
+        screen.on_mount()
+        assert pilot.app._exception is None

@@ -105,8 +105,9 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
 
     def on_mount(self) -> None:
         """Everything shows the first state."""
-        if self not in self.app.screen_stack:
-            # replaced while its panes were mounted: some are gone already
+        panes = (HeadlineBar, CoreTree, Timeline, SummaryPane, InstructionTable, DetailPane)
+        if self not in self.app.screen_stack or not all(self.query(pane) for pane in panes):
+            # replaced, or the application left, while its panes were mounted: some are gone already
             return
         self.query_one(HeadlineBar).show_session(self.session, several=len(self.others) > 1)
         self._pass_on()

@@ -145,4 +145,5 @@ async def test_an_explorer_left_while_it_opens_may_miss_panes(pane):
         screen = explorer(pilot)
         await screen.query_one(f"#{pane}").remove()
         screen.on_mount()
+        screen.on_resize(events.Resize(Size(80, 24), Size(80, 24)))
         assert pilot.app._exception is None

@@ -25,7 +25,7 @@ FUZZ_BRIEFLY ?= 60
 SOAK_SECONDS ?= 3600
 SOAK_BRIEFLY ?= 60
 
-.PHONY: help demo test coverage lint check bench bench-scale screenshots fuzz fuzz-briefly soak soak-briefly mutants docs pythons bundle clean
+.PHONY: help demo test compiled coverage lint check briefly bench bench-scale screenshots fuzz fuzz-briefly soak soak-briefly mutants docs pythons bundle clean
 
 help:
 	@echo "make demo      open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
@@ -35,7 +35,7 @@ help:
 	@echo "make fuzz      coverage-guided fuzzing of all that is read (FUZZ_SECONDS=$(FUZZ_SECONDS))"
 	@echo "make soak      random keys in the explorer, memory watched (SOAK_SECONDS=$(SOAK_SECONDS))"
 	@echo "make mutants   small mistakes put into pairing and clocks: which of them no test notices"
-	@echo "make check     lint, $(FUZZ_BRIEFLY) s of fuzzing, $(SOAK_BRIEFLY) s of random keys, and the tests"
+	@echo "make check     the tests, lint, $(FUZZ_BRIEFLY) s of fuzzing, $(SOAK_BRIEFLY) s of random keys: what .ci/run does"
 	@echo "make bench     speed and memory, as figures (make bench-scale: the explorer at ten million records)"
 	@echo "make screenshots the pictures of the README, from the samples"
 	@echo "make docs      the manual page and the key tables of the README, from the program"
@@ -43,14 +43,19 @@ help:
 	@echo "make bundle    one archive of all wheels, for machines without network"
 	@echo "make clean     remove $(VENV)"
 
+# Before anything runs: where a disk is full or files are limited, Python leaves bytecode that is cut off, and a module
+# whose bytecode is cut off can never be imported again.
+compiled: $(VENV)/installed
+	@$(BIN)/python -m compileall -q tpuprof_tui
+
 # status 1: something in the capture is lost, which the explorer has told
-demo: $(VENV)/installed
+demo: compiled
 	$(BIN)/tpuprof $(SAMPLE) || test $$? -eq 1
 
-test: $(VENV)/installed-test
+test: $(VENV)/installed-test compiled
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-coverage: $(VENV)/installed-test
+coverage: $(VENV)/installed-test compiled
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(COVERAGE)
 
 lint: $(VENV)/installed-lint
@@ -59,11 +64,11 @@ lint: $(VENV)/installed-lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# fuzzing and random keys last as long as they are told to, so both at once; the tests come last: their closing line is
-# the result
-check: lint $(VENV)/installed-fuzz
+check: test lint briefly
+
+# fuzzing and random keys last as long as they are told to, so both at once
+briefly: $(VENV)/installed-fuzz
 	$(MAKE) --jobs 2 fuzz-briefly soak-briefly
-	$(MAKE) test
 
 fuzz: $(VENV)/installed-fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"
+#: Environment of a program that runs on a full disk or with a limit on files.
+NO_BYTECODE = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
 SOUND, DAMAGED = SAMPLES / "aks_decode_mode1", SAMPLES / "aks_damaged"
 
 
@@ -18,6 +21,17 @@ def tool(*words: object, **settings) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"TERM": "xterm-256color"} | settings.pop("env", {})
     command = [sys.executable, "-m", "tpuprof_tui", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **settings)
+
+
+def limited(command: list[str], size: int) -> subprocess.CompletedProcess[str]:
+    """Runs a program that can write no file of more than ``size`` bytes; the system says the same of a full disk.
+
+    It writes no bytecode: Python would leave that cut off, and the module could never be imported again.
+    """
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=NO_BYTECODE,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+    )  # fmt: skip
 
 
 def on_a_terminal(command: list[str], environment: dict[str, str]) -> tuple[int, bytes]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from command_line import NO_BYTECODE, limited
 
 from tpuprof_tui.cli import main
 
@@ -156,11 +156,7 @@ def _one_message(done: subprocess.CompletedProcess[str]) -> str:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_limit_on_the_size_of_files_is_one_message(tmp_path: Path, kind: str) -> None:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM[kind], ROOM[kind]))
-
-    words = _words(tmp_path / "out", "--only", kind)
-    message = _one_message(subprocess.run(words, capture_output=True, text=True, preexec_fn=limit))
+    message = _one_message(limited(_words(tmp_path / "out", "--only", kind), ROOM[kind]))
     assert "could not be written: file too large" in message
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
 
@@ -170,7 +166,7 @@ def _on_small_disk(folder: Path, size: str, words: list[str]) -> subprocess.Comp
     script = """mount -t tmpfs -o "size=$1" none "$2" || exit 77
         shift 2; "$@"; status=$?; find "$0" -type f >&2; exit $status"""
     return subprocess.run(["unshare", "-m", "sh", "-c", script, str(folder), size, str(folder), *words],
-                          capture_output=True, text=True)  # fmt: skip
+                          capture_output=True, text=True, env=NO_BYTECODE)  # fmt: skip
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is not installed: no file system to fill")

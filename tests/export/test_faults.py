@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -14,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from command_line import NO_BYTECODE, limited
 from profiles import small_profile
 
 from tpuprof_tui.export import files, job, registers_text
@@ -39,11 +39,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def limited(size: int):
-    """Lets a child write no file larger than ``size``; the system says the same as of a full disk, in other words."""
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> dict[str, bytes]:
     """What an export of everything writes."""
@@ -60,7 +55,7 @@ def whole(tmp_path_factory) -> dict[str, bytes]:
 @pytest.mark.parametrize("kind", [*KINDS, "csv", "jsonl"])
 def test_a_disk_that_takes_no_more_is_one_sentence(kind, tmp_path):
     out = tmp_path / "out"
-    done = subprocess.run(command(kind, out), capture_output=True, text=True, check=False, preexec_fn=limited(4096))
+    done = limited(command(kind, out), 4096)
     assert done.returncode == 2
     told = [line for line in done.stderr.splitlines() if not line.startswith("Writing")]
     assert len(told) == 1
@@ -69,6 +64,20 @@ def test_a_disk_that_takes_no_more_is_one_sentence(kind, tmp_path):
     assert contents(tmp_path) == {}
     if kind in KINDS:
         assert not out.exists(), "a folder made for nothing"
+
+
+def test_a_program_under_a_limit_leaves_no_bytecode_that_is_cut_off(tmp_path, monkeypatch):
+    monkeypatch.setitem(NO_BYTECODE, "PYTHONPYCACHEPREFIX", str(tmp_path / "bytecode"))
+    assert limited(command("jsonl", tmp_path / "out"), 4096).returncode == 2
+    assert contents(tmp_path) == {}
+
+
+def test_the_set_up_compiles_the_package_before_anything_runs():
+    for target, runs in (("test", "-m pytest"), ("demo", "bin/tpuprof")):
+        told = subprocess.run(["make", "-n", target], cwd=SAMPLE.parents[1], capture_output=True, text=True, check=True)
+        before, found, _ = told.stdout.partition(runs)
+        assert found
+        assert "compileall -q tpuprof_tui" in before
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "csv"])
@@ -81,7 +90,8 @@ def test_a_full_disk_keeps_what_was_there(kind, tmp_path):
         pytest.skip("only root can make a small disk")
     try:
         (disk / "mine.txt").write_text("mine")
-        done = subprocess.run(command(kind, disk / "out"), capture_output=True, text=True, check=False)
+        done = subprocess.run(command(kind, disk / "out"), capture_output=True, text=True, check=False,
+                              env=NO_BYTECODE)  # fmt: skip
         assert done.returncode == 2
         assert "could not be written: no space left on device" in done.stderr
         assert contents(disk) == {"mine.txt": b"mine"}
@@ -93,7 +103,7 @@ def test_a_full_disk_keeps_what_was_there(kind, tmp_path):
 def test_what_an_earlier_export_wrote_stays_when_a_later_one_fails(kind, tmp_path):
     subprocess.run(command(kind, tmp_path), check=True, capture_output=True)
     before = contents(tmp_path)
-    done = subprocess.run(command(kind, tmp_path), capture_output=True, check=False, preexec_fn=limited(4096))
+    done = limited(command(kind, tmp_path), 4096)
     assert done.returncode == 2
     assert contents(tmp_path) == before
 

@@ -4,8 +4,8 @@
     python tests/golden/record.py --compare BEFORE AFTER
 
 ``OUT/CAPTURE/`` gets what each command prints (text and JSON), what each export writes, tables as CSV, JSON lines and
-Parquet, and with ``--frames`` what the explorer shows at three sizes after each of a walk of keys. Where a command fails,
-its exit status and message are the output. Workbooks are recorded by the parts of their zip.
+Parquet, and with ``--frames`` what the explorer shows at three sizes after each of a walk of keys. Where a command
+fails, its exit status and message are the output. Workbooks are recorded by the parts of their zip.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from capture_writer.kinds import KINDS
 
 import tpuprof_tui.sources.sophgo.read
 
-PAGE = (Path(tpuprof_tui.sources.sophgo.read.__file__).parent / "REFERENCE.md").read_text(encoding="utf-8")
+PAGE = (Path(tpuprof_tui.sources.sophgo.__file__).parent / "REFERENCE.md").read_text(encoding="utf-8")
 TESTS = Path(__file__).resolve().parents[2]
 #: Entries of the format's description that each section answers: pipeline 13, metrics 8, outputs 9.
 ENTRIES = {"Reading": 24, "Figures": 12, "Files": 14}

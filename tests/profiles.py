@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ import numpy.typing as npt
 
 from tpuprof_tui.model import (
     INT_MISSING,
+    Activity,
     Device,
+    Groups,
     Lane,
     Problem,
     Profile,
@@ -24,7 +27,11 @@ from tpuprof_tui.model import (
     Strings,
     StringsBuilder,
 )
+from tpuprof_tui.model.group import NO_GROUP
+from tpuprof_tui.sources.sophgo.groups import capture_groups, ports_group
 
+#: Groups of many cores whose ids are their numbers: for problems that are told before there is a profile.
+CORES = capture_groups(range(64), (), ())
 ENGINES = ("TIU", "GDMA", "SDMA")
 ENGINE_IDS = {"TIU": 0, "GDMA": 1, "SDMA": 3, "CDMA": 4}
 TEXT_KEYS = ("engine", "name", "type", "kernel", "mode", "direction", "dtype", "from_memory", "to_memory")
@@ -135,7 +142,8 @@ def make_lane(
 ) -> Lane:
     """A lane of core ``number`` (CDMA: of port ``number``) with the columns every lane has, and those given.
 
-    Rows may be given in any order; they are sorted by start here. ``duration`` is computed when asked for.
+    Rows may be given in any order; they are sorted by start here. ``duration`` is computed when asked for. The group is
+    the core's number; ``make_profile`` puts its id in place of it. A port's ``core`` is also its ``owner``.
     """
     start = np.asarray(starts, dtype=np.int64)
     end = np.asarray(ends, dtype=np.int64)
@@ -149,13 +157,15 @@ def make_lane(
         held = {key: values[rank] for key, values in held.items()}
     overlapping = count > 1 and bool(np.any(start[1:] < np.maximum.accumulate(end)[:-1]))
     sublane = first_free_sublanes(start, end) if overlapping else np.zeros(count, dtype=np.int16)
-    port = number if engine == "CDMA" else -1
+    port = engine == "CDMA"
+    if port and "core" in held:
+        held["owner"] = held["core"]
     return Lane(
-        engine=engine,
-        core=-1 if engine == "CDMA" else number,
-        port=port,
-        label=f"Port {port}" if engine == "CDMA" else engine,
-        group="CDMA" if engine == "CDMA" else f"Core {number}",
+        kind=engine,
+        group=NO_GROUP if port else number,
+        number=number if port else -1,
+        label=f"Port {number}" if port else engine,
+        activity=Activity.COMPUTE if engine == "TIU" else Activity.TRANSFER,
         columns={"start": start, "end": end, "sublane": sublane,
                  "duration": lambda rows: end[rows] - start[rows], **held},
         sublanes=int(sublane.max(initial=0)) + 1,
@@ -176,7 +186,10 @@ def make_profile(
 ) -> Profile:
     """A profile of these lanes; ``cores`` defaults to those of the lanes."""
     known = {key: Strings() for key in TEXT_KEYS}
-    profile_cores = sorted({lane.core for lane in lanes if lane.core >= 0}) if cores is None else cores
+    own = sorted({lane.group for lane in lanes if lane.kind != "CDMA"}) if cores is None else cores
+    ports = sorted(lane.number for lane in lanes if lane.kind == "CDMA")
+    groups = capture_groups(own, ports, ())
+    lanes = [_placed(lane, groups) for lane in lanes]
     tail = max((int(lane["end"].max()) for lane in lanes if len(lane)), default=None)
     return Profile(
         path="/nowhere/synthetic",
@@ -185,14 +198,22 @@ def make_profile(
         device=device or Device("AKS", arch="4", tiu_mhz=1000, dma_mhz=1000, ddr_peak_gbps=68.25, l2_peak_gbps=128.0),
         mode=mode,
         bmodel=False,
-        cores=tuple(profile_cores),
-        ports=tuple(sorted(lane.port for lane in lanes if lane.port >= 0)),
+        groups=groups,
         lanes=tuple(lanes),
         strings={**known, **(strings or {})},
         scopes=scopes or Scopes(),
         problems=tuple(problems),
         tail_ns=tail,
     )
+
+
+def _placed(lane: Lane, groups: Groups) -> Lane:
+    """A lane with ids of groups in place of numbers of cores; the same where they are equal."""
+    group = ports_group(groups) if lane.kind == "CDMA" else groups.numbered(lane.group)
+    if any(group.number not in (-1, place) for place, group in enumerate(groups)) and "owner" in lane:
+        owners = [groups.numbered(owner) if owner >= 0 else owner for owner in lane["owner"].tolist()]
+        lane = lane.with_column("owner", np.array(owners, np.int64))
+    return lane if group == lane.group else replace(lane, group=group)
 
 
 def _events(random: np.random.Generator, count: int, kernels_every: int) -> tuple[Ints, Ints, Ints]:
@@ -310,10 +331,10 @@ def small_profile(mode: int = 1, *, instructions: int = 600, seed: int = 0) -> P
     profile = big_profile(instructions, cores=2, ports=2, mode=mode, seed=seed, kernels_every=20)
     problems = (
         Problem(Severity.NOTE, "The last block has no end marker.", "Read to the end of the file.",
-                file="cdmlib_0.profile", offset=4096, core=0),
+                file="cdmlib_0.profile", offset=4096, group=0),
         Problem(Severity.WARNING, "Two cores look alike to CDMA port 1.", "Its submitter is left open.", lane="Port 1"),
         Problem(Severity.ERROR, "12 bytes of a node are missing.", "Its commands are shown as unknown.",
-                file="cdmlib_1.profile", offset=77, core=1, lane="GDMA", count=3),
+                file="cdmlib_1.profile", offset=77, group=1, lane="GDMA", count=3),
     )  # fmt: skip
     return make_profile(profile.lanes, strings=profile.strings, mode=mode, cores=range(3), scopes=profile.scopes,
                         problems=problems)  # fmt: skip

@@ -51,7 +51,7 @@ def truth_links(truth):
 
 
 def event_of(profile, lane, row):
-    return profile.lanes[lane].engine, profile.lanes[lane].core, int(profile.lanes[lane]["start"][row])
+    return profile.lanes[lane].kind, profile.unit_number(profile.lanes[lane]), int(profile.lanes[lane]["start"][row])
 
 
 def found_links(profile, links):
@@ -77,7 +77,7 @@ def test_all_links_of_a_capture_are_found_and_none_is_wrong(written, kind):
 def test_sdma_waits_and_is_waited_for_by_message_alone(written):
     profile, _ = written("dependencies_sdma")
     links = find_links(profile)
-    engines = np.array([lane.engine for lane in profile.lanes])
+    engines = np.array([lane.kind for lane in profile.lanes])
     waiter, releaser = engines[links.waiter_lane], engines[links.releaser_lane]
     for pair in (("SDMA", "GDMA"), ("TIU", "SDMA"), ("SDMA", "TIU"), ("GDMA", "SDMA")):
         mine = (waiter == pair[0]) & (releaser == pair[1])

@@ -74,15 +74,17 @@ def test_the_best_rows_of_any_window(core, long):
     profile = with_exposed(profile)
     random = np.random.default_rng(5)
     lanes = list(enumerate(build_indexes(profile)))
+    owners = frozenset({core} - {-1})
+    shared = [number for number, lane in enumerate(profile.lanes) if profile.unit_of(lane) < 0]
     for _ in range(12):
         start, end = np.sort(random.integers(profile.start_ns, profile.end_ns, 2)).tolist()
-        for score, found in zip(SCORES, best_rows(lanes, start, end, SCORES, 4, core), strict=True):
+        for score, found in zip(SCORES, best_rows(lanes, start, end, SCORES, 4, owners, shared), strict=True):
             expected = []
             for number, index in lanes:
                 lane = index.lane
                 every = score(lane, slice(0, len(lane)))
                 running = (np.maximum(lane["end"], lane["start"] + 1) > start) & (lane["start"] < end)
-                if core >= 0 and lane.core < 0:
+                if core >= 0 and profile.unit_of(lane) < 0:
                     running &= lane["core"] == core
                 rows = np.flatnonzero(running & (every > -np.inf)).tolist()
                 expected += [(-every[row], number, row) for row in rows]

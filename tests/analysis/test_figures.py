@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from profiles import big_profile, make_lane, make_profile, small_profile
 
 from tpuprof_tui.analysis.totals import figures
-from tpuprof_tui.analysis.totals.figures import build_indexes, bytes_between, core_figures, headline, lane_figures
+from tpuprof_tui.analysis.totals.figures import build_indexes, bytes_between, headline, lane_figures, unit_figures
 from tpuprof_tui.analysis.totals.top import top
 from tpuprof_tui.model import INT_MISSING, Role, Strings
 
@@ -43,23 +43,23 @@ def test_lane_figures_against_the_obvious(window):
 
 @settings(max_examples=40)
 @given(windows, st.integers(0, 1))
-def test_core_figures_against_the_obvious(window, core):
+def test_unit_figures_against_the_obvious(window, core):
     start, end = window
-    mine = PROFILE.core_lanes(core)
+    mine = PROFILE.lanes_of(core)
     compute = covered(mine[0], start, end, Role.WORK)
     transfer = covered(mine[1], start, end, Role.WORK) | covered(mine[2], start, end, Role.WORK)
     any_role = covered(mine[0], start, end) | covered(mine[1], start, end) | covered(mine[2], start, end)
     for port in PROFILE.lanes[-2:]:
         transfer |= covered(port, start, end, Role.WORK, core)
         any_role |= covered(port, start, end, None, core)
-    figures = core_figures(PROFILE, INDEXES, core, start, end)
+    figures = unit_figures(PROFILE, INDEXES, core, start, end)
     assert figures.compute == compute.sum()
     assert figures.transfer == transfer.sum()
     assert figures.overlap == (compute & transfer).sum()
     assert figures.exposed == (transfer & ~compute).sum()
     assert figures.busy == (compute | transfer).sum()
     assert figures.idle == (~any_role).sum()
-    assert figures == core_figures(PROFILE, tuple(INDEXES), core, start, end)
+    assert figures == unit_figures(PROFILE, tuple(INDEXES), core, start, end)
 
 
 def test_threads_make_the_same_indexes(monkeypatch):
@@ -70,11 +70,11 @@ def test_threads_make_the_same_indexes(monkeypatch):
 
 
 def test_submitted_commands_count_for_their_core_alone():
-    submitted = core_figures(PROFILE, INDEXES, 0, PROFILE.start_ns, PROFILE.end_ns).lanes["CDMA"].count
+    submitted = unit_figures(PROFILE, INDEXES, 0, PROFILE.start_ns, PROFILE.end_ns).lanes["CDMA"].count
     ports = PROFILE.lanes[-2:]
     assert submitted == sum(int((lane["core"] == 0).sum()) for lane in ports) > 0
     # the submitter of core 1's launches is missing in this profile
-    assert "CDMA" not in core_figures(PROFILE, INDEXES, 1, PROFILE.start_ns, PROFILE.end_ns).lanes
+    assert "CDMA" not in unit_figures(PROFILE, INDEXES, 1, PROFILE.start_ns, PROFILE.end_ns).lanes
 
 
 def test_bytes_of_a_window_count_the_share_inside():
@@ -101,8 +101,8 @@ def test_headline():
     assert found.total_ns == profile.end_ns - profile.start_ns
     assert found.idlest.core == 2  # it has no lanes at all
     assert found.idlest.busy == 0
-    assert found.busiest.busy == max(core.busy for core in found.cores)
-    assert found.exposed_max == max(core.exposed for core in found.cores)
+    assert found.busiest.busy == max(core.busy for core in found.units)
+    assert found.exposed_max == max(core.exposed for core in found.units)
     assert not found.guessed
     assert headline(small_profile(0), build_indexes(small_profile(0))).guessed
 
@@ -125,7 +125,7 @@ def test_top_against_the_obvious(window, by, cores):
             wanted = cores is None or int(lane["core"][row]) in cores
             if inside and wanted and lane["role"][row] == Role.WORK:
                 expected.setdefault(text, []).append(min(until, end) - max(begin, start))
-    found = top(PROFILE, INDEXES, start, end, by=by, cores=cores, limit=None)
+    found = top(PROFILE, INDEXES, start, end, by=by, units=cores, limit=None)
     assert {row.label: (row.count, row.total_ns, row.max_ns) for row in found} == {
         text: (len(parts), sum(parts), max(parts)) for text, parts in expected.items()
     }

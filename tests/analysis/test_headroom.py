@@ -45,7 +45,7 @@ def test_and_by_operation():
 
 
 def test_only_what_was_asked_for():
-    assert rows_of(small(), cores={1}) == [("mlp", 1, 0, 50, 10, 40)]
+    assert rows_of(small(), units={1}) == [("mlp", 1, 0, 50, 10, 40)]
     assert rows_of(small(), lanes={1}) == [("mlp", 2, 0, 100, 90, 20)]
     assert len(rows_of(small(), limit=1)) == 1
 

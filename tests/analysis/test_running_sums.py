@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from profiles import big_profile
@@ -22,14 +24,11 @@ def with_peaks(lane: Lane) -> Lane:
     random = np.random.default_rng(len(lane))
     ideal = (lane["end"] - lane["start"]) * random.uniform(0.1, 1.5, len(lane))
     ideal[random.uniform(size=len(lane)) < 0.2] = np.nan
-    return Lane(engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group,
-                columns={**lane.arrays(), "ideal": ideal}, sublanes=lane.sublanes)  # fmt: skip
+    return replace(lane, columns={**lane.arrays(), "ideal": ideal})
 
 
 @pytest.fixture(scope="module")
 def profile():
-    from dataclasses import replace
-
     made = big_profile(24_000, cores=2, ports=1)
     made = replace(made, lanes=tuple(with_peaks(lane) for lane in made.lanes))
     assert min(map(len, made.lanes)) > FEWEST * BLOCK
@@ -94,7 +93,7 @@ def looked_through(profile, start, end, cores):
     """Count, total and longest by label of kernel, row by row; and the time lost."""
     found: dict[str, list[float]] = {}
     for lane in profile.lanes:
-        submitted = lane["core"] if lane.core < 0 else np.full(len(lane), lane.core)
+        submitted = lane["core"] if profile.unit_of(lane) < 0 else np.full(len(lane), profile.unit_number(lane))
         for row in np.flatnonzero((lane["role"] == Role.WORK) & (np.maximum(lane["end"], lane["start"] + 1) > start)
                                   & (lane["start"] < end)).tolist():  # fmt: skip
             if cores is not None and submitted[row] not in cores:
@@ -117,11 +116,11 @@ def looked_through(profile, start, end, cores):
 def test_work_by_kernel_function(profile, indexes, cores):
     for start, end in [*windows(profile)][:8]:
         expected = looked_through(profile, start, end, cores)
-        rows = top(profile, indexes, start, end, cores=cores, limit=None)
+        rows = top(profile, indexes, start, end, units=cores, limit=None)
         assert {row.label: [row.count, row.total_ns, row.max_ns] for row in rows} == {
             label: each[:3] for label, each in expected.items()
         }
-        lost = headroom(profile, indexes, start, end, cores=cores, limit=None)
+        lost = headroom(profile, indexes, start, end, units=cores, limit=None)
         assert {row.label: row.lost_ns for row in lost} == {
             label: pytest.approx(each[3]) for label, each in expected.items()
         }

@@ -17,7 +17,7 @@ from tpuprof_tui.app.panes.prompt import Prompt
 from tpuprof_tui.app.panes.summary.summary import SummaryPane
 from tpuprof_tui.app.panes.table import InstructionTable
 from tpuprof_tui.app.panes.timeline.timeline import Timeline
-from tpuprof_tui.app.panes.tree import CoreTree
+from tpuprof_tui.app.panes.tree import GroupTree
 from tpuprof_tui.app.settings import actions
 from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS, PANES, Action, actions_of, bindings, footer_keys, key_text
 from tpuprof_tui.app.shell.application import TpuprofApp
@@ -26,7 +26,7 @@ from tpuprof_tui.app.shell.loading import LoadingPane
 
 OWNERS = {
     "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": Timeline, "list": LinesView, "table": InstructionTable,
-    "summary": SummaryPane, "tree": CoreTree, "problems": ProblemsPane, "detail": DetailPane, "chooser": CaptureList,
+    "summary": SummaryPane, "tree": GroupTree, "problems": ProblemsPane, "detail": DetailPane, "chooser": CaptureList,
     "loading": LoadingPane, "text": LinesView,
     "export": ExportPane, "confirm": ConfirmPane,
     "prompt": Prompt, "groups": GroupList, "columns": ColumnList,

@@ -51,7 +51,7 @@ def test_data_adds_up_to_what_was_moved():
     session = Session.build(profile)
     data = chart_data(session, ViewState.of(profile.start_ns, profile.end_ns), Scope())
     for engine, values in data.bandwidth.items():
-        lanes = [lane for lane in profile.lanes if lane.engine == engine]
+        lanes = [lane for lane in profile.lanes if lane.kind == engine]
         moved = sum(int(lane["bytes"][lane["role"] == Role.WORK].sum()) for lane in lanes)
         assert values.sum() * (profile.end_ns - profile.start_ns) / BINS == pytest.approx(moved, rel=0.02)
     work = sum(int((lane["role"] == Role.WORK).sum()) for lane in profile.lanes)
@@ -63,8 +63,8 @@ def test_a_core_counts_of_a_port_only_what_it_submitted():
     profile = small_profile(1, instructions=600)
     session = Session.build(profile)
     view = ViewState.of(profile.start_ns, profile.end_ns)
-    parts = [chart_data(session, view, Scope(core)).durations.sum() for core in profile.cores]
-    known = sum(int(((lane["role"] == Role.WORK) & (lane.core >= 0 or lane["core"] != INT_MISSING)).sum())
+    parts = [chart_data(session, view, Scope(core)).durations.sum() for core in profile.groups.numbers]
+    known = sum(int(((lane["role"] == Role.WORK) & (profile.unit_of(lane) >= 0 or lane["core"] != INT_MISSING)).sum())
                 for lane in profile.lanes)  # fmt: skip
     assert sum(parts) == known
 

@@ -9,7 +9,7 @@ from screen import SMALL, WIDE, explorer, frame, opened, press, settled, shown
 from tpuprof_tui.analysis.selecting.state import Scope, Selection
 from tpuprof_tui.app.overlays.help import HelpScreen
 from tpuprof_tui.app.panes.detail import DetailPane
-from tpuprof_tui.app.panes.tree import CoreTree
+from tpuprof_tui.app.panes.tree import GroupTree
 
 
 async def test_the_first_screen_answers_where_the_time_went(profile):
@@ -110,9 +110,9 @@ async def test_selection_is_shared_by_all_panes(profile):
         await press(pilot, "2 j j j")
         number = int(screen.table.order[screen.table.position])
         lane, row = screen.session.place(number)
-        assert screen.view.selection == Selection(profile.lanes[lane].core, lane, row)
+        assert screen.view.selection == Selection(profile.unit_number(profile.lanes[lane]), lane, row)
         assert screen.query_one("#detail", DetailPane).selection == screen.view.selection
-        assert screen.query_one("#tree", CoreTree).node.scope == Scope(profile.lanes[lane].core, lane)
+        assert screen.query_one("#tree", GroupTree).node.scope == Scope(profile.unit_number(profile.lanes[lane]), lane)
         await press(pilot, "1 full_stop")
         assert int(screen.table.order[screen.table.position]) == screen.session.number(lane, row + 1)
 
@@ -189,10 +189,10 @@ async def test_one_core_can_be_isolated(profile):
         screen = explorer(pilot)
         await press(pilot, "j j o")
         assert screen.view.scope == Scope(0)
-        assert {row.core for row in screen.timeline.rows} <= {0, -1}
+        assert {row.unit for row in screen.timeline.rows} <= {0, -1}
         await press(pilot, "2")
         cores = {screen.session.place(int(number))[0] for number in screen.table.order}
-        assert all(profile.lanes[lane].core in (0, -1) for lane in cores)
+        assert all(profile.unit_number(profile.lanes[lane]) in (0, -1) for lane in cores)
         await press(pilot, "o")
         assert screen.view.scope == Scope()
 
@@ -281,7 +281,7 @@ async def test_problems_are_listed_and_lead_to_their_core(profile):
         assert "cdmlib_1.profile at byte 77" in text
         await press(pilot, "enter")
         selection = explorer(pilot).view.selection
-        assert (selection.core, profile.lanes[selection.lane].label) == (1, "GDMA")
+        assert (selection.group, profile.lanes[selection.lane].label) == (1, "GDMA")
 
 
 async def test_help_lists_the_focused_pane_first_and_closes(profile):

@@ -59,7 +59,7 @@ def test_a_part_that_does_not_exist_is_no_option(tmp_path):
 
 def test_the_table_is_printed_as_it_is(tmp_path):
     view = replace(VIEW, scope=Scope(2), in_window=True, sort=Sort("bytes", down=True))
-    job = table_job(kind_of("csv"), Source(str(SAMPLE)), str(tmp_path), view, ["name", "bytes"])
+    job = table_job(kind_of("csv"), Source(str(SAMPLE)), str(tmp_path), view, 2, ["name", "bytes"])
     target = str(tmp_path / "instructions.csv")
     assert job.words[:6] == ("instructions", str(SAMPLE), "--format", "csv", "--output", target)
     assert job.words[6:] == (
@@ -70,7 +70,7 @@ def test_the_table_is_printed_as_it_is(tmp_path):
 
 def test_a_lane_is_a_lane_of_the_profile(tmp_path):
     view = replace(VIEW, scope=Scope(-1, 7))
-    job = table_job(kind_of("json"), Source(str(SAMPLE)), str(tmp_path), view, ["name"])
+    job = table_job(kind_of("json"), Source(str(SAMPLE)), str(tmp_path), view, -1, ["name"])
     assert job.words[6:] == ("--columns", "name", "--sort", "start:asc", "--lane", "7", "--filter=dur>1us")
 
 
@@ -167,7 +167,7 @@ async def test_an_error_is_the_sentence_of_the_child(tmp_path):
 
 async def test_a_table_that_fails_leaves_nothing(tmp_path):
     view = replace(VIEW, filter="no such column")
-    job = table_job(kind_of("csv"), Source(str(SAMPLE)), str(tmp_path), replace(view, filter="nothing=1"), ["name"])
+    job = table_job(kind_of("csv"), Source(str(SAMPLE)), str(tmp_path), replace(view, filter="nothing=1"), -1, ["name"])
     with pytest.raises(ExportError, match="nothing"):
         await Exporter().run(job)
     assert not list(tmp_path.iterdir())
@@ -175,7 +175,7 @@ async def test_a_table_that_fails_leaves_nothing(tmp_path):
 
 async def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    job = table_job(kind_of("csv"), Source(str(SAMPLE)), str(tmp_path / "file" / "below"), VIEW, ["name"])
+    job = table_job(kind_of("csv"), Source(str(SAMPLE)), str(tmp_path / "file" / "below"), VIEW, -1, ["name"])
     with pytest.raises(ExportError, match="could not be written"):
         await Exporter().run(job)
 

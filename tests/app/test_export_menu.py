@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from exporting import SAMPLE, copied, sample, slow_program
-from profiles import small_profile
+from profiles import CORES, small_profile
 from screen import explorer, frame, opened, press, settled
 
 import tpuprof_tui
@@ -75,7 +75,7 @@ async def test_the_workbook_of_one_core_in_the_window(tmp_path, monkeypatch):
         await settled(pilot)
         with (tmp_path / "aks_decode_mode1_profile_out" / "PerfDoc" / "PerfAI_output.csv").open() as file:
             rows = list(csv.DictReader(file))
-        lanes = tpuprof_tui.open_profile(SAMPLE).core_lanes(0)
+        lanes = tpuprof_tui.open_profile(SAMPLE).lanes_of(0)
         inside = sum(int(((lane["end"] > view.start) & (lane["start"] < view.end)).sum()) for lane in lanes)
         assert len(rows) == inside > 0
 
@@ -84,7 +84,7 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "j j j j o w w w 2 v")
         screen = explorer(pilot)
-        assert screen.view.scope.core >= 0
+        assert screen.view.scope.group >= 0
         assert screen.view.in_window
         screen.change(Change(lambda view: replace(
             view, sort=Sort("duration", down=True), columns=("name", "duration", "bytes", "engine", "order"),
@@ -105,7 +105,7 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
             lane, row = session.place(number)
             start, end = session.span_of(lane, row)
             wanted.append(
-                (session.profile.lanes[lane].engine, end - start, int(session.profile.lanes[lane]["order"][row]))
+                (session.profile.lanes[lane].kind, end - start, int(session.profile.lanes[lane]["order"][row]))
             )
         assert [(row["engine"], row["Duration(ns)"], row["Global Idx"]) for row in rows] == wanted
         assert len({engine for engine, _, _ in wanted}) > 1
@@ -303,5 +303,5 @@ async def test_a_large_export_asks_first(tmp_path, monkeypatch):
 
 
 def test_selection_is_the_core_where_no_scope_is():
-    assert exports.scope_core(Scope(), Selection(4).core) == 4
-    assert exports.scope_core(Scope(2), 4) == 2
+    assert exports.scope_core(CORES, Scope(), Selection(4).group) == 4
+    assert exports.scope_core(CORES, Scope(2), 4) == 2

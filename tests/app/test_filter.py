@@ -152,7 +152,7 @@ async def test_the_summary_counts_only_what_passes(profile):
         figures = screen.summary.figures
         assert {row.label for row in figures.kernels} == {label for label in every if label.startswith("rms")}
         assert all(row.count == every[row.label] for row in figures.kernels)
-        assert sum(row.count for row in figures.engines) == passing(screen.session, "kernel=rms*").count
+        assert sum(row.figures.count for row in figures.kinds) == passing(screen.session, "kernel=rms*").count
         assert "filter kernel=rms*: all cores" in frame(pilot.app)
         await press(pilot, "escape")
         assert {row.label: row.count for row in screen.summary.figures.kernels} == every

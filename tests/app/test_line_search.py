@@ -46,7 +46,7 @@ async def test_fields_of_the_detail_are_found_as_they_are_typed(profile):
 
 
 async def test_problems_are_searched_and_the_instructions_elsewhere():
-    problems = [Problem(Severity.NOTE, f"Thing {number} is {'odd' if number % 7 == 3 else 'even'}.", core=0)
+    problems = [Problem(Severity.NOTE, f"Thing {number} is {'odd' if number % 7 == 3 else 'even'}.", group=0)
                 for number in range(40)]  # fmt: skip
     profile = replace(small_profile(1, instructions=60), problems=tuple(problems))
     async with opened(profile, (80, 24)) as pilot:

@@ -11,7 +11,7 @@ from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
-from tpuprof_tui.app.drawing.painter import levels_of, paint_core, paint_lane
+from tpuprof_tui.app.drawing.painter import levels_of, paint_lane, paint_unit
 from tpuprof_tui.app.drawing.theme import Palette, family_of, plain_palette
 from tpuprof_tui.model import Role, Strings
 
@@ -117,9 +117,9 @@ INDEXES = [build_index(lane) for lane in PROFILE.lanes]
 def test_a_core_tells_compute_from_exposed_transfer_without_colour():
     lanes = [make_lane("TIU", 0, starts=[0], ends=[10]), make_lane("GDMA", 0, starts=[5], ends=[20])]
     session = Session.build(make_profile(lanes))
-    index = session.indexes.by_core[0]
-    assert "".join(paint_core(index, edges_of(0, 30, 3), Palette(), UNICODE).chars) == "█▓ "
-    assert "".join(paint_core(index, edges_of(0, 30, 3), Palette(), ASCII).chars) == "8T "
+    index = session.indexes.by_unit[0]
+    assert "".join(paint_unit(index, edges_of(0, 30, 3), Palette(), UNICODE).chars) == "█▓ "
+    assert "".join(paint_unit(index, edges_of(0, 30, 3), Palette(), ASCII).chars) == "8T "
 
 
 def test_an_empty_lane_is_empty():

@@ -13,7 +13,7 @@ from tpuprof_tui.model import Problem, Severity
 
 
 def problem(severity: Severity, what: str, core: int, lane: str, rows: list[int] | None) -> Problem:
-    return Problem(severity, what, "Left.", core=core, lane=lane, rows=None if rows is None else np.array(rows))
+    return Problem(severity, what, "Left.", group=core, lane=lane, rows=None if rows is None else np.array(rows))
 
 
 @pytest.fixture(scope="module")

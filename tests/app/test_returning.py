@@ -66,7 +66,7 @@ async def test_one_core_shows_its_engines_and_all_cores_what_they_did(profile):
         screen = explorer(pilot)
         await press(pilot, "e j j o")
         assert screen.view.scope == Scope(1)
-        assert {screen.session.profile.lanes[row.lane].engine for row in screen.timeline.rows if not row.kind} >= {
+        assert {screen.session.profile.lanes[row.lane].kind for row in screen.timeline.rows if not row.kind} >= {
             "TIU",
             "GDMA",
         }
@@ -80,7 +80,7 @@ async def test_one_core_shows_its_engines_and_all_cores_what_they_did(profile):
 
 async def test_a_long_message_is_told_to_its_end_and_moves_nothing():
     what = "Something that takes many words to tell has happened to the records of this engine and to others. " * 2
-    problem = Problem(Severity.ERROR, what.strip(), file="cdmlib0_1.profile", offset=1234, core=0)
+    problem = Problem(Severity.ERROR, what.strip(), file="cdmlib0_1.profile", offset=1234, group=0)
     lanes = [make_lane("TIU", 0, starts=[0, 10], ends=[5, 20])]
     async with opened(make_profile(lanes, problems=[problem]), SMALL) as pilot:
         screen = explorer(pilot)
@@ -111,7 +111,7 @@ async def test_a_long_message_is_told_to_its_end_and_moves_nothing():
 
 
 async def test_a_problem_told_elsewhere_is_in_view_in_the_list():
-    problems = [Problem(Severity.NOTE, f"Problem {number} of a long list.", core=0) for number in range(60)]
+    problems = [Problem(Severity.NOTE, f"Problem {number} of a long list.", group=0) for number in range(60)]
     lanes = [make_lane("TIU", 0, starts=[0], ends=[5])]
     async with opened(make_profile(lanes, problems=problems), SMALL) as pilot:
         await press(pilot, "left_curly_bracket left_curly_bracket left_curly_bracket")

@@ -16,7 +16,7 @@ def slow_key(session: Session, key: str, number: int):
     """The value of one instruction, looked up the obvious way; None where it is missing."""
     lane_number, row = session.place(number)
     lane = session.profile.lanes[lane_number]
-    values = lane_values(lane, key, np.array([row]))
+    values = lane_values(session.profile, lane, key, np.array([row]))
     if values is None or is_missing(values)[0]:
         return None
     if SCHEMA[key].kind == "text":
@@ -61,11 +61,11 @@ def test_numbers_and_places_are_inverse(session):
 
 def test_a_core_holds_its_engines_and_what_it_submitted(session):
     profile = session.profile
-    for core in profile.cores:
+    for core in profile.groups.numbers:
         wanted = []
         for number, lane in enumerate(profile.lanes):
-            rows = range(len(lane)) if lane.core == core else np.flatnonzero(lane["core"] == core)
-            if lane.core in (core, -1):
+            rows = range(len(lane)) if profile.unit_number(lane) == core else np.flatnonzero(lane["core"] == core)
+            if profile.unit_number(lane) in (core, -1):
                 wanted += [session.number(number, int(row)) for row in rows]
         assert numbers_in(session, Scope(core), None).tolist() == wanted
 

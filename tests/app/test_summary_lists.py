@@ -10,8 +10,8 @@ from profiles import KERNELS, small_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.findings.core_busy import core_reason
 from tpuprof_tui.analysis.findings.findings import findings
+from tpuprof_tui.analysis.findings.unit_busy import unit_reason
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.analysis.totals.headroom import headroom
@@ -132,8 +132,8 @@ def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
         for number in session.lanes_in(scope):
             lane = session.profile.lanes[number]
             own = lane["role"] == Role.WAIT
-            if lane.core < 0 and scope.lane < 0 and scope.core >= 0:
-                own &= lane["core"] == scope.core
+            if profile.unit_of(lane) < 0 and scope.lane < 0 and scope.group >= 0:
+                own &= lane["core"] == scope.group
             waits += [
                 (-int(lane["end"][row] - lane["start"][row]), number, row) for row in np.flatnonzero(own).tolist()
             ]
@@ -141,20 +141,22 @@ def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
     from dataclasses import replace
 
     only = findings(session, replace(view, filter="engine=SDMA core=1"), Scope())
-    lanes = {session.profile.lanes[each.lane].title for each in (*only.exposed, *only.wait)}
+    lanes = {profile.title_of(session.profile.lanes[each.lane]) for each in (*only.exposed, *only.wait)}
     assert lanes == {"Core 1 SDMA"}
-    every = findings(session, view, Scope(1, next(n for n, lane in enumerate(profile.lanes) if lane.title in lanes)))
+    every = findings(
+        session, view, Scope(1, next(n for n, lane in enumerate(profile.lanes) if profile.title_of(lane) in lanes))
+    )
     assert only.wait == every.wait
 
 
 def test_a_reason_adds_up(profile):
     session = Session.build(profile)
-    for core in profile.cores:
-        reason = core_reason(session, core, profile.start_ns, profile.end_ns)
-        assert 1 <= reason.place <= reason.cores == len(profile.cores)
+    for core in profile.groups.numbers:
+        reason = unit_reason(session, core, profile.start_ns, profile.end_ns)
+        assert 1 <= reason.place <= reason.units == len(profile.groups.numbers)
         lengths = [pause.end - pause.start for pause in reason.pauses]
         assert lengths == sorted(lengths, reverse=True)
-        busy = session.indexes.by_core[core].either
+        busy = session.indexes.by_unit[core].either
         assert all(busy.between(pause.start, pause.end) == 0 for pause in reason.pauses)
         if core == 2:
             assert reason.pauses[0].text == "nothing runs"
@@ -165,8 +167,8 @@ def test_a_reason_adds_up(profile):
 def test_differences_are_told_by_what_is_known(sample, by):
     profile = open_profile(SAMPLES / sample)
     session = Session.build(profile)
-    for core in profile.cores:
-        differences = core_reason(session, core, profile.start_ns, profile.end_ns).differences
+    for core in profile.groups.numbers:
+        differences = unit_reason(session, core, profile.start_ns, profile.end_ns).differences
         assert bool(differences) == bool(by)
         assert all(label in profile.strings[by].texts(np.arange(len(profile.strings[by]))) for label, _ in differences)
 

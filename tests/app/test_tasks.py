@@ -89,9 +89,14 @@ def after(text: str, heading: str) -> list[str]:
 def rows_of(profile: Profile, core: int | None = None):
     """Lane and row of all instructions of the device, or of a core."""
     for lane in profile.lanes:
-        if core in (None, lane.core):
+        if core in (None, mode2.unit_number(lane)):
             for row in range(len(lane)):
                 yield lane, row
+
+
+def named(profile, lane, row):
+    """What tells an instruction: lane, name and start."""
+    return profile.title_of(lane), name(profile, lane, row), exact_time(int(lane["start"][row]), 100)
 
 
 def name(profile: Profile, lane, row: int, key: str = "name") -> str:
@@ -113,7 +118,7 @@ def busy_ns(profile: Profile, core: int, engines: tuple[str, ...] = ("TIU", "GDM
     """Which ns of the profile some engine of a core works, as booleans."""
     busy = np.zeros(profile.end_ns - profile.start_ns, np.bool_)
     for lane, row in rows_of(profile, core):
-        if lane["role"][row] == Role.WORK and lane.engine in engines:
+        if lane["role"][row] == Role.WORK and lane.kind in engines:
             busy[int(lane["start"][row]) - profile.start_ns : int(lane["end"][row]) - profile.start_ns] = True
     return busy
 
@@ -136,12 +141,12 @@ async def test_the_slowest_kernel_function_on_core_3_and_what_takes_its_time(mod
 
 def most_exposed(profile: Profile):
     """ns, lane and row of the transfer of which most is not covered by its core's computing."""
-    computing = {core: busy_ns(profile, core, ("TIU",)) for core in profile.cores}
+    computing = {core: busy_ns(profile, core, ("TIU",)) for core in profile.groups.numbers}
     best = (0, None, -1)
     for lane, row in rows_of(profile):
-        if lane.engine in ("GDMA", "SDMA") and lane["role"][row] == Role.WORK:
+        if lane.kind in ("GDMA", "SDMA") and lane["role"][row] == Role.WORK:
             span = slice(int(lane["start"][row]) - profile.start_ns, int(lane["end"][row]) - profile.start_ns)
-            exposed = int((~computing[lane.core][span]).sum())
+            exposed = int((~computing[mode2.unit_number(lane)][span]).sum())
             best = max(best, (exposed, lane, row), key=lambda each: each[0])
     return best
 
@@ -151,17 +156,22 @@ async def test_the_most_exposed_transfer(mode2, size):
     exposed, lane, row = most_exposed(mode2)
     keys = "the most exposed transfer"
     told = after(await answered(mode2, size, keys), "Most exposed transfers")[0]
-    for word in (time_text(exposed), lane.title, name(mode2, lane, row), exact_time(int(lane["start"][row]), 100)):
+    for word in (
+        time_text(exposed),
+        mode2.title_of(lane),
+        name(mode2, lane, row),
+        exact_time(int(lane["start"][row]), 100),
+    ):
         assert word in told
     text = await answered(mode2, size, "the most exposed transfer, by the table")
     first = after(text, "Exposed ns ▼")[0]
-    for word in (f"{exposed:,}", lane.engine, f"{int(lane['start'][row]):,}", name(mode2, lane, row)):
+    for word in (f"{exposed:,}", lane.kind, f"{int(lane['start'][row]):,}", name(mode2, lane, row)):
         assert word in first
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_least_loaded_core_and_why(mode2, size):
-    busy = {core: busy_ns(mode2, core) for core in mode2.cores}
+    busy = {core: busy_ns(mode2, core) for core in mode2.groups.numbers}
     least = min(busy, key=lambda core: busy[core].sum())
     assert least == 2, "the script steps to core 2"
     text = await answered(mode2, size, "the least loaded core and why")
@@ -174,7 +184,7 @@ async def test_the_least_loaded_core_and_why(mode2, size):
     assert f"computes {percent_text(float(computing.mean()))}" in told
     assert f"moves data alone {percent_text(float((busy[least] & ~computing).mean()))}" in told
     # what it got less of than the mean of the cores
-    mine, every = time_by(mode2, least, "kernel"), [time_by(mode2, core, "kernel") for core in mode2.cores]
+    mine, every = time_by(mode2, least, "kernel"), [time_by(mode2, core, "kernel") for core in mode2.groups.numbers]
     missing = {label: sum(each.get(label, 0) for each in every) / 4 - mine.get(label, 0) for label in every[0]}
     kernel = max(missing, key=missing.__getitem__)
     assert f"less work than the mean core: {kernel} {time_text(round(missing[kernel]))}" in told
@@ -193,7 +203,7 @@ async def test_the_least_loaded_core_and_why(mode2, size):
 async def test_the_dma_with_the_worst_bandwidth_over_100_kib(mode2, size):
     worst = (float("inf"), None, -1)
     for lane, row in rows_of(mode2):
-        if "bytes" in lane and lane.engine != "TIU" and lane["role"][row] == Role.WORK:
+        if "bytes" in lane and lane.kind != "TIU" and lane["role"][row] == Role.WORK:
             moved = int(lane["bytes"][row])
             if moved != INT_MISSING and moved >= 100 * 1024:
                 speed = moved / int(lane["end"][row] - lane["start"][row])
@@ -201,7 +211,12 @@ async def test_the_dma_with_the_worst_bandwidth_over_100_kib(mode2, size):
     speed, lane, row = worst
     text = await answered(mode2, size, "the DMA with the worst bandwidth over 100 KiB")
     told = after(text, "Slowest transfers")[0]
-    for word in (f"{speed:.2f} GB/s", lane.title, name(mode2, lane, row), exact_time(int(lane["start"][row]), 100)):
+    for word in (
+        f"{speed:.2f} GB/s",
+        mode2.title_of(lane),
+        name(mode2, lane, row),
+        exact_time(int(lane["start"][row]), 100),
+    ):
         assert word in told
 
 
@@ -212,7 +227,7 @@ async def test_what_ran_on_core_0_at_a_time(mode1, size):
     for lane, row in rows_of(mode1, 0):
         if lane["start"][row] <= time < lane["end"][row]:
             length = time_text(int(lane["end"][row] - lane["start"][row]))
-            running[lane.engine] = f"{lane.engine} {name(mode1, lane, row)} {length}"
+            running[lane.kind] = f"{lane.kind} {name(mode1, lane, row)} {length}"
             kernels.add(name(mode1, lane, row, "kernel"))
     assert set(running) == {"GDMA"}
     text = await answered(mode1, size, "what ran on core 0 at 1.2 ms")

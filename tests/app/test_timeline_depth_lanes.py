@@ -72,8 +72,8 @@ def test_a_launch_lasts_from_its_first_start_to_its_last_end():
 def test_launches_agree_with_their_instructions(mode):
     profile = big_profile(3000, cores=2, mode=mode)
     session = Session.build(profile)
-    for core in profile.cores:
-        lanes = profile.core_lanes(core)
+    for core in profile.groups.numbers:
+        lanes = profile.lanes_of(core)
         index = launches(session, core)
         assert len(index.lane)
         for row, scope in enumerate(index.lane["scope"].tolist()):
@@ -164,7 +164,7 @@ def test_without_colour_letters_tell_the_same(colouring, plain):
     glyphs, palette = (UNICODE, plain_palette()) if plain else (ASCII, Palette())
     edges = edges_of(profile.start_ns, profile.end_ns, 100)
     engine = "TIU" if colouring == "uarch" else "GDMA"
-    index = next(index for index in session.indexes if index.lane.engine == engine)
+    index = next(index for index in session.indexes if index.lane.kind == engine)
     chars = paint_lane(profile, index, edges, palette, glyphs, colouring).chars
     letters = "ABCDEF" if colouring == "kernel" else "abcde"
     assert sum(char in letters for char in chars) > 80
@@ -175,7 +175,7 @@ def test_the_colour_blind_palette_has_letters_in_unicode_too(colouring):
     profile = big_profile(400, cores=1, mode=2)
     session = Session.build(profile)
     edges = edges_of(profile.start_ns, profile.end_ns, 400)
-    index = next(index for index in session.indexes if index.lane.engine == "GDMA")
+    index = next(index for index in session.indexes if index.lane.kind == "GDMA")
     letters = [
         sum(
             char.isascii() and char.isalpha()

@@ -191,7 +191,7 @@ async def test_large_captures_are_filtered_and_summed_in_threads_while_keys_work
         await settled(pilot)
         assert timeline.passing is not None
         assert timeline.passing.text == "dur>200"
-        index = next(index for index in screen.session.indexes if index.lane.engine == "GDMA")
+        index = next(index for index in screen.session.indexes if index.lane.kind == "GDMA")
         assert not is_summed(index, "bandwidth")
         # the key is answered at once, with a placeholder
         timeline.action_colours()

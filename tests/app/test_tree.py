@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.panes.tree import CoreTree
+from tpuprof_tui.app.panes.tree import GroupTree
 from tpuprof_tui.app.panes.tree_nodes import nodes_of
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.formats.text import percent_text, time_text
@@ -31,18 +31,18 @@ def cdma():
     return open_profile(SAMPLES / "aksv_cdma")
 
 
-def tree_of(pilot) -> CoreTree:
-    return explorer(pilot).query_one("#tree", CoreTree)
+def tree_of(pilot) -> GroupTree:
+    return explorer(pilot).query_one("#tree", GroupTree)
 
 
-def labels(tree: CoreTree) -> list[str]:
+def labels(tree: GroupTree) -> list[str]:
     return [tree.nodes[place].label for place in tree._shown]
 
 
 def test_every_lane_has_a_node_under_its_core_or_group(cdma):
     nodes = nodes_of(Session.build(cdma))
     assert [node.scope for node in nodes if node.scope and node.scope.lane >= 0 and not node.condition] == [
-        Scope(lane.core, number) for number, lane in enumerate(cdma.lanes)
+        Scope(cdma.unit_number(lane), number) for number, lane in enumerate(cdma.lanes)
     ]
     for node in nodes[1:]:
         parent = nodes[node.parent]
@@ -53,8 +53,8 @@ def test_every_lane_has_a_node_under_its_core_or_group(cdma):
 def test_ports_have_their_directions(cdma):
     nodes = nodes_of(Session.build(cdma))
     for number, lane in enumerate(cdma.lanes):
-        ways = [node for node in nodes if node.scope == Scope(lane.core, number) and node.condition]
-        if lane.port < 0:
+        ways = [node for node in nodes if node.scope == Scope(cdma.unit_number(lane), number) and node.condition]
+        if lane.number < 0:
             assert not ways
             continue
         names = [cdma.text("name", int(code)) for code in lane["name"]]
@@ -88,7 +88,7 @@ def test_lanes_of_the_host_have_nodes():
 
 def test_nodes_have_the_mark_of_their_worst_problem(profile):
     nodes = nodes_of(Session.build(profile))
-    marks = {(node.label, node.scope.core if node.scope else -1): node.severity for node in nodes}
+    marks = {(node.label, node.scope.group if node.scope else -1): node.severity for node in nodes}
     assert nodes[0].severity == 2
     assert (marks["Core 0", 0], marks["Core 1", 1], marks["Core 2", 2]) == (0, 2, -1)
     assert (marks["GDMA", 0], marks["GDMA", 1]) == (-1, 2)
@@ -101,7 +101,7 @@ def test_nodes_have_the_mark_of_their_worst_problem(profile):
 async def test_a_line_tells_share_busy_time_count_and_problems(profile, size, ascii_only):
     async with opened(profile, size, ascii_only=ascii_only) as pilot:
         await press(pilot, "t" if size[0] == 80 else "w s")
-        figures = explorer(pilot).session.headline.cores[1]
+        figures = explorer(pilot).session.headline.units[1]
         line = next(line for line in frame(pilot.app).splitlines() if "Core 1" in line)
         for word in (percent_text(figures.utilisation), time_text(figures.busy).replace(" ", ""), " E"):
             assert word in line
@@ -154,7 +154,7 @@ async def test_folding(profile):
         assert tree.node.label == "Core 0"
         assert labels(tree)[1:3] == ["Core 0", "Core 1"]
         await press(pilot, "C")
-        assert labels(tree) == ["synthetic", *(f"Core {core}" for core in profile.cores), "CDMA"]
+        assert labels(tree) == ["synthetic", *(f"Core {core}" for core in profile.groups.numbers), "CDMA"]
         await press(pilot, "E G")
         assert labels(tree) == every
         assert tree.node.label == every[-1]
@@ -219,14 +219,14 @@ async def test_many_lanes_begin_folded():
         assert len(labels(tree)) == 65
         await press(pilot, "G")
         assert tree.node.label == "Core 63"
-        assert explorer(pilot).view.selection.core == 63
+        assert explorer(pilot).view.selection.group == 63
 
 
 async def test_problems_are_stepped_through_from_anywhere(profile):
     async with opened(profile) as pilot:
         await press(pilot, "right_curly_bracket")
         assert "1/3 ERROR: 12 bytes" in frame(pilot.app)
-        assert explorer(pilot).view.selection.core == 1
+        assert explorer(pilot).view.selection.group == 1
         await press(pilot, "right_curly_bracket")
         assert "2/3 warning:" in frame(pilot.app)
         await press(pilot, "left_curly_bracket left_curly_bracket")

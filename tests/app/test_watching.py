@@ -18,6 +18,7 @@ from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell import watching
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.watching import Sighting, directory_of, kept_view, news_of, sighting
+from tpuprof_tui.model import Groups
 from tpuprof_tui.sources.catalog import fingerprint
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
@@ -114,7 +115,7 @@ def test_marks_ranges_and_looks_are_kept_where_the_capture_still_reaches():
 
 def test_all_of_a_profile_stays_all_and_lanes_that_are_gone_are_dropped():
     old = small_profile(1, instructions=600)
-    new = replace(old, lanes=old.lanes[:3], cores=(0,))
+    new = replace(old, lanes=old.lanes[:3], groups=Groups(old.groups[:1]))
     last = len(old.lanes) - 1
     view = replace(
         ViewState.of(old.start_ns, old.end_ns),

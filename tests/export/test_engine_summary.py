@@ -33,7 +33,7 @@ def profile_of(tiu_mhz: float, dma_mhz: float):
 
 
 def rows_of(profile, total_ns: int = 10_000):
-    totals = {lane.engine: lane_totals(profile, lane, ALL) for lane in profile.lanes}
+    totals = {lane.kind: lane_totals(profile, lane, ALL) for lane in profile.lanes}
     core = CoreTotals(0, totals)
     names = SUMMARY_COLUMNS[1:]
     one = dict(zip(names, summary_row(profile, core, total_ns, many=True), strict=True))

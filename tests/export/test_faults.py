@@ -217,7 +217,7 @@ def test_what_an_ended_run_wrote_is_removed_by_the_next(tmp_path, monkeypatch):
     assert len(left) >= 2
     monkeypatch.undo()
     (tmp_path / "tiuRegInfo_99.txt").write_text("somebody else's")
-    run_export(profile, Job(tmp_path, frozenset({"regs"}), Selection(cores=frozenset({1}))))
+    run_export(profile, Job(tmp_path, frozenset({"regs"}), Selection(units=frozenset({1}))))
     names = {path.name for path in tmp_path.glob("*RegInfo*")}
     assert "tiuRegInfo_0.txt" in left - names
     assert {"tiuRegInfo_1.txt", "tiuRegInfo_99.txt"} <= names

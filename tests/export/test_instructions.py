@@ -32,12 +32,12 @@ def as_cells(profile, **options):
 
 def expected_value(profile, lane, column, row):
     """One value, slowly: None where it is absent."""
-    placeholder = column.placeholder if column.applies_to(lane.engine) else None
-    if column.key == "core" and lane.core >= 0:
-        return lane.core
-    if column.key == "port" and lane.port >= 0:
-        return lane.port
-    if column.key not in lane or not column.applies_to(lane.engine):
+    placeholder = column.placeholder if column.applies_to(lane.kind) else None
+    if column.key == "core" and profile.unit_of(lane) >= 0:
+        return profile.unit_number(lane)
+    if column.key == "port" and lane.number >= 0:
+        return lane.number
+    if column.key not in lane or not column.applies_to(lane.kind):
         return placeholder
     value = lane[column.key][row].item()
     if column.kind == "text":
@@ -49,27 +49,30 @@ def expected_value(profile, lane, column, row):
     return round(value, 4) if isinstance(value, float) else value
 
 
-def expected_objects(profile, *, core=None, engine=None):
+def expected_objects(profile, *, unit=None, engine=None):
     """All objects, slowly: one row and one column at a time."""
     objects = []
-    lanes = sorted(profile.lanes, key=lambda lane: (lane.core < 0, lane.core, ENGINES.index(lane.engine), lane.port))
+    lanes = sorted(
+        profile.lanes,
+        key=lambda lane: (profile.unit_of(lane) < 0, profile.unit_number(lane), ENGINES.index(lane.kind), lane.number),
+    )
     for lane in lanes:
-        if engine not in (None, lane.engine):
+        if engine not in (None, lane.kind):
             continue
         for row in np.argsort(lane["order"], kind="stable").tolist():
-            found = {"engine": lane.engine}
+            found = {"engine": lane.kind}
             operation = -1 if lane.registers is None else int(lane.registers.operations(slice(row, row + 1))[0])
             for column in COLUMNS[1:]:
                 value = expected_value(profile, lane, column, row) if column.file_name else None
                 if value is not None and (operation < 0 or column.key not in CONDENSED):
                     found[column.file_name] = value
             if operation >= 0:
-                prefix = "des_" if lane.engine == "TIU" else ""
+                prefix = "des_" if lane.kind == "TIU" else ""
                 if not prefix:
                     found |= {"mask_start_addr_h8": 0, "mask_start_addr_l32": 0}
                 for name in lane.registers.field_names(operation):
                     found[prefix + name] = int(lane.registers.field(operation, name, np.array([row]))[0])
-            if core in (None, found.get("Core Id")):
+            if unit in (None, found.get("Core Id")):
                 objects.append(found)
     return objects
 
@@ -90,12 +93,12 @@ def test_csv_says_what_json_says(mode):
         assert {name: cell for name, cell in row.items() if cell} == {name: str(value) for name, value in item.items()}
 
 
-@pytest.mark.parametrize("choice", [{"core": 1}, {"engine": "GDMA"}, {"core": 0, "engine": "CDMA"}, {"core": 2}])
+@pytest.mark.parametrize("choice", [{"unit": 1}, {"engine": "GDMA"}, {"unit": 0, "engine": "CDMA"}, {"unit": 2}])
 def test_a_core_or_an_engine(choice):
     profile = small_profile()
     found = as_objects(profile, **choice)
     assert found == expected_objects(profile, **choice)
-    assert bool(found) == (choice != {"core": 2})
+    assert bool(found) == (choice != {"unit": 2})
 
 
 def test_rows_come_in_stream_order():
@@ -103,7 +106,7 @@ def test_rows_come_in_stream_order():
     assert [item["Asic Cycle"] for item in as_objects(make_profile([lane]))] == [1, 2, 3]
 
 
-def test_lanes_come_by_core_engine_and_port():
+def test_lanes_come_by_unit_engine_and_port():
     places = (("CDMA", 3), ("SDMA", 0), ("TIU", 1), ("CDMA", 0), ("GDMA", 0), ("TIU", 0))
     lanes = [make_lane(engine, number, starts=[0], ends=[1]) for engine, number in places]
     found = [(item["engine"], item.get("Core Id", item.get("Port"))) for item in as_objects(make_profile(lanes))]

@@ -143,7 +143,7 @@ def test_a_folder_that_is_a_file_is_one_message(tmp_path: Path) -> None:
 
 
 def test_the_selection_reaches_the_files(tmp_path: Path) -> None:
-    run(tmp_path, "regs", selection=Selection(cores=frozenset({1})))
+    run(tmp_path, "regs", selection=Selection(units=frozenset({1})))
     assert {"tiuRegInfo_1.txt"} <= set(files(tmp_path))
     assert "tiuRegInfo_0.txt" not in files(tmp_path)
 

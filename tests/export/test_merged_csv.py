@@ -28,14 +28,14 @@ def written(profile, folder, **options):
 
 
 def wanted_cell(profile, lane, name, row, place):
-    if name not in (TIU_COLUMNS if lane.engine == "TIU" else DMA_COLUMNS):
+    if name not in (TIU_COLUMNS if lane.kind == "TIU" else DMA_COLUMNS):
         return ""
     value = expected(profile, lane, name, row, place)
     if value is None:
         return ""
     if name == "uArch Rate":
         return f"{value * 100:.1f}%"
-    if name in ("DDR Bandwidth(GB/s)", "L2M Bandwidth(GB/s)") and lane.engine != "CDMA":
+    if name in ("DDR Bandwidth(GB/s)", "L2M Bandwidth(GB/s)") and lane.kind != "CDMA":
         return str(float(value))
     return str(int(value, 16)) if isinstance(value, str) and value.startswith("0x") else str(value)
 
@@ -53,9 +53,9 @@ def test_all_instructions_come_in_order_of_their_start(mode, tmp_path, monkeypat
     places.sort(key=lambda one: sort_key(*one[:2]))
     assert len(rows) == len(places)
     for held, (lane, row, place) in zip(rows, places, strict=True):
-        unknown = lane.engine == "CDMA" and held[1] == "None"
+        unknown = lane.kind == "CDMA" and held[1] == "None"
         wanted = [wanted_cell(profile, lane, name, row, place) for name in names]
-        assert held[:1] + held[1 + unknown :] == wanted[:1] + wanted[1 + unknown :], (lane.title, row)
+        assert held[:1] + held[1 + unknown :] == wanted[:1] + wanted[1 + unknown :], (profile.title_of(lane), row)
 
 
 def test_columns_are_those_of_the_last_core(tmp_path):
@@ -86,7 +86,7 @@ def test_equal_starts_meet_in_one_window(tmp_path_factory, starts, window):
 
 def test_what_is_chosen_is_what_is_written(tmp_path):
     profile = small_profile(1)
-    names, rows = written(profile, tmp_path, selection=Selection(cores=frozenset({1}), start_ns=5000, end_ns=9000))
+    names, rows = written(profile, tmp_path, selection=Selection(units=frozenset({1}), start_ns=5000, end_ns=9000))
     assert {row[names.index("Core Id")] for row in rows} <= {"1", "None"}
     column = names.index("End Time(ns)")
     assert rows

@@ -97,8 +97,8 @@ def test_sheets_say_what_the_text_says_and_more(capture_of, tmp_path, kind):
     write_workbook(profile, tmp_path / "book.xlsx")
     write_registers_text(profile, tmp_path)
     book = loaded(tmp_path / "book.xlsx")
-    for lane in profile.core_lanes(0):
-        title, file = f"{lane.engine}_0", "tiu" if lane.engine == "TIU" else "tdma"
+    for lane in profile.lanes_of(0):
+        title, file = f"{lane.kind}_0", "tiu" if lane.kind == "TIU" else "tdma"
         names, rows = table_of(book[title])
         listed = TIU_COLUMNS if file == "tiu" else DMA_COLUMNS
         own = [name for name in names if name in listed]

@@ -85,7 +85,11 @@ def test_every_instruction_is_a_slice_with_its_times(mode):
     profile = small_profile(mode)
     tracks = written(profile)
     for lane in profile.lanes:
-        path = f"Core {lane.core}/{lane.engine}" if lane.core >= 0 else f"CDMA/CDMA port{lane.port}"
+        path = (
+            f"Core {profile.unit_number(lane)}/{lane.kind}"
+            if profile.unit_of(lane) >= 0
+            else f"CDMA/CDMA port{lane.number}"
+        )
         found = [each for name, track in tracks.items() for each in track.slices
                  if (name == path or name.startswith((f"{path} #", f"{path}/"))) and "Kernel" not in name]  # fmt: skip
         times = Counter(zip(lane["start"].tolist(), lane["end"].tolist(), strict=True))
@@ -259,7 +263,7 @@ def test_l2m_bandwidth_has_a_track_where_it_is_known(tmp_path):
 
 def test_a_selection_of_cores_leaves_the_others_out():
     profile = small_profile(1)
-    tracks = written(profile, Selection(cores=frozenset((1,))))
+    tracks = written(profile, Selection(units=frozenset((1,))))
     assert {path.partition("/")[0] for path in tracks} <= {"Core 1", "CDMA"}
     assert len(tracks["Core 1/TIU"].slices) == len(profile.lane("TIU", 1))
 

@@ -37,10 +37,10 @@ def expected_launches(profile: Profile, lanes) -> dict:
 def test_each_launch_is_one_slice_on_its_core(name, tmp_path):
     profile = kept_profile(name, tmp_path)
     tracks = written(profile)
-    for core in profile.cores:
+    for core in profile.groups.numbers:
         shown = [each for track in with_overflow(tracks, f"Core {core}/Kernel Function") for each in track.slices]
         by_scope = {dict(each.notes)["Func Scope Id"]: each for each in shown}
-        wanted = expected_launches(profile, profile.core_lanes(core))
+        wanted = expected_launches(profile, profile.lanes_of(core))
         assert len(by_scope) == len(shown)
         assert {scope: (each.start, each.end, each.name) for scope, each in by_scope.items()} == {
             scope: launch[:3] for scope, launch in wanted.items()}  # fmt: skip
@@ -159,7 +159,7 @@ def test_flows_need_both_ends_to_be_written():
     profile = small_profile(1)
     given = links((0, 0, 3, 50))
     assert any(each.flows for track in written(profile, links=given).values() for each in track.slices)
-    tracks = written(profile, Selection(cores=frozenset((0,))), links=given)
+    tracks = written(profile, Selection(units=frozenset((0,))), links=given)
     assert not any(each.flows for track in tracks.values() for each in track.slices)
 
 

@@ -110,10 +110,11 @@ def test_every_sample_loads_with_equal_counts_and_sums(name, load):
     )
     found = {(row["parent"], row["name"]): (int(row["count"]), int(row["dur"]), int(row["first"])) for row in rows}
     wanted = {
-        (lane.group, lane.engine): (len(lane), int((lane["end"] - lane["start"]).sum()), int(lane["start"][0]))
+        tuple(loaded.profile.title_of(lane).rsplit(" ", 1)):
+            (len(lane), int((lane["end"] - lane["start"]).sum()), int(lane["start"][0]))
         for lane in loaded.profile.lanes
-        if lane.core >= 0 and len(lane)
-    }
+        if loaded.profile.unit_of(lane) >= 0 and len(lane)
+    }  # fmt: skip
     assert found == wanted
 
 
@@ -188,7 +189,7 @@ def test_the_queries_of_the_readme_find_what_they_say(detailed):
     assert durations == sorted(durations, reverse=True)
     kernels = {row["name"] for row in launches}
     profile = detailed.profile
-    lanes = profile.core_lanes(0)
+    lanes = profile.lanes_of(0)
     assert kernels == {profile.text("kernel", code) for lane in lanes for code in lane["kernel"].tolist() if code >= 0}
     slow = filtered(profile, "ddr_bandwidth", lambda values: (values >= 5) & (values <= 20))
     assert [float(row["ddr_bandwidth"]) for row in moves] == pytest.approx(
@@ -221,7 +222,7 @@ WHERE parent.name = 'Core 0' AND t.name = 'Kernel Function'
 ORDER BY s.dur DESC;""")
     profile = detailed.profile
     spans: dict[int, tuple[int, int]] = {}
-    for lane in profile.core_lanes(0):
+    for lane in profile.lanes_of(0):
         rows_of = zip(lane["scope"].tolist(), lane["start"].tolist(), lane["end"].tolist(), lane["kernel"].tolist(),
                       strict=True)  # fmt: skip
         for scope, start, end, kernel in rows_of:

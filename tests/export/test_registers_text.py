@@ -101,7 +101,7 @@ def test_files_are_those_with_instructions(tmp_path):
     assert set(register_files(profile)) == wanted
     write_registers_text(profile, tmp_path)
     assert set(os.listdir(tmp_path)) == wanted
-    assert register_files(profile, Selection(cores=frozenset({1}))) == [
+    assert register_files(profile, Selection(units=frozenset({1}))) == [
         "tiuRegInfo_1.txt", "tdmaRegInfo_1.txt", "cdmaRegInfo_0.txt", "cdmaRegInfo_1.txt"]  # fmt: skip
     assert register_files(make_profile([])) == []
 
@@ -109,7 +109,7 @@ def test_files_are_those_with_instructions(tmp_path):
 def test_what_is_chosen_is_what_is_written(tmp_path):
     profile = small_profile(1)
     middle = (profile.start_ns + profile.end_ns) // 2
-    selection = Selection(cores=frozenset({0}), end_ns=middle)
+    selection = Selection(units=frozenset({0}), end_ns=middle)
     count = write_registers_text(profile, tmp_path, selection)
     assert sorted(os.listdir(tmp_path)) == sorted(register_files(profile, selection))
     lane = profile.lane("TIU", 0)

@@ -51,7 +51,7 @@ def test_too_wide_tables_lose_spare_columns_and_say_so():
 def test_no_number_is_ever_cut(width, mode):
     profile = small_profile(mode)
     text = " ".join(shown(summary_report(profile), width).split())
-    for core in headline(profile, build_indexes(profile)).cores:
+    for core in headline(profile, build_indexes(profile)).units:
         unit = TimeUnit.for_span(profile.end_ns - profile.start_ns)
         assert unit.text(core.busy) in text
         assert unit.text(core.exposed) in text

@@ -150,7 +150,7 @@ def test_the_host_does_not_count(tmp_path):
 
 def test_a_selection_counts_alone_and_is_named():
     profile = small_profile(1)
-    text = summary_text(profile, Selection(cores=frozenset((1,))))
+    text = summary_text(profile, Selection(units=frozenset((1,))))
     assert [row["CoreId"] for row in dictionaries(text, "Summary")] == ["1", "Overall"]
     chosen = int(re.search(r"Of (\d+) instructions (\d+) were chosen", text)[2])
     rows = dictionaries(text, "Engines")
@@ -209,4 +209,4 @@ def test_every_sample_has_a_summary(sample):
     profile = open_profile(SAMPLES / sample)
     text = summary_text(profile)
     assert text.isascii()
-    assert len(dictionaries(text, "Summary")) == len(profile.cores) + 1
+    assert len(dictionaries(text, "Summary")) == len(profile.groups.numbers) + 1

@@ -52,11 +52,11 @@ def cells(rows, columns):
 
 def plain(profile, lane, column, row):
     """One value, slowly; None where nothing is known."""
-    if not column.applies_to(lane.engine):
+    if not column.applies_to(lane.kind):
         return None
-    values = lane_values(lane, column.key, np.array([row]))
+    values = lane_values(profile, lane, column.key, np.array([row]))
     if values is None:
-        return lane.engine if column.key == "engine" else None
+        return lane.kind if column.key == "engine" else None
     value = values[0].item()
     if column.kind == "text":
         return profile.strings[column.key][value] if value >= 0 else None
@@ -180,13 +180,15 @@ def test_a_range_has_what_runs_or_starts_in_it():
 
 def test_a_core_has_what_it_submitted_and_a_lane_is_one():
     profile = small_profile()
-    submitter = int(next(lane["core"][0] for lane in profile.lanes if lane.engine == "CDMA"))
-    rows = table_rows(profile, core=submitter)
-    assert {lane.core for lane, _ in in_order(rows)} == {-1, submitter}
+    submitter = int(next(lane["core"][0] for lane in profile.lanes if lane.kind == "CDMA"))
+    rows = table_rows(profile, unit=submitter)
+    assert {profile.unit_number(lane) for lane, _ in in_order(rows)} == {-1, submitter}
     assert all(plain(profile, lane, SCHEMA["core"], row) == submitter for lane, row in in_order(rows))
-    port = next(number for number, lane in enumerate(profile.lanes) if lane.engine == "CDMA")
-    assert {lane.title for lane, _ in in_order(table_rows(profile, lane=port))} == {profile.lanes[port].title}
-    assert {lane.engine for lane, _ in in_order(table_rows(profile, engine="GDMA"))} == {"GDMA"}
+    port = next(number for number, lane in enumerate(profile.lanes) if lane.kind == "CDMA")
+    assert {profile.title_of(lane) for lane, _ in in_order(table_rows(profile, lane=port))} == {
+        profile.title_of(profile.lanes[port])
+    }
+    assert {lane.kind for lane, _ in in_order(table_rows(profile, kind="GDMA"))} == {"GDMA"}
 
 
 def test_many_rows_go_out_in_pieces():

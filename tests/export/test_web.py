@@ -39,11 +39,11 @@ def test_every_instruction_comes_back_as_it_was(tmp_path, mode):
     profile = small_profile(mode)
     page = page_of(profile, tmp_path)
     written = [lane["title"] for lane in page.record["lanes"]]
-    assert sorted(written) == sorted(lane.title for lane in profile.lanes if len(lane))
+    assert sorted(written) == sorted(profile.title_of(lane) for lane in profile.lanes if len(lane))
     for lane in profile.lanes:
         if not len(lane):
             continue
-        order, found = by_track(lane), page.lane(lane.title)
+        order, found = by_track(lane), page.lane(profile.title_of(lane))
         columns = found["columns"]
         assert (columns["start"] == lane["start"][order]).all()
         assert (columns["duration"] == (lane["end"] - lane["start"])[order]).all()
@@ -52,7 +52,7 @@ def test_every_instruction_comes_back_as_it_was(tmp_path, mode):
         for key in ("uarch_rate", "ddr_bandwidth", "l2_bandwidth", "stall", "order", "command_id", "scope", "batch",
                     "bytes", "cycles"):  # fmt: skip
             expected = as_integers(lane[key][order], scales.get(key)) if key in lane else np.full(len(lane), -1)
-            assert (columns.get(key, np.full(len(lane), -1)) == expected).all(), (lane.title, key)
+            assert (columns.get(key, np.full(len(lane), -1)) == expected).all(), (profile.title_of(lane), key)
         for key in ("name", "type", "kernel", "direction", "dtype", "mode"):
             expected = profile.strings[key].texts(lane[key][order]) if key in lane else [""] * len(lane)
             assert page.texts(key, columns["kind"]) == expected
@@ -64,7 +64,7 @@ def test_samples_come_back(tmp_path, sample):
     profile = open_profile(sample)
     page = page_of(profile, tmp_path)
     for lane in (lane for lane in profile.lanes if len(lane)):
-        found = page.lane(lane.title)
+        found = page.lane(profile.title_of(lane))
         assert (found["columns"]["start"] == lane["start"][by_track(lane)]).all()
         assert page.texts("name", found["columns"]["kind"]) == profile.strings["name"].texts(
             lane["name"][by_track(lane)]
@@ -80,7 +80,7 @@ def test_totals_of_kinds_are_those_of_all_rows(tmp_path):
     profile = small_profile(1)
     page = page_of(profile, tmp_path, most=100)
     for lane in (lane for lane in profile.lanes if len(lane)):
-        found = page.lane(lane.title)
+        found = page.lane(profile.title_of(lane))
         assert sum(count for _, count, _ in found["totals"]) == len(lane)
         for kind, count, ns in found["totals"]:
             text = page.texts("name", [kind])[0]
@@ -102,7 +102,7 @@ def test_above_the_limit_every_lane_is_complete_up_to_one_time(tmp_path):
     assert page.record["total"] == profile.instructions == 3000
     assert page.record["most"] == 1000
     for lane in profile.lanes:
-        found = page.lane(lane.title)
+        found = page.lane(profile.title_of(lane))
         rows = np.flatnonzero(lane["start"] < until)
         assert found["shown"] == len(rows)
         assert found["count"] == len(lane)
@@ -127,12 +127,12 @@ def test_all_that_fits_is_written():
 
 def test_a_selection_leaves_the_rest_out(tmp_path):
     profile = small_profile(1)
-    page = page_of(profile, tmp_path, Selection(cores=frozenset((1,)), start_ns=2000, end_ns=20_000))
+    page = page_of(profile, tmp_path, Selection(units=frozenset((1,)), start_ns=2000, end_ns=20_000))
     assert page.record["selected"]
     assert page.record["selection"] == "cores 1; 2,000 ns to 20,000 ns"
     assert {lane["core"] for lane in page.record["lanes"]} <= {1, -1}
     lane = profile.lane("GDMA", 1)
-    found = page.lane(lane.title)
+    found = page.lane(profile.title_of(lane))
     expected = np.flatnonzero((lane["end"] > 2000) & (lane["start"] < 20_000))
     assert (found["columns"]["order"] == lane["order"][expected]).all()
     assert [row["core"] for row in page.record["summary"]["rows"]] == [1, None]
@@ -150,7 +150,7 @@ def test_slices_of_the_host_are_shown_but_not_counted(tmp_path):
     device = open_profile(sample)
     profile = with_host_trace(device, sample / "host_trace.json")
     page, alone = page_of(profile, tmp_path), page_of(device, tmp_path)
-    host = [lane for lane in profile.lanes if lane.engine == "HOST"]
+    host = [lane for lane in profile.lanes if lane.kind == "HOST"]
     assert page.record["total"] - page.record["instructions"] == sum(map(len, host)) > 0
     assert page.record["instructions"] == device.instructions
     assert page.record["device"] == alone.record["window"] == [device.start_ns, device.end_ns]
@@ -159,7 +159,7 @@ def test_slices_of_the_host_are_shown_but_not_counted(tmp_path):
     assert page.record["figures"] == alone.record["figures"]
     assert page.record["host"] == "exact"
     for lane in host:
-        found = page.lane(lane.title)
+        found = page.lane(profile.title_of(lane))
         assert found["columns"]["start"].tolist() == lane["start"][by_track(lane)].tolist()
         assert page.texts("name", found["columns"]["kind"]) == profile.strings["name"].texts(
             lane["name"][by_track(lane)]
@@ -170,9 +170,10 @@ def test_times_beyond_all_reason_do_no_harm(tmp_path):
     lane = make_lane("TIU", 0, starts=[-(1 << 55), 0, 1 << 60], ends=[-(1 << 55) + 7, 1, (1 << 60) + 5],
                      cycles=[8, 2, 6])  # fmt: skip
     backwards = make_lane("GDMA", 0, starts=[50], ends=[20], cycles=[1], bytes=[1], ddr_bandwidth=[np.inf])
-    page = page_of(make_profile([lane, backwards]), tmp_path, most=3)
-    assert page.lane(lane.title)["count"] == 3
-    assert page.lane(backwards.title)["columns"]["duration"].tolist() == [0]
+    profile = make_profile([lane, backwards])
+    page = page_of(profile, tmp_path, most=3)
+    assert page.lane(profile.title_of(lane))["count"] == 3
+    assert page.lane(profile.title_of(backwards))["columns"]["duration"].tolist() == [0]
 
 
 def test_nothing_makes_a_page_too(tmp_path):

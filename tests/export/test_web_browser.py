@@ -27,7 +27,7 @@ def expected_facts(profile: Profile, lane: Any, row: int) -> dict[str, str]:
         "End": f"{end:,} ns",
         "global_idx": f"{value('order'):,}",
     }
-    if lane.engine == "TIU":
+    if lane.kind == "TIU":
         said["uArch rate"] = f"{value('uarch_rate'):.2f} %"
         return said
     share = min(value("stall") * 1000 / profile.device.dma_mhz, end - start) / (end - start)
@@ -84,7 +84,7 @@ def test_the_scripts_read_what_was_written(page, profile):
     for lane in profile.lanes:
         if not len(lane):
             continue
-        number = lane_number(page, lane.title)
+        number = lane_number(page, profile.title_of(lane))
         script = f"[...tpuprof.lanes[{number}].columns.start].map((s, i) => [s, tpuprof.lanes[{number}].ends[i]])"
         assert page.run(script) == np.stack([lane["start"], lane["end"]], axis=1).tolist()
         names = page.run(f"[...tpuprof.lanes[{number}].columns.kind].map((k) => tpuprof.kinds.text('name', k))")
@@ -155,7 +155,7 @@ def test_hostile_names_are_shown_as_text(browser, tmp_path):
 
 @pytest.mark.parametrize("title", ["Core 0 TIU", "Core 2 GDMA", "Core 3 SDMA"])
 def test_hover_shows_the_right_instruction(page, profile, title):
-    lane = next(each for each in profile.lanes if each.title == title)
+    lane = next(each for each in profile.lanes if profile.title_of(each) == title)
     number = lane_number(page, title)
     rows = [row for row in range(0, len(lane), max(1, len(lane) // 6)) if lane["role"][row] == Role.WORK]
     assert len(rows) > 2
@@ -169,8 +169,8 @@ def test_hover_shows_the_right_instruction(page, profile, title):
 
 
 def test_hover_over_nothing_shows_nothing(page, profile):
-    lane = next(each for each in profile.lanes if each.title == "Core 0 SDMA")
-    number = lane_number(page, lane.title)
+    lane = next(each for each in profile.lanes if profile.title_of(each) == "Core 0 SDMA")
+    number = lane_number(page, profile.title_of(lane))
     show(page, number, 0)
     page.mouse("mouseMoved", *point_of(page, number, 0))
     assert page.run("document.getElementById('card').hidden") is False
@@ -181,8 +181,8 @@ def test_hover_over_nothing_shows_nothing(page, profile):
 
 
 def test_a_click_selects_and_keys_walk_on(page, profile):
-    lane = next(each for each in profile.lanes if each.title == "Core 1 GDMA")
-    number = lane_number(page, lane.title)
+    lane = next(each for each in profile.lanes if profile.title_of(each) == "Core 1 GDMA")
+    number = lane_number(page, profile.title_of(lane))
     show(page, number, 40)
     page.click(*point_of(page, number, 40))
     assert page.run("document.documentElement.dataset.selected") == f"{number},40"
@@ -204,9 +204,9 @@ def test_a_click_selects_and_keys_walk_on(page, profile):
 
 def test_overlapping_instructions_lie_in_rows_of_their_own(browser, tmp_path):
     profile = small_profile(1)
-    lane = next(each for each in profile.lanes if each.engine == "CDMA")
+    lane = next(each for each in profile.lanes if each.kind == "CDMA")
     page = opened(browser, written_page(tmp_path, profile), "#timeline")
-    number = lane_number(page, lane.title)
+    number = lane_number(page, profile.title_of(lane))
     orders = page.run(f"[...tpuprof.lanes[{number}].details.order]")
     subrows = page.run(f"tpuprof.lanes[{number}].subrows")
     assert len(subrows) > 1
@@ -229,7 +229,7 @@ def test_launches_show_their_kernel_function(page, profile):
         const x = tpuprof.timeline.xOf((track.start[place] + track.end[place]) / 2);
         return [box.left + x, box.top + row.y + row.h / 2, track.start[place], track.end[place]];
     })()""")
-    lanes = [lane for lane in profile.lanes if lane.core == 1 and len(lane)]
+    lanes = [lane for lane in profile.lanes if profile.unit_number(lane) == 1 and len(lane)]
     bounds = {}
     for lane in lanes:
         for scope, start, end in zip(lane["scope"].tolist(), lane["start"].tolist(), lane["end"].tolist(), strict=True):

@@ -69,7 +69,9 @@ def test_filters_leave_what_was_asked_for(page, profile):
     page.frame()
     directions = profile.strings["direction"]
     for lane in profile.lanes:
-        shown = page.run(f"tpuprof.lanes[{lane_number(page, lane.title)}].tracks.reduce((sum, t) => sum + t.n, 0)")
+        shown = page.run(
+            f"tpuprof.lanes[{lane_number(page, profile.title_of(lane))}].tracks.reduce((sum, t) => sum + t.n, 0)"
+        )
         texts = directions.texts(lane["direction"]) if "direction" in lane else []
         assert shown == sum(text == "DDR->LMEM" for text in texts)
     page.run("tpuprof.showPanel('table')")
@@ -86,7 +88,7 @@ def test_filters_leave_what_was_asked_for(page, profile):
 def moved(profile: Profile, key: str, start: float, end: float, core: int | None = None) -> float:
     total = 0.0
     for lane in profile.lanes:
-        if key not in lane or (core is not None and lane.core != core):
+        if key not in lane or (core is not None and profile.unit_number(lane) != core):
             continue
         inside = np.maximum(np.minimum(lane["end"], end) - np.maximum(lane["start"], start), 0)
         total += float(np.nansum(inside * lane[key]))
@@ -141,7 +143,7 @@ def test_shares_are_those_of_the_window(page, profile):
     found = page.run("tpuprof.shares.measure()")
     for engine in found:
         total, by_name = 0, {}
-        for lane in (each for each in profile.lanes if each.engine == engine["engine"]):
+        for lane in (each for each in profile.lanes if each.kind == engine["engine"]):
             inside = np.maximum(np.minimum(lane["end"], 250_000) - np.maximum(lane["start"], 150_000), 0)
             inside = np.where(lane["role"] == Role.WORK, inside, 0)
             total += int(inside.sum())
@@ -159,7 +161,7 @@ def test_shares_are_those_of_the_window(page, profile):
 def test_the_scatter_finds_the_command_under_the_pointer(page, profile):
     page.run("tpuprof.chooseCores([0]); tpuprof.showPanel('uarch'); tpuprof.setWindow(30000, 60000)")
     page.frame()
-    lane = next(each for each in profile.lanes if each.title == "Core 0 TIU")
+    lane = next(each for each in profile.lanes if profile.title_of(each) == "Core 0 TIU")
     inside = (lane["start"] > 31_000) & (lane["start"] < 59_000) & (lane["role"] == Role.WORK)
     row = int(np.flatnonzero(inside)[0])
     rate = float(lane["uarch_rate"][row])
@@ -182,7 +184,7 @@ def test_the_memory_chart_finds_the_command_under_the_pointer(page, profile):
     page.run("tpuprof.setWindow(400000, 900000)")
     page.frame()
     page.frame()
-    lane = next(each for each in profile.lanes if each.title == "Core 0 GDMA")
+    lane = next(each for each in profile.lanes if profile.title_of(each) == "Core 0 GDMA")
     loads = (lane["start"] > 405_000) & (lane["end"] < 890_000) & (lane["bytes"] > 1 << 20)
     row = int(np.flatnonzero(loads)[0])
     address = int(lane["dst_addr"][row]) & 0x3FFFF
@@ -197,7 +199,7 @@ def test_the_memory_chart_finds_the_command_under_the_pointer(page, profile):
         "Core 0 GDMA", f"0x{address:X}", f"{lane['order'][row]:,}",
     )  # fmt: skip
     page.click(x, y)
-    assert page.run("document.documentElement.dataset.selected") == f"{lane_number(page, lane.title)},{row}"
+    assert page.run("document.documentElement.dataset.selected") == f"{lane_number(page, profile.title_of(lane))},{row}"
 
 
 # -- table and summary ---------------------------------------------------------
@@ -212,7 +214,7 @@ def rows_of_table(page: Page) -> list[list[str]]:
 
 def test_the_table_sorts_scrolls_and_leads_to_the_timeline(page, profile):
     page.run("tpuprof.chooseCores([0]); tpuprof.showPanel('table')")
-    lane = next(each for each in profile.lanes if each.title == "Core 0 TIU")
+    lane = next(each for each in profile.lanes if profile.title_of(each) == "Core 0 TIU")
     assert [row[1] for row in rows_of_table(page)[:5]] == [f"{each:,}" for each in lane["start"][:5]]
     for _ in range(2):
         page.run(HEAD % "b.textContent.startsWith('Duration')")

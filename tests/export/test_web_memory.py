@@ -156,7 +156,7 @@ def test_a_page_holds_the_accesses_of_its_commands(tmp_path):
     checked = 0
     for record in page.record["memory"]["lanes"]:
         written = page.record["lanes"][record["lane"]]
-        lane = next(each for each in profile.lanes if each.title == written["title"])
+        lane = next(each for each in profile.lanes if profile.title_of(each) == written["title"])
         columns = page.chunks[record["chunk"]]
         assert (columns["address"] + columns["size"] <= 1 << 18).all()
         results = columns["operand"] == OPERANDS.index("res0")

@@ -18,20 +18,20 @@ from tpuprof_tui.sources.sophgo.files.workbook.columns import DMA_COLUMNS, TIU_C
 from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
 
 
-def sheet_name(lane):
-    return f"{lane.engine}_{lane.port if lane.core < 0 else lane.core}"
+def sheet_name(profile, lane):
+    return f"{lane.kind}_{profile.number_of(lane)}"
 
 
 def check_rows(profile, book):
     cells = 0
     for lane in profile.lanes:
-        names, rows = table_of(book[sheet_name(lane)])
+        names, rows = table_of(book[sheet_name(profile, lane)])
         assert len(rows) == len(lane)
         for place, (row, held) in enumerate(zip(stream_order(lane), rows, strict=True)):
             for name, value in zip(names, held, strict=True):
                 wanted = expected(profile, lane, name, row, place)
-                assert value == wanted, (lane.title, name, place)
-                assert isinstance(value, str) == isinstance(wanted, str), (lane.title, name, place)
+                assert value == wanted, (profile.title_of(lane), name, place)
+                assert isinstance(value, str) == isinstance(wanted, str), (profile.title_of(lane), name, place)
                 cells += value is not None
     return cells
 
@@ -103,7 +103,7 @@ def test_blocks_lie_where_the_reference_has_them(tmp_path):
 def test_cdma_counts_for_the_core_that_submitted_it(tmp_path):
     profile = kept_profile("aks_cdma", tmp_path)
     summary = written(profile, tmp_path)["Engine Summary"]
-    ports = [lane for lane in profile.lanes if lane.engine == "CDMA"]
+    ports = [lane for lane in profile.lanes if lane.kind == "CDMA"]
     for row in range(6, 14):
         core = summary.cell(row, 1).value
         cycles = sum(int(lane["cycles"][(lane["core"] == core) & (lane["role"] != Role.WAIT)].sum()) for lane in ports)
@@ -128,7 +128,7 @@ def test_headers_are_frozen_and_filtered(tmp_path):
     profile = small_profile(2)
     book = written(profile, tmp_path)
     for lane in profile.lanes:
-        sheet = book[sheet_name(lane)]
+        sheet = book[sheet_name(profile, lane)]
         first = header_row(sheet)
         last = openpyxl.utils.get_column_letter(sheet.max_column)
         assert sheet.freeze_panes == f"A{first + 1}"
@@ -175,8 +175,8 @@ def test_columns_without_values_fold_away(tmp_path, title, shown, least):
 def test_idle_cores_have_no_sheets(tmp_path):
     profile = kept_profile("aks_idle_core", tmp_path)
     book = written(profile, tmp_path)
-    busy = {lane.core for lane in profile.lanes if len(lane)}
-    assert busy < set(profile.cores)
+    busy = {profile.unit_number(lane) for lane in profile.lanes if len(lane)}
+    assert busy < set(profile.groups.numbers)
     assert {int(name.split("_")[1]) for name in book.sheetnames if "_" in name} == busy
     assert [book["Engine Summary"].cell(row, 1).value for row in range(6, 7 + len(busy))] == [*sorted(busy), "Overall"]
 
@@ -184,7 +184,7 @@ def test_idle_cores_have_no_sheets(tmp_path):
 def test_what_is_chosen_is_what_is_written_and_added_up(tmp_path):
     profile = small_profile(1)
     middle = (profile.start_ns + profile.end_ns) // 2
-    selection = Selection(cores=frozenset({1}), start_ns=middle)
+    selection = Selection(units=frozenset({1}), start_ns=middle)
     book = written(profile, tmp_path, selection=selection)
     assert [name for name in book.sheetnames if "_" in name] == ["TIU_1", "GDMA_1", "SDMA_1", "CDMA_0", "CDMA_1"]
     lane = profile.lane("TIU", 1)
@@ -219,7 +219,7 @@ def test_kernel_functions_are_added_up_over_their_launches(tmp_path):
             for row in np.flatnonzero(lane["kernel"] == code).tolist():
                 start, end, works = int(lane["start"][row]), int(lane["end"][row]), lane["role"][row] == Role.WORK
                 count += 1
-                tiu += (end - start) * works * (lane.engine == "TIU")
+                tiu += (end - start) * works * (lane.kind == "TIU")
                 size += int(lane["bytes"][row]) * works if "bytes" in lane else 0
                 scope = int(lane["scope"][row])
                 known = spans.get(scope, (start, end))

@@ -131,7 +131,7 @@ def test_rows_name_their_layer(capture, tmp_path):
     assert b",Conv2D," in (tmp_path / "list.csv").read_bytes()
 
 
-FEW = Selection(cores=frozenset({0}), end_ns=20_000)
+FEW = Selection(units=frozenset({0}), end_ns=20_000)
 GOOD = json.dumps(entries([0]))
 
 

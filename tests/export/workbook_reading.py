@@ -50,7 +50,7 @@ def register_values(lane, row):
     operation = -1 if lane.registers is None else int(lane.registers.operations(np.array([row]))[0])
     if operation < 0:
         return None
-    prefix = "des_" if lane.engine == "TIU" else ""
+    prefix = "des_" if lane.kind == "TIU" else ""
     return {
         prefix + name: int(lane.registers.field(operation, name, np.array([row]))[0])
         for name in lane.registers.field_names(operation)
@@ -65,13 +65,13 @@ def expected(profile, lane, name, row, place):
     if name in ("Layer Id", "Layer Name"):
         return "-"
     if name == "Port":
-        return lane.port
+        return lane.number
     if name == "Avg Cycle Last 200":
         rows = stream_order(lane)
         if place < 199:
             return round(columns["end"][row] / columns["command_id"][row])
         return round((columns["end"][row] - columns["start"][rows[place - 199]]) / 200)
-    if name == "Data Type" and lane.engine == "TIU":
+    if name == "Data Type" and lane.kind == "TIU":
         return tiu_data_type(profile, lane, row, registers, works)
     if name == "Direction" and not works:
         return "-"
@@ -82,7 +82,7 @@ def expected(profile, lane, name, row, place):
             return hex_of(name, registers[name])
         if name == "Data Type":
             return FORMATS[registers["src_data_format"]] if "src_data_format" in registers else None
-        if name.startswith("mask_start_addr") and lane.engine != "TIU":
+        if name.startswith("mask_start_addr") and lane.kind != "TIU":
             return "0x0"
         if name in ("DDR Bandwidth(GB/s)", "L2M Bandwidth(GB/s)"):
             direction = known(profile, lane, "direction", row) or "DDR->DDR"
@@ -92,7 +92,7 @@ def expected(profile, lane, name, row, place):
         value = known(profile, lane, "precision", row)
         return 0 if value is None and works else value
     column = SCHEMA.get(NODES.get(name, "")) or BY_NAME.get(name)
-    if column is None or not column.applies_to(lane.engine) or (registers is not None and column.group == "codes"
+    if column is None or not column.applies_to(lane.kind) or (registers is not None and column.group == "codes"
                                                                 and column.key not in ("engine_id", "from_memory",
                                                                                        "to_memory")):  # fmt: skip
         return None

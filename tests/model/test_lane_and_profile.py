@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from profiles import small_profile
 
-from tpuprof_tui.model import Lane
+from tpuprof_tui.model import Activity, Lane
 
 
 def lane(**columns) -> Lane:
     given = {"start": np.array([1, 5, 9]), "end": np.array([4, 8, 12]), **columns}
-    return Lane(engine="TIU", core=3, port=-1, label="TIU", group="Core 3", columns=given)
+    return Lane(kind="TIU", group=0, label="TIU", columns=given)
 
 
 def test_columns_cannot_be_written():
@@ -48,8 +48,7 @@ def test_a_column_nobody_knows_is_a_key_error():
 def test_a_lane_says_what_it_is():
     one = lane()
     assert len(one) == 3
-    assert one.title == "Core 3 TIU"
-    assert repr(one) == "<Lane Core 3 TIU: 3 events>"
+    assert repr(one) == "<Lane 0 TIU: 3 events>"
     assert one.reading(0) == ""
     assert not one.on_host
 
@@ -68,16 +67,17 @@ def test_lanes_are_found_by_engine_and_number():
     profile = small_profile(2, instructions=40)
     found = profile.lane("TIU", 1)
     assert found is not None
-    assert (found.engine, found.core) == ("TIU", 1)
+    assert (found.kind, profile.unit_number(found)) == ("TIU", 1)
     assert profile.lane("TIU", 99) is None
-    assert {each.core for each in profile.core_lanes(1)} == {1}
+    assert profile.title_of(found) == "Core 1 TIU"
+    assert {profile.unit_number(each) for each in profile.lanes_of(1)} == {1}
 
 
 def test_the_device_part_leaves_the_host_out():
     profile = small_profile(1, instructions=20)
     assert profile.device_part is profile
     host = Lane(
-        engine="HOST", core=-1, port=-1, label="cpu op", group="Host",
+        kind="HOST", group=-1, label="cpu op", activity=Activity.HOST,
         columns={"start": np.array([0]), "end": np.array([10])},
     )  # fmt: skip
     both = replace(profile, lanes=(*profile.lanes, host))

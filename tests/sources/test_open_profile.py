@@ -76,7 +76,7 @@ def test_the_worked_example_gives_the_printed_result(tmp_path: Path) -> None:
         assert set(lane["scope"].tolist()) == {0}
         assert set(lane["batch"].tolist()) == {3}
     # core 0 alone of eight: idle ones are shown only where core_num asks for them
-    assert profile.cores == (0,)
+    assert profile.groups.numbers == (0,)
     assert (profile.device.chip, profile.device.tiu_mhz, profile.mode, profile.bmodel) == ("AKS", 1000, 1, False)
 
 
@@ -94,7 +94,7 @@ def test_every_column_is_in_the_schema_and_has_its_kind(tmp_path: Path) -> None:
         for key, values in lane.arrays().items():
             if key in SCHEMA:
                 assert values.dtype.kind == kinds[SCHEMA[key].kind], key
-            assert not lane[key].flags.writeable or not isinstance(lane._columns[key], np.ndarray)
+            assert not lane[key].flags.writeable or not isinstance(lane.columns[key], np.ndarray)
 
 
 def test_pandas_gets_every_instruction(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_chip_that_is_none_is_refused_with_those_there_are(tmp_path: Path, chi
         open_profile(_worked_example(tmp_path), chip=chip)
 
 
-def test_progress_is_told_core_by_core_and_can_cancel(tmp_path: Path) -> None:
+def test_progress_is_told_core_by_unit_and_can_cancel(tmp_path: Path) -> None:
     path = unpacked("aks_gap_core", tmp_path)
     seen: list[Progress] = []
     open_profile(path, progress=seen.append)
@@ -155,7 +155,7 @@ def test_progress_is_told_core_by_core_and_can_cancel(tmp_path: Path) -> None:
 def test_core_num_adds_idle_cores(tmp_path: Path) -> None:
     records = raw.core_file(raw.opening())
     path = raw.write_capture(tmp_path, {2: records, 5: records}, "arch=5\ncore_num=4\n")
-    assert open_profile(path).cores == (0, 1, 2, 5)
+    assert open_profile(path).groups.numbers == (0, 1, 2, 5)
 
 
 # -- one time line ------------------------------------------------------------
@@ -179,7 +179,7 @@ _WORK = [(500, 600), (700, 900)]
 
 
 def _starts(profile: Profile, engine: str = "TIU") -> dict[int, list[int]]:
-    return {lane.core: lane["start"].tolist() for lane in profile.lanes if lane.engine == engine}
+    return {profile.unit_number(lane): lane["start"].tolist() for lane in profile.lanes if lane.kind == engine}
 
 
 @pytest.mark.parametrize(
@@ -216,14 +216,20 @@ def test_a_core_without_any_opening_is_placed_by_its_closing_pair(tmp_path: Path
         cores[number] = raw.core_file(records, stream)
     profile = open_profile(raw.write_capture(tmp_path, cores))
     assert set(map(tuple, _starts(profile).values())) == {(0, 200)}
-    assert [problem.core for problem in profile.problems if "closing pair" in problem.what] == [1]
+    assert [profile.groups.number(problem.group) for problem in profile.problems if "closing pair" in problem.what] == [
+        1
+    ]
 
 
 def test_a_core_that_cannot_be_aligned_is_named(tmp_path: Path) -> None:
     lost = raw.core_file({"TIU": [raw.tiu_record(9000 + 50 * n, 9040 + 50 * n, n) for n in range(4)]})
     profile = open_profile(raw.write_capture(tmp_path, {0: _core(1000, _WORK), 1: lost}))
     assert profile.instructions == 8
-    found = [problem for problem in profile.problems if problem.core == 1 and problem.severity is Severity.WARNING]
+    found = [
+        problem
+        for problem in profile.problems
+        if problem.group == profile.groups.numbered(1) and problem.severity is Severity.WARNING
+    ]
     assert any("own clock" in problem.done for problem in found)
 
 
@@ -273,7 +279,7 @@ def test_what_a_mode_cannot_know_is_missing(tmp_path: Path) -> None:
         assert lane.role_guessed
         for key in ("kernel", "scope", "batch", "mode", "alg_ops", "src_addr"):
             assert key not in lane
-        if lane.engine != "TIU":
+        if lane.kind != "TIU":
             assert (lane["direction"][work] == -1).all()
             assert (lane["dtype"][work] == -1).all()
             assert (lane["dma_type"][work] == INT_MISSING).all()

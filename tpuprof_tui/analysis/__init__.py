@@ -6,22 +6,21 @@ from .index.intervals import Intervals
 from .index.lane_index import Cells, LaneIndex, build_index, cells, count_between, event_at, rows_between
 from .links.dependencies import Link, LinkKind, Links, find_links
 from .totals.figures import (
-    CoreFigures,
     Headline,
     Indexes,
     LaneFigures,
+    UnitFigures,
     build_indexes,
     bytes_between,
-    core_figures,
     headline,
     lane_figures,
+    unit_figures,
 )
 from .totals.headroom import HeadroomRow, headroom
 from .totals.top import TopRow, top
 
 __all__ = [
     "Cells",
-    "CoreFigures",
     "Headline",
     "HeadroomRow",
     "Indexes",
@@ -32,11 +31,11 @@ __all__ = [
     "LinkKind",
     "Links",
     "TopRow",
+    "UnitFigures",
     "build_index",
     "build_indexes",
     "bytes_between",
     "cells",
-    "core_figures",
     "count_between",
     "event_at",
     "find_links",
@@ -45,4 +44,5 @@ __all__ = [
     "lane_figures",
     "rows_between",
     "top",
+    "unit_figures",
 ]

@@ -68,15 +68,17 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
     from tpuprof_tui.export.selection import Selection
 
     start, end = parse_range(options.range) if options.range is not None else (None, None)
+    groups = profile.groups
+    chosen = None if options.cores is None else parse_cores(options.cores, groups.numbers)
     selection = Selection(
-        cores=parse_cores(options.cores, profile.cores) if options.cores is not None else None,
+        units=None if chosen is None else frozenset(map(groups.numbered, chosen)),
         start_ns=start,
         end_ns=end,
         keep=compile_filter(options.filter, profile) if options.filter else None,
     )
     documents = None
     if options.num_core is not None:
-        documents = frozenset(core for core in profile.cores if core < options.num_core)
+        documents = frozenset(unit for unit in groups.units if groups[unit].number < options.num_core)
     return Job(Path(options.folder or DEFAULT_FOLDER), kinds_asked(options), selection, documents)
 
 

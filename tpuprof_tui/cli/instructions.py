@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from tpuprof_tui.errors import UsageError
@@ -22,8 +23,8 @@ def write_asked(options: argparse.Namespace, profile: Profile) -> None:
         WriteError: The file could not be written.
         OSError: stdout refused.
     """
-    if options.core is not None and options.core not in profile.cores:
-        known = ", ".join(map(str, profile.cores)) or "none"
+    if options.core is not None and options.core not in profile.groups.numbers:
+        known = ", ".join(map(str, profile.groups.numbers)) or "none"
         raise UsageError(f"The capture has no core {options.core}.", f"Its cores: {known}.")
     selection = _selection(options, profile)
     if options.output is not None:
@@ -54,8 +55,9 @@ def _write(options: argparse.Namespace, profile: Profile, selection: Selection, 
     else:
         from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
 
-        write_instructions(profile, sink, form=options.format, core=options.core, engine=options.engine,
-                           keep=None if selection.everything else selection.passes)  # fmt: skip
+        write_instructions(profile, sink, form=options.format, unit=_unit(options, profile),
+                           engine=options.engine,
+                           keep=None if selection.everything else partial(selection.passes, profile))  # fmt: skip
 
 
 def _selection(options: argparse.Namespace, profile: Profile) -> Selection:
@@ -71,8 +73,13 @@ def _rows(options: argparse.Namespace, profile: Profile, selection: Selection) -
     from tpuprof_tui.export.table import parse_sort, table_rows
 
     sort = parse_sort(options.sort) if options.sort is not None else None
-    lane = options.lane
-    return table_rows(profile, core=options.core, engine=options.engine, lane=lane, selection=selection, sort=sort)
+    return table_rows(profile, unit=_unit(options, profile), kind=options.engine, lane=options.lane,
+                      selection=selection, sort=sort)  # fmt: skip
+
+
+def _unit(options: argparse.Namespace, profile: Profile) -> int | None:
+    """Id of the core that is asked for, which is there."""
+    return None if options.core is None else profile.groups.numbered(options.core)
 
 
 def _write_table(options: argparse.Namespace, rows: TableRows, sink: BinaryIO) -> None:

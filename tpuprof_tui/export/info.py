@@ -7,8 +7,9 @@ import math
 from typing import Any
 
 from tpuprof_tui.analysis import LaneFigures, build_index, lane_figures
+from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.formats.tables import MISSING, Report, TimeUnit, clean
-from tpuprof_tui.model import Profile
+from tpuprof_tui.model import Lane, Profile
 
 from .summary import MODES, engines_table, problems_table
 
@@ -31,15 +32,15 @@ def info_record(profile: Profile) -> dict[str, Any]:
         "bmodel": profile.bmodel,
         "tiu_mhz": _whole(device.tiu_mhz),
         "dma_mhz": _whole(device.dma_mhz),
-        "cores": list(profile.cores),
-        "cdma_ports": list(profile.ports),
+        "cores": list(profile.groups.numbers),
+        "cdma_ports": list(profile.numbers_in("ports")),
         "total_ns": profile.end_ns - profile.start_ns,
         "tail_offset_ns": profile.tail_offset_ns,
         "pmu_tail_ns": profile.tail_ns,
         "instructions": profile.instructions,
         "kernel_launches": len(profile.scopes),
         "lanes": _lane_records(profile),
-        "problems": [problem.as_record() for problem in profile.problems],
+        "problems": [problem.as_record(profile.groups, "core") for problem in profile.problems],
         "facts": dict(profile.facts),
     }
 
@@ -60,8 +61,8 @@ def info_report(profile: Profile) -> Report:
         ("Arch", MISSING if device.arch is None else clean(device.arch)),
         ("Mode", f"{profile.mode_name.removeprefix('mode ')} ({MODES.get(profile.detail, 'unknown')})"),
         ("Clocks", f"TIU {device.tiu_mhz:g} MHz, DMA {device.dma_mhz:g} MHz"),
-        ("Cores", ", ".join(map(str, profile.cores)) or MISSING),
-        ("CDMA ports", ", ".join(map(str, profile.ports)) or MISSING),
+        ("Cores", ", ".join(map(str, profile.groups.numbers)) or MISSING),
+        ("CDMA ports", ", ".join(map(str, profile.numbers_in("ports"))) or MISSING),
         ("Instructions", f"{profile.instructions:,}"),
         ("Kernel launches", f"{len(profile.scopes):,}"),
         ("Total time", span.named(profile.end_ns - profile.start_ns)),
@@ -77,11 +78,11 @@ def _lane_records(profile: Profile) -> list[dict[str, Any]]:
     for lane, figures in zip(profile.lanes, _figures(profile), strict=True):
         records.append(
             {
-                "engine": lane.engine,
-                "core": lane.core if lane.core >= 0 else None,
-                "port": lane.port if lane.port >= 0 else None,
+                "engine": lane.kind,
+                "core": _number(profile, lane, "core"),
+                "port": _number(profile, lane, "port"),
                 "label": lane.label,
-                "group": lane.group,
+                "group": profile.groups.label(lane.group),
                 "instructions": len(lane),
                 "busy_ns": figures.busy,
                 "wait_ns": figures.wait,
@@ -94,6 +95,11 @@ def _lane_records(profile: Profile) -> list[dict[str, Any]]:
             }
         )
     return records
+
+
+def _number(profile: Profile, lane: Lane, key: str) -> int | None:
+    number = fixed_number(profile, lane, key)
+    return number if number >= 0 else None
 
 
 def _figures(profile: Profile) -> list[LaneFigures]:

@@ -51,21 +51,21 @@ class Job:
         folder: Output folder; made when needed.
         kinds: Which of ``KINDS``.
         selection: Which instructions.
-        document_cores: Cores in workbook, web and register text; None: those of the selection.
+        document_units: Units in workbook, web and register text; None: those of the selection.
     """
 
     folder: Path
     kinds: frozenset[str]
     selection: Selection = field(default_factory=Selection)
-    document_cores: frozenset[int] | None = None
+    document_units: frozenset[int] | None = None
 
     @property
     def document_selection(self) -> Selection:
         """The selection for workbook, web and register text."""
-        if self.document_cores is None:
+        if self.document_units is None:
             return self.selection
-        cores = self.document_cores if self.selection.cores is None else self.document_cores & self.selection.cores
-        return replace(self.selection, cores=cores)
+        units = self.document_units if self.selection.units is None else self.document_units & self.selection.units
+        return replace(self.selection, units=units)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def check_selection(profile: Profile, selection: Selection) -> None:
     if selection.everything or not profile.instructions:
         return
     for lane in profile.lanes:
-        rows = selection.rows(lane)
+        rows = selection.rows(profile, lane)
         if rows.stop > rows.start if isinstance(rows, slice) else len(rows):
             return
     raise UsageError("No instruction is left by these options: nothing was written.", "Look at cores, range, filter.")

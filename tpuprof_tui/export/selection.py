@@ -1,4 +1,4 @@
-"""Which instructions an export writes: all of them, or those of some cores, a range of time, or a filter."""
+"""Which instructions an export writes: all of them, or those of some units, a range of time, or a filter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import INT_MISSING, Lane
+from tpuprof_tui.model import Lane, Profile
 
 Rows = slice | npt.NDArray[np.int64]
 
@@ -18,12 +18,12 @@ class Selection:
     """A choice of instructions. The default is everything.
 
     Attributes:
-        cores: Only these cores, and what they submitted to CDMA ports; None: all.
+        units: Ids of the only units, and what they or nobody submitted to lanes of no unit; None: all.
         start_ns, end_ns: Only instructions that run or start in this half-open window; None: no bound.
         keep: Boolean mask of a lane's rows that pass a filter; None: all pass.
     """
 
-    cores: frozenset[int] | None = None
+    units: frozenset[int] | None = None
     start_ns: int | None = None
     end_ns: int | None = None
     keep: Callable[[Lane], npt.NDArray[np.bool_]] | None = None
@@ -33,23 +33,27 @@ class Selection:
         """Whether nothing is left out."""
         return self == Selection()
 
-    def has_lane(self, lane: Lane) -> bool:
+    def has_lane(self, profile: Profile, lane: Lane) -> bool:
         """Whether any row of the lane can be chosen."""
-        return self.cores is None or lane.core < 0 or lane.core in self.cores
+        return self.units is None or profile.unit_of(lane) in (-1, *self.units)
 
-    def passes(self, lane: Lane) -> npt.NDArray[np.bool_]:
+    def has_unit(self, unit: int) -> bool:
+        """Whether a unit is chosen."""
+        return self.units is None or unit in self.units
+
+    def passes(self, profile: Profile, lane: Lane) -> npt.NDArray[np.bool_]:
         """Whether each row of the lane is chosen."""
         mask = np.zeros(len(lane), np.bool_)
-        mask[self.rows(lane)] = True
+        mask[self.rows(profile, lane)] = True
         return mask
 
-    def rows(self, lane: Lane) -> Rows:
+    def rows(self, profile: Profile, lane: Lane) -> Rows:
         """The chosen rows of a lane, ascending; a slice where they are all or none."""
-        if not self.has_lane(lane):
+        if not self.has_lane(profile, lane):
             return slice(0, 0)
         masks: list[npt.NDArray[np.bool_]] = []
-        if self.cores is not None and lane.core < 0 and "core" in lane:
-            masks.append(np.isin(lane["core"], [*self.cores, INT_MISSING]))
+        if self.units is not None and profile.unit_of(lane) < 0 and "owner" in lane:
+            masks.append(np.isin(profile.groups.units_of(lane["owner"]), [*self.units, -1]))
         if self.start_ns is not None:
             # what takes no time is where it starts
             masks.append((lane["end"] > self.start_ns) | (lane["start"] >= self.start_ns))

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from tpuprof_tui.analysis import (
-    CoreFigures,
     Headline,
     HeadroomRow,
     LaneFigures,
     TopRow,
+    UnitFigures,
     build_indexes,
     headline,
     headroom,
@@ -18,6 +18,7 @@ from tpuprof_tui.analysis import (
     top,
 )
 from tpuprof_tui.formats.tables import MISSING, Report, Table, TimeUnit, clean, count_of, percent, size_text
+from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.model import Problem, Profile
 from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_table
 
@@ -37,7 +38,7 @@ def summary_report(profile: Profile) -> Report:
     start, end = profile.start_ns, profile.end_ns
     unit = TimeUnit.for_span(found.total_ns)
     lanes = [lane_figures(index, start, end) for index in indexes]
-    tables = [cores_table(found, unit), engines_table(profile, lanes, unit), reference_table(profile)]
+    tables = [units_table(found, unit), engines_table(profile, lanes, unit), reference_table(profile)]
     if profile.detail > 0:
         tables.append(top_table("Kernel functions", top(profile, indexes, start, end, by="kernel", limit=None), unit))
         tables.append(top_table("Operations", top(profile, indexes, start, end, by="name", limit=None), unit))
@@ -49,9 +50,10 @@ def summary_report(profile: Profile) -> Report:
 
 def title_line(profile: Profile) -> str:
     """Name, chip and kind of a capture."""
-    parts = [clean(profile.device.chip), count_of(len(profile.cores), "core")]
-    if profile.ports:
-        parts.append(count_of(len(profile.ports), "CDMA port"))
+    parts = [clean(profile.device.chip), count_of(len(profile.units), "core")]
+    ports = profile.numbers_in("ports")
+    if ports:
+        parts.append(count_of(len(ports), "CDMA port"))
     parts += [f"{profile.mode_name} ({MODES.get(profile.detail, 'unknown')})"]
     parts.append(count_of(profile.instructions, "instruction"))
     return f"{clean(profile.name)}: {', '.join(parts)}"
@@ -63,15 +65,15 @@ def headline_lines(profile: Profile, found: Headline, unit: TimeUnit) -> tuple[s
         return ("No instructions.",)
     mark = GUESSED if found.guessed else ""
     lines = [f"Total time        {unit.named(found.total_ns)}"]
-    for label, core in (("Busiest core", found.busiest), ("Idlest core", found.idlest)):
-        if core is not None:
-            busy = f"busy {mark}{unit.named(core.busy)}, {mark}{percent(core.utilisation)}"
-            lines.append(f"{label:17} core {core.core}: {busy}")
-    if found.cores:
-        most = max(found.cores, key=lambda core: core.exposed)
+    for label, each in (("Busiest core", found.busiest), ("Idlest core", found.idlest)):
+        if each is not None:
+            busy = f"busy {mark}{unit.named(each.busy)}, {mark}{percent(each.utilisation)}"
+            lines.append(f"{label:17} {in_sentence(each.label)}: {busy}")
+    if found.units:
+        most = max(found.units, key=lambda each: each.exposed)
         lines.append(
             f"Exposed transfer  {mark}{unit.named(found.exposed_mean)} a core, "
-            f"at most {mark}{unit.named(most.exposed)} (core {most.core})"
+            f"at most {mark}{unit.named(most.exposed)} ({in_sentence(most.label)})"
         )
     if found.guessed:
         lines.append(f"{GUESSED} This capture holds no commands: work and waits are told apart by guesswork.")
@@ -82,13 +84,13 @@ def headline_lines(profile: Profile, found: Headline, unit: TimeUnit) -> tuple[s
     return tuple(lines)
 
 
-def cores_table(found: Headline, unit: TimeUnit) -> Table:
-    """One row per core: busy, compute, transfer, overlap, exposed, idle."""
+def units_table(found: Headline, unit: TimeUnit) -> Table:
+    """One row per unit: busy, compute, transfer, overlap, exposed, idle."""
     titles = ("Busy", "Compute", "Transfer", "Overlap", "Exposed", "Idle")
     return Table(
         title=f"Cores ({unit.name})",
         header=("Core", "Util", *titles),
-        rows=tuple(_core_row(core, unit) for core in found.cores),
+        rows=tuple(_unit_row(each, unit) for each in found.units),
         notes=(
             "Busy: compute or transfer. Exposed: transfer without compute. Idle: no instruction at all.",
             "Util: busy over total time.",
@@ -96,10 +98,10 @@ def cores_table(found: Headline, unit: TimeUnit) -> Table:
     )
 
 
-def _core_row(core: CoreFigures, unit: TimeUnit) -> tuple[str, ...]:
-    mark = GUESSED if core.guessed else ""
-    times = (core.busy, core.compute, core.transfer, core.overlap, core.exposed, core.idle)
-    return (str(core.core), mark + percent(core.utilisation), *(mark + unit.text(time) for time in times))
+def _unit_row(each: UnitFigures, unit: TimeUnit) -> tuple[str, ...]:
+    mark = GUESSED if each.guessed else ""
+    times = (each.busy, each.compute, each.transfer, each.overlap, each.exposed, each.idle)
+    return (clean(each.name), mark + percent(each.utilisation), *(mark + unit.text(time) for time in times))
 
 
 def engines_table(profile: Profile, figures: Sequence[LaneFigures], unit: TimeUnit) -> Table:
@@ -113,7 +115,8 @@ def engines_table(profile: Profile, figures: Sequence[LaneFigures], unit: TimeUn
         size = MISSING if each.bytes is None else size_text(each.bytes)
         speed = f"{each.bytes / each.busy:,.2f}" if each.bytes is not None and each.busy else MISSING
         texts = (mark + unit.text(time) for time in times)
-        rows.append((clean(lane.title), f"{each.count:,}", mark + percent(each.utilisation), *texts, size, speed))
+        title = clean(profile.title_of(lane))
+        rows.append((title, f"{each.count:,}", mark + percent(each.utilisation), *texts, size, speed))
     return Table(
         title=f"Engines ({unit.name})",
         header=("Lane", "Count", "Util", "Busy", "Wait", "Sync", "Idle", "Moved", "GB/s"),
@@ -187,18 +190,18 @@ def problems_table(profile: Profile) -> Table:
     return Table(
         title="Problems",
         header=("Severity", "Where", "What"),
-        rows=tuple((problem.severity.word, _place(problem), _said(problem)) for problem in shown),
+        rows=tuple((problem.severity.word, _place(profile, problem), _said(problem)) for problem in shown),
         left=frozenset((0, 1, 2)),
         notes=(f"{rest} more; `tpuprof info CAPTURE --json` lists all.",) if rest else (),
     )
 
 
-def _place(problem: Problem) -> str:
+def _place(profile: Profile, problem: Problem) -> str:
     parts = [clean(problem.file)] if problem.file else []
     if problem.offset >= 0:
         parts.append(f"byte {problem.offset:,}")
-    if problem.core >= 0 and not problem.file:
-        parts.append(f"core {problem.core}")
+    if problem.group >= 0 and not problem.file:
+        parts.append(in_sentence(profile.groups.label(problem.group)))
     if problem.lane:
         parts.append(clean(problem.lane))
     return ", ".join(parts) or MISSING

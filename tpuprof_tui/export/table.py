@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.index.ordering import first_numbers, lane_values, ordered
+from tpuprof_tui.analysis.index.ordering import first_numbers, fixed_number, lane_values, ordered
 from tpuprof_tui.analysis.selecting.filters import filter_keys
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.escape import csv_text, json_text
@@ -89,7 +89,7 @@ def known_columns(profile: Profile) -> tuple[Column, ...]:
     return tuple(
         column
         for column in COLUMNS
-        if column.key in known and any(column.applies_to(lane.engine) for lane in profile.lanes)
+        if column.key in known and any(column.applies_to(lane.kind) for lane in profile.lanes)
     )
 
 
@@ -146,8 +146,8 @@ class TableRows:
 def table_rows(
     profile: Profile,
     *,
-    core: int | None = None,
-    engine: str | None = None,
+    unit: int | None = None,
+    kind: str | None = None,
     lane: int | None = None,
     selection: Selection | None = None,
     sort: Sort | None = None,
@@ -156,8 +156,8 @@ def table_rows(
 
     Args:
         profile: The profile; slices of the host count as well.
-        core: Only this core's, the CDMA commands it submitted among them; None for all.
-        engine: Only this engine's; None for all.
+        unit: Only this unit's, what it submitted to lanes of no unit among them; None for all.
+        kind: Only those of lanes of this kind; None for all.
         lane: Only those of this place in ``Profile.lanes``; None for all.
         selection: Only those it has; None for all.
         sort: Their order; None: lane by lane, by start.
@@ -165,13 +165,13 @@ def table_rows(
     offsets = first_numbers(profile)
     parts: list[Ints] = []
     for number, each in enumerate(profile.lanes):
-        if (engine is not None and each.engine != engine) or (lane is not None and number != lane):
+        if (kind is not None and each.kind != kind) or (lane is not None and number != lane):
             continue
-        rows = np.arange(len(each), dtype=np.int64) if selection is None else _numbers(selection.rows(each))
-        if core is not None and each.core != core:
-            if each.core >= 0 or "core" not in each:
+        rows = np.arange(len(each), dtype=np.int64) if selection is None else _numbers(selection.rows(profile, each))
+        if unit is not None and each.group not in profile.groups.within(unit):
+            if profile.unit_of(each) >= 0 or "owner" not in each:
                 continue
-            rows = rows[each.take("core", rows) == core]
+            rows = rows[profile.groups.units_of(each.take("owner", rows)) == unit]
         parts.append(rows + offsets[number])
     numbers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
     if sort is not None:
@@ -246,8 +246,8 @@ class _Line:
             lead += f"{json_text(title_in_files(column))}: "
             absent = f"{lead}null"
         if column.key == "engine" and "engine" not in lane:
-            return lead + self._text(lane.engine)
-        values = column_source(lane, column, total)
+            return lead + self._text(lane.kind)
+        values = column_source(profile, lane, column, total)
         if values is None:
             return absent
         texts = [self._text(text) for text in profile.strings[column.key]] if column.kind == "text" else None
@@ -257,20 +257,19 @@ class _Line:
         return Field(values, lead, absent, texts=texts, number=number, decimals=decimals)
 
 
-def column_source(lane: Lane, column: Column, total: int) -> Callable[[Rows], Array] | None:
+def column_source(profile: Profile, lane: Lane, column: Column, total: int) -> Callable[[Rows], Array] | None:
     """What gives a column's values for rows of a lane; None where it knows nothing of it.
 
     ``total``: sum of all durations that are written, ns.
     """
     if column is SHARE:
         return partial(_shares, lane, total)
-    known = column.key in lane or column.key == "duration" or {"core": lane.core, "port": lane.port}.get(
-        column.key, -1) >= 0  # fmt: skip
-    return partial(_known_values, lane, column.key) if known and column.applies_to(lane.engine) else None
+    known = column.key in lane or column.key == "duration" or fixed_number(profile, lane, column.key) >= 0
+    return partial(_known_values, profile, lane, column.key) if known and column.applies_to(lane.kind) else None
 
 
-def _known_values(lane: Lane, key: str, rows: Rows) -> Array:
-    values = lane_values(lane, key, rows)
+def _known_values(profile: Profile, lane: Lane, key: str, rows: Rows) -> Array:
+    values = lane_values(profile, lane, key, rows)
     assert values is not None
     return values
 

@@ -61,11 +61,11 @@ def _arrow(pyarrow: Any, profile: Profile, column: Column, part: Sequence[tuple[
     for number, some, places in part:
         lane = profile.lanes[number]
         found: Array | None = None
-        source = column_source(lane, column, total)
+        source = column_source(profile, lane, column, total)
         if source is not None:
             found = source(some)
         elif column.key == "engine" and texts is not None:
-            found = np.full(len(some), texts.index(lane.engine), dtype=np.int32)
+            found = np.full(len(some), texts.index(lane.kind), dtype=np.int32)
         if found is not None:
             gone = is_missing(found) if found.dtype.kind != "f" else ~np.isfinite(found)
             if texts is not None:
@@ -81,7 +81,7 @@ def _texts(profile: Profile, column: Column) -> Sequence[str]:
     """Texts by code; the engines' where the source names none."""
     texts = list(profile.strings[column.key]) if column.key in profile.strings else []
     if column.key == "engine":
-        texts += sorted({lane.engine for lane in profile.lanes}.difference(texts))
+        texts += sorted({lane.kind for lane in profile.lanes}.difference(texts))
     return texts
 
 

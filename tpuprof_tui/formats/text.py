@@ -168,6 +168,12 @@ def bytes_text(number: int | None) -> str:
     return f"{size:,.1f} TiB"
 
 
+def in_sentence(label: str) -> str:
+    """A label as it stands within a sentence, clean: ``core 3``, but ``GPU 0``."""
+    label = clean(label)
+    return label[:1].lower() + label[1:] if label[1:2].islower() else label
+
+
 def plural(number: int, word: str) -> str:
     """``1 problem``, ``2 problems``."""
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"

@@ -5,8 +5,10 @@ Nothing here knows where the bytes came from or how they are shown. All of it is
 
 from __future__ import annotations
 
+from .activity import Activity, Role
 from .columns import INT_MISSING, Column, is_missing
-from .lane import Lane, RegisterFields, Role
+from .group import Group, Groups
+from .lane import Lane, RegisterFields
 from .problem import Problem, Severity, worst
 from .profile import Device, Profile, Scopes
 from .schema import COLUMNS, SCHEMA, column
@@ -16,8 +18,11 @@ __all__ = [
     "COLUMNS",
     "INT_MISSING",
     "SCHEMA",
+    "Activity",
     "Column",
     "Device",
+    "Group",
+    "Groups",
     "Lane",
     "Problem",
     "Profile",

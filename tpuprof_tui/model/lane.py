@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from enum import IntEnum
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from .activity import Activity
 
 Array = npt.NDArray[Any]
 #: Rows of a lane: a slice, or an array of indices.
@@ -16,21 +18,11 @@ Rows = slice | npt.NDArray[np.integer[Any]]
 LazyColumn = Callable[[Rows], Array]
 
 ALL = slice(None)
-#: Engine of lanes that ran on the host.
-HOST = "HOST"
 
 
 def row_count(rows: Rows) -> int:
     """Number of rows asked for; a slice has both ends."""
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-
-
-class Role(IntEnum):
-    """What an event is to the figures: *work*, *wait* (system waits) or *sync* (other system commands)."""
-
-    WORK = 0
-    WAIT = 1
-    SYNC = 2
 
 
 class RegisterFields(Protocol):
@@ -55,80 +47,84 @@ class RegisterFields(Protocol):
         """The same where not all of its fields are known; empty where they are."""
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Lane:
     """Events of one lane in columns of one length, ordered by start. Immutable.
 
     Columns every lane has: ``start`` and ``end`` (int64 ns), ``order`` (int64, place in the source's own order),
-    ``role`` (int8, see ``Role``) and ``sublane`` (int16; events of one sub-lane do not overlap). All others are in the
-    schema (``tpuprof_tui.model.SCHEMA``); ``lane.keys()`` says which are known here. Text columns hold int32 codes
-    into ``Profile.strings[key]``.
+    ``role`` (int8, see ``Role``) and ``sublane`` (int16; events of one sub-lane do not overlap). Columns any lane may
+    have: ``activity`` (int8, see ``Activity``), ``owner`` (int64, group whose unit submitted the event: lanes of no
+    unit belong to units by it), ``depth`` and ``parent`` (row that an event is nested in). All others are in the schema
+    (``tpuprof_tui.model.SCHEMA``); ``lane.keys()`` says which are known here. Text columns hold int32 codes into
+    ``Profile.strings[key]``.
 
     Attributes:
-        engine: Kind of lane: ``TIU``, ``GDMA``, ``SDMA``, ``CDMA``, ...
-        core: Core number, -1 for lanes of no core.
-        port: CDMA port, -1 for lanes of no port.
+        kind: Key of its kind ("TIU", "GDMA", "stream").
+        group: Id of the group it belongs to; -1: none.
         label: Name within its group, unique there.
-        group: What the lane belongs to ("Core 3", "CDMA").
+        columns: Arrays, or functions from rows to values.
+        number: Number among those of its kind in its group; -1 without one.
+        activity: What all its events do; None where the column ``activity`` tells it of each. A column may be given
+            here instead of among the others.
         sublanes: Number of sub-lanes (1 where nothing overlaps).
         role_guessed: True where work and wait are told apart by guesswork (PMU-only captures).
         registers: Register fields of the commands; None where the capture holds none.
+        describe: One line that says what the event of a row did.
     """
 
-    def __init__(
-        self,
-        *,
-        engine: str,
-        core: int,
-        port: int,
-        label: str,
-        group: str,
-        columns: Mapping[str, Array | LazyColumn],
-        sublanes: int = 1,
-        role_guessed: bool = False,
-        registers: RegisterFields | None = None,
-        describe: Callable[[int], str] | None = None,
-    ) -> None:
-        self.engine = engine
-        self.core = core
-        self.port = port
-        self.label = label
-        self.group = group
-        self.sublanes = sublanes
-        self.role_guessed = role_guessed
-        self.registers = registers
-        self._describe = describe
-        self._columns = dict(columns)
-        self._length = len(columns["start"])  # type: ignore[arg-type]
-        for values in self._columns.values():
+    kind: str
+    group: int
+    label: str
+    columns: Mapping[str, Array | LazyColumn]
+    number: int = -1
+    activity: Activity | None = Activity.COMPUTE
+    sublanes: int = 1
+    role_guessed: bool = False
+    registers: RegisterFields | None = None
+    describe: Callable[[int], str] | None = None
+
+    def __post_init__(self) -> None:
+        columns = dict(self.columns)
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "activity", None if "activity" in columns else self.activity)
+        object.__setattr__(self, "_length", len(columns["start"]))  # type: ignore[arg-type]
+        for values in columns.values():
             if isinstance(values, np.ndarray):
                 values.flags.writeable = False
 
     def __len__(self) -> int:
-        return self._length
+        return self._length  # type: ignore[attr-defined, no-any-return]
 
     def __contains__(self, key: str) -> bool:
-        return key in self._columns
+        return key in self.columns
 
     def __repr__(self) -> str:
-        return f"<Lane {self.title}: {self._length} events>"
+        return f"<Lane {self.group} {self.label}: {len(self)} events>"
 
     @property
     def on_host(self) -> bool:
         """Whether it ran beside the device, on its host: such lanes count in no figure of the device."""
-        return self.engine == HOST
+        return self.activity is Activity.HOST
 
-    @property
-    def title(self) -> str:
-        """Group and label, for messages and headers."""
-        return f"{self.group} {self.label}"
+    def doing(self, wanted: Collection[Activity], rows: Rows) -> npt.NDArray[np.bool_] | None:
+        """Which of some rows do one of the activities; None where all do. Asks for no column where all do the same."""
+        if self.activity is None:
+            return np.isin(self.take("activity", rows), [int(each) for each in wanted])
+        if self.activity in wanted:
+            return None
+        return np.zeros(len(self.take("start", rows)), np.bool_)
+
+    def may_do(self, wanted: Collection[Activity]) -> bool:
+        """Whether any event can do one of the activities; of a lane that mixes them any can."""
+        return self.activity is None or self.activity in wanted
 
     def reading(self, row: int) -> str:
         """One line that says what an instruction did, as far as the capture knows; empty where nothing reads it."""
-        return "" if self._describe is None else self._describe(row)
+        return "" if self.describe is None else self.describe(row)
 
     def keys(self) -> tuple[str, ...]:
         """Keys of the columns this lane knows."""
-        return tuple(self._columns)
+        return tuple(self.columns)
 
     def __getitem__(self, key: str) -> Array:
         """A whole column; KeyError where the lane does not know it."""
@@ -147,17 +143,30 @@ class Lane:
         Raises:
             KeyError: The lane does not know the column.
         """
-        values = self._columns[key]
+        values = self.columns[key]
         return values[rows] if isinstance(values, np.ndarray) else values(rows)
 
     def with_column(self, key: str, values: Array | LazyColumn) -> Lane:
-        """The same lane with one more column."""
-        return Lane(
-            engine=self.engine, core=self.core, port=self.port, label=self.label, group=self.group,
-            columns={**self._columns, key: values}, sublanes=self.sublanes, role_guessed=self.role_guessed,
-            registers=self.registers, describe=self._describe,
-        )  # fmt: skip
+        """The same lane with one more column, or another in its place."""
+        return replace(self, columns={**self.columns, key: values})
+
+    def taking(self, rows: Rows, *, eager: Collection[str] = ("start", "end"), only: Collection[str] = ()) -> Lane:
+        """A lane of some of the rows, in that order, without registers.
+
+        Args:
+            rows: Those rows.
+            eager: Columns that are taken now, ``start`` always; the others are when they are asked for.
+            only: Leave out all other columns; empty: none.
+        """
+        numbers = np.arange(len(self))[rows] if isinstance(rows, slice) else rows
+        keys = [key for key in self.columns if not only or key in only or key == "activity"]
+        now = {"start", *eager}
+        columns = {key: self.take(key, numbers) if key in now else self._later(key, numbers) for key in keys}
+        return replace(self, columns=columns, registers=None, describe=None)
+
+    def _later(self, key: str, numbers: npt.NDArray[np.integer[Any]]) -> LazyColumn:
+        return lambda wanted: self.take(key, numbers[wanted])
 
     def arrays(self) -> dict[str, Array]:
         """All columns of the lane, computed; a dict of arrays of one length."""
-        return {key: self[key] for key in self._columns}
+        return {key: self[key] for key in self.columns}

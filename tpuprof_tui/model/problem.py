@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .group import Groups
+from .lane import Lane
+
 
 class Severity(IntEnum):
     """How much a problem matters to who reads the figures."""
@@ -34,8 +37,8 @@ class Problem:
         done: What was done about it, or what to do next.
         file: Name of the file inside the capture; empty when it concerns no single file.
         offset: Byte offset in that file; -1 when unknown.
-        core: Core number; -1 when it concerns no single core.
-        lane: Engine or port concerned, as its lane is labelled; empty when none.
+        group: Id of the group concerned; -1 when it concerns no single one.
+        lane: Lane concerned, as it is labelled in its group; empty when none.
         count: How many times it happened.
         rows: int64, ascending: the instructions of that lane that it concerns. None where it concerns none, or nobody
             knows which.
@@ -47,19 +50,29 @@ class Problem:
     done: str = ""
     file: str = ""
     offset: int = -1
-    core: int = -1
+    group: int = -1
     lane: str = ""
     count: int = 1
     rows: npt.NDArray[np.int64] | None = field(default=None, compare=False, repr=False)
     behind: bool = field(default=False, compare=False, repr=False)
 
-    def as_record(self) -> dict[str, Any]:
-        """Plain values for JSON; unknown offset and core are None. Rows are a matter of the screen."""
+    def as_record(self, groups: Groups, unit: str) -> dict[str, Any]:
+        """Plain values for JSON; rows are a matter of the screen.
+
+        Args:
+            groups: Those of the profile.
+            unit: Name of the unit's number ("core"), which stands in place of the group.
+        """
         record = {each.name: getattr(self, each.name) for each in fields(self) if each.compare}
-        record["severity"] = self.severity.word
-        record["offset"] = None if self.offset < 0 else self.offset
-        record["core"] = None if self.core < 0 else self.core
-        return record
+        number = groups.unit_number(record["group"])
+        told = {"severity": self.severity.word, "offset": None if self.offset < 0 else self.offset,
+                "group": None if number < 0 else number}  # fmt: skip
+        return {unit if key == "group" else key: told.get(key, value) for key, value in record.items()}
+
+    def is_about(self, lane: Lane, groups: Groups) -> bool:
+        """Whether it concerns a lane."""
+        place = self.group < 0 or lane.group in groups.within(self.group)
+        return bool(self.lane) and self.lane == lane.label and place
 
 
 def worst(problems: Iterable[Problem]) -> Severity | None:

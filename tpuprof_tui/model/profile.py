@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tpuprof_tui.errors import needed_for
 
 from .counters import GROUP as COUNTERS
+from .group import Groups
 from .lane import Lane
 from .problem import Problem
 from .schema import SCHEMA
@@ -49,11 +50,11 @@ class Scopes:
 
     Attributes:
         kernel: int32 codes into ``Profile.strings["kernel"]``, by scope id.
-        core: int32 core number, by scope id.
+        group: int32 id of the group that launched it, by scope id.
     """
 
     kernel: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
-    core: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    group: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def __len__(self) -> int:
         return len(self.kernel)
@@ -70,9 +71,8 @@ class Profile:
         device: Chip and clocks.
         mode: What the capture knows: 0 PMU only, 1 condensed commands, 2 detailed commands.
         bmodel: Whether it came from a bmodel run.
-        cores: Numbers of all cores, idle ones included, ascending.
-        ports: CDMA ports with records, ascending.
-        lanes: By core, then TIU, GDMA, SDMA; then the ports.
+        groups: What lanes belong to; idle cores too, and ports that have records and no lane.
+        lanes: By group, in the order of groups.
         strings: Table of texts of each text column, by column key.
         scopes: Kernel function launches.
         problems: What was odd in the capture.
@@ -87,8 +87,7 @@ class Profile:
     device: Device
     mode: int
     bmodel: bool
-    cores: tuple[int, ...]
-    ports: tuple[int, ...]
+    groups: Groups
     lanes: tuple[Lane, ...]
     strings: Mapping[str, Strings]
     scopes: Scopes
@@ -128,16 +127,41 @@ class Profile:
         lanes = tuple(lane for lane in self.lanes if not lane.on_host)
         return self if len(lanes) == len(self.lanes) else replace(self, lanes=lanes)
 
-    def core_lanes(self, core: int) -> tuple[Lane, ...]:
-        """Lanes of one core."""
-        return tuple(lane for lane in self.lanes if lane.core == core)
+    @property
+    def units(self) -> tuple[int, ...]:
+        """Ids of the groups that figures are made for, in their order."""
+        return self.groups.units
 
-    def lane(self, engine: str, number: int) -> Lane | None:
-        """The lane of an engine of a core (or of a CDMA port); None when there is none."""
-        for lane in self.lanes:
-            if lane.engine == engine and (lane.port if lane.core < 0 else lane.core) == number:
-                return lane
-        return None
+    def lanes_of(self, group: int) -> tuple[Lane, ...]:
+        """Lanes of a group and of all groups below it."""
+        within = self.groups.within(group)
+        return tuple(lane for lane in self.lanes if lane.group in within)
+
+    def unit_of(self, lane: Lane) -> int:
+        """Id of the unit a lane belongs to; -1 where it belongs to none."""
+        return self.groups.unit_of(lane.group)
+
+    def unit_number(self, lane: Lane) -> int:
+        """Number of the unit a lane belongs to; -1 where it belongs to none."""
+        return self.groups.unit_number(lane.group)
+
+    def title_of(self, lane: Lane) -> str:
+        """Labels of a lane's group and the lane, for messages and headers."""
+        return f"{self.groups.label(lane.group)} {lane.label}".lstrip()
+
+    def number_of(self, lane: Lane) -> int:
+        """What tells a lane from others of its kind: the number of its unit, or its own where it belongs to none."""
+        return lane.number if self.unit_of(lane) < 0 else self.unit_number(lane)
+
+    def lane(self, kind: str, number: int) -> Lane | None:
+        """The first lane of a kind with a number; None when there is none."""
+        return next((lane for lane in self.lanes if lane.kind == kind and self.number_of(lane) == number), None)
+
+    def numbers_in(self, kind: str) -> tuple[int, ...]:
+        """Numbers of the lanes in groups of a kind and of the groups right below those, ascending."""
+        own = {place for place, group in enumerate(self.groups) if group.kind == kind}
+        below = [group.number for group in self.groups if group.parent in own and not group.lost]
+        return tuple(sorted({*below, *(lane.number for lane in self.lanes if lane.group in own)}))
 
     def text(self, key: str, code: int) -> str:
         """Text of a code of a text column."""

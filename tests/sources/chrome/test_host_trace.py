@@ -63,8 +63,8 @@ def test_instructions_lie_where_they_truly_ran(tmp_path):
     # kept truths count from the first instruction
     zero = truth.meta["host_zero_us"] * 1000 + truth.meta["reference_zero_ns"]
     for lane in joined.lanes:
-        if lane.engine in ("TIU", "GDMA"):
-            columns = truth.lanes[(lane.engine, lane.core)]
+        if lane.kind in ("TIU", "GDMA"):
+            columns = truth.lanes[(lane.kind, joined.unit_number(lane))]
             work = np.flatnonzero(columns["infra"] == 0)
             goal = columns["start_ns"][work] + zero
             assert np.abs(lane["start"] + joined.facts["host_base_ns"] - goal).max() < 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from profiles import CORES
 
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.chips import chip_by_name
@@ -34,8 +35,8 @@ def _aligned(*cores: CoreData) -> tuple[list[dict[str, int]], list[tuple[Severit
     align_cores(list(cores), report)
     words = ("own clock", "closing pair", "aligned on GDMA", "aligned on SDMA")
     told = [
-        (problem.severity, problem.core, next(word for word in words if word in f"{problem.what} {problem.done}"))
-        for problem in report.problems()
+        (problem.severity, problem.group, next(word for word in words if word in f"{problem.what} {problem.done}"))
+        for problem in report.problems(CORES)
     ]
     for core in cores:
         for engine in core.engines.values():
@@ -89,7 +90,7 @@ def test_what_lies_between_engines_that_nobody_has_both_of_is_not_known() -> Non
     cores = [_core(0, TIU=(500, 400, None)), _core(1, SDMA=(8500, 8440, None))]
     align_cores(cores, report)
     assert cores[1].engines["SDMA"].stream.start.tolist() == [460, 560]
-    (problem,) = report.problems()
+    (problem,) = report.problems(CORES)
     assert "1 us" in problem.done
     cores = [
         _core(0, TIU=(500, 400, None), SDMA=(0, 430, None)),
@@ -98,9 +99,9 @@ def test_what_lies_between_engines_that_nobody_has_both_of_is_not_known() -> Non
     ]
     report = Report()
     align_cores(cores, report)
-    (problem,) = report.problems()
+    (problem,) = report.problems(CORES)
     assert problem.done == ""
-    assert (problem.core, problem.file) == (1, "core1")
+    assert (problem.group, problem.file) == (1, "core1")
 
 
 @pytest.mark.parametrize("engine", ["TIU", "GDMA"])

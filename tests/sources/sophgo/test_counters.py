@@ -72,14 +72,14 @@ def test_counters_follow_the_rows_of_their_lane():
     profile = open_profile(capture("cdma"))
     for lane in profile.lanes:
         known = [column.key for column in COUNTERS if column.key in lane]
-        assert known, lane.title
-        assert all(SCHEMA[key].applies_to(lane.engine) for key in known)
-        if lane.engine == "GDMA":
+        assert known, profile.title_of(lane)
+        assert all(SCHEMA[key].applies_to(lane.kind) for key in known)
+        if lane.kind == "GDMA":
             total = lane["gif_mem_w_cntr"] + lane["axi_d0_w_cntr"]
             assert np.array_equal(total, lane["bytes"])
-        if lane.engine == "CDMA":
+        if lane.kind == "CDMA":
             assert np.array_equal(lane["m0_data_aw_cntr"], lane["bytes"])
-    assert {family_of(lane.engine) for lane in profile.lanes} == {"tiu", "dma", "cdma"}
+    assert {family_of(lane.kind) for lane in profile.lanes} == {"tiu", "dma", "cdma"}
 
 
 def test_counters_are_not_written_unless_asked_for():

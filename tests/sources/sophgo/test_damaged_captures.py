@@ -32,19 +32,19 @@ def _titles(engine: str, number: int) -> set[str]:
     return {f"port {number}"} if engine == "CDMA" else {f"core {number}", f"{engine} {number}"}
 
 
-def _lane_titles(lane: Lane) -> set[str]:
-    return _titles(lane.engine, lane.port if lane.core < 0 else lane.core)
+def _lane_titles(profile: Profile, lane: Lane) -> set[str]:
+    return _titles(lane.kind, profile.number_of(lane))
 
 
 def _sound_part(profile: Profile, truth: Truth, damage: Damage) -> tuple[Profile, Truth, Leave]:
     """Profile and truth without the lanes that were hit."""
     hit = {*damage.lost, *damage.partial}
-    lanes = tuple(lane for lane in profile.lanes if not _lane_titles(lane) & hit)
+    lanes = tuple(lane for lane in profile.lanes if not _lane_titles(profile, lane) & hit)
     wanted = {key: columns for key, columns in truth.lanes.items() if not _titles(*key) & hit}
     for title in hit:
         if title.startswith("core "):  # launches are counted over all cores, so those of later cores move up
             broken = int(title.removeprefix("core "))
-            missing = truth.meta["kernels"] - int((profile.scopes.core == broken).sum())
+            missing = truth.meta["kernels"] - int((profile.scopes.group == broken).sum())
             for (_, core), columns in wanted.items():
                 columns["scope"][(columns["scope"] >= 0) & (core > broken)] -= missing
     # zero is the first instruction: where that was hit, all others may lie elsewhere, but still beside one another
@@ -67,7 +67,7 @@ def test_what_is_sound_is_shown_as_it_was(name: str) -> None:
     parts = _sound_part(profile, truth, damage)
     assert len(parts[0].lanes) >= 2
     assert differences(*parts) == []
-    gone = [lane.title for lane in profile.lanes if _lane_titles(lane) & set(damage.lost)]
+    gone = [profile.title_of(lane) for lane in profile.lanes if _lane_titles(profile, lane) & set(damage.lost)]
     assert gone == []
 
 

@@ -50,7 +50,7 @@ def _records(payload: bytes, record):
 
 
 def operation_name(lane, operation: int) -> str:
-    return command_table(lane.registers.chip, lane.engine).operations[operation].name
+    return command_table(lane.registers.chip, lane.kind).operations[operation].name
 
 
 @pytest.mark.parametrize("kind", ["unknown_layouts", "aksv_unknown_layouts"])
@@ -61,7 +61,7 @@ def test_operations_nobody_describes_have_their_name_their_header_and_one_proble
         types = np.array(profile.strings["type"].texts(lane["type"]), object)
         for name in _UNDESCRIBED:
             rows = np.flatnonzero(types == name)
-            problems = [p for p in profile.problems if p.core == core and name in p.what]
+            problems = [p for p in profile.problems if profile.groups.number(p.group) == core and name in p.what]
             assert [(p.count, p.severity, p.lane, p.file) for p in problems] == [
                 (len(rows), Severity.WARNING, "GDMA", f"cdmlib0_{core}.profile")
             ]
@@ -103,8 +103,8 @@ def test_a_detail_record_that_is_cut_off_does_not_borrow_from_the_next(tmp_path)
         for row in cut.tolist():
             assert (mine[row], len(lane.registers.raw(row))) == (-1, 16)
             assert lane["name"][row] >= 0  # its node still names it
-    assert changed == len(profile.cores)
-    assert sum(p.count for p in profile.problems if "cannot be decoded" in p.what) == len(profile.cores)
+    assert changed == len(profile.groups.numbers)
+    assert sum(p.count for p in profile.problems if "cannot be decoded" in p.what) == len(profile.groups.numbers)
 
 
 def test_bytes_behind_a_command_are_noted_and_ignored(tmp_path):
@@ -113,7 +113,7 @@ def test_bytes_behind_a_command_are_noted_and_ignored(tmp_path):
     for lane, before in zip(profile.lanes, whole.lanes, strict=True):
         assert (lane.registers.operations(slice(None)) == before.registers.operations(slice(None))).all()
     notes = [p for p in profile.problems if "Bytes behind the command" in p.what]
-    assert [p.severity for p in notes] == [Severity.NOTE] * len(profile.cores)
+    assert [p.severity for p in notes] == [Severity.NOTE] * len(profile.groups.numbers)
 
 
 @pytest.mark.parametrize("kind", ["cdma_zoo_des", "aksv_cdma_zoo_des"])
@@ -122,7 +122,7 @@ def test_every_cdma_operation_decodes_from_blocks_tcp_among_them(kind):
     told = [(problem.severity, problem.what) for problem in profile.problems]
     sibling = "The registers of CDMA_tcp_send, CDMA_tcp_receive are described for a sibling chip only."
     assert told == ([(Severity.NOTE, sibling)] * 2 if kind.startswith("aksv") else [])
-    lanes = [lane for lane in profile.lanes if lane.engine == "CDMA"]
+    lanes = [lane for lane in profile.lanes if lane.kind == "CDMA"]
     assert len(lanes) == 2
     for lane in lanes:
         assert set(profile.strings["type"].texts(lane["type"])) == {
@@ -162,7 +162,7 @@ def test_operations_on_which_the_reference_crashes_have_figures_and_a_reading(ki
 
 def test_cdma_nodes_show_their_registers_and_keep_the_published_fields():
     profile = open_profile(capture("cdma_mode2"))
-    lanes = [lane for lane in profile.lanes if lane.engine == "CDMA"]
+    lanes = [lane for lane in profile.lanes if lane.kind == "CDMA"]
     assert lanes
     for lane in lanes:
         assert (lane.registers.operations(slice(None)) == -1).all()

@@ -10,6 +10,7 @@ import pytest
 import raw_bytes as raw
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import CORES
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
@@ -37,7 +38,7 @@ def test_cores_have_the_number_of_their_name(tmp_path: Path) -> None:
     cores, _, report = _listed(tmp_path, *(f"cdmlib0_{number}.profile" for number in (0, 1, 4, 6, 10)))
     assert cores == {number: f"cdmlib0_{number}.profile" for number in (0, 1, 4, 6, 10)}
     assert list(cores) == sorted(cores)
-    assert report.problems() == ()
+    assert report.problems(CORES) == ()
 
 
 def test_digits_elsewhere_play_no_part(tmp_path: Path) -> None:
@@ -59,8 +60,8 @@ def test_names_without_a_number_of_their_own_get_one_and_are_named(tmp_path: Pat
     assert cores[1] == "cdmlib0_1.profile"
     assert len(cores) == len(names)
     assert max(cores) < len(names)
-    assert {problem.file for problem in report.problems()} == set(names) - {"cdmlib0_1.profile"}
-    assert {problem.severity for problem in report.problems()} == {Severity.ERROR}
+    assert {problem.file for problem in report.problems(CORES)} == set(names) - {"cdmlib0_1.profile"}
+    assert {problem.severity for problem in report.problems(CORES)} == {Severity.ERROR}
 
 
 def test_ports_without_a_number_of_their_own_are_named(tmp_path: Path) -> None:
@@ -68,15 +69,15 @@ def test_ports_without_a_number_of_their_own_are_named(tmp_path: Path) -> None:
              "cdma0_70000.profile"]  # fmt: skip
     _, ports, report = _listed(tmp_path, *names)
     assert ports == {0: "cdma0_0.profile", 5: "cdma_5.profile"}
-    assert {problem.file for problem in report.problems()} == set(names[1:2] + names[3:])
-    assert {problem.severity for problem in report.problems()} == {Severity.ERROR}
+    assert {problem.file for problem in report.problems(CORES)} == set(names[1:2] + names[3:])
+    assert {problem.severity for problem in report.problems(CORES)} == {Severity.ERROR}
 
 
 def test_other_files_are_passed_over(tmp_path: Path) -> None:
     cores, ports, report = _listed(
         tmp_path, "cdmlib0_0.profile", "cdmlib0_1.profile.bak", "xcdmlib0_2.profile", "notes.txt", "host_trace.json",
         "CDMLIB0_3.profile", "cdma0_1.profile~")  # fmt: skip
-    assert (list(cores), ports, report.problems()) == ([0], {}, ())
+    assert (list(cores), ports, report.problems(CORES)) == ([0], {}, ())
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
     report = Report()
     assert len(read_bytes(tmp_path / "directory", report)) == 0
     assert len(read_bytes(tmp_path / "missing", report)) == 0
-    assert [problem.severity for problem in report.problems()] == [Severity.ERROR] * 2
+    assert [problem.severity for problem in report.problems(CORES)] == [Severity.ERROR] * 2
 
 
 def test_the_bytes_are_a_copy_of_the_file(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def _walk(data: bytes) -> tuple[list[tuple[int, bytes]], Report]:
 def test_blocks_follow_one_another(blocks: list[tuple[int, bytes]]) -> None:
     found, report = _walk(b"".join(raw.block(*item) for item in blocks))
     assert found == blocks
-    assert report.problems() == ()
+    assert report.problems(CORES) == ()
 
 
 @raw.FIXED
@@ -159,8 +160,8 @@ def test_blocks_of_unknown_type_are_skipped_and_named(
     head = b"".join(raw.block(*item) for item in before)
     found, report = _walk(head + raw.block(kind, payload) + b"".join(raw.block(*item) for item in behind))
     assert found == before + behind
-    problem = report.problems()[0]
-    assert (problem.severity, problem.file, problem.offset, problem.core) == (Severity.ERROR, "f", len(head), 3)
+    problem = report.problems(CORES)[0]
+    assert (problem.severity, problem.file, problem.offset, problem.group) == (Severity.ERROR, "f", len(head), 3)
     assert str(kind) in problem.what
 
 
@@ -170,7 +171,7 @@ def test_a_cut_header_is_named(blocks: list[tuple[int, bytes]], rest: bytes) -> 
     data = b"".join(raw.block(*item) for item in blocks)
     found, report = _walk(data + rest)
     assert found == blocks
-    assert [(problem.severity, problem.offset) for problem in report.problems()] == [(Severity.ERROR, len(data))]
+    assert [(problem.severity, problem.offset) for problem in report.problems(CORES)] == [(Severity.ERROR, len(data))]
 
 
 @pytest.mark.parametrize("claim", [65, 1 << 20, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
@@ -188,10 +189,10 @@ def test_a_block_that_claims_too_much_costs_no_block_behind_it(kind: int, claim:
             (1, b"x" * 20),
             *([(kind, (b"\xcc" * 60 + raw.block(*behind[0]))[:65])] * (kind != 77)),
         ]
-        assert report.problems()
+        assert report.problems(CORES)
         return
     assert found == wanted
-    assert [(problem.severity, problem.offset) for problem in report.problems()] == [(Severity.ERROR, 28)]
+    assert [(problem.severity, problem.offset) for problem in report.problems(CORES)] == [(Severity.ERROR, 28)]
 
 
 @raw.FIXED
@@ -205,7 +206,7 @@ def test_any_bytes_walk_to_blocks_inside_the_file(data: bytes) -> None:
         end = block.offset + block.length
         assert end <= len(data)
     if data and end != len(data):
-        assert report.problems()
+        assert report.problems(CORES)
 
 
 @pytest.mark.parametrize("zeros", [8, 12, 256, 264, 1 << 26])
@@ -215,7 +216,7 @@ def test_zeros_are_skipped_at_once_and_counted(zeros: int) -> None:
     data[:28] = np.frombuffer(raw.block(1, b"x" * 20), np.uint8)
     report = Report()
     assert [block.offset for block in walk_blocks(data, report, "f")] == [8]
-    found = [(problem.what, problem.offset, problem.count) for problem in report.problems()]
+    found = [(problem.what, problem.offset, problem.count) for problem in report.problems(CORES)]
     assert found[0] == ("Block of unknown type 0.", 28, zeros // 8)
     assert found[1:] == ([("4 bytes of a block header at the end of the file.", 36, 1)] if zeros % 8 else [])
 
@@ -223,21 +224,21 @@ def test_zeros_are_skipped_at_once_and_counted(zeros: int) -> None:
 def test_blocks_behind_zeros_are_found_where_they_begin_like_one() -> None:
     found, report = _walk(bytes(400) + raw.block(3, b"abc"))
     assert found == [(3, b"abc")]
-    assert [(problem.offset, problem.count) for problem in report.problems()] == [(0, 50)]
+    assert [(problem.offset, problem.count) for problem in report.problems(CORES)] == [(0, 50)]
 
 
 def test_headers_without_end_are_not_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(framing, "_MOST_BLOCKS", 1000)
     found, report = _walk(raw.block(77, b"") * 5000 + raw.block(3, b"abc"))
     assert found == []
-    assert [(problem.offset, problem.count) for problem in report.problems()] == [(0, 1000), (8000, 1)]
+    assert [(problem.offset, problem.count) for problem in report.problems(CORES)] == [(0, 1000), (8000, 1)]
 
 
 def test_ten_thousand_broken_lengths_are_linear() -> None:
     """Resynchronising is bounded: a file of nothing but false headers takes no time worth measuring."""
     data = struct.pack("<II", 3, 0xFFFFFFF0) * 40_000
     found, report = _walk(data)
-    assert report.problems()
+    assert report.problems(CORES)
     assert sum(len(payload) for _, payload in found) <= len(data)
 
 
@@ -256,7 +257,7 @@ def test_lines_are_stripped_and_the_last_arch_wins(tmp_path: Path) -> None:
     settings, report = _settings(tmp_path, text)
     assert (settings.arch, settings.core_num, settings.tpu_freq, settings.tail_offset_ns) == ("5", 8, 900, -12)
     assert not settings.bmodel
-    assert report.problems() == ()
+    assert report.problems(CORES) == ()
 
 
 @pytest.mark.parametrize("line", ["bmodel=1", "run a bmodel here", "x=bmodel", "bmodel"])
@@ -269,13 +270,13 @@ def test_record_counts_are_checked_against_what_came_before(tmp_path: Path) -> N
         "0_tiu_record=500\nmax_record_num=100\n0_gdma_record=99\n0_sdma_record=100\n1_tiu_record=1\n1_gdma_record=0\n"
     )
     _, report = _settings(tmp_path, text)
-    found = [(problem.severity, problem.what.split("=")[0], problem.offset) for problem in report.problems()]
+    found = [(problem.severity, problem.what.split("=")[0], problem.offset) for problem in report.problems(CORES)]
     assert found == [
         (Severity.ERROR, "0_sdma_record", text.index("0_sdma")),
         (Severity.ERROR, "1_tiu_record", text.index("1_tiu")),
         (Severity.NOTE, "1_gdma_record", text.index("1_gdma")),
     ]
-    assert "larger max_record_num" in report.problems()[0].done
+    assert "larger max_record_num" in report.problems(CORES)[0].done
 
 
 @pytest.mark.parametrize(
@@ -286,7 +287,7 @@ def test_record_counts_are_checked_against_what_came_before(tmp_path: Path) -> N
 def test_values_that_are_none_are_named(tmp_path: Path, line: str) -> None:
     settings, report = _settings(tmp_path, f"arch=5\n{line}\n")
     assert (settings.tpu_freq, settings.core_num, settings.tail_offset_ns) == (None, None, None)
-    problem = report.problems()[0]
+    problem = report.problems(CORES)[0]
     assert (problem.severity, problem.file, problem.offset) == (Severity.ERROR, "global.profile", 7)
     assert len(problem.what) < 200
 
@@ -301,4 +302,4 @@ def test_no_settings_raise(tmp_path_factory: pytest.TempPathFactory, data: bytes
 def test_without_the_file_everything_is_unknown() -> None:
     report = Report()
     assert read_settings(None, report) == Settings()
-    assert [problem.severity for problem in report.problems()] == [Severity.WARNING]
+    assert [problem.severity for problem in report.problems(CORES)] == [Severity.WARNING]

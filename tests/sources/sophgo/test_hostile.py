@@ -149,7 +149,7 @@ def test_giant_claims_take_no_memory(tmp_path: Path, what: str) -> None:
     finally:
         tracemalloc.stop()
     assert peak < _ROOM + 400 * (len(core) + len(port))
-    assert len(profile.cores) <= 1024
+    assert len(profile.groups.numbers) <= 1024
 
 
 def test_a_giant_claim_of_des_commands_is_named(tmp_path: Path) -> None:
@@ -303,5 +303,5 @@ def test_what_is_rewritten_after_reading_changes_nothing(tmp_path: Path) -> None
 def test_empty_files_are_cores_that_did_nothing(tmp_path: Path) -> None:
     path = raw.write_capture(tmp_path, {0: b"", 3: b""}, cdma0_2=b"")
     profile = open_profile(path)
-    assert (profile.lanes, profile.cores, profile.ports) == ((), (0, 3), ())
+    assert (profile.lanes, profile.groups.numbers, profile.numbers_in("ports")) == ((), (0, 3), ())
     assert profile.instructions == 0

@@ -91,21 +91,21 @@ def test_message_columns_are_those_of_the_commands():
     profile = open_profile(capture("dependencies"))
     chip = chip_by_name("aks")
     for lane in profile.lanes:
-        if lane.engine not in ("TIU", "GDMA"):
+        if lane.kind not in ("TIU", "GDMA"):
             continue
         for row in range(0, len(lane), 7):
-            values = decode(chip, lane.engine, lane.registers.raw(row)).values
-            assert lane["depends_on"][row] == dependency_in(chip, lane.engine, values)
+            values = decode(chip, lane.kind, lane.registers.raw(row)).values
+            assert lane["depends_on"][row] == dependency_in(chip, lane.kind, values)
             assert lane["dependency"][row] == values["cmd_id_dep"]
-            message = message_in(chip, lane.engine, values)
+            message = message_in(chip, lane.kind, values)
             if lane["role"][row] == Role.WORK:
                 assert lane["message"][row] == lane["message_count"][row] == INT_MISSING
             elif message is not None:
                 assert (lane["message"][row], lane["message_count"][row]) == (message.id, message.count)
-                rule = chip.messages["tiu" if lane.engine == "TIU" else "dma"]
+                rule = chip.messages["tiu" if lane.kind == "TIU" else "dma"]
                 known = message.id | message.count << rule.count_bit
                 assert lane["message_destination"][row] | known == values[rule.field]
-            if lane.engine == "TIU":
+            if lane.kind == "TIU":
                 assert lane["depends_engine"][row] << 20 | lane["depends_on"][row] == values["cmd_id_dep"]
 
 

@@ -26,7 +26,7 @@ def truth_of(path: Path):
 
 
 def ports(profile: Profile):
-    return [lane for lane in profile.lanes if lane.engine == "CDMA"]
+    return [lane for lane in profile.lanes if lane.kind == "CDMA"]
 
 
 def told(profile: Profile, words: str) -> int:

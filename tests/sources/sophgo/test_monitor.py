@@ -10,6 +10,7 @@ import pytest
 import raw_bytes as raw
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from profiles import CORES
 
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.chips import chip_by_name
@@ -99,7 +100,7 @@ def test_overlaps_are_overlaps_wherever_the_counter_stands(base: int, steps: lis
     records = [(start, end + over, number) for start, end, number in _with_opening(base, steps)]
     stream, report = _order(_stream("TIU", records, system=2))
     _assert_times(stream, records)
-    assert report.problems() == ()
+    assert report.problems(CORES) == ()
 
 
 @raw.FIXED
@@ -108,7 +109,7 @@ def test_a_wrap_in_a_gap_of_over_two_seconds_is_named(after: int, gap: int) -> N
     records = _with_opening(_WRAP - gap - after, [(gap + after - 100, 5), (3, 5)])
     stream, report = _order(_stream("GDMA", records, system=2))
     _assert_times(stream, records)
-    assert [problem.severity for problem in report.problems()] == [Severity.WARNING]
+    assert [problem.severity for problem in report.problems(CORES)] == [Severity.WARNING]
 
 
 # -- lapped rings ----------------------------------------------------------
@@ -139,9 +140,9 @@ def test_a_lapped_ring_is_turned_also_across_a_wrap(engine: str, records: Record
     stream, report = _order(_stream(engine, dump))
     _assert_times(stream, records)
     assert stream.lapped
-    assert [problem.severity for problem in report.problems()] == [Severity.WARNING]
-    assert f"last {len(records)} records" in report.problems()[0].what
-    assert engine in report.problems()[0].what
+    assert [problem.severity for problem in report.problems(CORES)] == [Severity.WARNING]
+    assert f"last {len(records)} records" in report.problems(CORES)[0].what
+    assert engine in report.problems(CORES)[0].what
 
 
 @raw.FIXED
@@ -173,7 +174,7 @@ def test_the_opening_pair_proves_that_a_dump_has_not_lapped() -> None:
     assert any(end % _WRAP < start % _WRAP for (start, _, _), (end, _, _) in pairwise(records))
     stream, report = _order(_stream("TIU", records, system=2))
     _assert_times(stream, records)
-    assert report.problems() == ()
+    assert report.problems(CORES) == ()
 
 
 # -- written late ----------------------------------------------------------
@@ -268,8 +269,8 @@ def test_a_partial_record_is_dropped_and_named(engine: str, rest: int) -> None:
     payload = np.frombuffer(record * 2 + bytes(rest), np.uint8)
     stream = read_stream([payload], [800], _CHIP, engine, report, file="f", core=4)
     assert stream.id.tolist() == [3, 3]
-    problem = report.problems()[0]
-    assert (problem.severity, problem.offset, problem.core) == (Severity.ERROR, 800 + 2 * len(record), 4)
+    problem = report.problems(CORES)[0]
+    assert (problem.severity, problem.offset, problem.group) == (Severity.ERROR, 800 + 2 * len(record), 4)
 
 
 def test_several_blocks_of_one_engine_are_one_dump() -> None:
@@ -280,4 +281,4 @@ def test_several_blocks_of_one_engine_are_one_dump() -> None:
     report = Report()
     stream = read_stream(parts, [0, 100, 200], _CHIP, "TIU", report, file="f")
     _assert_times(_order(stream)[0], records)
-    assert [problem.severity for problem in report.problems()] == [Severity.NOTE]
+    assert [problem.severity for problem in report.problems(CORES)] == [Severity.NOTE]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import raw_bytes as raw
+from profiles import CORES
 
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.chips import chip_by_name
@@ -57,7 +58,7 @@ def test_a_stream_says_whose_it_is_and_what_is_missing() -> None:
     stream = read_stream([_bytes("TIU", [(5, 9, 3)])], [0], _CHIP, "TIU", report, file="f")
     assert (stream.core, stream.port, stream.lapped, stream.left_out) == (-1, -1, False, 0)
     assert stream.cycles is None
-    assert report.problems() == ()
+    assert report.problems(CORES) == ()
     assert _read("TIU", [(5, 9, 3)], core=4)[0].core == 4
     assert _read("CDMA", [(5, 9, 3)], port=0)[0].port == 0
 
@@ -83,8 +84,8 @@ def test_a_record_that_cannot_be_is_named_where_it_lies() -> None:
     second[3] = (0, 0, 0)
     stream, report = _read("TIU", first, second, core=6)
     assert (len(stream), stream.left_out) == (79, 1)
-    (problem,) = [problem for problem in report.problems() if problem.severity is Severity.ERROR]
-    assert (problem.offset, problem.core, problem.lane, problem.count) == (2000 + 3 * 16, 6, "TIU", 1)
+    (problem,) = [problem for problem in report.problems(CORES) if problem.severity is Severity.ERROR]
+    assert (problem.offset, problem.group, problem.lane, problem.count) == (2000 + 3 * 16, 6, "TIU", 1)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_the_lane_of_such_a_record_is_named(engine: str, port: int, lane: str) -
     report = Report()
     stream = read_stream([data], [800], _CHIP, engine, report, file="f", port=port)
     assert stream.left_out == 1
-    assert [(problem.lane, problem.offset) for problem in report.problems()] == [(lane, 800 + size * 7)]
+    assert [(problem.lane, problem.offset) for problem in report.problems(CORES)] == [(lane, 800 + size * 7)]
 
 
 @pytest.mark.parametrize(("port", "found"), [(-1, True), (0, False), (2, False)])
@@ -110,7 +111,7 @@ def test_bytes_too_many_are_looked_for_where_records_follow_one_another(port: in
     data = data[: 20 * size] + b"\xa7" * 4 + data[20 * size :]
     report = Report()
     stream = read_stream([np.frombuffer(data, np.uint8)], [800], _CHIP, engine, report, file="f", port=port)
-    (problem, *others) = report.problems()
+    (problem, *others) = report.problems(CORES)
     assert ("parted" in problem.what) == found
     if found:
         # what is left of the record in which they lie cannot be; offsets behind count the bytes too many
@@ -174,7 +175,7 @@ def test_how_far_back_is_a_wrap(step: int, lift: int, told: int) -> None:
     start = dict(zip(stream.id.tolist(), stream.start.tolist(), strict=True))
     assert start[3] - start[2] == step + lift
     assert stream.start.tolist() == sorted(stream.start)
-    assert sum(problem.severity is Severity.WARNING for problem in report.problems()) == told
+    assert sum(problem.severity is Severity.WARNING for problem in report.problems(CORES)) == told
     assert (stream.end - stream.start).tolist() == [10] * 4
 
 
@@ -187,7 +188,7 @@ def test_ports_step_back_as_far_as_they_like(step: int, lift: int) -> None:
     report = Report()
     stream = unwrapped_port(stream, report, file="f")
     assert int(stream.start[1] - stream.start[0]) == step + lift
-    assert report.problems() == ()
+    assert report.problems(CORES) == ()
 
 
 def test_what_began_before_a_wrap_stays_before_it() -> None:
@@ -206,7 +207,7 @@ def test_few_records_are_in_order(count: int) -> None:
     stream, report = _ordered("TIU", records)
     assert len(stream) == count
     assert not stream.lapped
-    assert report.problems() == ()
+    assert report.problems(CORES) == ()
     assert np.array_equal(np.diff(stream.start), [15] * (count - 1 if count else 0))
     assert (stream.end - stream.start).tolist() == [12] * count
     assert len(unwrapped_port(_read("CDMA", records, port=1)[0], Report(), file="f")) == count
@@ -224,7 +225,7 @@ def test_three_records_show_a_ring() -> None:
     stream, report = _ordered("TIU", _ring([7, 8, 9], 1))
     assert stream.id.tolist() == [7, 8, 9]
     assert stream.lapped
-    assert [problem.core for problem in report.problems()] == [-1]
+    assert [problem.group for problem in report.problems(CORES)] == [-1]
     assert not _ordered("TIU", _ring([7, 8], 1))[0].lapped
 
 
@@ -266,10 +267,10 @@ def test_late_records_are_late_also_without_the_opening_pair() -> None:
     stream, report = _ordered("SDMA", [(100, 110, 5), (300, 310, 7), (200, 210, 6), (400, 410, 8)])
     assert stream.id.tolist() == [5, 6, 7, 8]
     assert not stream.lapped
-    assert [(problem.severity, problem.count) for problem in report.problems()] == [(Severity.NOTE, 1)]
+    assert [(problem.severity, problem.count) for problem in report.problems(CORES)] == [(Severity.NOTE, 1)]
     stream, report = _ordered("SDMA", [(100, 300, 5), (200, 310, 6), (200, 320, 7)])
     assert stream.id.tolist() == [5, 6, 7]
-    assert report.problems() == ()  # together is not late
+    assert report.problems(CORES) == ()  # together is not late
 
 
 def test_two_steps_back_are_no_ring() -> None:

@@ -65,10 +65,10 @@ def test_operations_are_those_that_were_issued(kind):
     profile, truth = open_profile(path), truth_of(path)
     chip = chip_by_name(profile.device.chip)
     for lane in profile.lanes:
-        family = "tiu" if lane.engine == "TIU" else "dma"
-        ops = [truth.ops[op] for op in truth.lanes[lane.engine, lane.core]["op"]]
+        family = "tiu" if lane.kind == "TIU" else "dma"
+        ops = [truth.ops[op] for op in truth.lanes[lane.kind, profile.unit_number(lane)]["op"]]
         codes = list(zip(lane[f"{family}_type"].tolist(), lane[f"{family}_function"].tolist(), strict=True))
-        table = name_table(chip, lane.engine)
+        table = name_table(chip, lane.kind)
         rvt = lane["mode"] == 1
         assert rvt.any() == (kind == "cv84x6_rvt")
         for row, (op, code) in enumerate(zip(ops, codes, strict=True)):
@@ -194,7 +194,7 @@ def test_generator_indices_tell_roles_and_directions():
 def test_conflicts_and_threads_are_counted():
     profile = open_profile(capture("cv84x6_mode1"))
     for lane in profile.lanes:
-        if lane.engine == "TIU":
+        if lane.kind == "TIU":
             assert np.array_equal(lane["conflict_cycles"], lane["bank_conflict"])
             expected = 100.0 * lane["bank_conflict"] / lane["cycles"]
             assert np.allclose(lane["conflict_ratio"], expected)
@@ -207,8 +207,8 @@ def test_bytes_of_the_wide_record_are_those_of_one_side():
         path = capture(kind)
         profile, truth = open_profile(path), truth_of(path)
         for lane in profile.lanes:
-            if lane.engine == "GDMA":
-                assert lane["bytes"].tolist() == truth.lanes["GDMA", lane.core]["bytes"].tolist()
+            if lane.kind == "GDMA":
+                assert lane["bytes"].tolist() == truth.lanes["GDMA", profile.unit_number(lane)]["bytes"].tolist()
                 work = lane["role"] == Role.WORK
                 ideal = lane["bytes"][work] / profile.device.ddr_peak_gbps
                 assert np.allclose(lane["ideal"][work], ideal)

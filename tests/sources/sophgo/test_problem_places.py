@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from profiles import CORES
 from written_captures import capture
 
 from tpuprof_tui import open_profile
@@ -20,7 +21,7 @@ LOST = "commands without a record"
 
 def lane_of(profile: Profile, problem: Problem) -> Any:
     """The lane a problem is about."""
-    found = [lane for lane in profile.lanes if (lane.core, lane.label) == (problem.core, problem.lane)]
+    found = [lane for lane in profile.lanes if problem.is_about(lane, profile.groups)]
     assert len(found) == 1
     return found[0]
 
@@ -46,7 +47,7 @@ def test_lost_commands_lead_to_the_instruction_behind_them(kind):
         lane = lane_of(profile, problem)
         assert problem.rows is not None
         starts = lane["start"][problem.rows].tolist()
-        track = tracks[lane.engine, lane.core]
+        track = tracks[lane.kind, profile.unit_number(lane)]
         assert starts == behind_lost(track, truth["meta"]["reference_zero_ns"])
 
 
@@ -69,7 +70,7 @@ def test_a_lapped_ring_leads_to_its_oldest_record():
     for problem in told:
         assert problem.rows is not None
         assert problem.rows.tolist() == [0]
-        assert lane_of(profile, problem).engine in problem.what
+        assert lane_of(profile, problem).kind in problem.what
 
 
 def test_records_that_cannot_be_lead_to_the_one_behind_them(tmp_path):
@@ -87,7 +88,11 @@ def test_records_that_cannot_be_lead_to_the_one_behind_them(tmp_path):
     told = [problem for problem in after.problems if "cannot be" in problem.what]
     assert len(told) == 1
     lane = lane_of(after, told[0])
-    old = next(each for each in before.lanes if (each.core, each.label) == (lane.core, lane.label))
+    old = next(
+        each
+        for each in before.lanes
+        if (before.unit_number(each), each.label) == (before.unit_number(lane), lane.label)
+    )
     gone = np.flatnonzero(~np.isin(old["start"], lane["start"]))
     assert told[0].rows is not None
     assert lane["start"][told[0].rows].tolist() == old["start"][gone.max() + 1 : gone.max() + 2].tolist()
@@ -105,9 +110,9 @@ def test_records_of_one_problem_found_twice_are_joined():
     second.warning("Odd.", core=1, lane="TIU", records=np.array([2]))
     second.note("Elsewhere.", core=2, lane="TIU", records=np.array([1]))
     first.extend(second)
-    odd, elsewhere = first.problems({(1, "TIU"): lambda records: np.sort(records) * 10})
+    odd, elsewhere = first.problems(CORES, {(1, "TIU"): lambda records: np.sort(records) * 10})
     assert odd.rows is not None
     assert (odd.count, odd.rows.tolist()) == (2, [20, 40, 70])
     assert elsewhere.rows is None
-    assert odd == first.problems()[0]
-    assert "rows" not in odd.as_record()
+    assert odd == first.problems(CORES)[0]
+    assert "rows" not in odd.as_record(CORES, "core")

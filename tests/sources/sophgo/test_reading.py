@@ -188,5 +188,5 @@ def test_every_instruction_of_a_capture_has_a_reading(kind):
             line = lane.reading(row)
             assert line
             assert line.isprintable()
-            if family_of(lane.engine) != "tiu" and lane["role"][row] == Role.WORK and lane["bytes"][row]:
+            if family_of(lane.kind) != "tiu" and lane["role"][row] == Role.WORK and lane["bytes"][row]:
                 assert "GB/s" in line

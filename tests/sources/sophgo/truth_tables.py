@@ -175,7 +175,7 @@ class _Comparison:
         self.condensed = 0
 
     def run(self) -> Iterator[str]:
-        seen = {(lane.engine, lane.port if lane.core < 0 else lane.core): lane for lane in self.profile.lanes}
+        seen = {(lane.kind, self.profile.number_of(lane)): lane for lane in self.profile.lanes}
         for key in sorted(seen.keys() ^ self.truth.lanes.keys()):
             yield f"{key}: {'not in the capture' if key in seen else 'missing'}"
         for key in sorted(seen.keys() & self.truth.lanes.keys()):
@@ -198,10 +198,10 @@ class _Comparison:
         if profile.tail_offset_ns != meta.get("tail_offset_ns"):
             yield f"tail offset {profile.tail_offset_ns}"
         written = set(meta["written_cores"])
-        if not written <= set(profile.cores):
-            yield f"cores {profile.cores}"
-        if len(profile.cores) != max(len(written), meta["cores"] if meta["core_num_key"] else 0):
-            yield f"cores {profile.cores}"
+        if not written <= set(profile.groups.numbers):
+            yield f"cores {profile.groups.numbers}"
+        if len(profile.groups.numbers) != max(len(written), meta["cores"] if meta["core_num_key"] else 0):
+            yield f"cores {profile.groups.numbers}"
 
     def _lane(self, key: Key, lane: Lane, wanted: Columns) -> Iterator[str]:
         if len(lane) != len(wanted["op"]):

@@ -36,7 +36,7 @@ class Findings:
     """What is worth a look in a window, the worst first.
 
     Attributes:
-        exposed: Transfers by the time no computing of their core covered.
+        exposed: Transfers by the time nothing of their unit covered.
         slow: Transfers of at least ``extremes.LARGE`` bytes by falling time for a byte.
         wait: Waits by length.
     """
@@ -52,16 +52,17 @@ def findings(session: Session, view: ViewState, scope: Scope, most: int = MOST) 
     Args:
         session: All instructions; the view's filter is applied.
         view: Window and filter.
-        scope: Where to look; a core's holds of a port what the core submitted.
+        scope: Where to look; a unit's holds of lanes of no unit what it submitted.
         most: How many of each kind.
     """
     shown = shown_session(session, view.filter)
     lanes = [(number, shown.indexes[number]) for number in shown.lanes_in(scope)]
     lanes = [(number, index) for number, index in lanes if not index.lane.on_host]
-    core = scope.core if scope.lane < 0 else -1
+    within = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
+    free = frozenset(number for number, index in lanes if session.profile.unit_of(index.lane) < 0)
     exposed, slow, wait = (
         tuple(Found(lane, _row_of_all(session, view.filter, lane, row), abs(value)) for value, lane, row in each)
-        for each in best_rows(lanes, view.start, view.end, (exposed_score, slow_score, wait_score), most, core)
+        for each in best_rows(lanes, view.start, view.end, (exposed_score, slow_score, wait_score), most, within, free)
     )
     return Findings(exposed, slow, wait)
 

@@ -16,7 +16,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Alike:
-    """Instructions of one operation on all lanes of an engine.
+    """Instructions of one operation on all lanes of a kind.
 
     Attributes:
         count: How many there are.
@@ -35,19 +35,19 @@ class Alike:
 _KNOWN: Final[WeakKeyDictionary[Session, dict[tuple[str, int], Alike]]] = WeakKeyDictionary()
 
 
-def alike(session: Session, engine: str, name: int) -> Alike:
+def alike(session: Session, kind: str, name: int) -> Alike:
     """Figures of all instructions of an operation; looked through once per operation."""
     known = _KNOWN.setdefault(session, {})
-    if (engine, name) not in known:
-        known[engine, name] = _alike(session, engine, name)
-    return known[engine, name]
+    if (kind, name) not in known:
+        known[kind, name] = _alike(session, kind, name)
+    return known[kind, name]
 
 
-def _alike(session: Session, engine: str, name: int) -> Alike:
+def _alike(session: Session, kind: str, name: int) -> Alike:
     lengths: list[Ints] = []
     longest_ns, longest = -1, (-1, -1)
     for number, lane in enumerate(session.profile.lanes):
-        if lane.engine != engine or "name" not in lane:
+        if lane.kind != kind or "name" not in lane:
             continue
         rows = np.flatnonzero(lane["name"] == name)
         took = lane.take("end", rows) - lane.take("start", rows)

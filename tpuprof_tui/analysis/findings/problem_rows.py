@@ -27,7 +27,7 @@ def lane_of(session: Session, problem: Problem) -> int:
     """Index of the lane that a problem is about; -1 where it is about none."""
     lanes = session.profile.lanes
     fitting = (number for number, lane in enumerate(lanes)
-               if problem.lane and lane.label == problem.lane and problem.core in (-1, lane.core))  # fmt: skip
+               if problem.is_about(lane, session.profile.groups))  # fmt: skip
     return next(fitting, -1)
 
 
@@ -121,4 +121,4 @@ def odd_text(session: Session, number: int) -> str:
     told = "  ".join(map(about_text, found.about(lane, row)))
     alike = int(np.count_nonzero(found.run == found.run[found.place(number)]))
     many = f"{plural(alike, 'instruction')} in a row on " if alike > 1 else ""
-    return f"{told}  [{many}{clean(session.profile.lanes[lane].title)}]"
+    return f"{told}  [{many}{clean(session.title_of(lane))}]"

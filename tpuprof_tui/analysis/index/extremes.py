@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, Lane, Role, is_missing
+from tpuprof_tui.model.activity import MOVES
 from tpuprof_tui.model.lane import Rows
 
 from .lane_index import LaneIndex
@@ -31,19 +32,19 @@ class _Blocks:
     """What is known of the blocks of rows of a lane.
 
     Attributes:
-        best: Best score of each block by score and core (-1: of any), float64.
+        best: Best score of each block by score and the groups that submitted (empty: any), float64.
         ends: When the last event of each block ends, int64 ns; where events overlap.
     """
 
-    best: dict[tuple[Score, int], Floats] = field(default_factory=dict)
+    best: dict[tuple[Score, frozenset[int]], Floats] = field(default_factory=dict)
     ends: Ints | None = None
 
-    def best_of(self, lane: Lane, score: Score, core: int) -> Floats:
+    def best_of(self, lane: Lane, score: Score, owners: frozenset[int]) -> Floats:
         """Best score of each block; all rows are scored the first time."""
-        known = self.best.get((score, core))
+        known = self.best.get((score, owners))
         if known is None:
-            scores = _scored(lane, slice(0, len(lane)), score, core)
-            known = self.best[score, core] = np.maximum.reduceat(scores, np.arange(0, len(lane), BLOCK))
+            scores = _scored(lane, slice(0, len(lane)), score, owners)
+            known = self.best[score, owners] = np.maximum.reduceat(scores, np.arange(0, len(lane), BLOCK))
         return known
 
     def running(self, index: LaneIndex, first: int, last: int, start: int) -> Ints:
@@ -60,7 +61,13 @@ _BLOCKS: Final[WeakKeyDictionary[LaneIndex, _Blocks]] = WeakKeyDictionary()
 
 
 def best_rows(
-    lanes: Sequence[tuple[int, LaneIndex]], start: int, end: int, scores: Sequence[Score], most: int, core: int = -1
+    lanes: Sequence[tuple[int, LaneIndex]],
+    start: int,
+    end: int,
+    scores: Sequence[Score],
+    most: int,
+    owners: frozenset[int] = frozenset(),
+    shared: Collection[int] = (),
 ) -> list[list[tuple[float, int, int]]]:
     """The best instructions of some lanes that run in the window [start, end), by several scores.
 
@@ -73,7 +80,8 @@ def best_rows(
         end: First ns after it.
         scores: What is looked for.
         most: How many at most.
-        core: Of the lanes of no core only what this one submitted; -1: everything.
+        owners: Groups whose submissions alone count on shared lanes; empty: everything counts.
+        shared: Numbers of the lanes of no unit.
 
     Returns:
         For each score (value, number of the lane, row), the best first, of equals the first.
@@ -85,7 +93,7 @@ def best_rows(
         if high > low and end > start:
             known = _BLOCKS.setdefault(index, _Blocks())
             blocks = known.running(index, low // BLOCK, -(-high // BLOCK), start)
-            spans.append((number, index, low, high, known, blocks, core if index.lane.core < 0 else -1))
+            spans.append((number, index, low, high, known, blocks, owners if number in shared else frozenset[int]()))
     found = []
     for score in scores:
         bests = [known.best_of(index.lane, score, own)[blocks] for _, index, _, _, known, blocks, own in spans]
@@ -107,10 +115,10 @@ def best_rows(
 
 
 def _best_of_block(
-    index: LaneIndex, rows: slice, start: int, score: Score, core: int, number: int, most: int
+    index: LaneIndex, rows: slice, start: int, score: Score, owners: frozenset[int], number: int, most: int
 ) -> list[tuple[float, int, int]]:
     """Minus the score, lane and row of the best of some rows that run after ``start``."""
-    scores = _scored(index.lane, rows, score, core)
+    scores = _scored(index.lane, rows, score, owners)
     if index.max_end is not index.sorted_ends:
         ends = np.maximum(index.lane.take("end", rows), index.starts[rows] + 1)
         scores = np.where(ends > start, scores, _NONE)
@@ -118,10 +126,10 @@ def _best_of_block(
     return [(-float(scores[place]), number, rows.start + place) for place in ranked.tolist() if scores[place] > _NONE]
 
 
-def _scored(lane: Lane, rows: Rows, score: Score, core: int) -> Floats:
-    """The scores; of what another core submitted none."""
+def _scored(lane: Lane, rows: Rows, score: Score, owners: frozenset[int]) -> Floats:
+    """The scores; of what other groups submitted none."""
     scores = score(lane, rows)
-    return scores if core < 0 else np.where(lane.take("core", rows) == core, scores, _NONE)
+    return np.where(np.isin(lane.take("owner", rows), list(owners)), scores, _NONE) if owners else scores
 
 
 def exposed_score(lane: Lane, rows: Rows) -> Floats:
@@ -135,10 +143,12 @@ def exposed_score(lane: Lane, rows: Rows) -> Floats:
 def slow_score(lane: Lane, rows: Rows) -> Floats:
     """Minus the bandwidth in GB/s of transfers of at least ``LARGE`` bytes: the slowest scores highest."""
     starts = lane.take("start", rows)
-    if "bytes" not in lane or lane.engine == "TIU":
+    if "bytes" not in lane or not lane.may_do(MOVES):
         return np.full(len(starts), _NONE)
     sizes = lane.take("bytes", rows)
     counted = (lane.take("role", rows) == Role.WORK) & (sizes != INT_MISSING) & (sizes >= LARGE)
+    moves = lane.doing(MOVES, rows)
+    counted = counted if moves is None else counted & moves
     return np.where(counted, -sizes / np.maximum(lane.take("end", rows) - starts, 1), _NONE)
 
 

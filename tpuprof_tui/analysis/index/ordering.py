@@ -21,7 +21,7 @@ def first_numbers(profile: Profile) -> Ints:
     return offsets
 
 
-def lane_values(lane: Lane, key: str, rows: Rows) -> Array | None:
+def lane_values(profile: Profile, lane: Lane, key: str, rows: Rows) -> Array | None:
     """Values of a column for some rows of a lane; None where nothing is known.
 
     Text columns give codes, but ``engine`` may give nothing (ask the lane).
@@ -31,10 +31,17 @@ def lane_values(lane: Lane, key: str, rows: Rows) -> Array | None:
     if key == "duration":
         return np.asarray(lane.take("end", rows) - lane.take("start", rows))
     if key in ("core", "port"):
-        number = lane.core if key == "core" else lane.port
+        number = fixed_number(profile, lane, key)
         count = len(lane.take("start", rows))
         return np.full(count, number if number >= 0 else INT_MISSING, dtype=np.int64)
     return None
+
+
+def fixed_number(profile: Profile, lane: Lane, key: str) -> int:
+    """What all events of a lane have in a column that it need not hold: its unit's number, its port; -1 without one."""
+    if key == "core":
+        return profile.unit_number(lane)
+    return lane.number if key == "port" and profile.unit_of(lane) < 0 else -1
 
 
 def sort_keys(profile: Profile, offsets: Ints, key: str, numbers: Ints) -> Array:
@@ -43,15 +50,15 @@ def sort_keys(profile: Profile, offsets: Ints, key: str, numbers: Ints) -> Array
     bounds = np.searchsorted(numbers, offsets)
     column = next((column for column in COLUMNS if column.key == key), None)
     text = column is not None and column.kind == "text"
-    engines = sorted({lane.engine for lane in profile.lanes})
+    kinds = sorted({lane.kind for lane in profile.lanes})
     for lane_number, lane in enumerate(profile.lanes):
         chosen = numbers[bounds[lane_number] : bounds[lane_number + 1]]
         if not len(chosen):
             continue
         rows = as_rows(chosen - offsets[lane_number])
-        values = lane_values(lane, key, rows)
+        values = lane_values(profile, lane, key, rows)
         if key == "engine" and values is None:
-            parts.append(np.full(len(chosen), engines.index(lane.engine), dtype=np.int64))
+            parts.append(np.full(len(chosen), kinds.index(lane.kind), dtype=np.int64))
         elif values is None:
             parts.append(np.full(len(chosen), -1, np.int32) if text else np.full(len(chosen), INT_MISSING, np.int64))
         elif text:

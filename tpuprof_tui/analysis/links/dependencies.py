@@ -154,8 +154,9 @@ class _Epochs:
 
 def _command_links(profile: Profile) -> list[list[I64]]:
     parts = []
-    for core in profile.cores:
-        numbers = {lane.engine: number for number, lane in enumerate(profile.lanes) if lane.core == core}
+    for unit in profile.units:
+        within = profile.groups.within(unit)
+        numbers = {lane.kind: number for number, lane in enumerate(profile.lanes) if lane.group in within}
         if not all(engine in numbers for engine in _PAIRED):
             continue
         epochs: dict[str, _Epochs] = {}
@@ -224,7 +225,7 @@ class _Messages:
 
     lane: I64
     row: I64
-    core: I64
+    unit: I64
     message: I64
     count: I64
     waits: Bools
@@ -239,7 +240,7 @@ class _Messages:
 
 
 def _message_links(profile: Profile) -> list[list[I64]]:
-    parts = [part for number, lane in enumerate(profile.lanes) if (part := _messages(number, lane)) is not None]
+    parts = [part for number in range(len(profile.lanes)) if (part := _messages(profile, number)) is not None]
     if not parts:
         return []
     names = _Messages.__dataclass_fields__
@@ -248,14 +249,15 @@ def _message_links(profile: Profile) -> list[list[I64]]:
     waits = int(everything.waits.sum())
     for alone in (True, False):
         if len(everything):
-            done, links = _rounds(everything, everything.core if alone else np.zeros(len(everything), np.int64))
+            done, links = _rounds(everything, everything.unit if alone else np.zeros(len(everything), np.int64))
             result.append(links)
             everything = everything.take(~done)
     agreeing = sum(len(part[0]) for part in result)
     return result if agreeing >= _LEAST_AGREEING * waits else []
 
 
-def _messages(number: int, lane: Lane) -> _Messages | None:
+def _messages(profile: Profile, number: int) -> _Messages | None:
+    lane = profile.lanes[number]
     if "message" not in lane:
         return None
     rows = np.flatnonzero(lane["message"] != INT_MISSING)
@@ -267,7 +269,7 @@ def _messages(number: int, lane: Lane) -> _Messages | None:
     return _Messages(
         np.full(len(rows), number, np.int64),
         rows,
-        np.full(len(rows), lane.core, np.int64),
+        np.full(len(rows), profile.unit_of(lane), np.int64),
         lane.take("message", rows),
         lane.take("message_count", rows),
         lane.take("role", rows) == Role.WAIT,

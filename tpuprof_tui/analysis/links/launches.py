@@ -1,4 +1,4 @@
-"""Launches of kernel functions as a lane of each core: from the first start to the last end of their instructions."""
+"""Launches of kernel functions as a lane of each unit: from the first start to the last end of their instructions."""
 
 from __future__ import annotations
 
@@ -23,50 +23,43 @@ Ints = npt.NDArray[np.int64]
 _KNOWN: Final[WeakKeyDictionary[Session, dict[int, LaneIndex]]] = WeakKeyDictionary()
 
 
-def launches(session: Session, core: int) -> LaneIndex:
-    """The launches of a core as a lane, with columns ``kernel`` and ``scope``; empty where none are known.
+def launches(session: Session, unit: int) -> LaneIndex:
+    """The launches of a unit as a lane, with columns ``kernel`` and ``scope``; empty where none are known.
 
-    O(instructions of the core) the first time.
+    O(instructions of the unit) the first time.
     """
     known = _KNOWN.setdefault(session, {})
-    if core not in known:
-        known[core] = build_index(_lane(session.profile, core))
-    return known[core]
+    if unit not in known:
+        known[unit] = build_index(_lane(session.profile, unit))
+    return known[unit]
 
 
 _PASSING: Final[WeakKeyDictionary[Session, dict[int, LaneIndex]]] = WeakKeyDictionary()
 
 
-def launches_with(session: Session, passing: Session, core: int) -> LaneIndex:
-    """The launches of a core that issued any of the instructions of ``passing``, at their full length.
+def launches_with(session: Session, passing: Session, unit: int) -> LaneIndex:
+    """The launches of a unit that issued any of the instructions of ``passing``, at their full length.
 
-    O(instructions of the core) the first time.
+    O(instructions of the unit) the first time.
 
     Args:
         session: All instructions.
         passing: The same capture with some of its instructions.
-        core: The core.
+        unit: Id of the unit.
     """
     known = _PASSING.setdefault(passing, {})
-    if core not in known:
-        lane = launches(session, core).lane
-        lanes = [each for each in passing.profile.lanes if each.core == core and "scope" in each and len(each)]
+    if unit not in known:
+        lane = launches(session, unit).lane
+        lanes = [each for each in passing.profile.lanes_of(unit) if "scope" in each and len(each)]
         scopes = [np.unique(each["scope"]) for each in lanes]
         rows = np.flatnonzero(np.isin(lane["scope"], np.concatenate(scopes))) if scopes else np.zeros(0, np.int64)
-        known[core] = build_index(_rows_of(lane, rows))
-    return known[core]
+        known[unit] = build_index(lane.taking(rows, eager=lane.keys()))
+    return known[unit]
 
 
-def _rows_of(lane: Lane, rows: Ints) -> Lane:
-    return Lane(
-        engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group,
-        columns={key: lane.take(key, rows) for key in lane.keys()},  # noqa: SIM118
-    )  # fmt: skip
-
-
-def launch_text(session: Session, core: int, time: int, measure: Measure = TIME) -> str:
+def launch_text(session: Session, unit: int, time: int, measure: Measure = TIME) -> str:
     """The launch that runs at a time, in words."""
-    index = launches(session, core)
+    index = launches(session, unit)
     row = event_at(index, time) if len(index.lane) else -1
     if row < 0:
         return "no kernel function"
@@ -77,23 +70,24 @@ def launch_text(session: Session, core: int, time: int, measure: Measure = TIME)
     return f"{name}  {measure.length(end - start)}  launch {number:,}"
 
 
-def core_text(session: Session, core: int, time: int, measure: Measure = TIME) -> str:
-    """What the engines of a core do at a time, the kernel function of the launch, and which of them do nothing."""
+def unit_text(session: Session, unit: int, time: int, measure: Measure = TIME) -> str:
+    """What the lanes of a unit do at a time, the kernel function of the launch, and which of them do nothing."""
     profile = session.profile
     parts: list[str] = []
     idle: list[str] = []
+    within = profile.groups.within(unit)
     for number, lane in enumerate(profile.lanes):
-        if lane.core != core:
+        if lane.group not in within:
             continue
         row = event_at(session.indexes[number], time) if len(lane) else -1
         if row < 0:
-            idle.append(lane.engine)
+            idle.append(lane.label)
             continue
         role = int(lane.take("role", slice(row, row + 1))[0])
         start, end = session.span_of(number, row)
         name = text_of(profile, lane, "name", row) or ("work", "wait", "sync")[role % 3]
-        parts.append(f"{lane.engine} {name} {measure.length(end - start)}")
-    index = launches(session, core)
+        parts.append(f"{lane.label} {name} {measure.length(end - start)}")
+    index = launches(session, unit)
     row = event_at(index, time) if len(index.lane) else -1
     kernel = text_of(profile, index.lane, "kernel", row)
     told = ", ".join(parts) + (f", in {kernel}" if kernel and parts else "")
@@ -109,12 +103,12 @@ def span_of(index: LaneIndex, row: int) -> tuple[int, int]:
     return int(index.starts[row]), int(index.lane.take("end", rows)[0])
 
 
-def stepped_launch(session: Session, view: ViewState, core: int, steps: int) -> ViewState:
+def stepped_launch(session: Session, view: ViewState, unit: int, steps: int) -> ViewState:
     """The state with the launch ``steps`` after that of the range as the range, or that at the cursor.
 
     The window moves to show it, the cursor stands at its start.
     """
-    index = launches(session, core)
+    index = launches(session, unit)
     if not len(index.lane):
         return view
     row = event_at(index, view.cursor, view.full_end - view.full_start)
@@ -128,18 +122,18 @@ def stepped_launch(session: Session, view: ViewState, core: int, steps: int) -> 
     return replace(view.showing(start, end).at(start), range=(start, end), anchor=None)
 
 
-def _lane(profile: Profile, core: int) -> Lane:
+def _lane(profile: Profile, unit: int) -> Lane:
     count = len(profile.scopes)
     first = np.full(count, np.iinfo(np.int64).max, np.int64)
     last = np.full(count, np.iinfo(np.int64).min, np.int64)
-    for lane in profile.lanes:
-        if lane.core == core and "scope" in lane and len(lane) and count:
+    for lane in profile.lanes_of(unit):
+        if "scope" in lane and len(lane) and count:
             _widen(lane, first, last)
     found = np.flatnonzero(last >= first)
     found = found[np.lexsort((last[found], first[found]))]
     size = len(found)
     return Lane(
-        engine="launches", core=core, port=-1, label="kernels", group=f"Core {core}",
+        kind="launches", group=unit, label="kernels",
         columns={
             "start": first[found], "end": last[found], "order": np.arange(size, dtype=np.int64),
             "role": np.full(size, Role.WORK, np.int8), "sublane": np.zeros(size, np.int16),

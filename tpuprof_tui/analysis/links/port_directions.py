@@ -31,7 +31,7 @@ def going(profile: Profile, lane: Lane, direction: str) -> npt.NDArray[np.bool_]
     Returns:
         Boolean, one for each row.
     """
-    if lane.port < 0 or "name" not in lane:
+    if profile.unit_of(lane) >= 0 or lane.number < 0 or "name" not in lane:
         return np.zeros(len(lane), np.bool_)
     wanted = DIRECTIONS[direction]
     table = np.array([*(text in wanted for text in profile.strings["name"]), False], np.bool_)

@@ -26,9 +26,9 @@ def value_text(column: Column, value: int | float) -> str:
 
 def column_texts(session: Session, lane: Lane, column: Column, rows: Ints) -> list[str]:
     """Texts of one column for some rows of a lane; ``-`` where nothing is known."""
-    values = lane_values(lane, column.key, rows)
+    values = lane_values(session.profile, lane, column.key, rows)
     if values is None:
-        return [clean(lane.engine) if column.key == "engine" else MISSING] * len(rows)
+        return [clean(lane.kind) if column.key == "engine" else MISSING] * len(rows)
     if column.kind == "text":
         table = session.profile.strings[column.key]
         return [clean(table[code]) if code >= 0 else MISSING for code in values.tolist()]

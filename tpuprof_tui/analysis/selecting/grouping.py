@@ -78,7 +78,7 @@ def group_table(session: Session, view: ViewState, key: str, *, work_only: bool)
     durations = _joined([lane.take("end", rows) - lane.take("start", rows) for lane, rows in chosen])
     if key == "engine" and key not in session.profile.strings:
         return _by_lane_engine(column, chosen, durations, work_only)
-    values = _column(key, chosen)
+    values = _column(session, key, chosen)
     groups = grouped(values, durations)
     if column.kind == "text":
         labels, conditions = _text_groups(session, column, groups)
@@ -128,12 +128,12 @@ def _at_work(lane: Lane, rows: Rows) -> Rows:
     return np.flatnonzero(work) if isinstance(rows, slice) else rows[work]
 
 
-def _column(key: str, chosen: list[tuple[Lane, Rows]]) -> Array:
+def _column(session: Session, key: str, chosen: list[tuple[Lane, Rows]]) -> Array:
     """Values of a column, codes of text columns; -1 or INT_MISSING where nothing is known."""
     text = key in SCHEMA and SCHEMA[key].kind == "text"
     parts: list[Array] = []
     for lane, rows in chosen:
-        values = lane_values(lane, key, rows)
+        values = lane_values(session.profile, lane, key, rows)
         if values is None:
             count = len(lane.take("start", rows))
             values = np.full(count, -1, np.int32) if text else np.full(count, INT_MISSING, np.int64)
@@ -151,11 +151,11 @@ def _joined(parts: list[Array]) -> Array:
 
 
 def _by_lane_engine(column: Column, chosen: list[tuple[Lane, Rows]], durations: Ints, work_only: bool) -> GroupTable:
-    """Groups by the engines of the lanes, where instructions do not name theirs."""
-    engines = sorted({lane.engine for lane, _ in chosen})
-    codes = [np.full(len(lane.take("start", rows)), engines.index(lane.engine), np.int64) for lane, rows in chosen]
+    """Groups by the kinds of the lanes, where instructions do not name theirs."""
+    kinds = sorted({lane.kind for lane, _ in chosen})
+    codes = [np.full(len(lane.take("start", rows)), kinds.index(lane.kind), np.int64) for lane, rows in chosen]
     groups = grouped(_joined(codes), durations)
-    labels = tuple(clean(engines[int(code)]) for code in groups.values.tolist())
+    labels = tuple(clean(kinds[int(code)]) for code in groups.values.tolist())
     return GroupTable(column, groups, labels, ("",) * len(groups), len(durations), work_only)
 
 

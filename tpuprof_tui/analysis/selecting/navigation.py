@@ -230,4 +230,4 @@ def selected(session: Session, view: ViewState, lane: int, row: int) -> ViewStat
     """The state with an instruction selected and in view, the cursor at its start."""
     start, end = session.span_of(lane, row)
     moved = view.showing(start, max(end, start + 1)).at(start)
-    return replace(moved, selection=Selection(session.core_of(lane), lane, row))
+    return replace(moved, selection=Selection(session.unit_of(lane), lane, row))

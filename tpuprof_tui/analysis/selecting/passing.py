@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Lane
-from tpuprof_tui.model.lane import Array, LazyColumn, Rows
+from tpuprof_tui.model.lane import Rows
 
 from .filters import compile_filter
 from .session import Ints, Session, numbers_in
@@ -138,19 +138,4 @@ def _kept(lane: Lane, mask: Mask) -> Lane:
     """A lane with nothing but some of its rows."""
     if bool(mask.all()):
         return lane
-    rows = np.flatnonzero(mask)
-    columns: dict[str, Array | LazyColumn] = {
-        key: lane.take(key, rows) if key in _EAGER else _taken(lane, key, rows)
-        for key in lane.keys()  # noqa: SIM118
-    }
-    return Lane(
-        engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group, columns=columns,
-        sublanes=lane.sublanes, role_guessed=lane.role_guessed,
-    )  # fmt: skip
-
-
-def _taken(lane: Lane, key: str, rows: Ints) -> LazyColumn:
-    def values(wanted: Rows) -> Array:
-        return lane.take(key, rows[wanted])
-
-    return values
+    return lane.taking(np.flatnonzero(mask), eager=_EAGER)

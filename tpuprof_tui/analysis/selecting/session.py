@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import COLUMNS, Column, Lane, Profile
+from tpuprof_tui.formats.text import in_sentence
+from tpuprof_tui.model import COLUMNS, Column, Profile
 
 from ..index import ordering
 from ..index.lane_index import rows_between
@@ -63,13 +64,13 @@ class Session:
         """Columns the table shows: those that some lane knows, the preferred ones first."""
         known: set[str] = set().union(*(lane.keys() for lane in self.profile.lanes))
         known.update(_OF_LANE)
-        if not self.profile.ports:
+        if all(self.profile.unit_of(lane) >= 0 or lane.number < 0 for lane in self.profile.lanes):
             known.discard("port")
         columns = [column for column in COLUMNS if column.key in known and self._in_some_lane(column)]
         return tuple(sorted(columns, key=_place_in_table))
 
     def _in_some_lane(self, column: Column) -> bool:
-        return any(column.applies_to(lane.engine) for lane in self.profile.lanes) or not self.profile.lanes
+        return any(column.applies_to(lane.kind) for lane in self.profile.lanes) or not self.profile.lanes
 
     def number(self, lane: int, row: int) -> int:
         """Number of an instruction."""
@@ -81,30 +82,35 @@ class Session:
         return lane, number - int(self.offsets[lane])
 
     def lanes_in(self, scope: Scope) -> tuple[int, ...]:
-        """Indexes of the lanes of a scope; of a core also the ports it submitted to."""
+        """Indexes of the lanes of a scope; of a group also those of no unit that it submitted to."""
         if scope.lane >= 0:
             return (scope.lane,)
         lanes = range(len(self.profile.lanes))
-        if scope.core < 0:
+        if scope.group < 0:
             return tuple(lanes)
-        return tuple(number for number in lanes if self._belongs(self.profile.lanes[number], scope.core))
-
-    def _belongs(self, lane: Lane, core: int) -> bool:
-        if lane.core >= 0 or "core" not in lane:
-            return lane.core == core
-        return core in self._submitters[lane.port]
+        within = self.profile.groups.within(scope.group)
+        return tuple(
+            number
+            for number in lanes
+            if self.profile.lanes[number].group in within or not within.isdisjoint(self._owners.get(number, ()))
+        )
 
     @cached_property
-    def _submitters(self) -> dict[int, set[int]]:
+    def _owners(self) -> dict[int, set[int]]:
+        """By number of each lane of no unit, the groups that submitted its events."""
         return {
-            lane.port: set(np.unique(lane["core"]).tolist())
-            for lane in self.profile.lanes
-            if lane.core < 0 and "core" in lane
+            number: set(np.unique(lane["owner"]).tolist())
+            for number, lane in enumerate(self.profile.lanes)
+            if "owner" in lane and self.profile.unit_of(lane) < 0
         }
 
-    def core_of(self, lane: int) -> int:
-        """Core of a lane; -1 for ports."""
-        return self.profile.lanes[lane].core
+    def unit_of(self, lane: int) -> int:
+        """Id of the unit of a lane; -1 where it belongs to none."""
+        return self.profile.unit_of(self.profile.lanes[lane])
+
+    def title_of(self, lane: int) -> str:
+        """What a lane is called."""
+        return self.profile.title_of(self.profile.lanes[lane])
 
     def span_of(self, lane: int, row: int) -> tuple[int, int]:
         """Start and end of an instruction, ns."""
@@ -115,8 +121,8 @@ class Session:
     def scope_title(self, scope: Scope) -> str:
         """What a scope is called."""
         if scope.lane >= 0:
-            return self.profile.lanes[scope.lane].title
-        return "all cores" if scope.core < 0 else f"core {scope.core}"
+            return self.title_of(scope.lane)
+        return "all cores" if scope.group < 0 else in_sentence(self.profile.groups.label(scope.group))
 
 
 def _place_in_table(column: Column) -> tuple[int, bool]:
@@ -128,7 +134,7 @@ def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -
 
     Args:
         session: The session.
-        scope: A core's scope holds of a CDMA port only what the core submitted.
+        scope: A group's scope holds of lanes of no unit only what it submitted.
         window: Only those that run or start in [start, end); None: all.
 
     Returns:
@@ -137,12 +143,13 @@ def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -
     if scope.everything and window is None:
         return np.arange(session.profile.instructions, dtype=np.int64)
     parts: list[Ints] = []
+    within = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
     for number in session.lanes_in(scope):
         lane = session.profile.lanes[number]
         rows = slice(0, len(lane)) if window is None else rows_between(session.indexes[number], *window)
         found = np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
-        if scope.core >= 0 and scope.lane < 0 and lane.core != scope.core:
-            found = found[lane.take("core", found) == scope.core]
+        if within and lane.group not in within:
+            found = found[np.isin(lane.take("owner", found), list(within))]
         parts.append(found + session.offsets[number])
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 

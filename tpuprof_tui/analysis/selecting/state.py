@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-#: A core, a lane (index into ``Profile.lanes``), or neither: everything.
+#: What a line of the timeline shows.
 Rows = Literal["engines", "cores"]
 #: What colours mean.
 Colouring = Literal["operation", "kernel", "bandwidth", "uarch"]
@@ -17,20 +17,20 @@ TimeScale = Literal["time", "cycles"]
 
 @dataclass(frozen=True)
 class Scope:
-    """What is looked at: all, one core, or one lane.
+    """What is looked at: all, one group, or one lane.
 
     Attributes:
-        core: Core number; -1: all cores.
-        lane: Index into ``Profile.lanes``; -1: all lanes of the core.
+        group: Id of the group; -1: all of them.
+        lane: Index into ``Profile.lanes``; -1: all lanes of the group.
     """
 
-    core: int = -1
+    group: int = -1
     lane: int = -1
 
     @property
     def everything(self) -> bool:
         """Whether nothing is left out."""
-        return self.core < 0 and self.lane < 0
+        return self.group < 0 and self.lane < 0
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Selection:
     """What is selected; each field narrows the one before.
 
     Attributes:
-        core: Core number; -1: none.
+        group: Id of the group, of a lane that of its unit; -1: none.
         lane: Index into ``Profile.lanes``; -1: none.
         row: Row of that lane; -1: none.
     """
 
-    core: int = -1
+    group: int = -1
     lane: int = -1
     row: int = -1
 
@@ -81,7 +81,7 @@ class ViewState:
         colouring: What the colours of the timeline mean.
         legend: Whether the timeline explains its colours.
         strip: What is drawn below each lane of the timeline.
-        pinned: Lane and core of the lines that stay on top of the timeline.
+        pinned: Lane and unit of the lines that stay on top of the timeline.
         scale: What the timeline tells times in.
     """
 

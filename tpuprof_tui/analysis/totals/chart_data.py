@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Lane, Role, is_missing
+from tpuprof_tui.model.activity import MOVES
 from tpuprof_tui.model.lane import Rows
 
 from ..index.axis import edges_of
@@ -17,7 +18,7 @@ from ..index.flow import Flow
 from ..index.lane_index import LaneIndex, rows_between
 from ..index.running_sums import BLOCK, FEWEST, inner_blocks
 from ..selecting.passing import shown_session
-from .work_sums import submitting_cores
+from .work_sums import owners_of
 
 if TYPE_CHECKING:
     from ..selecting.session import Session
@@ -38,7 +39,7 @@ class ChartData:
 
     Attributes:
         start, end: The window, ns.
-        bandwidth: By engine, GB/s in each of ``BINS`` equal parts of the window, float64.
+        bandwidth: By kind of lane, GB/s in each of ``BINS`` equal parts of the window, float64.
         durations: Work instructions between neighbouring ``BOUNDS``, shorter ones first, longer ones last; int64.
     """
 
@@ -63,46 +64,52 @@ def chart_data(session: Session, view: ViewState, scope: Scope) -> ChartData:
     edges = edges_of(view.start, view.end, BINS)
     moved: dict[str, Floats] = {}
     durations = np.zeros(len(BOUNDS) + 1, np.int64)
+    within = shown.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
     for number in shown.lanes_in(scope):
         index = shown.indexes[number]
         lane = index.lane
-        only = scope.core if scope.core >= 0 and scope.lane < 0 and lane.core != scope.core else None
-        only = None if only is not None and submitting_cores(index) == {only} else only
-        if only is not None or len(lane) < FEWEST * BLOCK:
+        only = within if within and lane.group not in within and not owners_of(index) <= within else frozenset[int]()
+        if only or len(lane) < FEWEST * BLOCK:
             rows = rows_between(index, view.start, view.end)
             lengths, added = _lengths(lane, rows, only), _moved(lane, rows, edges, only)
         else:
             lengths, added = _sums_of(index).between(index, edges)
         durations += lengths
         if added is not None:
-            moved[lane.engine] = moved.get(lane.engine, np.zeros(BINS)) + added
+            moved[lane.kind] = moved.get(lane.kind, np.zeros(BINS)) + added
     widths = np.maximum(np.diff(edges), 1)
     return ChartData(view.start, view.end, {name: each / widths for name, each in moved.items()}, durations)
 
 
-def _work(lane: Lane, rows: Rows, core: int | None) -> npt.NDArray[np.bool_]:
-    """Which of some rows are work; of a port only what a core submitted."""
+def _work(lane: Lane, rows: Rows, owners: frozenset[int]) -> npt.NDArray[np.bool_]:
+    """Which of some rows are work; only what some groups submitted, where any are named."""
     chosen: npt.NDArray[np.bool_] = lane.take("role", rows) == Role.WORK
-    return chosen if core is None else chosen & (lane.take("core", rows) == core)
+    return chosen & np.isin(lane.take("owner", rows), list(owners)) if owners else chosen
 
 
-def _lengths(lane: Lane, rows: Rows, core: int | None = None) -> Ints:
+def _lengths(lane: Lane, rows: Rows, owners: frozenset[int] = frozenset()) -> Ints:
     """Work of some rows by length."""
-    durations = (lane.take("end", rows) - lane.take("start", rows))[_work(lane, rows, core)]
+    durations = (lane.take("end", rows) - lane.take("start", rows))[_work(lane, rows, owners)]
     return np.bincount(_bounds_of(durations), minlength=len(BOUNDS) + 1)
 
 
-def _moved(lane: Lane, rows: Rows, edges: Ints, core: int | None) -> Floats | None:
+def _moved(lane: Lane, rows: Rows, edges: Ints, owners: frozenset[int]) -> Floats | None:
     """What work of some rows moves in each bin; None: nothing is known of it."""
     if not _moves(lane):
         return None
-    chosen = _work(lane, rows, core)
+    chosen = _at_moves(lane, rows, _work(lane, rows, owners))
     starts, ends, sizes = (lane.take(key, rows)[chosen] for key in ("start", "end", "bytes"))
     return bytes_in_bins(starts, ends, sizes, edges)
 
 
 def _moves(lane: Lane) -> bool:
-    return "bytes" in lane and lane.engine != "TIU"
+    return "bytes" in lane and lane.may_do(MOVES)
+
+
+def _at_moves(lane: Lane, rows: Rows, work: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which of some rows that are work move data."""
+    moves = lane.doing(MOVES, rows)
+    return work if moves is None else work & moves
 
 
 def _bounds_of(durations: Ints) -> Ints:
@@ -133,7 +140,7 @@ class _LaneSums:
         np.cumsum(np.bincount(places, minlength=blocks * bins).reshape(blocks, bins), axis=0, out=lengths[1:])
         if not _moves(lane):
             return cls(lengths, None)
-        sizes = lane["bytes"]
+        sizes, work = lane["bytes"], _at_moves(lane, slice(0, len(lane)), work)
         ends = ends if bool((ends > starts).all()) else np.maximum(ends, starts + 1)
         # what moves nothing flows not at all: so the lane's own times serve, and no copy of them is kept
         rates = np.where(work & ~is_missing(sizes), sizes / (ends - starts), 0.0)

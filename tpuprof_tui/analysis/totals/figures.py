@@ -1,16 +1,17 @@
-"""The figures of lanes, cores and the whole profile inside a window of time.
+"""The figures of lanes, units and the whole profile inside a window of time.
 
-Definitions: *work* is what instructions other than system commands do, *wait* system waits, *sync* the other system
-commands. *Busy* is the union of work, *idle* the window without any of the three, *utilisation* busy over window.
-*Compute* is the work of a core's TIU, *transfer* the union of the work of its GDMA and SDMA and of the CDMA commands it
-submitted, *overlap* what both cover, *exposed* transfer without compute.
+Definitions: *work* is what events do that neither wait nor synchronise, *wait* waits, *sync* the other commands that
+do no work. *Busy* is the union of work, *idle* the window without any of the three, *utilisation* busy over window.
+*Compute*, *transfer* and *communication* are the unions of work by activity over a unit's lanes and over what it
+submitted to lanes of no unit; *overlap* is what compute and one of the others cover, *exposed* transfer without compute
+and communication, *exposed communication* that without compute.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -18,7 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role
+from tpuprof_tui.model import INT_MISSING, Activity, Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows, row_count
 
 from ..index.intervals import Intervals
@@ -30,8 +31,8 @@ Array = npt.NDArray[Any]
 #: Instructions from which threads save more than they cost.
 MANY = 2_000_000
 
-#: Engines of a core that move data.
-TRANSFER_ENGINES = ("GDMA", "SDMA", "CDMA")
+#: Columns of what a unit submitted elsewhere that its figures need.
+_NEEDED: Final = ("start", "end", "role", "activity", "bytes")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,6 @@ class LaneFigures:
         busy, wait, sync, idle: ns inside the window.
         window: Length of the window, ns.
         count: Instructions that run or start in the window.
-        utilisation: busy / window, 0 to 1; 0 in an empty window.
         bytes: Bytes of work in the window (of an instruction at its edge the share inside); None where unknown.
         guessed: Work and wait are told apart by guesswork.
     """
@@ -53,35 +53,65 @@ class LaneFigures:
     idle: int
     window: int
     count: int
-    utilisation: float
     bytes: int | None = None
     guessed: bool = False
 
+    @property
+    def utilisation(self) -> float:
+        """Busy over window, 0 to 1; 0 in an empty window."""
+        return self.busy / self.window if self.window else 0.0
+
+    @classmethod
+    def summed(cls, parts: Iterable[LaneFigures]) -> LaneFigures:
+        """Figures of several lanes added up: times are then of lanes, not of the clock."""
+        figures = list(parts)
+        sizes = [part.bytes for part in figures if part.bytes is not None]
+        return cls(
+            busy=sum(part.busy for part in figures), wait=sum(part.wait for part in figures),
+            sync=sum(part.sync for part in figures), idle=sum(part.idle for part in figures),
+            window=sum(part.window for part in figures), count=sum(part.count for part in figures),
+            bytes=sum(sizes) if sizes else None, guessed=any(part.guessed for part in figures),
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
-class CoreFigures:
-    """What a core did in a window.
+class UnitFigures:
+    """What a unit did in a window.
 
     Attributes:
-        core: Core number.
-        compute, transfer, overlap, exposed: ns of computing, moving data, both, moving data alone.
-        busy: ns of computing or moving data.
-        idle: ns without any instruction, system commands included.
+        unit: Its id.
+        label: Its label.
+        number: Its number; -1 without one.
+        compute, transfer, communication: ns of each activity.
+        overlap: ns of computing together with one of the others.
+        exposed: ns of moving data alone.
+        exposed_communication: ns of communication without computing.
+        busy: ns of any of them.
+        idle: ns without any event, system commands included.
         window: Length of the window, ns.
         guessed: Work and wait are told apart by guesswork.
-        lanes: Figures by engine; ``CDMA`` is what the core submitted, over all ports.
+        lanes: Figures by kind of lane, several lanes of a kind added up; lanes of no unit count by what it submitted.
     """
 
-    core: int
+    unit: int
+    label: str
+    number: int
     compute: int
     transfer: int
+    communication: int
     overlap: int
     exposed: int
+    exposed_communication: int
     busy: int
     idle: int
     window: int
     guessed: bool
     lanes: dict[str, LaneFigures] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What it is called in a column of units: its number, else its label."""
+        return str(self.number) if self.number >= 0 else self.label
 
     @property
     def utilisation(self) -> float:
@@ -101,43 +131,49 @@ class Headline:
     Attributes:
         total_ns: From the first start to the last end.
         instructions: Number of all instructions.
-        busiest, idlest: Cores with the most and the least busy time (the first of equals); None without cores.
-        exposed_max, exposed_mean: Exposed transfer over the cores, ns.
+        busiest, idlest: Units with the most and the least busy time (the first of equals); None without units.
+        exposed_max, exposed_mean: Exposed transfer over the units, ns.
         guessed: Some lane's work and wait are told apart by guesswork.
-        cores: Figures of every core over the whole profile.
+        units: Figures of every unit over the whole profile.
     """
 
     total_ns: int
     instructions: int
-    busiest: CoreFigures | None
-    idlest: CoreFigures | None
+    busiest: UnitFigures | None
+    idlest: UnitFigures | None
     exposed_max: int
     exposed_mean: float
     guessed: bool
-    cores: tuple[CoreFigures, ...]
+    units: tuple[UnitFigures, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class CoreIndex:
-    """A core with the sums its figures need.
+class UnitIndex:
+    """A unit with the sums its figures need.
 
     Attributes:
-        compute, transfer, either: When it computed, moved data, did one or the other.
+        compute, transfer, communication: When it did which.
+        moving: When it did one of the last two.
+        covering: When it did one that covers a transfer: computed or communicated.
+        either: When it did any of the three; of a unit with lanes of the host alone when these worked.
         rest: When a system command ran on it and it did neither.
-        lanes: Index of each engine; ``CDMA`` is what it submitted, over all ports.
+        lanes: Indexes of its lanes; of each kind of lane of no unit one more, of what it submitted to them.
     """
 
     compute: Intervals
     transfer: Intervals
+    communication: Intervals
+    moving: Intervals
+    covering: Intervals
     either: Intervals
     rest: Intervals
-    lanes: dict[str, LaneIndex]
+    lanes: tuple[LaneIndex, ...]
 
 
 class Indexes(tuple[LaneIndex, ...]):
-    """The indexes of a profile's lanes, in their order, with those of its cores beside them (``by_core``)."""
+    """The indexes of a profile's lanes, in their order, with those of its units beside them (``by_unit``)."""
 
-    by_core: Mapping[int, CoreIndex] = MappingProxyType({})
+    by_unit: Mapping[int, UnitIndex] = MappingProxyType({})
 
 
 def build_indexes(profile: Profile) -> Indexes:
@@ -154,48 +190,66 @@ def build_indexes(profile: Profile) -> Indexes:
 def _assembled(profile: Profile, mapped: Callable[..., Iterable[Any]]) -> Indexes:
     """The indexes of a profile; ``mapped`` applies a function to each of many things, in order."""
     indexes = Indexes(mapped(build_index, profile.lanes))
-    made = mapped(lambda core: build_core_index(indexes, core), profile.cores)
-    indexes.by_core = dict(zip(profile.cores, made, strict=True))
+    made = mapped(lambda unit: build_unit_index(profile, indexes, unit), profile.units)
+    indexes.by_unit = dict(zip(profile.units, made, strict=True))
     return indexes
 
 
-def build_core_index(indexes: Iterable[LaneIndex], core: int) -> CoreIndex:
-    """The index of one core, from those of all lanes."""
-    lanes: dict[str, LaneIndex] = {}
-    ports: list[Lane] = []
+def build_unit_index(profile: Profile, indexes: Iterable[LaneIndex], unit: int) -> UnitIndex:
+    """The index of one unit, from those of all lanes.
+
+    Lanes of the host count in no figure, but in those of a unit that has no others.
+    """
+    within = profile.groups.within(unit)
+    own: list[LaneIndex] = []
+    shared: dict[str, list[Lane]] = {}
     for index in indexes:
-        if index.lane.core == core:
-            lanes[index.lane.engine] = index
-        elif index.lane.core < 0 and "core" in index.lane:
-            ports.append(index.lane)
-    submitted = submitted_lane(ports, core)
-    if submitted is not None:
-        lanes[submitted.engine] = build_index(submitted)
-    compute = _joined(index.work for engine, index in lanes.items() if engine not in TRANSFER_ENGINES)
-    transfer = _joined(index.work for engine, index in lanes.items() if engine in TRANSFER_ENGINES)
-    either = compute.union_with(transfer)
-    rest = _joined(index.rest for index in lanes.values()).minus(either)
-    return CoreIndex(compute, transfer, either, rest, lanes)
+        if index.lane.group in within:
+            own.append(index)
+        elif "owner" in index.lane and profile.unit_of(index.lane) < 0 and not index.lane.on_host:
+            shared.setdefault(index.lane.kind, []).append(index.lane)
+    device = [index for index in own if not index.lane.on_host]
+    device += [build_index(lane) for each in shared.values() if (lane := submitted_lane(each, within)) is not None]
+    lanes = device or own
+    compute, transfer, communication = (
+        _joined(work_of(index, activity) for index in lanes)
+        for activity in (Activity.COMPUTE, Activity.TRANSFER, Activity.COMMUNICATION)
+    )
+    moving, covering = transfer.union_with(communication), compute.union_with(communication)
+    either = compute.union_with(moving) if device else _joined(index.work for index in own)
+    rest = _joined(index.rest for index in lanes).minus(either)
+    return UnitIndex(compute, transfer, communication, moving, covering, either, rest, tuple(lanes))
 
 
-def submitted_lane(ports: Iterable[Lane], core: int) -> Lane | None:
-    """What a core submitted to the CDMA ports as one lane, with the columns that figures need; None without any."""
+def work_of(index: LaneIndex, activity: Activity) -> Intervals:
+    """When a lane's events of an activity did work; of a lane of one activity as its index has it."""
+    lane = index.lane
+    if not lane.may_do((activity,)):
+        return Intervals.empty()
+    chosen = lane.doing((activity,), slice(0, len(lane)))
+    if chosen is None:
+        return index.work
+    chosen &= lane["role"] == Role.WORK
+    return Intervals.union(lane["start"][chosen], lane["end"][chosen])
+
+
+def submitted_lane(lanes: Iterable[Lane], within: Collection[int]) -> Lane | None:
+    """What some groups submitted to lanes of one kind as one, with the columns figures need; None without any."""
     parts: dict[str, list[Array]] = {}
     found: Lane | None = None
-    for lane in ports:
-        rows = np.flatnonzero(lane["core"] == core)
+    for lane in lanes:
+        rows = np.flatnonzero(np.isin(lane["owner"], list(within)))
         if not len(rows):
             continue
         found = lane
-        for key in ("start", "end", "role", "bytes"):
+        for key in _NEEDED:
             if key in lane:
                 parts.setdefault(key, []).append(lane.take(key, rows))
     if found is None:
         return None
     order = np.argsort(np.concatenate(parts["start"]), kind="stable")
     columns = {key: np.concatenate(values)[order] for key, values in parts.items()}
-    return Lane(engine=found.engine, core=core, port=-1, label=found.engine, group=f"Core {core}",
-                columns=columns, role_guessed=found.role_guessed)  # fmt: skip
+    return replace(found, label=found.kind, number=-1, columns=columns, registers=None, describe=None)
 
 
 def lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
@@ -209,42 +263,51 @@ def lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
         idle=window - busy - index.rest.between(start, end),
         window=window,
         count=count_between(index, start, end),
-        utilisation=busy / window if window else 0.0,
         bytes=bytes_between(index, start, end),
         guessed=index.lane.role_guessed,
     )
 
 
-def core_figures(profile: Profile, indexes: Sequence[LaneIndex], core: int, start: int, end: int) -> CoreFigures:
-    """The figures of a core in the window [start, end).
+def unit_figures(profile: Profile, indexes: Sequence[LaneIndex], unit: int, start: int, end: int) -> UnitFigures:
+    """The figures of a unit in the window [start, end).
 
     Args:
         profile: The profile.
         indexes: Index of each of its lanes; what ``build_indexes`` gives answers without work over all events.
-        core: Core number; a core without lanes is idle.
+        unit: Id of its group; a unit without lanes is idle.
         start: First ns of the window.
         end: First ns after it.
 
     Returns:
         Its figures.
     """
-    known = indexes.by_core.get(core) if isinstance(indexes, Indexes) else None
-    index = known or build_core_index(indexes, core)
-    compute, transfer, busy, rest = (
-        spans.between(start, end) for spans in (index.compute, index.transfer, index.either, index.rest)
-    )
+    known = indexes.by_unit.get(unit) if isinstance(indexes, Indexes) else None
+    index = known or build_unit_index(profile, indexes, unit)
+    compute, transfer, communication, moving, covering, busy, rest = (
+        spans.between(start, end)
+        for spans in (index.compute, index.transfer, index.communication, index.moving, index.covering, index.either,
+                      index.rest)
+    )  # fmt: skip
     window = max(end - start, 0)
-    return CoreFigures(
-        core=core,
+    kinds: dict[str, list[LaneFigures]] = {}
+    for lane in index.lanes:
+        kinds.setdefault(lane.lane.kind, []).append(lane_figures(lane, start, end))
+    return UnitFigures(
+        unit=unit,
+        label=profile.groups.label(unit),
+        number=profile.groups.number(unit),
         compute=compute,
         transfer=transfer,
-        overlap=compute + transfer - busy,
-        exposed=busy - compute,
+        communication=communication,
+        # a unit of host lanes alone is busy with none of the three
+        overlap=max(compute + moving - busy, 0),
+        exposed=min(transfer, busy - covering),
+        exposed_communication=covering - compute,
         busy=busy,
         idle=window - busy - rest,
         window=window,
-        guessed=any(lane.lane.role_guessed for lane in index.lanes.values()),
-        lanes={engine: lane_figures(lane, start, end) for engine, lane in index.lanes.items()},
+        guessed=any(lane.lane.role_guessed for lane in index.lanes),
+        lanes={kind: each[0] if len(each) == 1 else LaneFigures.summed(each) for kind, each in kinds.items()},
     )
 
 
@@ -252,16 +315,16 @@ def headline(profile: Profile, indexes: Sequence[LaneIndex]) -> Headline:
     """Where the time of the whole profile went."""
     device = profile.device_part
     start, end = device.start_ns, device.end_ns
-    cores = tuple(core_figures(profile, indexes, core, start, end) for core in profile.cores)
+    units = tuple(unit_figures(profile, indexes, unit, start, end) for unit in profile.units)
     return Headline(
         total_ns=end - start,
         instructions=device.instructions,
-        busiest=max(cores, key=lambda core: core.busy, default=None),
-        idlest=min(cores, key=lambda core: core.busy, default=None),
-        exposed_max=max((core.exposed for core in cores), default=0),
-        exposed_mean=sum(core.exposed for core in cores) / len(cores) if cores else 0.0,
+        busiest=max(units, key=lambda unit: unit.busy, default=None),
+        idlest=min(units, key=lambda unit: unit.busy, default=None),
+        exposed_max=max((unit.exposed for unit in units), default=0),
+        exposed_mean=sum(unit.exposed for unit in units) / len(units) if units else 0.0,
         guessed=any(lane.role_guessed for lane in profile.lanes),
-        cores=cores,
+        units=units,
     )
 
 

@@ -54,7 +54,7 @@ def headroom(
     end: int,
     *,
     by: Grouping = "kernel",
-    cores: Collection[int] | None = None,
+    units: Collection[int] | None = None,
     lanes: Collection[int] | None = None,
     limit: int | None = 20,
 ) -> list[HeadroomRow]:
@@ -66,14 +66,14 @@ def headroom(
         start: First ns of the window.
         end: First ns after it.
         by: Column to add up by.
-        cores: Only work of these cores; None for all.
+        units: Only work of these groups; None for all.
         lanes: Only these places in ``profile.lanes``; None for all of the device.
         limit: Number of rows; None for all.
 
     Returns:
         Rows by falling lost time; those with nothing known last.
     """
-    sums = work_sums(profile, indexes, start, end, (by,), cores=cores, lanes=lanes)[by]
+    sums = work_sums(profile, indexes, start, end, (by,), units=units, lanes=lanes)[by]
     return headroom_rows(profile, sums, by, limit)
 
 

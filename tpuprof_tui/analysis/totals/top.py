@@ -45,7 +45,7 @@ def top(
     end: int,
     *,
     by: Grouping = "kernel",
-    cores: Collection[int] | None = None,
+    units: Collection[int] | None = None,
     lanes: Collection[int] | None = None,
     limit: int | None = 20,
 ) -> list[TopRow]:
@@ -57,14 +57,14 @@ def top(
         start: First ns of the window.
         end: First ns after it.
         by: Column to add up by.
-        cores: Only work of these cores (CDMA: submitted by them); None for all.
+        units: Only work of these groups, of lanes of no unit what they submitted; None for all.
         lanes: Only these places in ``profile.lanes``; None for all of the device.
         limit: Number of rows; None for all.
 
     Returns:
         Rows by falling total.
     """
-    sums = work_sums(profile, indexes, start, end, (by,), cores=cores, lanes=lanes)[by]
+    sums = work_sums(profile, indexes, start, end, (by,), units=units, lanes=lanes)[by]
     return top_rows(profile, sums, by, limit)
 
 

@@ -1,18 +1,17 @@
-"""The figures of the summary, computed in one go for a window, a core and a scope; meant for a thread."""
+"""The figures of the summary, computed in one go for a window and a scope; meant for a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from tpuprof_tui.sources.sophgo.views.published_summary import ReferenceTable, reference_table
 
-from ..findings.core_busy import CoreReason, core_reason
+from ..findings.unit_busy import UnitReason, unit_reason
 from ..selecting.passing import shown_session
 from ..selecting.session import Session
 from ..selecting.state import Scope, ViewState
-from .figures import CoreFigures, LaneFigures, core_figures, lane_figures
+from .figures import LaneFigures, UnitFigures, lane_figures, unit_figures
 from .headroom import HeadroomRow, headroom_rows
 from .top import TopRow, top_rows
 from .work_sums import Grouping, work_sums
@@ -23,24 +22,18 @@ BY: Final[tuple[Grouping, ...]] = ("kernel", "name")
 
 
 @dataclass(frozen=True)
-class EngineRow:
-    """An engine, of one core or summed over several: ns, and how many lanes they are of."""
+class KindRow:
+    """A kind of lane, of one unit or added up over several, or a lane of no unit.
+
+    Attributes:
+        label: What it is called.
+        kind: Kind of the lanes.
+        figures: Of all of them together.
+    """
 
     label: str
-    engine: str
-    busy: int
-    wait: int
-    sync: int
-    idle: int
-    window: int
-    count: int
-    bytes: int | None
-    guessed: bool
-
-    @property
-    def utilisation(self) -> float:
-        """Busy over window, 0 to 1."""
-        return self.busy / self.window if self.window else 0.0
+    kind: str
+    figures: LaneFigures
 
 
 @dataclass(frozen=True)
@@ -51,11 +44,11 @@ class Figures:
         start, end: The window, ns.
         scope: What was looked at.
         filter: The filter; only what passes it counts, everything else is as idle.
-        cores: Figures of each core of the scope.
-        engines: Engines of the core, or of all cores together.
+        units: Figures of each unit of the scope.
+        kinds: Kinds of lanes of these units together; lanes of no unit each alone.
         kernels, operations: What took the time; empty where the capture does not know.
         lost_kernels, lost_operations: Where time was lost against the chip's peak; only where that is known.
-        reason: How the core of the scope compares with the others; None for other scopes.
+        reason: How the unit of the scope compares with the others; None for other scopes.
         reference: The figures of the reference.
     """
 
@@ -63,22 +56,22 @@ class Figures:
     end: int
     scope: Scope
     filter: str
-    cores: tuple[CoreFigures, ...]
-    engines: tuple[EngineRow, ...]
+    units: tuple[UnitFigures, ...]
+    kinds: tuple[KindRow, ...]
     kernels: tuple[TopRow, ...]
     operations: tuple[TopRow, ...]
     lost_kernels: tuple[HeadroomRow, ...]
     lost_operations: tuple[HeadroomRow, ...]
-    reason: CoreReason | None
+    reason: UnitReason | None
     reference: ReferenceTable
 
 
 def summary_scope(view: ViewState) -> Scope:
-    """What the summary is about: the scope, else the selected core or port, else everything."""
+    """What the summary is about: the scope, else the selected unit or lane of none, else everything."""
     if not view.scope.everything:
         return view.scope
     selection = view.selection
-    return Scope(selection.core) if selection.core >= 0 else Scope(-1, selection.lane)
+    return Scope(selection.group) if selection.group >= 0 else Scope(-1, selection.lane)
 
 
 def figures_of(session: Session, view: ViewState) -> Figures:
@@ -87,23 +80,23 @@ def figures_of(session: Session, view: ViewState) -> Figures:
     session = shown_session(session, view.filter)
     profile, indexes = session.profile, session.indexes
     scope, start, end = summary_scope(view), view.start, view.end
-    chosen = [core for core in profile.cores if scope.core in (-1, core)] if scope.lane < 0 else []
-    cores = tuple(core_figures(profile, indexes, core, start, end) for core in chosen)
+    chosen = profile.groups.units_within(scope.group) if scope.lane < 0 else ()
+    units = tuple(unit_figures(profile, indexes, unit, start, end) for unit in chosen)
     lanes = {scope.lane} if scope.lane >= 0 else None
-    only = {scope.core} if scope.core >= 0 and scope.lane < 0 else None
-    sums = work_sums(profile, indexes, start, end, BY, cores=only, lanes=lanes)
+    only = {scope.group} if scope.group >= 0 and scope.lane < 0 else None
+    sums = work_sums(profile, indexes, start, end, BY, units=only, lanes=lanes)
     kernels = top_rows(profile, sums["kernel"], "kernel", TOP_ROWS)
     operations = top_rows(profile, sums["name"], "name", TOP_ROWS)
-    engines = _engines(session, scope, cores, start, end)
+    kinds = _kinds(session, scope, units, start, end)
     lost_kernels, lost_operations = (_with_peak(headroom_rows(profile, sums[by], by, TOP_ROWS)) for by in BY)
-    reason = core_reason(session, scope.core, start, end) if scope.lane < 0 and scope.core in profile.cores else None
+    reason = unit_reason(session, scope.group, start, end) if scope.lane < 0 and scope.group in profile.units else None
     return Figures(
         start,
         end,
         scope,
         view.filter,
-        cores,
-        engines,
+        units,
+        kinds,
         _known(kernels),
         _known(operations),
         lost_kernels,
@@ -123,32 +116,24 @@ def _known(rows: list[TopRow]) -> tuple[TopRow, ...]:
     return tuple(rows) if any(row.code >= 0 for row in rows) else ()
 
 
-def _engines(
-    session: Session, scope: Scope, cores: tuple[CoreFigures, ...], start: int, end: int
-) -> tuple[EngineRow, ...]:
+def _kinds(session: Session, scope: Scope, units: tuple[UnitFigures, ...], start: int, end: int) -> tuple[KindRow, ...]:
+    profile, indexes = session.profile, session.indexes
+
+    def row(number: int) -> KindRow:
+        lane = profile.lanes[number]
+        return KindRow(profile.title_of(lane), lane.kind, lane_figures(indexes[number], start, end))
+
     if scope.lane >= 0:
-        lane = session.profile.lanes[scope.lane]
-        return (_summed(lane.title, lane.engine, [lane_figures(session.indexes[scope.lane], start, end)]),)
-    by_engine: dict[str, list[LaneFigures]] = {}
-    for core in cores:
-        for engine, figures in core.lanes.items():
-            if engine != "CDMA" or scope.core >= 0:
-                by_engine.setdefault(engine, []).append(figures)
-    rows = [_summed(engine, engine, figures) for engine, figures in by_engine.items()]
-    if scope.core < 0:
-        for index in session.indexes:
-            if index.lane.core < 0:
-                rows.append(_summed(index.lane.title, index.lane.engine, [lane_figures(index, start, end)]))
-    return tuple(rows)
-
-
-def _summed(label: str, engine: str, parts: Iterable[LaneFigures]) -> EngineRow:
-    figures = list(parts)
-    sizes = [part.bytes for part in figures if part.bytes is not None]
-    return EngineRow(
-        label, engine,
-        busy=sum(part.busy for part in figures), wait=sum(part.wait for part in figures),
-        sync=sum(part.sync for part in figures), idle=sum(part.idle for part in figures),
-        window=sum(part.window for part in figures), count=sum(part.count for part in figures),
-        bytes=sum(sizes) if sizes else None, guessed=any(part.guessed for part in figures),
-    )  # fmt: skip
+        return (row(scope.lane),)
+    within = profile.groups.within(scope.group)
+    told = {unit.unit for unit in units}
+    rest = [number for number, lane in enumerate(profile.lanes)
+            if profile.unit_of(lane) not in told and (scope.group < 0 or lane.group in within)]  # fmt: skip
+    # what units submitted to lanes that are told themselves would count twice
+    alone = {profile.lanes[number].kind for number in rest}
+    by_kind: dict[str, list[LaneFigures]] = {}
+    for unit in units:
+        for kind, figures in unit.lanes.items():
+            if kind not in alone:
+                by_kind.setdefault(kind, []).append(figures)
+    return (*(KindRow(kind, kind, LaneFigures.summed(each)) for kind, each in by_kind.items()), *map(row, rest))

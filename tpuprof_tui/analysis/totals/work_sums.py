@@ -59,7 +59,7 @@ def work_sums(
     end: int,
     by: Collection[Grouping],
     *,
-    cores: Collection[int] | None = None,
+    units: Collection[int] | None = None,
     lanes: Collection[int] | None = None,
 ) -> dict[Grouping, WorkSums]:
     """Work in the window [start, end), of an instruction at its edge the part inside.
@@ -70,7 +70,7 @@ def work_sums(
         start: First ns of the window.
         end: First ns after it.
         by: Columns to add up by.
-        cores: Only work of these cores (CDMA: submitted by them); None for all.
+        units: Only work of these groups, of lanes of no unit what they submitted; None for all.
         lanes: Only these places in ``profile.lanes``; None for all of the device.
 
     Returns:
@@ -80,47 +80,48 @@ def work_sums(
     found = {key: WorkSums.empty(count) for key, count in labels.items()}
     # blocks hold more rows than there are labels: sums then take less room than what is added up
     block = max(BLOCK, *(8 * len(profile.strings[key]) for key in _GROUPINGS if key in profile.strings))
-    for index in chosen_lanes(indexes, cores, lanes):
-        only = cores if index.lane.core < 0 else None
+    within = None if units is None else frozenset[int]().union(*map(profile.groups.within, units))
+    for index in chosen_lanes(profile, indexes, within, lanes):
+        only = within if profile.unit_of(index.lane) < 0 else None
         if only is not None:
-            submitters = submitting_cores(index)
-            if submitters.isdisjoint(only):
+            owners = owners_of(index)
+            if owners.isdisjoint(only):
                 continue
-            # what all comes from these cores need not be looked through for them
-            only = None if submitters.issubset(only) else only
+            # what all comes from these groups need not be looked through for them
+            only = None if owners.issubset(only) else only
         for key, part in _of_lane(index, start, end, labels, block, only).items():
             found[key].add(part)
     return found
 
 
-_SUBMITTERS: Final[WeakKeyDictionary[LaneIndex, frozenset[int]]] = WeakKeyDictionary()
+_OWNERS: Final[WeakKeyDictionary[LaneIndex, frozenset[int]]] = WeakKeyDictionary()
 
 
-def submitting_cores(index: LaneIndex) -> frozenset[int]:
-    """Cores whose instructions a port ran, ``INT_MISSING`` among them where some are nobody's; O(n) once."""
-    if index not in _SUBMITTERS:
-        found = np.unique(index.lane["core"]).tolist() if "core" in index.lane else []
-        _SUBMITTERS[index] = frozenset(found)
-    return _SUBMITTERS[index]
+def owners_of(index: LaneIndex) -> frozenset[int]:
+    """Groups that submitted the events of a lane, ``INT_MISSING`` among them where some are nobody's; O(n) once."""
+    if index not in _OWNERS:
+        found = np.unique(index.lane["owner"]).tolist() if "owner" in index.lane else []
+        _OWNERS[index] = frozenset(found)
+    return _OWNERS[index]
 
 
 def chosen_lanes(
-    indexes: Sequence[LaneIndex], cores: Collection[int] | None, lanes: Collection[int] | None
+    profile: Profile, indexes: Sequence[LaneIndex], within: Collection[int] | None, lanes: Collection[int] | None
 ) -> Iterator[LaneIndex]:
-    """Lanes that can hold work of these cores: those at these places, else all of the device."""
+    """Lanes that can hold work of these groups: those at these places, else all of the device."""
     for number, index in enumerate(indexes):
         lane = index.lane
         if number not in lanes if lanes is not None else lane.on_host:
             continue
-        if cores is None or lane.core < 0 or lane.core in cores:
+        if within is None or profile.unit_of(lane) < 0 or lane.group in within:
             yield index
 
 
-def chosen_work(lane: Lane, rows: Rows, cores: Collection[int] | None) -> npt.NDArray[np.bool_]:
-    """Which rows of a chosen lane are work; of a port only what these cores submitted."""
+def chosen_work(lane: Lane, rows: Rows, owners: Collection[int] | None) -> npt.NDArray[np.bool_]:
+    """Which rows of a chosen lane are work; only what these groups submitted, where any are named."""
     chosen: npt.NDArray[np.bool_] = lane.take("role", rows) == Role.WORK
-    if cores is not None and lane.core < 0:
-        chosen &= np.isin(lane.take("core", rows), list(cores)) if "core" in lane else False
+    if owners is not None:
+        chosen &= np.isin(lane.take("owner", rows), list(owners)) if "owner" in lane else False
     return chosen
 
 
@@ -157,13 +158,13 @@ _BLOCKS: Final[WeakKeyDictionary[LaneIndex, dict[Grouping, _Blocks]]] = WeakKeyD
 
 
 def _of_lane(
-    index: LaneIndex, start: int, end: int, labels: Mapping[Grouping, int], size: int, cores: Collection[int] | None
+    index: LaneIndex, start: int, end: int, labels: Mapping[Grouping, int], size: int, owners: Collection[int] | None
 ) -> dict[Grouping, WorkSums]:
     lane = index.lane
     if not len(lane):
         return {}
-    if cores is not None or len(lane) < FEWEST * size:
-        return _added(lane, rows_between(index, start, end), start, end, labels, cores)
+    if owners is not None or len(lane) < FEWEST * size:
+        return _added(lane, rows_between(index, start, end), start, end, labels, owners)
     if start <= index.starts[0] and end >= index.max_end[-1]:
         known = _WHOLE.setdefault(index, {})
         if not labels.keys() <= known.keys():
@@ -181,10 +182,10 @@ def _of_lane(
 
 
 def _added(
-    lane: Lane, rows: Rows, start: int, end: int, labels: Mapping[Grouping, int], cores: Collection[int] | None
+    lane: Lane, rows: Rows, start: int, end: int, labels: Mapping[Grouping, int], owners: Collection[int] | None
 ) -> dict[Grouping, WorkSums]:
     """Sums over some rows that run in the window."""
-    weights, durations, chosen = _weights(lane, rows, start, end, cores)
+    weights, durations, chosen = _weights(lane, rows, start, end, owners)
     found = {key: WorkSums.empty(count) for key, count in labels.items()}
     if not len(durations):
         return found
@@ -199,10 +200,10 @@ def _added(
 
 
 def _weights(
-    lane: Lane, rows: Rows, start: int, end: int, cores: Collection[int] | None
+    lane: Lane, rows: Rows, start: int, end: int, owners: Collection[int] | None
 ) -> tuple[list[Floats | None], Ints, npt.NDArray[np.bool_] | None]:
     """Weights of the rows that are work, their ns inside the window, and which rows they are (None: all)."""
-    chosen = chosen_work(lane, rows, cores)
+    chosen = chosen_work(lane, rows, owners)
     begins, ends = lane.take("start", rows), lane.take("end", rows)
     ideal: Floats | None = lane.take("ideal", rows) if "ideal" in lane else None
     which = None if bool(chosen.all()) else chosen

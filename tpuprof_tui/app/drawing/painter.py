@@ -19,7 +19,7 @@ from rich.style import Style
 from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, cells
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.state import Colouring
-from tpuprof_tui.analysis.totals.figures import CoreIndex
+from tpuprof_tui.analysis.totals.figures import UnitIndex
 from tpuprof_tui.app.drawing.colouring import cell_families, families, shares_of
 from tpuprof_tui.formats.text import fit, percent_text
 from tpuprof_tui.model import Lane, Profile, Role
@@ -115,7 +115,7 @@ def paint_lane(
     if pending or not (glyphs.letters or palette.lettered if colouring == "operation" else letters):
         lettered = np.zeros(len(span), np.bool_)
     # an engine's colour would be taken for a share or a kernel function
-    unknown = palette.engine(index.lane.engine) if colouring == "operation" else palette.family(OTHER)
+    unknown = palette.engine(index.lane.kind) if colouring == "operation" else palette.family(OTHER)
     unknown = palette.quiet if pending else unknown
     _paint_cells(index.lane, held, span, chars, styles, palette, glyphs, found, lettered, unknown)
     _paint_names(profile, index.lane, held, span, chars, styles, palette, glyphs, colouring)
@@ -215,7 +215,7 @@ def _paint_names(
         width, more = end - begin, f" +{beside[begin]}" if beside[begin] else ""
         if held.busy[begin] > 0:
             family = families(profile, lane, np.array([row]), colouring)[0]
-            style = palette.filled(family or (_engine_family(lane.engine) if colouring == "operation" else OTHER))
+            style = palette.filled(family or (_engine_family(lane.kind) if colouring == "operation" else OTHER))
             letter = f"{family.letter} " if family is not None and colouring == "kernel" and "name" in lane else ""
             label = f"{letter}{_share_text(profile, lane, row, colouring)}{name}"
             text = glyphs.edge + fit(_cut(label, width - 1, more), width - 1)
@@ -273,8 +273,8 @@ def _runs(values: Ints) -> list[tuple[int, int]]:
     return [(begin, end) for begin, end in zip(begins, ends, strict=True) if values[begin] >= 0]
 
 
-def paint_core(index: CoreIndex, edges: Ints, palette: Palette, glyphs: Glyphs) -> Painted:
-    """A whole core: blocks where it computed, shades where it only moved data (exposed transfer)."""
+def paint_unit(index: UnitIndex, edges: Ints, palette: Palette, glyphs: Glyphs) -> Painted:
+    """A whole unit: blocks where it computed, shades where it only moved data (exposed transfer)."""
     span = np.diff(edges)
     window = int(edges[-1] - edges[0])
     compute = np.diff(index.compute.covered(edges))

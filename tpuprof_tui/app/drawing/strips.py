@@ -72,7 +72,7 @@ def legend_lines(
     return lines
 
 
-def core_legend(width: int, palette: Palette, glyphs: Glyphs) -> list[Segment]:
+def unit_legend(width: int, palette: Palette, glyphs: Glyphs) -> list[Segment]:
     """What the cells of a whole core mean, in a line of at most ``width`` cells."""
     computes, moves = ("1-8", "t T") if glyphs.letters else (glyphs.levels[8], "░▒▓")
     parts = [

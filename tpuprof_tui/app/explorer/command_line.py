@@ -169,11 +169,12 @@ class Commanding(Finding):
             self._set(replace(self.view, selection=Selection(), scope=Scope()))
             return None
         named = known.get(text)
-        core = named.core if named is not None else int(text) if text.isdecimal() else -1
-        if core not in self.session.profile.cores:
-            return _fault(f"cores are {listed(map(str, self.session.profile.cores), 16)}, least, most")
-        scope = Scope() if self.view.scope.everything else Scope(core)
-        self._set(replace(self.view, selection=Selection(core), scope=scope))
+        groups = self.session.profile.groups
+        unit = named.unit if named is not None else groups.numbered(int(text)) if text.isdecimal() else -1
+        if unit < 0:
+            return _fault(f"cores are {listed(map(str, groups.numbers), 16)}, least, most")
+        scope = Scope() if self.view.scope.everything else Scope(unit)
+        self._set(replace(self.view, selection=Selection(unit), scope=scope))
         return None
 
     def _do_row(self, text: str) -> Done:

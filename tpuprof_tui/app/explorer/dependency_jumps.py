@@ -91,7 +91,7 @@ class Following(Finding):
     def _named(self, lane_number: int, row: int) -> str:
         lane = self.session.profile.lanes[lane_number]
         name = text_of(self.session.profile, lane, "name", row) or f"instruction {row:,}"
-        return f"{name} ({clean(lane.title)})"
+        return f"{name} ({clean(self.session.profile.title_of(lane))})"
 
     def _tell(self, text: str) -> None:
         self.query_one(KeyBar).say(text)

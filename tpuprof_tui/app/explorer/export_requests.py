@@ -115,5 +115,6 @@ class ExportKeys(Screen[None]):
         cores, window = job.part.chosen(job.core), self.view.figures_window if job.part.window else None
         if not cores and window is None:
             return self.session.profile.instructions
-        scopes = [Scope(core) for core in cores] or [Scope()]
+        groups = self.session.profile.groups
+        scopes = [Scope(groups.numbered(core)) for core in cores] or [Scope()]
         return sum(len(numbers_in(self.session, scope, window)) for scope in scopes)

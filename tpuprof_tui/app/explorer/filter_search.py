@@ -22,7 +22,7 @@ from ..panes.instructions import AT_ONCE
 from ..panes.keybar import KeyBar
 from ..panes.prompt import Note
 from ..panes.table import InstructionTable
-from ..panes.tree import CoreTree
+from ..panes.tree import GroupTree
 from ..shell.messages import ThreadFailed
 
 #: What a filter can look like; shown until one is typed.
@@ -171,7 +171,7 @@ class Finding(Asking):
 
     def _in_tree(self) -> bool:
         """Whether the tree is focused: it asks for itself."""
-        if isinstance(self.focused, CoreTree):
+        if isinstance(self.focused, GroupTree):
             self.focused.ask_filter()
             return True
         return False
@@ -308,7 +308,7 @@ class Finding(Asking):
         lane, row = self.session.place(int(hits.numbers[place]))
         start, end = self.session.span_of(lane, row)
         moved = self.view.showing(start, max(end, start + 1)).at(start)
-        selection = Selection(self.session.core_of(lane), lane, row)
+        selection = Selection(self.session.unit_of(lane), lane, row)
         self._set(replace(moved, selection=selection, search=hits.text))
 
 

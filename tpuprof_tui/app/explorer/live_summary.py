@@ -11,7 +11,7 @@ from textual.widget import Widget
 from ..drawing.theme import Palette
 from ..panes.keybar import KeyBar
 from ..panes.summary.summary import SummaryPane
-from ..panes.tree import CoreTree
+from ..panes.tree import GroupTree
 from ..shell.watching import WatchingApp
 
 
@@ -37,8 +37,8 @@ class LiveKeys(Screen[None]):
         if isinstance(self.app, WatchingApp) and not self.app.switch_capture(steps):
             self.query_one(KeyBar).say("No other capture beside this one: O looks for captures further away.")
 
-    @on(CoreTree.OpenCapture)
-    def open_capture(self, message: CoreTree.OpenCapture) -> None:
+    @on(GroupTree.OpenCapture)
+    def open_capture(self, message: GroupTree.OpenCapture) -> None:
         """A capture chosen in the tree."""
         message.stop()
         if isinstance(self.app, WatchingApp):

@@ -8,7 +8,7 @@ from typing import Final
 from tpuprof_tui.analysis.selecting.state import Rows, Scope, Selection, ViewState
 
 from ..panes.keybar import KeyBar
-from ..panes.tree import CoreTree
+from ..panes.tree import GroupTree
 from .dependency_jumps import Following
 from .line_search import LineSearch
 from .marks import Marking
@@ -58,8 +58,8 @@ class Returning(Following, Marking, ProblemSteps, LineSearch):
         selection = self.view.selection
         if not self.view.scope.everything:
             self._set(replace(self.view, scope=Scope()))
-        elif selection.core >= 0:
-            self._set(replace(self.view, scope=Scope(selection.core)))
+        elif selection.group >= 0:
+            self._set(replace(self.view, scope=Scope(selection.group)))
         elif selection.lane >= 0:
             self._set(replace(self.view, scope=Scope(-1, selection.lane)))
         else:
@@ -68,7 +68,7 @@ class Returning(Following, Marking, ProblemSteps, LineSearch):
     def back(self) -> bool:
         """One step back; False where there is none left."""
         view = self.view
-        tree = self.query_one("#tree", CoreTree)
+        tree = self.query_one("#tree", GroupTree)
         if tree.filter and tree.has_focus:
             tree.set_filter("")
         elif self.maximised in OVER:

@@ -29,7 +29,7 @@ from ..panes.prompt import Prompt
 from ..panes.summary.summary import SummaryPane
 from ..panes.table import InstructionTable
 from ..panes.timeline.timeline import Timeline
-from ..panes.tree import CoreTree
+from ..panes.tree import GroupTree
 from ..settings.actions import bindings
 from ..shell.messages import Change, Say, ShowDetail
 from .command_line import Commanding
@@ -93,7 +93,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
         # what does not show is not laid out first
         shown = self._displays()
         with Horizontal(id="body"):
-            yield _pane(CoreTree(self.session, self.palette, self.glyphs, self.others), shown)
+            yield _pane(GroupTree(self.session, self.palette, self.glyphs, self.others), shown)
             with Vertical(id="middle"):
                 yield _pane(Timeline(self.session, self.view, self.palette, self.glyphs), shown)
                 with Horizontal(id="lower"):
@@ -106,7 +106,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
 
     def on_mount(self) -> None:
         """Everything shows the first state."""
-        panes = (HeadlineBar, CoreTree, Timeline, SummaryPane, InstructionTable, DetailPane)
+        panes = (HeadlineBar, GroupTree, Timeline, SummaryPane, InstructionTable, DetailPane)
         if self not in self.app.screen_stack or not all(self.query(pane) for pane in panes):
             # replaced, or the application left, while its panes were mounted: some are gone already
             return
@@ -196,7 +196,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
         self._put_title(self.tab, "border_title", Content("").join(parts))
         self._put_title(self.tab, "border_subtitle", Content(told))
         self.query_one(KeyBar).show_note(self.table.place_text() if self.table.display else "")
-        tree = self.query_one("#tree", CoreTree).filter
+        tree = self.query_one("#tree", GroupTree).filter
         passing = f"  &{clean(tree)}" if tree else ""
         figures = f"  {TREE_FIGURES}" if self.small else ""
         self._put_title("tree", "border_title", Content(f"Cores (t){passing}{figures}"))
@@ -211,7 +211,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
 
     @on(InstructionTable.Retitled)
     @on(SummaryPane.Retitled)
-    @on(CoreTree.Retitled)
+    @on(GroupTree.Retitled)
     def retitle(self) -> None:
         """A pane is about something else."""
         self._title()
@@ -241,7 +241,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
     def _pass_on(self) -> None:
         view = self.view
         self.timeline.show(view)
-        self.query_one("#tree", CoreTree).show(view)
+        self.query_one("#tree", GroupTree).show(view)
         self.query_one("#detail", DetailPane).show(view)
         self.table.show(view)
         self.summary.show(view.figured)

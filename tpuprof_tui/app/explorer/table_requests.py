@@ -17,7 +17,7 @@ from ..overlays.copied import copy_text
 from ..overlays.groups import GroupsScreen
 from ..panes.summary.summary import SummaryPane
 from ..panes.table import InstructionTable
-from ..panes.tree import CoreTree
+from ..panes.tree import GroupTree
 from ..panes.tree_nodes import NODE_CONDITIONS
 from ..shell.messages import CopyText
 from .filter_search import Finding
@@ -57,8 +57,8 @@ class TableKeys(Finding):
         message.stop()
         self.apply_filter(narrowed(self.view.filter, message.condition))
 
-    @on(CoreTree.Narrow)
-    def narrow_to_node(self, message: CoreTree.Narrow) -> None:
+    @on(GroupTree.Narrow)
+    def narrow_to_node(self, message: GroupTree.Narrow) -> None:
         """A node of the tree alone, or everything again where it was alone."""
         message.stop()
         view, condition = self.view, message.condition

@@ -239,8 +239,8 @@ class ExportScreen(Overlay[Job | None]):
         self.exporter = exporter
         self.palette = palette
         self.glyphs = glyphs
-        self.core = scope_core(view.scope, view.selection.core)
-        self.part = Part(core=view.scope.core >= 0, filtered=bool(view.filter))
+        self.core = scope_core(session.profile.groups, view.scope, view.selection.group)
+        self.part = Part(core=view.scope.group >= 0, filtered=bool(view.filter))
         self._typing = "folder"
 
     @property
@@ -284,7 +284,7 @@ class ExportScreen(Overlay[Job | None]):
     @property
     def known_cores(self) -> str:
         """The capture's cores, in a few characters."""
-        cores = self.session.profile.cores
+        cores = self.session.profile.groups.numbers
         gapless = len(cores) > 2 and cores[-1] - cores[0] == len(cores) - 1
         return f"{cores[0]}-{cores[-1]}" if gapless else ", ".join(map(str, cores)) or "none"
 
@@ -307,7 +307,8 @@ class ExportScreen(Overlay[Job | None]):
         if kind.only:
             return export_job(kind, self.source, self.folder, self.view, self.core, self.part)
         columns = [column.key for column in shown_columns(self.session, self.view)]
-        return table_job(kind, self.source, self.folder, self.view, columns)
+        core = self.session.profile.groups.unit_number(self.view.scope.group)
+        return table_job(kind, self.source, self.folder, self.view, core, columns)
 
     def edit(self, what: str) -> None:
         """Shows the field to type the folder or the cores in."""
@@ -334,7 +335,7 @@ class ExportScreen(Overlay[Job | None]):
     def _take(self, text: str) -> str:
         """Takes over what was typed; says why not."""
         if self._typing == "cores":
-            self.part = replace(self.part, core=False, cores=cores_typed(text, self.session.profile.cores))
+            self.part = replace(self.part, core=False, cores=cores_typed(text, self.session.profile.groups.numbers))
             return ""
         fault = folder_fault(text, self.source)
         if not fault:

@@ -11,11 +11,12 @@ import numpy as np
 
 from tpuprof_tui.analysis.findings.peers import Neighbour, alike, neighbours
 from tpuprof_tui.analysis.findings.problem_rows import about_text, oddities
+from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.links.dependencies import Links
 from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.text import MISSING, clean, exact_time, time_text
-from tpuprof_tui.model import COLUMNS, Column, Lane
+from tpuprof_tui.model import COLUMNS, Column, Lane, Profile
 
 #: How an entry is drawn: a name, text, a remark, a warning, the title of a group, a field, a link to follow.
 Kind = Literal["name", "text", "remark", "warning", "group", "field", "link"]
@@ -86,7 +87,9 @@ def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[En
     role = ("", "wait, ", "sync, ")[int(lane.take("role", slice(row, row + 1))[0]) % 3]
     guess = "~" if role and lane.role_guessed else ""
     yield Entry("name", text_of(session.profile, lane, "name", row) or "instruction")
-    yield Entry("text", f"{clean(lane.title)}, {guess}{role}{time_text(end - start)} at {exact_time(start)}")
+    yield Entry(
+        "text", f"{clean(session.profile.title_of(lane))}, {guess}{role}{time_text(end - start)} at {exact_time(start)}"
+    )
 
 
 def _named(session: Session, number: int, row: int) -> str:
@@ -94,7 +97,7 @@ def _named(session: Session, number: int, row: int) -> str:
     lane = session.profile.lanes[number]
     name = text_of(session.profile, lane, "name", row) or "instruction"
     order = int(lane.take("order", slice(row, row + 1))[0])
-    return f"{name} {order} of {clean(lane.title)}"
+    return f"{name} {order} of {clean(session.profile.title_of(lane))}"
 
 
 def _dependencies(session: Session, links: Links, number: int, row: int) -> Iterator[Entry]:
@@ -114,7 +117,7 @@ def _dependencies(session: Session, links: Links, number: int, row: int) -> Iter
 
 def _compared(session: Session, lane: Lane, number: int, row: int) -> Iterator[Entry]:
     name = int(lane.take("name", slice(row, row + 1))[0]) if "name" in lane else -1
-    found = alike(session, lane.engine, name) if name >= 0 else None
+    found = alike(session, lane.kind, name) if name >= 0 else None
     if found is None or found.count < 2 or not found.median_ns:
         return
     start, end = session.span_of(number, row)
@@ -140,7 +143,7 @@ def _beside(session: Session, number: int, row: int) -> Iterator[Entry]:
 def _missing(session: Session, lane: Lane) -> Iterator[Entry]:
     """One line for each kind of capture that would know what is missing here."""
     profile = session.profile
-    for need in sorted({column.needs for column in COLUMNS if column.needs and column.applies_to(lane.engine)}):
+    for need in sorted({column.needs for column in COLUMNS if column.needs and column.applies_to(lane.kind)}):
         wanted = need.removeprefix("mode ")
         if wanted.isdigit() and int(wanted) > profile.detail:
             yield Entry("warning", f"{MISSING} needs {need}: this capture is {profile.mode_name}")
@@ -149,7 +152,7 @@ def _missing(session: Session, lane: Lane) -> Iterator[Entry]:
 def _fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
     """Every column, by group, with its unit."""
     rows = np.array([row], dtype=np.int64)
-    shown = [column for column in COLUMNS if column.applies_to(lane.engine) and _known(lane, column)]
+    shown = [column for column in COLUMNS if column.applies_to(lane.kind) and _known(session.profile, lane, column)]
     for group, columns in groupby(sorted(shown, key=_group_place), key=lambda column: column.group):
         yield Entry("group", group)
         for column in columns:
@@ -159,11 +162,11 @@ def _fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
             yield Entry("field", text, column.title, column.help)
 
 
-def _known(lane: Lane, column: Column) -> bool:
+def _known(profile: Profile, lane: Lane, column: Column) -> bool:
     """What the lane knows, and what another mode would know of it: that is shown as missing."""
     if column.key in lane or column.key in _OF_EVERY_LANE:
         return True
-    return lane.port >= 0 if column.key == "port" else bool(column.needs)
+    return fixed_number(profile, lane, "port") >= 0 if column.key == "port" else bool(column.needs)
 
 
 def _group_place(column: Column) -> int:

@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tpuprof_tui.formats.text import ELLIPSIS, GUESS, clean, fit, percent_text, plural, time_text
+from tpuprof_tui.formats.text import ELLIPSIS, GUESS, clean, fit, in_sentence, percent_text, plural, time_text
 
 from ..drawing.theme import Palette
 
@@ -94,11 +94,11 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
         [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)],
     ]
     if figures.busiest is not None and figures.idlest is not None and figures.total_ns:
-        for word, core, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 2)):
-            if len(profile.cores) == 1 and word == "idlest":
+        for word, unit, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 2)):
+            if len(profile.units) == 1 and word == "idlest":
                 continue
-            share = _share(core.utilisation, core.guessed, short)
-            items.append([(f"{word} ", quiet, rank), (f"core {core.core} {share}", strong, 0)])
+            share = _share(unit.utilisation, unit.guessed, short)
+            items.append([(f"{word} ", quiet, rank), (f"{in_sentence(unit.label)} {share}", strong, 0)])
         exposed = f"{GUESS if figures.guessed else ''}{time_text(figures.exposed_max)}"
         share = _share(figures.exposed_max / figures.total_ns, False, short)
         words = "exposed " if short else "exposed transfer "

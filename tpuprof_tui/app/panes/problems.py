@@ -13,8 +13,8 @@ from tpuprof_tui.analysis.findings.problem_rows import lane_of, ranked, word_of
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
-from tpuprof_tui.formats.text import clean, plural, wrap
-from tpuprof_tui.model import Problem
+from tpuprof_tui.formats.text import clean, in_sentence, plural, wrap
+from tpuprof_tui.model import Groups, Problem
 
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
@@ -53,7 +53,7 @@ class ProblemsPane(LinesView):
         style = self.palette.severity(int(problem.severity))
         lines: list[Line] = [[Segment(f" {word_of(problem):<8} ", style), Segment(first, self.palette.text)]]
         lines += [[Segment(" " * indent + line, self.palette.text)] for line in rest]
-        told = "  ".join(part for part in (clean(problem.done), _place(problem)) if part)
+        told = "  ".join(part for part in (clean(problem.done), _place(problem, self.session.profile.groups)) if part)
         return lines + [[Segment(" " * indent + line, self.palette.quiet)] for line in wrap(told, room) if line]
 
     def rebuild(self, *, keep_scroll: bool = True) -> None:
@@ -79,7 +79,7 @@ class ProblemsPane(LinesView):
         self.put((self.cursor + steps if self.has_focus or self._told >= 0 else 0) % len(self.problems))
         self._select(tell=False)
         problem = self.problems[self.cursor]
-        place = _place(problem)
+        place = _place(problem, self.session.profile.groups)
         text = (
             f"{self.cursor + 1}/{len(self.problems)} {word_of(problem)}: {problem.what}{f' {place}' if place else ''}"
         )
@@ -103,20 +103,21 @@ class ProblemsPane(LinesView):
             self.post_message(CopyText(self.text_of_all(), plural(len(self.problems), "problem")))
 
     def _select(self, *, tell: bool = True) -> bool:
-        """Selects what the problem under the cursor is about; False where that is no lane and no core."""
+        """Selects what the problem under the cursor is about; False where that is no lane and no group."""
         problem = self.problems[self.cursor]
         lanes = self.session.profile.lanes
         lane = lane_of(self.session, problem)
-        core = lanes[lane].core if lane >= 0 else problem.core
-        if lane < 0 and core not in self.session.profile.cores:
+        group = self.session.unit_of(lane) if lane >= 0 else problem.group
+        if lane < 0 and group < 0:
             return False
 
         if problem.rows is not None and lane >= 0:
             self._select_row(lane, problem.rows, tell)
             return True
-        self.post_message(Change(lambda view: replace(view, selection=Selection(core, lane))))
+        self.post_message(Change(lambda view: replace(view, selection=Selection(group, lane))))
         if tell:
-            title = lanes[lane].title if lane >= 0 else f"core {core}"
+            profile = self.session.profile
+            title = profile.title_of(lanes[lane]) if lane >= 0 else in_sentence(profile.groups.label(group))
             self.post_message(Say(f"Selected {title}: 1 shows its timeline."))
         return True
 
@@ -128,7 +129,7 @@ class ProblemsPane(LinesView):
             place = int(np.searchsorted(rows, now))
             on_one = place < len(rows) and int(rows[place]) == now
             place = (place + 1) % len(rows) if on_one else 0
-            title = self.session.profile.lanes[lane].title
+            title = self.session.title_of(lane)
             if tell:
                 self.post_message(
                     Say(f"Selected {place + 1:,}/{len(rows):,} on {title}: 1 and 2 show it, Enter the next.")
@@ -143,14 +144,14 @@ class ProblemsPane(LinesView):
         self.go_to(item)
 
 
-def _place(problem: Problem) -> str:
+def _place(problem: Problem, groups: Groups) -> str:
     """Where a problem is: file, offset, core, lane."""
     parts = []
     if problem.file:
         offset = f" at byte {problem.offset:,}" if problem.offset >= 0 else ""
         parts.append(f"{clean(problem.file)}{offset}")
-    if problem.core >= 0:
-        parts.append(f"core {problem.core}")
+    if problem.group >= 0:
+        parts.append(in_sentence(groups.label(problem.group)))
     if problem.lane:
         parts.append(clean(problem.lane))
     return f"[{', '.join(parts)}]" if parts else ""

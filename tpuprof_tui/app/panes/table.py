@@ -59,7 +59,7 @@ class InstructionTable(InstructionRows):
 
     def _select(self) -> None:
         lane, row = self.session.place(int(self.order[self.position]))
-        selection = Selection(self.session.core_of(lane), lane, row)
+        selection = Selection(self.session.unit_of(lane), lane, row)
         start, _ = self.session.span_of(lane, row)
         self.post_message(Change(lambda view: replace(view.at(start), selection=selection)))
 
@@ -249,7 +249,7 @@ class InstructionTable(InstructionRows):
     def _step(self, steps: int) -> None:
         if len(self.order):
             lane, row = self.session.place(int(self.order[self.position]))
-            here = Selection(self.session.core_of(lane), lane, row)
+            here = Selection(self.session.unit_of(lane), lane, row)
             self.post_message(
                 Change(lambda view: stepped_event(self.session, replace(view, selection=here), steps, lane))
             )

@@ -32,7 +32,7 @@ _FIGURES: Final = 7 + 9 + 8 + 2
 _FEW: Final = 40
 
 
-class CoreTree(LinesView, inherit_bindings=False):
+class GroupTree(LinesView, inherit_bindings=False):
     """The cursor is the selection of all panes; Enter narrows them to a node."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("tree")]
@@ -184,9 +184,9 @@ class CoreTree(LinesView, inherit_bindings=False):
             self._follow(view.selection)
 
     def _follow(self, selection: Selection) -> None:
-        if self._shown and self.node.scope == Scope(selection.core, selection.lane):
+        if self._shown and self.node.scope == Scope(selection.group, selection.lane):
             return
-        for scope in (Scope(selection.core, selection.lane), Scope(selection.core)):
+        for scope in (Scope(selection.group, selection.lane), Scope(selection.group)):
             wanted = next((n for n, node in enumerate(self.nodes) if node.scope == scope), None)
             if wanted is None:
                 continue
@@ -210,9 +210,9 @@ class CoreTree(LinesView, inherit_bindings=False):
             return
 
         def selected(view: ViewState) -> ViewState:
-            if (view.selection.core, view.selection.lane) == (scope.core, scope.lane):
+            if (view.selection.group, view.selection.lane) == (scope.group, scope.lane):
                 return view
-            return replace(view, selection=Selection(scope.core, scope.lane))
+            return replace(view, selection=Selection(scope.group, scope.lane))
 
         self.post_message(Change(selected))
 

@@ -1,4 +1,4 @@
-"""The nodes of the tree: the capture, its cores and engines, CDMA ports and their directions, the host, neighbours."""
+"""The nodes of the tree: the capture, its groups and lanes, ports and their directions, neighbours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.text import clean
-from tpuprof_tui.model import Lane, Problem, Role
+from tpuprof_tui.model import Problem, Role
 
 
 def _condition(way: str) -> str:
@@ -36,7 +36,7 @@ class Node:
         scope: What it stands for; None: nothing that can be looked at.
         condition: Filter that narrows the scope to it; empty: none is needed.
         path: The capture it opens; empty: none.
-        engine: Engine of its lanes, for colours; empty: several.
+        engine: Kind of its lanes, for colours; empty: several.
         share, busy: Utilisation, 0 to 1, and ns of work over the whole capture; -1 where there is none to tell.
         count: Instructions; -1: not known.
         guessed: Work and wait are told apart by guesswork.
@@ -67,9 +67,12 @@ def nodes_of(session: Session, others: Sequence[tuple[str, str]] = ()) -> tuple[
         session: The capture.
         others: Name and path of the captures beside it, itself included.
     """
-    nodes: list[Node] = []
-    _add_cores(session, nodes)
-    _add_groups(session, nodes)
+    nodes = [_root(session)]
+    tree = _Tree(session, nodes)
+    for lane in tree.lanes.get(-1, ()):
+        tree.add_lane(lane, 1, 0)
+    for group in tree.children.get(-1, ()):
+        tree.add_group(group, 1, 0)
     if len(others) > 1:
         heading = len(nodes)
         nodes.append(Node("Captures", 0, children=True))
@@ -79,75 +82,83 @@ def nodes_of(session: Session, others: Sequence[tuple[str, str]] = ()) -> tuple[
     return tuple(nodes)
 
 
-def _add_cores(session: Session, nodes: list[Node]) -> None:
+def _root(session: Session) -> Node:
     profile, headline = session.profile, session.headline
-    cores, problems = headline.cores, profile.problems
-    mean = sum(core.utilisation for core in cores) / len(cores) if cores else 0.0
-    nodes.append(
-        Node(
-            clean(profile.name) or "Capture",
-            0,
-            Scope(),
-            share=mean,
-            busy=sum(core.busy for core in cores),
-            count=headline.instructions,
-            guessed=headline.guessed,
-            severity=_worst(problems),
-            children=True,
-        )
-    )
-    for core in cores:
-        lanes = [number for number, lane in enumerate(profile.lanes) if lane.core == core.core]
-        place = len(nodes)
-        nodes.append(
-            Node(
-                f"Core {core.core}",
-                1,
-                Scope(core.core),
-                share=core.utilisation,
-                busy=core.busy,
-                count=sum(figures.count for figures in core.lanes.values()),
-                guessed=core.guessed,
-                severity=_worst([problem for problem in problems if problem.core == core.core]),
-                parent=0,
-                children=bool(lanes),
-            )
-        )
-        nodes += [_lane_node(session, number, 2, place) for number in lanes]
+    units = headline.units
+    return Node(
+        clean(profile.name) or "Capture", 0, Scope(),
+        share=sum(unit.utilisation for unit in units) / len(units) if units else 0.0,
+        busy=sum(unit.busy for unit in units), count=headline.instructions, guessed=headline.guessed,
+        severity=_worst(profile.problems), children=True,
+    )  # fmt: skip
 
 
-def _add_groups(session: Session, nodes: list[Node]) -> None:
-    """Lanes of no core, by group: ports with their directions, lanes of the host."""
-    lanes = session.profile.lanes
-    for group in dict.fromkeys(lane.group for lane in lanes if lane.core < 0):
-        heading = len(nodes)
-        numbers = [number for number, lane in enumerate(lanes) if lane.core < 0 and lane.group == group]
-        nodes.append(Node(clean(group), 1, parent=0, children=True))
-        for number in numbers:
-            place = len(nodes)
-            nodes.append(_lane_node(session, number, 2, heading))
-            ways = [node for way in DIRECTIONS if (node := _way_node(session, number, way, place)) is not None]
-            nodes += ways
-            nodes[place] = replace(nodes[place], children=bool(ways))
-        own = [node for node in nodes[heading + 1 :] if node.depth == 2]
-        nodes[heading] = replace(
-            nodes[heading], share=sum(node.share for node in own) / len(own), busy=sum(node.busy for node in own),
-            count=sum(node.count for node in own), guessed=any(node.guessed for node in own), engine=own[0].engine,
-            severity=max(node.severity for node in own),
+class _Tree:
+    """Adds groups and lanes to nodes."""
+
+    def __init__(self, session: Session, nodes: list[Node]) -> None:
+        profile = session.profile
+        self._session = session
+        self._nodes = nodes
+        self._units = {unit.unit: unit for unit in session.headline.units}
+        self.lanes: dict[int, list[int]] = {}
+        for number, lane in enumerate(profile.lanes):
+            self.lanes.setdefault(lane.group, []).append(number)
+        self.children: dict[int, list[int]] = {}
+        for place, group in enumerate(profile.groups):
+            within = profile.groups.within(place)
+            if not within.isdisjoint(self.lanes) or not within.isdisjoint(self._units):
+                self.children.setdefault(group.parent, []).append(place)
+
+    def add_group(self, group: int, depth: int, parent: int) -> None:
+        """A group, its lanes, and the groups below it."""
+        nodes, profile, place = self._nodes, self._session.profile, len(self._nodes)
+        nodes.append(Node(clean(profile.groups[group].label), depth, parent=parent))
+        for lane in self.lanes.get(group, ()):
+            self.add_lane(lane, depth + 1, place)
+        for below in self.children.get(group, ()):
+            self.add_group(below, depth + 1, place)
+        own = [node for node in nodes[place + 1 :] if node.parent == place]
+        unit = self._units.get(group)
+        if unit is not None:
+            within = profile.groups.within(group)
+            nodes[place] = replace(
+                nodes[place], scope=Scope(group), share=unit.utilisation, busy=unit.busy,
+                count=sum(figures.count for figures in unit.lanes.values()), guessed=unit.guessed,
+                severity=_worst([problem for problem in profile.problems if problem.group in within]),
+                children=bool(own),
+            )  # fmt: skip
+            return
+        # what holds units can be looked at, other lanes one by one
+        scope = Scope(group) if profile.groups.units_within(group) else None
+        nodes[place] = replace(
+            nodes[place], scope=scope, share=sum(node.share for node in own) / len(own),
+            busy=sum(node.busy for node in own), count=sum(node.count for node in own),
+            guessed=any(node.guessed for node in own), engine=own[0].engine,
+            severity=max(node.severity for node in own), children=True,
         )  # fmt: skip
+
+    def add_lane(self, number: int, depth: int, parent: int) -> None:
+        """A lane; of no unit also the directions it has."""
+        session, nodes, place = self._session, self._nodes, len(self._nodes)
+        nodes.append(_lane_node(session, number, depth, parent))
+        if session.unit_of(number) < 0:
+            ways = (_way_node(session, number, way, depth + 1, place) for way in DIRECTIONS)
+            nodes += [node for node in ways if node is not None]
+            nodes[place] = replace(nodes[place], children=len(nodes) > place + 1)
 
 
 def _lane_node(session: Session, number: int, depth: int, parent: int) -> Node:
     profile, lane = session.profile, session.profile.lanes[number]
     figures = lane_figures(session.indexes[number], profile.start_ns, profile.end_ns)
-    about = [problem for problem in profile.problems if _is_about(problem, lane)]
+    about = [problem for problem in profile.problems if problem.is_about(lane, profile.groups)]
     return Node(
-        clean(lane.label), depth, Scope(lane.core, number), engine=lane.engine, share=figures.utilisation,
+        clean(lane.label), depth, Scope(session.unit_of(number), number), engine=lane.kind, share=figures.utilisation,
         busy=figures.busy, count=figures.count, guessed=lane.role_guessed, severity=_worst(about), parent=parent,
     )  # fmt: skip
 
 
-def _way_node(session: Session, number: int, way: str, parent: int) -> Node | None:
+def _way_node(session: Session, number: int, way: str, depth: int, parent: int) -> Node | None:
     """One direction of a port; None where nothing goes that way."""
     profile, lane = session.profile, session.profile.lanes[number]
     chosen = going(profile, lane, way)
@@ -156,14 +167,10 @@ def _way_node(session: Session, number: int, way: str, parent: int) -> Node | No
     work = chosen & (lane["role"] == Role.WORK)
     busy = Intervals.union(lane["start"][work], lane["end"][work]).total
     return Node(
-        way.upper(), 3, Scope(lane.core, number), condition=_condition(way), engine=lane.engine,
+        way.upper(), depth, Scope(session.unit_of(number), number), condition=_condition(way), engine=lane.kind,
         share=busy / max(profile.end_ns - profile.start_ns, 1), busy=busy, count=int(np.count_nonzero(chosen)),
         guessed=lane.role_guessed, parent=parent,
     )  # fmt: skip
-
-
-def _is_about(problem: Problem, lane: Lane) -> bool:
-    return bool(problem.lane) and problem.lane == lane.label and problem.core in (-1, lane.core)
 
 
 def _worst(problems: Sequence[Problem]) -> int:

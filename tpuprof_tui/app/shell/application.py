@@ -206,9 +206,9 @@ class TpuprofApp(RememberingApp, TerminalApp):
 
         from ..explorer import screen as explorer  # noqa: F401
 
-        # the timeline's first frame has a lane of kernel functions for each core
-        for core in profile.cores:
-            launches(session, core)
+        # the timeline's first frame has a lane of kernel functions for each unit
+        for unit in profile.units:
+            launches(session, unit)
         return session
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:

@@ -74,8 +74,8 @@ def facts_of(found: Found, cancelled: Callable[[], bool]) -> Found:
         figures = headline(profile, build_indexes(profile))
     except TpuprofError:
         return replace(found, busiest="unreadable", failed=True)
-    core = figures.busiest
-    busiest = f"{core.core:>3} {percent_text(core.utilisation, guessed=core.guessed)}" if core else ""
+    unit = figures.busiest
+    busiest = f"{unit.name:>3} {percent_text(unit.utilisation, guessed=unit.guessed)}" if unit else ""
     return replace(
         found, mode=profile.mode_name.removeprefix("mode ")[-5:], total=time_text(figures.total_ns), busiest=busiest
     )

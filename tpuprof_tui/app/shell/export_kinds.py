@@ -11,6 +11,7 @@ from typing import Final
 
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.formats.text import bytes_text, clean, time_text
+from tpuprof_tui.model import Groups
 
 #: From this many instructions on, workbook and web view say how large they get and how long they take, first.
 MANY: Final = 1_000_000
@@ -163,7 +164,7 @@ def export_job(kind: Kind, source: Source, folder: str, view: ViewState, core: i
     return Job(kind, tuple(words), core=core, part=part)
 
 
-def table_job(kind: Kind, source: Source, folder: str, view: ViewState, columns: Sequence[str]) -> Job:
+def table_job(kind: Kind, source: Source, folder: str, view: ViewState, core: int, columns: Sequence[str]) -> Job:
     """The command line that prints the table as it is: its scope, window, filter, columns and order.
 
     Args:
@@ -171,6 +172,7 @@ def table_job(kind: Kind, source: Source, folder: str, view: ViewState, columns:
         source: The capture.
         folder: Output folder.
         view: What the table shows.
+        core: Number of the core of its scope; -1 without.
         columns: Keys of its columns in their order.
     """
     target = Path(os.path.expanduser(folder)).absolute() / kind.files
@@ -178,8 +180,8 @@ def table_job(kind: Kind, source: Source, folder: str, view: ViewState, columns:
     words += ["--columns", ",".join(columns), "--sort", f"{view.sort.key}:{'desc' if view.sort.down else 'asc'}"]
     if view.scope.lane >= 0:
         words += ["--lane", str(view.scope.lane)]
-    elif view.scope.core >= 0:
-        words += ["--core", str(view.scope.core)]
+    elif core >= 0:
+        words += ["--core", str(core)]
     start, end = view.figures_window
     words += [f"--range={start}ns..{end}ns"] if view.in_window else []
     words += [f"--filter={view.filter}"] if view.filter else []
@@ -235,6 +237,6 @@ def warning(kind: Kind, instructions: int, mode: int) -> str:
     return f"The {kind.title} of {instructions:,} instructions {about}."
 
 
-def scope_core(scope: Scope, selected: int) -> int:
-    """The core an export can be narrowed to: the scope's, else the selected one; -1 without any."""
-    return scope.core if scope.core >= 0 else selected
+def scope_core(groups: Groups, scope: Scope, selected: int) -> int:
+    """Number of the core an export can be narrowed to: the scope's, else the selected one; -1 without any."""
+    return groups.unit_number(scope.group if scope.group >= 0 else selected)

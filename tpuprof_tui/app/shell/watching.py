@@ -92,21 +92,26 @@ def news_of(path: str, read: Sighting, now: Sighting) -> News | None:
     return None
 
 
+def _path_of(profile: Profile, lane: Lane) -> tuple[str, ...]:
+    """Labels of a lane and of all it belongs to."""
+    return (*profile.groups.path(lane.group), lane.label)
+
+
 def kept_view(view: ViewState, old: Profile, session: Session) -> ViewState:
     """A view of one profile carried over to another: window, scope, marks, range, sort and filter as far as they fit.
 
-    Lanes are known by their titles; an instruction stays selected where the same lane has one that starts at the same
-    time in the same row.
+    Groups and lanes are known by their labels; an instruction stays selected where the same lane has one that starts
+    at the same time in the same row.
     """
     new = session.profile
     fresh = ViewState.of(new.start_ns, new.end_ns)
-    lanes = {lane.title: number for number, lane in enumerate(new.lanes)}
+    lanes = {_path_of(new, lane): number for number, lane in enumerate(new.lanes)}
 
     def moved(lane: int) -> int:
-        return lanes.get(old.lanes[lane].title, -1) if 0 <= lane < len(old.lanes) else -1
+        return lanes.get(_path_of(old, old.lanes[lane]), -1) if 0 <= lane < len(old.lanes) else -1
 
-    def core(number: int) -> int:
-        return number if number in new.cores else -1
+    def group(known: int) -> int:
+        return new.groups.at_path(old.groups.path(known)) if known >= 0 else -1
 
     def row(lane: int, number: int) -> int:
         place = moved(lane)
@@ -117,15 +122,15 @@ def kept_view(view: ViewState, old: Profile, session: Session) -> ViewState:
         view,
         full_start=fresh.full_start,
         full_end=fresh.full_end,
-        selection=Selection(core(selection.core), moved(selection.lane), row(selection.lane, selection.row)),
-        scope=Scope(core(scope.core), moved(scope.lane)),
+        selection=Selection(group(selection.group), moved(selection.lane), row(selection.lane, selection.row)),
+        scope=Scope(group(scope.group), moved(scope.lane)),
         picked=(),
         marks=tuple(mark for mark in view.marks if fresh.start <= mark[1] < fresh.end),
         spans=tuple(span for span in view.spans if fresh.start <= span[1] and span[2] <= fresh.end),
         range=view.range if view.range and fresh.start <= view.range[0] and view.range[1] <= fresh.end else None,
         anchor=view.anchor if view.anchor is not None and fresh.start <= view.anchor < fresh.end else None,
-        pinned=tuple((moved(lane) if lane >= 0 else lane, core(number)) for lane, number in view.pinned
-                     if (moved(lane) >= 0 if lane >= 0 else core(number) >= 0)),
+        pinned=tuple((moved(lane) if lane >= 0 else lane, group(unit)) for lane, unit in view.pinned
+                     if (moved(lane) >= 0 if lane >= 0 else group(unit) >= 0)),
     )  # fmt: skip
     if view.fits_all:
         return kept.windowed(fresh.start, fresh.span)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis import LaneIndex, build_index, cells, lane_figures
+from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.web_codec import Chunk, Ints, known, scaled
 from tpuprof_tui.model import SCHEMA, Lane, Profile, is_missing
@@ -20,7 +21,6 @@ from ..selection import Rows, Selection
 from .kinds import Kinds
 
 #: Lanes of the host, laid beside the device's; no figure of the device counts them.
-HOST: Final = "HOST"
 #: Rows that are looked at together.
 SLICE: Final = 1 << 18
 #: Rows of a lane whose events overlap; what overlaps deeper shares the last.
@@ -65,19 +65,15 @@ class ChosenLane:
         """The index of the chosen rows."""
         if isinstance(self.rows, slice):
             return build_index(self.lane)
-        columns = {key: self.lane.take(key, self.rows) for key in ("start", "end", "role", "bytes") if key in self.lane}
-        lane = self.lane
-        return build_index(
-            Lane(engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group,
-                 columns=columns, role_guessed=lane.role_guessed)
-        )  # fmt: skip
+        needed = ("start", "end", "role", "bytes")
+        return build_index(self.lane.taking(self.rows, eager=needed, only=needed))
 
 
 def chosen_lanes(profile: Profile, selection: Selection) -> list[ChosenLane]:
     """The lanes that have chosen rows, by core, engine, port."""
     found = []
     for lane in ordered_lanes(profile):
-        rows = selection.rows(lane)
+        rows = selection.rows(profile, lane)
         count = row_count(rows)
         if count:
             found.append(ChosenLane(lane, rows, count))
@@ -100,6 +96,7 @@ def cut_time(lanes: list[ChosenLane], limit: int) -> int | None:
 
 
 def lane_record(
+    profile: Profile,
     chosen: ChosenLane,
     kinds: Kinds,
     shown: int,
@@ -110,6 +107,7 @@ def lane_record(
     """A lane as the page holds it; its columns are written as two chunks.
 
     Args:
+        profile: The profile.
         chosen: The lane and its rows.
         kinds: Gets the kinds that occur.
         shown: So many rows, the first, are written.
@@ -130,18 +128,18 @@ def lane_record(
     drawn.add("kind", [codes[order]])
     for chunk, keys in ((drawn, DRAWN), (told, TOLD)):
         for key, ascending in keys:
-            values = _known_column(chosen, key, shown)
+            values = _known_column(profile, chosen, key, shown)
             if values is not None:
                 chunk.add(key, [values[order]], ascending=ascending)
     index = chosen.index()
     figures = lane_figures(index, *window)
     return {
-        "title": line_text(lane.title),
+        "title": line_text(profile.title_of(lane)),
         "label": line_text(lane.label),
-        "group": line_text(lane.group),
-        "engine": line_text(lane.engine),
-        "core": lane.core,
-        "port": lane.port,
+        "group": line_text(profile.groups.label(lane.group)),
+        "engine": line_text(lane.kind),
+        "core": fixed_number(profile, lane, "core"),
+        "port": fixed_number(profile, lane, "port"),
         "count": chosen.count,
         "shown": shown,
         "subrows": subrows,
@@ -171,12 +169,12 @@ def _column(chosen: ChosenLane, key: str, count: int) -> Ints:
     return np.asarray(chosen.lane.take(key, rows), dtype=np.int64)
 
 
-def _known_column(chosen: ChosenLane, key: str, count: int) -> Ints | None:
+def _known_column(profile: Profile, chosen: ChosenLane, key: str, count: int) -> Ints | None:
     """A column as integers, -1 where missing; None where it says nothing."""
     lane = chosen.lane
-    if key not in lane or (key == "core" and lane.core >= 0):
+    if key not in lane or (key == "core" and profile.unit_of(lane) >= 0):
         return None
-    if key in SCHEMA and not SCHEMA[key].applies_to(lane.engine):
+    if key in SCHEMA and not SCHEMA[key].applies_to(lane.kind):
         return None
     values = lane.take(key, slice(0, count) if isinstance(chosen.rows, slice) else chosen.rows[:count])
     numbers = scaled(values, SCALES[key]) if key in SCALES else known(np.where(is_missing(values), -1, values))

@@ -35,8 +35,8 @@ def launch_records(
     by_kernel = np.array([kinds.add_kernel(code) for code in range(len(profile.strings["kernel"]))] + [-1], np.int64)
     kernel = np.where((scopes.kernel >= 0) & (scopes.kernel < len(by_kernel) - 1), scopes.kernel, -1)
     records = []
-    for core in sorted({each.lane.core for each in lanes if each.lane.core >= 0}):
-        parts = [each for each in lanes if each.lane.core == core and "scope" in each.lane]
+    for unit in profile.units:
+        parts = [each for each in lanes if profile.unit_of(each.lane) == unit and "scope" in each.lane]
         start, end = _bounds(parts, len(scopes))
         found = np.flatnonzero((end > start) & (kernel >= 0) & (start < (LARGEST if until is None else until)))
         if not len(found):
@@ -47,7 +47,7 @@ def launch_records(
         chunk.add("duration", [end[found] - start[found]])
         chunk.add("kind", [by_kernel[kernel[found]]])
         chunk.add("scope", [found], ascending=True)
-        records.append({"core": core, "count": len(found), "chunk": write(chunk)})
+        records.append({"core": profile.groups.number(unit), "count": len(found), "chunk": write(chunk)})
     return records
 
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from tpuprof_tui.analysis import build_index, core_figures
+from tpuprof_tui.analysis import build_index, unit_figures
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.model import Lane, Problem, Profile, Role, is_missing
 from tpuprof_tui.sources.sophgo.files.summary_table import summary_table, to_ns
 
 from ..selection import Selection
-from .lanes import HOST
 
 #: Shares below which a cell is coloured: the first bad, the second doubtful (outputs 8.2).
 RATIO_LIMITS: Final = (15.0, 30.0)
 BANDWIDTH_LIMITS: Final = (0.50, 0.75)
 GOOD, DOUBTFUL, BAD = "", "doubtful", "bad"
 #: Figures of a core that the page shows.
-FIGURES: Final = ("core", "compute", "transfer", "overlap", "exposed", "busy", "idle", "window", "guessed")
+FIGURES: Final = ("compute", "transfer", "overlap", "exposed", "busy", "idle", "window", "guessed")
 EVERYTHING: Final = Selection()
 #: Problems that the page lists.
 PROBLEMS: Final = 500
@@ -65,22 +64,22 @@ CDMA_COLUMNS: Final = (
 
 def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
     """Everything the overview says, in plain values for JSON; of the device, without a host's lanes."""
-    profile = replace(profile, lanes=tuple(lane for lane in profile.lanes if lane.engine != HOST))
+    profile = profile.device_part
     device = profile.device
     return {
         "name": line_text(profile.name),
         "chip": line_text(device.chip),
         "mode": profile.mode,
         "bmodel": profile.bmodel,
-        "cores": list(profile.cores),
-        "ports": list(profile.ports),
+        "cores": list(profile.groups.numbers),
+        "ports": list(profile.numbers_in("ports")),
         "parameters": [[line_text(label), line_text(value)] for label, value in device.parameters],
         "peak": {"ddr": device.ddr_peak_gbps, "l2": device.l2_peak_gbps},
         "clock": {"tiu": device.tiu_mhz, "dma": device.dma_mhz},
         "summary": summary_record(profile, selection),
         "figures": figures_record(profile),
         "host": line_text(str(profile.facts.get("host_alignment", ""))),
-        "problems": [_problem_record(problem) for problem in _ranked(profile)[:PROBLEMS]],
+        "problems": [_problem_record(profile, problem) for problem in _ranked(profile)[:PROBLEMS]],
         "problem_count": len(profile.problems),
     }
 
@@ -91,16 +90,16 @@ def summary_record(profile: Profile, selection: Selection = EVERYTHING) -> dict[
     Of a selection of cores only their rows are kept; the last row is always that over all cores.
     """
     table = summary_table(profile)
-    ports = [lane for lane in profile.lanes if lane.engine == "CDMA" and len(lane)]
+    ports = [lane for lane in profile.lanes if lane.kind == "CDMA" and len(lane)]
     columns = SUMMARY_COLUMNS + (CDMA_COLUMNS if ports else ())
     extra = _cdma_cells(profile, ports) if ports else ((), ())
     rows = []
     for row in table:
-        if row.core is not None and selection.cores is not None and row.core not in selection.cores:
+        if row.core is not None and not selection.has_unit(profile.groups.numbered(row.core)):
             continue
         cells = list(row.cells)
         if ports:
-            last = row.core == profile.cores[-1]
+            last = row.core == profile.groups.numbers[-1]
             cells += extra[1] if row.core is None else extra[0] if last else ("-",) * len(CDMA_COLUMNS)
         rows.append({
             "core": row.core,
@@ -112,13 +111,13 @@ def summary_record(profile: Profile, selection: Selection = EVERYTHING) -> dict[
 
 def figures_record(profile: Profile) -> list[dict[str, Any]]:
     """What each core did over the whole profile, ns."""
-    ports = [build_index(lane) for lane in profile.lanes if lane.core < 0]
+    ports = [build_index(lane) for lane in profile.lanes if profile.unit_of(lane) < 0]
     records = []
-    for core in profile.cores:
-        # core by core: the indexes of all lanes of a long capture take more room than the page
-        indexes = [*map(build_index, profile.core_lanes(core)), *ports]
-        found = core_figures(profile, indexes, core, profile.start_ns, profile.end_ns)
-        records.append({key: getattr(found, key) for key in FIGURES})
+    for unit in profile.units:
+        # unit by unit: the indexes of all lanes of a long capture take more room than the page
+        indexes = [*map(build_index, profile.lanes_of(unit)), *ports]
+        found = unit_figures(profile, indexes, unit, profile.start_ns, profile.end_ns)
+        records.append({"core": found.number} | {key: getattr(found, key) for key in FIGURES})
     return records
 
 
@@ -161,6 +160,6 @@ def _ranked(profile: Profile) -> list[Problem]:
     return sorted(profile.problems, key=lambda problem: -problem.severity)
 
 
-def _problem_record(problem: Problem) -> dict[str, Any]:
-    record = problem.as_record()
+def _problem_record(profile: Profile, problem: Problem) -> dict[str, Any]:
+    record = problem.as_record(profile.groups, "core")
     return {key: line_text(value) if isinstance(value, str) else value for key, value in record.items()}

@@ -27,7 +27,7 @@ from tpuprof_tui.sources.sophgo.files.local_memory import OPERANDS, WRITES, Acce
 
 from ..selection import Selection
 from .kinds import Kinds
-from .lanes import HOST, ChosenLane, chosen_lanes, cut_time, drawing_order, lane_record
+from .lanes import ChosenLane, chosen_lanes, cut_time, drawing_order, lane_record
 from .launches import launch_records
 from .overview import overview_record
 
@@ -118,10 +118,10 @@ class _Page:
         done = 0
         for each in lanes:
             shown = each.count if until is None else each.before(until)
-            records.append(lane_record(each, kinds, shown, window, self._put_chunk, until is not None))
+            records.append(lane_record(profile, each, kinds, shown, window, self._put_chunk, until is not None))
             done += each.count
             self._report(0.9 * done / total)
-        device = [each for each in lanes if each.lane.engine != HOST]
+        device = [each for each in lanes if not each.lane.on_host]
         record = overview_record(profile, selection)
         record |= {
             "version": __version__,
@@ -131,7 +131,7 @@ class _Page:
             "instructions": sum(each.count for each in device),
             "whole": profile.instructions,
             "selected": not selection.everything,
-            "selection": _selection_text(selection),
+            "selection": _selection_text(profile, selection),
             "shown": sum(each["shown"] for each in records),
             "until": until,
             "most": self._most,
@@ -150,7 +150,10 @@ class _Page:
     def _memory(self, lanes: list[ChosenLane], shown: list[int]) -> dict[str, Any] | None:
         """Accesses to local memory by lane; None where no command is decoded."""
         memory = LocalMemory.of(self._profile)
-        decoded = [(number, each) for number, each in enumerate(lanes) if each.lane.registers and each.lane.core >= 0]
+        unit_of = self._profile.unit_of
+        decoded = [
+            (number, each) for number, each in enumerate(lanes) if each.lane.registers and unit_of(each.lane) >= 0
+        ]
         if memory is None or not decoded:
             return None
         room = MOST_ACCESSES // len(decoded)
@@ -238,11 +241,11 @@ def _json(value: Any) -> str:
     return json.dumps(value, allow_nan=False)
 
 
-def _selection_text(selection: Selection) -> str:
+def _selection_text(profile: Profile, selection: Selection) -> str:
     """What a selection keeps, for people; empty when everything."""
     parts = []
-    if selection.cores is not None:
-        parts.append("cores " + ", ".join(map(str, sorted(selection.cores))))
+    if selection.units is not None:
+        parts.append("cores " + ", ".join(map(str, sorted(map(profile.groups.number, selection.units)))))
     if selection.start_ns is not None or selection.end_ns is not None:
         first = "the start" if selection.start_ns is None else f"{selection.start_ns:,} ns"
         last = "the end" if selection.end_ns is None else f"{selection.end_ns:,} ns"

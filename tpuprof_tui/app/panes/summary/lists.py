@@ -30,6 +30,7 @@ from tpuprof_tui.formats.text import (
     clean,
     exact_time,
     fit,
+    in_sentence,
     percent_text,
     time_decimals,
     time_number,
@@ -94,7 +95,7 @@ class SummaryLists:
     def took_time(self, figures: Figures, width: int, most: int, view: ViewState) -> list[Entry]:
         """Kernel functions and operations, ``most`` of each; engines where no operation is known."""
         entries: list[Entry] = []
-        if not any(row.busy for row in figures.engines):
+        if not any(row.figures.busy for row in figures.kinds):
             return self._told(nothing_text(view), width, self.palette.quiet)
         for title, key, rows in (
             ("Kernel functions", "kernel", figures.kernels), ("Operations", "name", figures.operations),
@@ -105,11 +106,12 @@ class SummaryLists:
 
     def _engines(self, figures: Figures, width: int) -> list[Entry]:
         entries: list[Entry] = [(self.heading("Engines", width, "names need mode 1"), None)]
-        total = sum(row.busy for row in figures.engines) or 1
-        for row in sorted(figures.engines, key=lambda row: -row.busy):
-            told = f"{GUESS if row.guessed else ''}{time_text(row.busy)}"
-            style = self.palette.engine(row.engine)
-            entries.append((self._bar_line(row.label, row.busy / total, told, f"{row.count:,} x", width, style), None))
+        total = sum(row.figures.busy for row in figures.kinds) or 1
+        for row in sorted(figures.kinds, key=lambda row: -row.figures.busy):
+            each, style = row.figures, self.palette.engine(row.kind)
+            told = f"{GUESS if each.guessed else ''}{time_text(each.busy)}"
+            line = self._bar_line(row.label, each.busy / total, told, f"{each.count:,} x", width, style)
+            entries.append((line, None))
         return entries
 
     def _top(self, title: str, key: str, rows: Sequence[TopRow], width: int, total: int) -> list[Entry]:
@@ -216,7 +218,9 @@ class SummaryLists:
         name = text_of(profile, lane, "name", found.row) or "instruction"
         kernel = text_of(profile, lane, "kernel", found.row)
         start, _ = self.session.span_of(found.lane, found.row)
-        return f"{clean(lane.title)} {name} at {exact_time(start, 100)}{more}{f', {kernel}' if kernel else ''}"
+        return (
+            f"{clean(profile.title_of(lane))} {name} at {exact_time(start, 100)}{more}{f', {kernel}' if kernel else ''}"
+        )
 
     def _exposed_text(self, found: Found) -> tuple[str, str]:
         start, end = self.session.span_of(found.lane, found.row)
@@ -239,17 +243,17 @@ class SummaryLists:
     def reason(self, figures: Figures, width: int) -> list[Entry]:
         """How the chosen core spent its time, its longest pauses, and how it differs from the others."""
         reason = figures.reason
-        if reason is None or not reason.core.window:
+        if reason is None or not reason.unit.window:
             return []
-        core, window = reason.core, reason.core.window
-        guess = GUESS if core.guessed else ""
-        place = _place_text(reason.place, reason.cores)
-        note = f"busy {percent_text(core.utilisation, guessed=core.guessed)}{place}"
-        note += f", mean {percent_text(reason.mean)}" if reason.cores > 1 else ""
-        entries: list[Entry] = [(self.heading(f"Core {core.core}", width, note), None)]
+        unit, window = reason.unit, reason.unit.window
+        guess = GUESS if unit.guessed else ""
+        place = _place_text(reason.place, reason.units)
+        note = f"busy {percent_text(unit.utilisation, guessed=unit.guessed)}{place}"
+        note += f", mean {percent_text(reason.mean)}" if reason.units > 1 else ""
+        entries: list[Entry] = [(self.heading(clean(unit.label), width, note), None)]
         shares = (
-            ("computes", core.compute), ("moves data alone", core.exposed),
-            ("waits or synchronises", core.wait), ("nothing runs", core.idle),
+            ("computes", unit.compute), ("moves data alone", unit.exposed),
+            ("waits or synchronises", unit.wait), ("nothing runs", unit.idle),
         )  # fmt: skip
         text = ", ".join(f"{name} {guess}{percent_text(part / window)}" for name, part in shares)
         entries += self._told(text, width, self.palette.text)
@@ -271,7 +275,7 @@ class SummaryLists:
         # a filter leaves more time with nothing than there was
         if reason is None or not reason.pauses or figures.filter:
             return []
-        entries: list[Entry] = [(self.heading(f"Longest pauses of core {reason.core.core}", width), None)]
+        entries: list[Entry] = [(self.heading(f"Longest pauses of {in_sentence(reason.unit.label)}", width), None)]
         for pause in reason.pauses:
             told = fit(f"from {exact_time(pause.start, 100)}: {pause.text}", max(width - 13, 0))
             line = [
@@ -282,12 +286,12 @@ class SummaryLists:
         return entries
 
 
-def _place_text(place: int, cores: int) -> str:
-    if cores < 2:
+def _place_text(place: int, units: int) -> str:
+    if units < 2:
         return ""
     if place == 1:
-        return f", most of {cores}"
-    return f", least of {cores}" if place == cores else f", number {place} of {cores}"
+        return f", most of {units}"
+    return f", least of {units}" if place == units else f", number {place} of {units}"
 
 
 def _number(ns: int, unit: TimeUnit) -> str:

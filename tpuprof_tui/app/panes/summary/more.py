@@ -12,7 +12,7 @@ from tpuprof_tui.analysis.totals.window_figures import Figures
 from tpuprof_tui.app.drawing.charts import bars, curve, histogram, missing
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
-from tpuprof_tui.formats.text import GUESS, clean, percent_text
+from tpuprof_tui.formats.text import GUESS, clean, in_sentence, percent_text
 
 from ..lines import Line, paragraph
 
@@ -27,15 +27,16 @@ Heading = Callable[[str, int, str], Line]
 
 def balance_lines(figures: Figures, width: int, palette: Palette) -> list[Line]:
     """How evenly the cores are loaded, in a sentence; nothing about a single core."""
-    cores = figures.cores
-    mean = sum(core.utilisation for core in cores) / len(cores) if cores else 0.0
-    if len(cores) < 2 or not mean:
+    units = figures.units
+    mean = sum(unit.utilisation for unit in units) / len(units) if units else 0.0
+    if len(units) < 2 or not mean:
         return []
-    most, least = max(cores, key=lambda core: core.busy), min(cores, key=lambda core: core.busy)
-    guess = GUESS if any(core.guessed for core in cores) else ""
+    most, least = max(units, key=lambda unit: unit.busy), min(units, key=lambda unit: unit.busy)
+    guess = GUESS if any(unit.guessed for unit in units) else ""
     text = (
-        f"Load: mean {percent_text(mean)}, most core {most.core} {percent_text(most.utilisation)} "
-        f"({guess}{most.utilisation / mean:.2f} x mean), least core {least.core} {percent_text(least.utilisation)}"
+        f"Load: mean {percent_text(mean)}, most {in_sentence(most.label)} {percent_text(most.utilisation)} "
+        f"({guess}{most.utilisation / mean:.2f} x mean), "
+        f"least {in_sentence(least.label)} {percent_text(least.utilisation)}"
     )
     return paragraph(text, width, palette.text)
 
@@ -94,7 +95,7 @@ class SummaryCharts:
         if self.data is None:
             return []
         # charts come after the figures: what these alone decide is not drawn again for them
-        if self._load_of != (figures.cores, width):
+        if self._load_of != (figures.units, width):
             self.take_load(figures, width, self.load_drawn(figures, width))
         return [*self._lines, *self._load]
 
@@ -115,7 +116,7 @@ class SummaryCharts:
 
     def take_load(self, figures: Figures, width: int, lines: list[Line]) -> None:
         """Shows what was drawn of the load of the cores for a width."""
-        self._load_of, self._load = (figures.cores, width), lines
+        self._load_of, self._load = (figures.units, width), lines
 
     def repaint(self, palette: Palette) -> None:
         """Uses other colours."""
@@ -150,13 +151,13 @@ class SummaryCharts:
 
     def load_drawn(self, figures: Figures, width: int) -> list[Line]:
         """Load of the cores; nothing about a single one."""
-        cores = figures.cores
-        if len(cores) < 2:
+        units = figures.units
+        if len(units) < 2:
             return []
         drawn = bars(
-            [f"core {core.core}" for core in cores],
-            [core.utilisation * 100 for core in cores],
-            [percent_text(core.utilisation, guessed=core.guessed) for core in cores],
+            [in_sentence(unit.label) for unit in units],
+            [unit.utilisation * 100 for unit in units],
+            [percent_text(unit.utilisation, guessed=unit.guessed) for unit in units],
             min(width - 2, WIDEST), ascii_only=self.glyphs.letters,
         )  # fmt: skip
         if not drawn:

@@ -262,7 +262,7 @@ class SummaryPane(LinesView):
         return [Segment(fit(f" Paused: {self._about}. p follows the view again.", width), self.palette.caution)]
 
     def _tables(self, figures: Figures, width: int) -> list[Line]:
-        return tables(figures, width, self.view.selection.core, self.lists.heading, self.palette, self.glyphs)
+        return tables(figures, width, self.view.selection.group, self.lists.heading, self.palette, self.glyphs)
 
     def _highlighted(self, strip: Strip) -> Strip:
         """The list's line alone; what stands beside it is another."""
@@ -303,7 +303,7 @@ class SummaryPane(LinesView):
         elif target.instruction is not None:
             lane, row = target.instruction
             self.post_message(Change(lambda view: selected(self.session, view, lane, row)))
-            self.post_message(Say(f"Selected: {self.session.profile.lanes[lane].title}. f zooms to it, i tells all."))
+            self.post_message(Say(f"Selected: {self.session.title_of(lane)}. f zooms to it, i tells all."))
         elif target.time is not None:
             start, end = target.time
             self.post_message(Change(lambda view: view.showing(start, end).at(start)))

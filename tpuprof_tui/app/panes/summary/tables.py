@@ -29,64 +29,65 @@ Heading = Callable[[str, int, str], Line]
 
 
 def tables(figures: Figures, width: int, chosen: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
-    """Cores, how evenly they are loaded, engines.
+    """Units, how evenly they are loaded, kinds of lanes.
 
     Args:
         figures: What to show.
         width: Cells.
-        chosen: Core that is selected; -1: none.
+        chosen: Id of the unit that is selected; -1: none.
         heading: Makes headings.
         palette: Colours.
         glyphs: Characters.
     """
     lines: list[Line] = []
-    if figures.cores:
-        lines += _cores(figures, width, chosen, heading, palette, glyphs)
+    if figures.units:
+        lines += _units(figures, width, chosen, heading, palette, glyphs)
         lines += balance_lines(figures, width, palette)
         lines.append([])
-    return lines + _engines(figures, width, heading, palette, glyphs)
+    return lines + _kinds(figures, width, heading, palette, glyphs)
 
 
-def _cores(figures: Figures, width: int, chosen: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
-    longest = max(max(core.compute, core.transfer, core.idle) for core in figures.cores)
+def _units(figures: Figures, width: int, chosen: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
+    longest = max(max(each.compute, each.transfer, each.idle) for each in figures.units)
     unit = time_unit(longest)
     lines = [heading("Cores", width, f"times in {unit.name}")]
     names: tuple[str, ...] = ("compute", "transfer", "exposed", "wait", "idle", "overlap")
     bar_width, column, fitting = _room(width, 14, len(names), longest, unit)
     names = names[:fitting]
     lines.append(_header(fit(" core", 6) + " " * bar_width + f"{'busy':>8}", names, column, palette))
-    for core in figures.cores:
-        style = palette.strong if core.core == chosen else palette.text
-        line = [Segment(fit(f" {core.core}", 6), style)]
-        line.append(Segment(bar(core.utilisation, bar_width, glyphs), palette.compute))
-        line.append(Segment(f"{percent_text(core.utilisation, guessed=core.guessed):>8}", palette.strong))
+    for each in figures.units:
+        style = palette.strong if each.unit == chosen else palette.text
+        line = [Segment(fit(f" {clean(each.name)}", 6), style)]
+        line.append(Segment(bar(each.utilisation, bar_width, glyphs), palette.compute))
+        line.append(Segment(f"{percent_text(each.utilisation, guessed=each.guessed):>8}", palette.strong))
         for name in names:
-            own = palette.exposed if name == "exposed" and core.exposed else style
-            line.append(Segment(_cell(getattr(core, name), unit, core.guessed, column), own))
+            own = palette.exposed if name == "exposed" and each.exposed else style
+            line.append(Segment(_cell(getattr(each, name), unit, each.guessed, column), own))
         lines.append(line)
     return lines
 
 
-def _engines(figures: Figures, width: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
-    if not figures.engines:
+def _kinds(figures: Figures, width: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
+    if not figures.kinds:
         return []
-    longest = max(max(row.busy, row.wait, row.sync, row.idle) for row in figures.engines)
+    longest = max(max(each.busy, each.wait, each.sync, each.idle) for each in (row.figures for row in figures.kinds))
     unit = time_unit(longest)
-    several = figures.scope.everything and len(figures.cores) > 1
-    note = f"sums over {len(figures.cores)} cores, {unit.name}" if several else f"times in {unit.name}"
+    several = figures.scope.everything and len(figures.units) > 1
+    note = f"sums over {len(figures.units)} cores, {unit.name}" if several else f"times in {unit.name}"
     lines = [heading("Engines", width, note)]
     names: tuple[str, ...] = ("busy", "wait", "sync", "idle", "count", "bytes")
-    label = max(8, *(len(row.label) + 2 for row in figures.engines))
+    label = max(8, *(len(row.label) + 2 for row in figures.kinds))
     bar_width, column, fitting = _room(width, label + 8, len(names), longest, unit)
     names = names[:fitting]
     lines.append(_header(fit(" engine", label) + " " * bar_width + f"{'util':>8}", names, column, palette))
-    for row in figures.engines:
-        texts = {name: _cell(getattr(row, name), unit, row.guessed, column) for name in ("busy", "wait", "sync")}
-        texts |= {"idle": _cell(row.idle, unit, False, column), "count": f"{row.count:>{column},}"}
-        texts["bytes"] = f"{bytes_text(row.bytes):>{column}}"
+    for row in figures.kinds:
+        each = row.figures
+        texts = {name: _cell(getattr(each, name), unit, each.guessed, column) for name in ("busy", "wait", "sync")}
+        texts |= {"idle": _cell(each.idle, unit, False, column), "count": f"{each.count:>{column},}"}
+        texts["bytes"] = f"{bytes_text(each.bytes):>{column}}"
         line = [Segment(fit(f" {clean(row.label)}", label), palette.text)]
-        line.append(Segment(bar(row.utilisation, bar_width, glyphs), palette.engine(row.engine)))
-        line.append(Segment(f"{percent_text(row.utilisation, guessed=row.guessed):>8}", palette.strong))
+        line.append(Segment(bar(each.utilisation, bar_width, glyphs), palette.engine(row.kind)))
+        line.append(Segment(f"{percent_text(each.utilisation, guessed=each.guessed):>8}", palette.strong))
         line.append(Segment("".join(texts[name] for name in names), palette.text))
         lines.append(line)
     return lines

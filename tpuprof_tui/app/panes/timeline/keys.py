@@ -107,7 +107,7 @@ class TimelineTools(LaneView):
         start, end = self.session.span_of(number, row)
         name = text_of(profile, lane, "name", row) or f"instruction {row}"
         kernel, reading = text_of(profile, lane, "kernel", row), clean(lane.reading(row))
-        parts = (clean(lane.title), name, f"{start}ns..{end}ns", f"{end - start} ns", kernel, reading)
+        parts = (clean(profile.title_of(lane)), name, f"{start}ns..{end}ns", f"{end - start} ns", kernel, reading)
         return "  ".join(part for part in parts if part)
 
     # what is shown
@@ -158,7 +158,7 @@ class TimelineTools(LaneView):
             if number < 0:
                 self._say("No lane selected: j and k select one.")
                 return view
-            place = (self.rows[number].lane, self.rows[number].core)
+            place = (self.rows[number].lane, self.rows[number].unit)
             gone = place in view.pinned
             pinned = tuple(each for each in view.pinned if each != place)
             self._say(f"{clean(self.rows[number].label)} {'is back in its place' if gone else 'stays on top'}.")

@@ -12,7 +12,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of
 from tpuprof_tui.app.drawing.glyphs import Glyphs
-from tpuprof_tui.app.drawing.strips import core_legend, legend_lines
+from tpuprof_tui.app.drawing.strips import legend_lines, unit_legend
 from tpuprof_tui.app.drawing.theme import Palette
 
 from .rows import Row, is_pinned, rows_of
@@ -102,7 +102,7 @@ class LaneBoard(Widget, can_focus=True):
             return []
         key = (view.colouring, view.rows, view.scope, width, id(self.palette))
         if self._legend[0] != key:
-            lines = [core_legend(width, self.palette, self.glyphs)] if self.shows_cores else []
+            lines = [unit_legend(width, self.palette, self.glyphs)] if self.shows_cores else []
             if self.shows_colours:
                 lines += legend_lines(self.session.profile, view.colouring, width, self.palette, self.glyphs)
             self._legend = key, lines
@@ -138,15 +138,15 @@ class LaneBoard(Widget, can_focus=True):
         return len(self.rows) + 2 + len(self._legend_wanted())
 
     def selected_row(self, view: ViewState) -> int:
-        """Line of the selected lane or core; -1 without one."""
+        """Line of the selected lane or unit; -1 without one."""
         selection = view.selection
         for number, row in enumerate(self.rows):
             if row.is_strip or (row.kind and selection.lane >= 0):
                 continue
-            if row.lane == selection.lane if row.lane >= 0 else selection.core == row.core:
+            if row.lane == selection.lane if row.lane >= 0 else selection.group == row.unit:
                 return number
-        if selection.lane < 0 and selection.core >= 0:
-            return next((number for number, row in enumerate(self.rows) if row.core == selection.core), -1)
+        if selection.lane < 0 and selection.group >= 0:
+            return next((number for number, row in enumerate(self.rows) if row.unit == selection.group), -1)
         return -1
 
     def _continues(self, number: int) -> bool:
@@ -157,4 +157,4 @@ class LaneBoard(Widget, can_focus=True):
         above = self.rows[number - 1]
         lanes = self.session.profile.lanes
         group = lanes[row.lane].group
-        return above.core == row.core if above.lane < 0 else lanes[above.lane].group == group
+        return above.unit == row.unit if above.lane < 0 else lanes[above.lane].group == group

@@ -90,8 +90,8 @@ class LaneWork(LaneBoard):
     @work(thread=True, exclusive=True, group="lanes-filter", exit_on_error=False, description="a filter on lanes")
     def _pass(self, text: str) -> None:
         found = passing(self.session, text).session
-        for core in self.session.profile.cores:
-            launches_with(self.session, found, core)
+        for unit in self.session.profile.units:
+            launches_with(self.session, found, unit)
         self.post_message(self.Made("filter", text))
 
     # sums of shares

@@ -17,14 +17,14 @@ from textual.geometry import Region
 from textual.strip import Strip
 
 from tpuprof_tui.analysis.index.axis import edges_of
-from tpuprof_tui.analysis.links.launches import core_text, launch_text, launches, launches_with
+from tpuprof_tui.analysis.links.launches import launch_text, launches, launches_with, unit_text
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import measured_text
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.app.drawing.colouring import TITLES, is_summed
 from tpuprof_tui.app.drawing.glyphs import Glyphs
-from tpuprof_tui.app.drawing.painter import Painted, merged, paint_core, paint_lane, paint_passing
+from tpuprof_tui.app.drawing.painter import Painted, merged, paint_lane, paint_passing, paint_unit
 from tpuprof_tui.app.drawing.strips import paint_strip
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import GUESS, clean, fit, percent_text
@@ -231,7 +231,7 @@ class LaneView(LaneWork):
     def _painted(self, row: Row, start: int, end: int, cells: int) -> Painted:
         filtered = self.passing.text if self.passing is not None else ""
         pending = self._is_pending(row)
-        what = (row.kind, row.lane, row.core, self.view.colouring, filtered, pending)
+        what = (row.kind, row.lane, row.unit, self.view.colouring, filtered, pending)
         key = (*what, start, end, cells, id(self.palette))
         found = self._drawn.get(key)
         if found is None:
@@ -259,10 +259,10 @@ class LaneView(LaneWork):
         palette, glyphs, profile = self.palette, self.glyphs, self.session.profile
         if row.kind == "launches":
             whole = session is self.session
-            index = launches(session, row.core) if whole else launches_with(self.session, session, row.core)
+            index = launches(session, row.unit) if whole else launches_with(self.session, session, row.unit)
             return paint_lane(profile, index, edges, palette, glyphs, "kernel")
         if row.lane < 0:
-            return paint_core(session.indexes.by_core[row.core], edges, palette, glyphs)
+            return paint_unit(session.indexes.by_unit[row.unit], edges, palette, glyphs)
         index = session.indexes[row.lane]
         if row.kind == "bandwidth" or row.kind == "utilisation":
             return paint_strip(profile, index, edges, row.kind, palette, glyphs, pending=pending)
@@ -364,9 +364,9 @@ class LaneView(LaneWork):
             return f"{text}  j k lane, Enter selects"
         row = self.rows[number]
         if row.kind == "launches":
-            return f"{text}  {row.label}  {launch_text(self.session, row.core, view.cursor, measure)}"
+            return f"{text}  {row.label}  {launch_text(self.session, row.unit, view.cursor, measure)}"
         if row.lane < 0:
-            return f"{text}  {row.label}  {core_text(self.session, row.core, view.cursor, measure)}"
+            return f"{text}  {row.label}  {unit_text(self.session, row.unit, view.cursor, measure)}"
         found = self.event_under_cursor(row.lane, view)
         if found < 0:
             return f"{text}  {row.label}  idle"
@@ -384,7 +384,8 @@ class LaneView(LaneWork):
                 lane = self.session.profile.lanes[ties[0].lane]
                 name = text_of(self.session.profile, lane, "name", ties[0].row) or "instruction"
                 more = f" and {len(ties) - 1:,} more" if len(ties) > 1 else ""
-                told += f"  {glyph} {self.measure.length(ties[0].slack_ns)} {word} {name} ({clean(lane.title)}){more}"
+                title = clean(self.session.title_of(ties[0].lane))
+                told += f"  {glyph} {self.measure.length(ties[0].slack_ns)} {word} {name} ({title}){more}"
         return told
 
     def describe(self, lane_number: int, row: int) -> tuple[str, str]:

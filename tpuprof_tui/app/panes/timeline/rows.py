@@ -14,17 +14,18 @@ from tpuprof_tui.analysis.links.launches import launches
 from tpuprof_tui.analysis.selecting.passing import is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, StripKind, ViewState
+from tpuprof_tui.formats.text import clean
 
-#: What a line shows: a lane or core, the launches of a core, or a strip below the lane.
+#: What a line shows: a lane or unit, the launches of a unit, or a strip below the lane.
 Kind = Literal["", "launches", "bandwidth", "utilisation"]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the timeline: a lane (index into ``Profile.lanes``), or something of a core where ``lane`` is -1."""
+    """A line of the timeline: a lane (index into ``Profile.lanes``), or something of a unit where ``lane`` is -1."""
 
     lane: int
-    core: int
+    unit: int
     label: str
     guessed: bool
     first: bool
@@ -60,33 +61,32 @@ def continued_label(rows: Sequence[Row], number: int) -> str:
 
 def is_pinned(row: Row, view: ViewState) -> bool:
     """Whether a line stays on top."""
-    return (row.lane, row.core) in view.pinned
+    return (row.lane, row.unit) in view.pinned
 
 
 def _ordered(session: Session, view: ViewState) -> list[Row]:
-    lanes = session.profile.lanes
+    lanes, groups = session.profile.lanes, session.profile.groups
     numbers = session.lanes_in(view.scope)
     if view.rows == "cores" and view.scope.lane < 0:
-        cores = [core for core in session.profile.cores if view.scope.core in (-1, core)]
+        units = groups.units_within(view.scope.group)
         guessed = any(lane.role_guessed for lane in lanes)
-        rows = [Row(-1, core, f"Core {core}", guessed, True) for core in cores]
-        return rows + [_lane_row(session, number, True) for number in numbers if lanes[number].core < 0]
-    previous = ""
+        rows = [Row(-1, unit, clean(groups.label(unit)), guessed, True) for unit in units]
+        return rows + [_lane_row(session, number, True) for number in numbers if session.unit_of(number) not in units]
+    group = known = -1
     rows = []
     for number in numbers:
-        lane = lanes[number]
-        first = lane.group != previous
-        if first and lane.core >= 0 and view.scope.lane < 0 and len(launches(session, lane.core).lane):
-            rows.append(Row(-1, lane.core, f"{lane.group} kernels", False, True, "launches"))
+        unit, first = session.unit_of(number), not rows or lanes[number].group != group
+        if unit not in (-1, known) and view.scope.lane < 0 and len(launches(session, unit).lane):
+            rows.append(Row(-1, unit, f"{clean(groups.label(unit))} kernels", False, True, "launches"))
             first = False
         rows.append(_lane_row(session, number, first))
-        previous = lane.group
+        group, known = lanes[number].group, unit
     return rows
 
 
 def _lane_row(session: Session, number: int, first: bool) -> Row:
     lane = session.profile.lanes[number]
-    return Row(number, lane.core, f"{lane.group} {lane.label}", lane.role_guessed, first)
+    return Row(number, session.unit_of(number), clean(session.profile.title_of(lane)), lane.role_guessed, first)
 
 
 def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
@@ -96,7 +96,7 @@ def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
     lane = session.profile.lanes[row.lane]
     if kind == "bandwidth" and not ("ddr_bandwidth" in lane or "l2_bandwidth" in lane):
         return ()
-    return (Row(row.lane, row.core, "bandwidth" if kind == "bandwidth" else "busy", row.guessed, False, kind),)
+    return (Row(row.lane, row.unit, "bandwidth" if kind == "bandwidth" else "busy", row.guessed, False, kind),)
 
 
 def _nearest_passing(session: Session, view: ViewState, lane: int, row: int, steps: int) -> int:
@@ -127,4 +127,4 @@ def stepped_event(session: Session, view: ViewState, steps: int, lane: int) -> V
     row = min(max(row, 0), len(session.profile.lanes[lane]) - 1)
     start, end = session.span_of(lane, row)
     moved = view.showing(start, max(end, start + 1)).at(start)
-    return replace(moved, selection=Selection(session.core_of(lane), lane, row))
+    return replace(moved, selection=Selection(session.unit_of(lane), lane, row))

@@ -109,7 +109,7 @@ class Timeline(TimelineTools):
 
     def _selection_of(self, number: int) -> Selection:
         row = self.rows[number]
-        return Selection(row.core, row.lane)
+        return Selection(row.unit, row.lane)
 
     def action_fit(self) -> None:
         """The whole capture."""
@@ -142,7 +142,7 @@ class Timeline(TimelineTools):
     def _stepped(self, view: ViewState, steps: int) -> ViewState:
         row = self._launches_row(view)
         if row is not None:
-            return stepped_launch(self.session, view, row.core, steps)
+            return stepped_launch(self.session, view, row.unit, steps)
         return stepped_event(self.session, view, steps, self._lane_for_steps(view))
 
     def _launches_row(self, view: ViewState) -> Row | None:
@@ -154,9 +154,9 @@ class Timeline(TimelineTools):
         if view.selection.lane >= 0:
             return view.selection.lane
         number = self.selected_row(view)
-        core = self.rows[number].core if number >= 0 else -1
+        unit = self.rows[number].unit if number >= 0 else -1
         lanes = self.session.profile.lanes
-        fitting = [place for place in self.session.lanes_in(view.scope) if core < 0 or lanes[place].core == core]
+        fitting = [place for place in self.session.lanes_in(view.scope) if unit in (-1, self.session.unit_of(place))]
         return next((place for place in fitting if len(lanes[place])), -1)
 
     def action_select(self) -> None:
@@ -170,7 +170,7 @@ class Timeline(TimelineTools):
             row = self.event_under_cursor(lane, view) if lane >= 0 else -1
             if row < 0:
                 return view
-            return replace(view, selection=Selection(self.session.core_of(lane), lane, row))
+            return replace(view, selection=Selection(self.session.unit_of(lane), lane, row))
 
         self._ask(selected)
         self.post_message(ShowDetail())

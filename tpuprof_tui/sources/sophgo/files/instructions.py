@@ -15,6 +15,7 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.export.rendering import Field, rendered_rows
 from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, json_text
@@ -73,7 +74,7 @@ def write_instructions(
     sink: ByteSink,
     *,
     form: Format = "jsonl",
-    core: int | None = None,
+    unit: int | None = None,
     engine: str | None = None,
     keep: Callable[[Lane], npt.NDArray[np.bool_]] | None = None,
 ) -> int:
@@ -83,7 +84,7 @@ def write_instructions(
         profile: The profile.
         sink: Gets the bytes (UTF-8), some megabytes at a time.
         form: ``jsonl`` or ``csv``; CSV starts with a line of field names.
-        core: Only this core's instructions, the CDMA commands it submitted among them; None for all.
+        unit: Only this core's instructions, the CDMA commands it submitted among them; None for all.
         engine: Only this engine's; None for all.
         keep: Mask of a lane's rows to write; None for all.
 
@@ -94,13 +95,13 @@ def write_instructions(
         OSError: The sink refused.
     """
     style = STYLES[form]
-    lanes = [lane for lane in ordered_lanes(profile.device_part) if engine is None or lane.engine == engine]
+    lanes = [lane for lane in ordered_lanes(profile.device_part) if engine is None or lane.kind == engine]
     names = header(lanes)
     if style.every_field:
         sink.write((",".join(map(csv_text, names)) + "\n").encode("utf-8"))
     written = 0
     for lane in lanes:
-        rows = stream_rows(lane, core)
+        rows = stream_rows(profile, lane, unit)
         if keep is not None:
             rows = _kept(rows, keep(lane))
         count = len(lane) if isinstance(rows, slice) else len(rows)
@@ -127,24 +128,25 @@ def write_in_order(rows: TableRows, sink: ByteSink, form: Format = "jsonl") -> i
 
 def ordered_lanes(profile: Profile) -> list[Lane]:
     """Lanes by core, then TIU, GDMA, SDMA; then those of no core, by port."""
+    unit_of = profile.unit_of
     rank = {name: place for place, name in enumerate(ENGINES)}
     return sorted(
         profile.lanes,
-        key=lambda lane: (lane.core < 0, lane.core, rank.get(lane.engine, len(rank)), lane.port),
+        key=lambda lane: (unit_of(lane) < 0, unit_of(lane), rank.get(lane.kind, len(rank)), lane.number),
     )
 
 
-def stream_rows(lane: Lane, core: int | None = None) -> slice | npt.NDArray[np.int64]:
+def stream_rows(profile: Profile, lane: Lane, unit: int | None = None) -> slice | npt.NDArray[np.int64]:
     """Rows of a lane in the order of its stream; those of one core when asked for."""
     order = lane["order"]
     rows = None if bool((order[1:] >= order[:-1]).all()) else np.argsort(order, kind="stable")
-    if core is None or lane.core == core:
+    if unit is None or profile.unit_of(lane) == unit:
         return slice(0, len(lane)) if rows is None else rows
-    if lane.core >= 0 or "core" not in lane:
+    if profile.unit_of(lane) >= 0 or "owner" not in lane:
         return np.zeros(0, dtype=np.int64)
     if rows is None:
         rows = np.arange(len(lane), dtype=np.int64)
-    return np.asarray(rows[lane.take("core", rows) == core], dtype=np.int64)
+    return np.asarray(rows[lane.take("owner", rows) == unit], dtype=np.int64)
 
 
 def _kept(rows: slice | npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
@@ -174,7 +176,7 @@ def register_names(lane: Lane, operation: int) -> Iterator[str]:
     """Names in files of an operation's register fields."""
     assert lane.registers is not None
     held = lane.registers.field_names(operation)
-    if lane.engine == "TIU":
+    if lane.kind == "TIU":
         yield from (f"des_{name}" for name in held)
         return
     yield from held
@@ -188,7 +190,7 @@ class _LanePlan:
         self._lane = lane
         self._style = style
         self._names = names[1:]
-        self._opening = style.opening + style.text(lane.engine)
+        self._opening = style.opening + style.text(lane.kind)
         self._fields = {column.file_name: self._field(profile, column) for column in WRITTEN}
         self._condensed = {column.file_name for column in WRITTEN if column.key in CONDENSED}
 
@@ -218,13 +220,13 @@ class _LanePlan:
         """A column as a field; a string where it is the same in every row."""
         lane, style = self._lane, self._style
         lead = style.lead(column.file_name)
-        fixed = {"core": lane.core, "port": lane.port}.get(column.key, -1)
+        fixed = fixed_number(profile, lane, column.key)
         if column.key not in lane and fixed >= 0:
             return f"{lead}{fixed}"
         absent = style.absent
-        if column.applies_to(lane.engine) and column.placeholder is not None:
+        if column.applies_to(lane.kind) and column.placeholder is not None:
             absent = lead + _plain(column.placeholder, style)
-        if column.key not in lane or not column.applies_to(lane.engine):
+        if column.key not in lane or not column.applies_to(lane.kind):
             return absent
         measured = column.group in _MEASURED or column.key in _PLACES
         return Field(

@@ -98,7 +98,7 @@ def accesses(profile: Profile, lane: Lane, rows: Rows, memory: LocalMemory) -> A
     for operation in np.unique(operations[operations >= 0]).tolist():
         places = np.flatnonzero(operations == operation)
         command = _Commands(profile, lane, memory, operation, numbers[places])
-        found = command.tiu() if lane.engine == "TIU" else command.transfers()
+        found = command.tiu() if lane.kind == "TIU" else command.transfers()
         parts += [Accesses(places[each.rows], each.operand, each.address, each.size) for each in found]
     return Accesses.joined(parts)
 

@@ -51,7 +51,7 @@ def write_merged_csv(
         WriteError: The file could not be written; nothing is left behind.
     """
     network = read_network(Path(profile.path))
-    lanes = chosen_lanes(profile, selection, LayerMap(network) if network is not None else None)
+    lanes = chosen_lanes(profile, selection, LayerMap(network, profile.groups) if network is not None else None)
     names = merged_names(lanes)
     spellers = [_Speller(lane, names) for lane in lanes]
     todo = sum(lane.count for lane in lanes)
@@ -71,8 +71,8 @@ def merged_names(lanes: Sequence[LaneRows]) -> list[str]:
     """Names of the columns."""
     names: dict[str, None] = {}
     for engines in (("TIU",), ("GDMA", "SDMA", "CDMA")):
-        some = [lane for lane in lanes if lane.lane.engine in engines]
-        cores = [lane for lane in some if lane.lane.engine in ("TIU", "GDMA")]
+        some = [lane for lane in lanes if lane.lane.kind in engines]
+        cores = [lane for lane in some if lane.lane.kind in ("TIU", "GDMA")]
         if some:
             last = (cores or some)[-1]
             names |= dict.fromkeys(last.reference_names(lanes))
@@ -149,7 +149,7 @@ class _Speller:
         if source is None or (source.values is None and source.absent is None):
             return ","
         # the reference reads bandwidths of cores as numbers, those of ports as texts
-        number = name in _BANDWIDTHS and self._lane.lane.engine != "CDMA"
+        number = name in _BANDWIDTHS and self._lane.lane.kind != "CDMA"
         absent = "" if source.absent is None else csv_text(str(float(source.absent) if number else source.absent))
         if source.values is None:
             return f",{absent}"

@@ -67,9 +67,9 @@ def register_files(profile: Profile, selection: Selection = EVERYTHING) -> list[
     return list(_files(profile, selection))
 
 
-def chosen_rows(lane: Lane, selection: Selection) -> tuple[Rows, int]:
+def chosen_rows(profile: Profile, lane: Lane, selection: Selection) -> tuple[Rows, int]:
     """The chosen rows of a lane in the order of its stream, and how many they are."""
-    rows = selection.rows(lane)
+    rows = selection.rows(profile, lane)
     order = lane.take("order", rows)
     if bool((order[1:] >= order[:-1]).all()):
         return rows, len(order)
@@ -94,7 +94,7 @@ class RegisterBlocks:
 
     def __init__(self, profile: Profile, lane: Lane) -> None:
         self._fields = LaneFields(profile, lane)
-        self._opening = f"__{_FILES[lane.engine].upper()}_REG_INFO__"
+        self._opening = f"__{_FILES[lane.kind].upper()}_REG_INFO__"
         self._plans: dict[int, list[Field | str]] = {}
 
     def blocks(self, rows: Rows, count: int) -> list[str]:
@@ -120,16 +120,15 @@ def _head(profile: Profile) -> str:
 def _files(profile: Profile, selection: Selection) -> dict[str, list[tuple[Lane, Rows]]]:
     files: dict[str, list[tuple[Lane, Rows]]] = {}
     for lane, rows, _ in _chosen(profile, selection):
-        number = lane.port if lane.core < 0 else lane.core
-        files.setdefault(f"{_FILES[lane.engine]}RegInfo_{number}.txt", []).append((lane, rows))
+        files.setdefault(f"{_FILES[lane.kind]}RegInfo_{profile.number_of(lane)}.txt", []).append((lane, rows))
     return files
 
 
 def _chosen(profile: Profile, selection: Selection) -> Iterator[tuple[Lane, Rows, int]]:
     """Lanes that have chosen rows, with them."""
     for lane in ordered_lanes(profile):
-        if lane.engine in _FILES:
-            rows, count = chosen_rows(lane, selection)
+        if lane.kind in _FILES:
+            rows, count = chosen_rows(profile, lane, selection)
             if count:
                 yield lane, rows, count
 

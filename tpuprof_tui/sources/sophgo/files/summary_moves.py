@@ -92,7 +92,7 @@ def lane_moves(profile: Profile, lane: Lane) -> Moves:
     moved = (lane["role"] == Role.WORK) & ~is_missing(sizes) & (sizes > 0)
     if lane.role_guessed or "direction" not in lane:
         return Moves((_unknown(), _unknown(), _kind(lane, sizes, moved), _unknown()), directed=False)
-    if lane.engine == "CDMA":
+    if lane.kind == "CDMA":
         reads, writes = _named(profile, lane, TX_NAMES), _named(profile, lane, RX_NAMES)
         ddr, l2 = np.ones(len(lane), np.bool_), np.zeros(len(lane), np.bool_)
     else:

@@ -90,10 +90,10 @@ class SummaryRow:
 
 def summary_table(profile: Profile) -> list[SummaryRow]:
     """The reference's summary: one row per core, then one over all; empty without cores or instructions."""
-    if not profile.cores or not profile.instructions:
+    if not profile.units or not profile.instructions:
         return []
-    sums = [core_sums(profile, core) for core in profile.cores]
-    return summary_rows(profile.device, profile.cores, sums, profile.end_ns - profile.start_ns)
+    sums = [core_sums(profile, unit) for unit in profile.units]
+    return summary_rows(profile.device, profile.groups.numbers, sums, profile.end_ns - profile.start_ns)
 
 
 def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[CoreSums], total_ns: int) -> list[SummaryRow]:
@@ -113,18 +113,18 @@ def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[CoreSums],
     return [*rows, _row(device, None, sums, total_ns, several)]
 
 
-def core_sums(profile: Profile, core: int) -> CoreSums:
+def core_sums(profile: Profile, unit: int) -> CoreSums:
     """The sums of one core (metrics 5.1)."""
     found = CoreSums()
-    for lane in profile.core_lanes(core):
-        if lane.engine in SUMMED:
+    for lane in profile.lanes_of(unit):
+        if lane.kind in SUMMED:
             found += as_sums(lane, lane_weights(profile, lane, slice(0, len(lane))).sum(axis=1))
     return found
 
 
 def as_sums(lane: Lane, totals: Array) -> CoreSums:
     """Totals of ``lane_weights`` by name."""
-    return CoreSums(**dict(zip(SUMMED[lane.engine], totals.tolist(), strict=True)))
+    return CoreSums(**dict(zip(SUMMED[lane.kind], totals.tolist(), strict=True)))
 
 
 def to_ns(cycles: int, mhz: float) -> int:
@@ -204,9 +204,9 @@ def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int
     Returns:
         int64 (k, rows), one line for each name in ``SUMMED``.
     """
-    if lane.engine == "TIU":
+    if lane.kind == "TIU":
         weights = _tiu_weights(profile, lane, rows)
-    elif lane.engine == "GDMA":
+    elif lane.kind == "GDMA":
         weights = _gdma_weights(profile, lane, rows)
     else:
         weights = _sdma_weights(profile, lane, rows)

@@ -10,19 +10,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from tpuprof_tui.analysis import CoreFigures, Indexes, build_indexes, core_figures, lane_figures
+from tpuprof_tui.analysis import Indexes, UnitFigures, build_indexes, lane_figures, unit_figures
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.sophgo.files.summary_table import summary_table
 
+from .instructions import ordered_lanes
 from .summary_moves import Moves, lane_moves
 from .summary_table import summary_text as reference_text
 
@@ -83,7 +83,7 @@ def write_summary_text(
 def summary_missing(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
     """Why there is no summary, in the reference's words; empty where there is one."""
     chosen = chosen_profile(profile, selection)
-    if not chosen.cores:
+    if not chosen.units:
         return NO_CORES
     return "" if chosen.instructions else NO_EVENTS
 
@@ -102,7 +102,7 @@ def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  
         return ""
     indexes = build_indexes(chosen)
     start, end = chosen.start_ns, chosen.end_ns
-    cores = [core_figures(chosen, indexes, core, start, end) for core in chosen.cores]
+    cores = [unit_figures(chosen, indexes, unit, start, end) for unit in chosen.units]
     parts = [block + _remarks(profile, chosen), _engines(chosen, indexes, cores)]
     moves = _moves(chosen)
     if moves:
@@ -113,28 +113,20 @@ def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  
 
 def chosen_profile(profile: Profile, selection: Selection) -> Profile:
     """The device's part of a profile, with the chosen instructions alone."""
-    device = [lane for lane in profile.lanes if lane.engine in ENGINES]
+    device = [lane for lane in profile.lanes if lane.kind in ENGINES]
     if selection.everything:
         return profile if len(device) == len(profile.lanes) else replace(profile, lanes=tuple(device))
-    cores = tuple(core for core in profile.cores if selection.cores is None or core in selection.cores)
-    parts = [(lane, selection.rows(lane)) for lane in device]
+    groups = profile.groups.keeping([unit for unit in profile.units if selection.has_unit(unit)])
+    parts = [(lane, selection.rows(profile, lane)) for lane in device]
     lanes = tuple(_part(lane, rows) for lane, rows in parts if len(lane.take("start", rows)))
-    return replace(profile, lanes=lanes, cores=cores)
+    return replace(profile, lanes=lanes, groups=groups)
 
 
 def _part(lane: Lane, rows: Rows) -> Lane:
     """Some rows of a lane; columns are computed when asked for."""
     if isinstance(rows, slice) and rows == slice(0, len(lane)):
         return lane
-    numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-
-    def column(key: str, some: Rows) -> Any:
-        return lane.take(key, numbers[some])
-
-    columns: dict[str, Any] = {key: partial(column, key) for key in lane.keys()}  # noqa: SIM118 - not a mapping
-    columns |= {key: lane.take(key, numbers) for key in ("start", "end")}
-    return Lane(engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group, columns=columns,
-                sublanes=lane.sublanes, role_guessed=lane.role_guessed)  # fmt: skip
+    return lane.taking(rows)
 
 
 def _reference_block(profile: Profile) -> str:
@@ -144,14 +136,10 @@ def _reference_block(profile: Profile) -> str:
 
 def _as_labelled(lane: Lane) -> Lane:
     """A lane with the roles that the reference guesses: what never touched the bus passes for a system command."""
-    if not lane.role_guessed or lane.engine != "GDMA" or "transactions" not in lane:
+    if not lane.role_guessed or lane.kind != "GDMA" or "transactions" not in lane:
         return lane
     silent = (lane["transactions"] == 0) & (lane["role"] == Role.WORK)
-    columns: dict[str, Any] = {key: partial(lane.take, key) for key in lane.keys()}  # noqa: SIM118 - not a mapping
-    columns |= {"start": lane["start"], "end": lane["end"]}
-    columns["role"] = np.where(silent, np.int8(Role.SYNC), lane["role"])
-    return Lane(engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group, columns=columns,
-                sublanes=lane.sublanes, role_guessed=True)  # fmt: skip
+    return lane.with_column("role", np.where(silent, np.int8(Role.SYNC), lane["role"]))
 
 
 def _remarks(profile: Profile, chosen: Profile) -> str:
@@ -159,7 +147,7 @@ def _remarks(profile: Profile, chosen: Profile) -> str:
     lines = []
     if profile.detail < 2:
         lines.append(f"uArchURate says nothing in mode {profile.mode}: operations are known from mode 2 on.")
-    device = sum(len(lane) for lane in profile.lanes if lane.engine in ENGINES)
+    device = sum(len(lane) for lane in profile.lanes if lane.kind in ENGINES)
     if chosen.instructions != device:
         lines.append(f"Of {device} instructions {chosen.instructions} were chosen; all figures are of these alone.")
     return "".join(f"{line}\n" for line in lines)
@@ -168,7 +156,7 @@ def _remarks(profile: Profile, chosen: Profile) -> str:
 # -- engines ------------------------------------------------------------------
 
 
-def _engines(profile: Profile, indexes: Indexes, cores: Sequence[CoreFigures]) -> str:
+def _engines(profile: Profile, indexes: Indexes, cores: Sequence[UnitFigures]) -> str:
     """Effective, wait, sync and idle time of every engine of every core, of every port, and of all together."""
     start, end = profile.start_ns, profile.end_ns
     window = end - start
@@ -182,12 +170,12 @@ def _engines(profile: Profile, indexes: Indexes, cores: Sequence[CoreFigures]) -
             figures = (lane.count, lane.busy, lane.wait, lane.sync, lane.idle) if lane else (0, 0, 0, 0, window)
             totals[engine] = [total + figure for total, figure in zip(totals[engine], figures, strict=True)]
             guessed = guessed or (lane is not None and lane.guessed)
-            body.append(_engine_row(str(core.core), engine, figures, window, lane is not None and lane.guessed))
+            body.append(_engine_row(core.name, engine, figures, window, lane is not None and lane.guessed))
     for index in indexes:
-        if index.lane.engine == "CDMA":
+        if index.lane.kind == "CDMA":
             port = lane_figures(index, start, end)
             figures = (port.count, port.busy, port.wait, port.sync, port.idle)
-            body.append(_engine_row(_UNKNOWN, f"port{index.lane.port}", figures, window, port.guessed))
+            body.append(_engine_row(_UNKNOWN, f"port{index.lane.number}", figures, window, port.guessed))
     last = [_engine_row("Overall", engine, totals[engine], window * len(cores), guessed) for engine in shown]
     return _table("Engines", _ENGINE_HEADER, body, last, (
         "Effective: union of work. Wait: system waits. Sync: other system commands. Idle: none of them.",
@@ -211,13 +199,13 @@ def _moves(profile: Profile) -> str:
     body: list[list[str]] = []
     sums: dict[str, list[Moves]] = {}
     everything: list[Moves] = []
-    for lane in sorted(profile.lanes, key=lambda lane: (lane.core < 0, lane.core, ENGINES.index(lane.engine))):
-        if lane.engine == "TIU" or not len(lane):
+    for lane in ordered_lanes(profile):
+        if lane.kind == "TIU" or not len(lane):
             continue
-        found = lane_moves(profile, lane)
-        core, engine = (str(lane.core), lane.engine) if lane.core >= 0 else (_UNKNOWN, f"port{lane.port}")
+        found, number = lane_moves(profile, lane), profile.unit_number(lane)
+        core, engine = (str(number), lane.kind) if number >= 0 else (_UNKNOWN, f"port{lane.number}")
         body.append([core, engine, *_move_cells(found)])
-        sums.setdefault(lane.engine, []).append(found)
+        sums.setdefault(lane.kind, []).append(found)
         everything.append(found)
     if not body:
         return ""
@@ -244,9 +232,9 @@ def _move_cells(moves: Moves) -> list[str]:
 # -- shares -------------------------------------------------------------------
 
 
-def _shares(cores: Sequence[CoreFigures], window: int) -> str:
+def _shares(cores: Sequence[UnitFigures], window: int) -> str:
     """How the time of each core divides into computing and moving data."""
-    rows = [_share_row(str(core.core), _times(core), window, core.guessed) for core in cores]
+    rows = [_share_row(core.name, _times(core), window, core.guessed) for core in cores]
     sums = [sum(times) for times in zip(*map(_times, cores), strict=True)]
     last = [_share_row("Overall", sums, window * len(cores), any(core.guessed for core in cores))]
     return _table("Compute and transfer", _SHARE_HEADER, rows, last, (
@@ -255,7 +243,7 @@ def _shares(cores: Sequence[CoreFigures], window: int) -> str:
     ))  # fmt: skip
 
 
-def _times(core: CoreFigures) -> tuple[int, ...]:
+def _times(core: UnitFigures) -> tuple[int, ...]:
     return core.compute, core.transfer, core.overlap, core.exposed, core.idle
 
 

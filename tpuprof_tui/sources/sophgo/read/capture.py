@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model import Device, Lane, Profile, Scopes
+from tpuprof_tui.model import Device, Groups, Lane, Profile, Scopes
 
 from ..chips import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
+from ..groups import capture_groups
 from .columns.lanes import LaneBuilder, LaneSource
 from .commands.command_table import CORE_ENGINES, Commands
 from .commands.details import Detail
@@ -168,7 +169,8 @@ class _Builder:
     def profile(self) -> Profile:
         sources = self._sources()
         zero = min((int(source.stream.start.min()) for source in sources), default=0)
-        builder = LaneBuilder(self.chip, self.mhz)
+        groups = self._groups(sources)
+        builder = LaneBuilder(self.chip, self.mhz, groups)
         scopes = self._scopes(builder)
         lanes: list[Lane] = []
         rows_of: dict[tuple[int, str], RowsOf] = {}
@@ -180,8 +182,8 @@ class _Builder:
             tail = max(tail or 0, int(stream.end.max()))
             lane = builder.build(source, scopes.kernel)
             lanes.append(lane)
-            rows_of[lane.core, lane.label] = partial(_rows_of, stream, lane)
-        self._note_undecoded(lanes)
+            rows_of[source.core, lane.label] = partial(_rows_of, stream, lane)
+        self._note_undecoded(groups, lanes)
         for core_data in self.cores:
             for engine in core_data.engines.values():
                 if engine.closing_end is not None:
@@ -202,15 +204,19 @@ class _Builder:
             ),
             mode=max((core.mode for core in self.cores), default=0),
             bmodel=self.settings.bmodel,
-            cores=self._core_numbers(),
-            ports=tuple(port.port for port in self.ports if len(port.stream)),
+            groups=groups,
             lanes=tuple(lanes),
             strings={key: strings.build() for key, strings in builder.strings.items()},
             scopes=scopes,
-            problems=self.report.problems(rows_of),
+            problems=self.report.problems(groups, rows_of),
             tail_ns=tail,
             tail_offset_ns=self.settings.tail_offset_ns,
         )
+
+    def _groups(self, sources: list[LaneSource]) -> Groups:
+        ports = [port.port for port in self.ports if len(port.stream)]
+        shown = {source.stream.port for source in sources if source.core < 0}
+        return capture_groups(self._core_numbers(), ports, [port for port in ports if port not in shown])
 
     def _core_numbers(self) -> tuple[int, ...]:
         """Cores with a file, and as many idle ones as ``core_num`` asks for."""
@@ -231,7 +237,7 @@ class _Builder:
         for core in self.cores:
             for name in core.nodes.scope_names if core.nodes is not None else ():
                 kernel.append(builder.strings["kernel"].code(name))
-                owner.append(core.core)
+                owner.append(builder.groups.numbered(core.core))
         return Scopes(np.array(kernel, np.int32), np.array(owner, np.int32))
 
     def _sources(self) -> list[LaneSource]:
@@ -251,17 +257,18 @@ class _Builder:
                 result.append(LaneSource(stream, commands, -1, cores, 0, port.data))
         return result
 
-    def _note_undecoded(self, lanes: list[Lane]) -> None:
+    def _note_undecoded(self, groups: Groups, lanes: list[Lane]) -> None:
         """A Problem for each thing that is odd about the registers of a lane."""
         files = {core.core: core.file for core in self.cores}
         for lane in lanes:
             if not isinstance(lane.registers, Detail):
                 continue
-            file = files.get(lane.core, "")
+            core = groups.unit_number(lane.group)
+            file = files.get(core, "")
             for doubt in doubts(lane.registers):
                 tell = self.report.note if doubt.harmless else self.report.error if doubt.lost else self.report.warning
-                offset = int(lane.registers.offset[doubt.rows[0]]) if lane.core >= 0 else -1
-                where = Where(file=file, core=lane.core, lane=lane.label, offset=offset, count=len(doubt.rows))
+                offset = int(lane.registers.offset[doubt.rows[0]]) if core >= 0 else -1
+                where = Where(file=file, core=core, lane=lane.label, offset=offset, count=len(doubt.rows))
                 if not doubt.harmless:  # what harms nothing may concern every row: no place to go to
                     where["rows"] = doubt.rows
                 tell(doubt.what, doubt.done, **where)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import Lane, Problem, Profile, Role, Severity, Strings
+from tpuprof_tui.model import Activity, Group, Groups, Lane, Problem, Profile, Role, Severity, Strings
 from tpuprof_tui.sources.chrome.nesting import nested_depths
 from tpuprof_tui.sources.chrome.trace import HostTrace, read_host_trace
 
@@ -22,8 +22,8 @@ HOST_ALIGNMENT: Final = "host_alignment"
 HOST_TRACE: Final = "host_trace"
 EXACT: Final = "exact"
 
-ENGINE: Final = "HOST"
-GROUP: Final = "Host"
+KIND: Final = "HOST"
+GROUP: Final = Group("Host", "host")
 CPU_LABEL: Final = "cpu op"
 LAUNCH_LABEL: Final = "tpudnn op"
 
@@ -57,7 +57,7 @@ def with_host_trace(
         progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
 
     Returns:
-        A profile with the lanes ``cpu op`` and ``tpudnn op`` (engine ``HOST``, group ``Host``) behind those of the
+        A profile with the lanes ``cpu op`` and ``tpudnn op`` (kind ``HOST``, group ``Host``) behind those of the
         device. All times stay on the device's time line, so those of the host may be negative; the facts
         ``host_base_ns`` and ``host_alignment`` say where its zero lies. Sub-lanes are depths of nesting; the column
         ``nest`` numbers the stacks of slices, which never share a sub-lane. Without anything to align by, the profile
@@ -75,9 +75,12 @@ def with_host_trace(
     facts |= {HOST_BASE: found.base_ns, HOST_ALIGNMENT: found.how}
     strings, codes = _joined_strings(profile, trace)
     launches = trace.launches
-    lanes = [_lane(trace, codes, found.base_ns, label, np.flatnonzero(mine))
+    group = len(profile.groups)
+    lanes = [_lane(trace, codes, found.base_ns, group, label, np.flatnonzero(mine))
              for label, mine in ((CPU_LABEL, ~launches), (LAUNCH_LABEL, launches)) if mine.any()]  # fmt: skip
-    return replace(profile, lanes=(*profile.lanes, *lanes), strings=strings, problems=problems, facts=facts)
+    groups = Groups((*profile.groups, GROUP))
+    lanes = [*profile.lanes, *lanes]
+    return replace(profile, groups=groups, lanes=tuple(lanes), strings=strings, problems=problems, facts=facts)
 
 
 def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
@@ -131,13 +134,18 @@ def _joined_strings(profile: Profile, trace: HostTrace) -> tuple[dict[str, Strin
         strings[key] = Strings(table)
         codes[key] = place
     engines = {text: code for code, text in enumerate(profile.strings.get("engine", ()))}
-    codes["engine"] = np.array([engines.setdefault(ENGINE, len(engines))], dtype=np.int32)
+    codes["engine"] = np.array([engines.setdefault(KIND, len(engines))], dtype=np.int32)
     strings["engine"] = Strings(engines)
     return strings, codes
 
 
 def _lane(
-    trace: HostTrace, codes: dict[str, npt.NDArray[np.int32]], base_ns: int, label: str, rows: npt.NDArray[np.intp]
+    trace: HostTrace,
+    codes: dict[str, npt.NDArray[np.int32]],
+    base_ns: int,
+    group: int,
+    label: str,
+    rows: npt.NDArray[np.intp],
 ) -> Lane:
     events = trace.events
     # whoever began first, and of those who began together whoever ended last, holds the others
@@ -156,4 +164,4 @@ def _lane(
         "type": codes["type"][events.category[rows]],
         "nest": nest,
     }
-    return Lane(engine=ENGINE, core=-1, port=-1, label=label, group=GROUP, columns=columns, sublanes=sublanes)
+    return Lane(kind=KIND, group=group, label=label, activity=Activity.HOST, columns=columns, sublanes=sublanes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import Problem, Severity
+from tpuprof_tui.model import Groups, Problem, Severity
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -21,10 +21,12 @@ _MOST_LISTED = 1000
 I64 = npt.NDArray[np.int64]
 #: Places of records in a dump -> rows of the lane they became.
 RowsOf = Callable[[I64], I64]
+#: Core, and what else makes two problems the same one.
+_Key = tuple[int, tuple[object, ...]]
 
 
 class Where(TypedDict, total=False):
-    """Where a problem was found, and how often; see ``Problem``.
+    """Where a problem was found, and how often; see ``Problem``. A core stands by its number until there are groups.
 
     ``records`` are the places of the records in the dump of the engine or port (see ``Stream.dumped``): which rows of
     a lane they become, or stand right before, is known when there are lanes.
@@ -47,13 +49,13 @@ class Report:
     One report belongs to one thread; reports of parts are joined with ``extend``.
     """
 
-    _found: dict[tuple[object, ...], Problem] = field(default_factory=dict)
-    _records: dict[tuple[object, ...], list[I64]] = field(default_factory=dict)
+    _found: dict[_Key, Problem] = field(default_factory=dict)
+    _records: dict[_Key, list[I64]] = field(default_factory=dict)
     _dropped: int = 0
 
-    def add(self, problem: Problem, *records: I64) -> None:
-        """Add one problem, and which records it concerns where that is known."""
-        key = _key(problem)
+    def add(self, problem: Problem, *records: I64, core: int = -1) -> None:
+        """Add one problem, of a core where it is one's, and which records it concerns where that is known."""
+        key = _key(problem, core)
         known = self._found.get(key)
         if known is not None:
             self._found[key] = replace(known, count=known.count + problem.count)
@@ -66,8 +68,9 @@ class Report:
             self._records.setdefault(key, []).extend(records)
 
     def _told(self, severity: Severity, what: str, done: str, where: Where) -> None:
-        records = where.pop("records", None)
-        self.add(Problem(severity, what, done, **where), *(() if records is None else (records,)))  # type: ignore[misc]
+        records, core = where.pop("records", None), where.pop("core", -1)
+        problem = Problem(severity, what, done, **where)  # type: ignore[misc]
+        self.add(problem, *(() if records is None else (records,)), core=core)
 
     def note(self, what: str, done: str = "", **where: Unpack[Where]) -> None:
         """Something repaired or assumed."""
@@ -83,25 +86,39 @@ class Report:
 
     def extend(self, other: Report) -> None:
         """Take over the problems of another report."""
-        for problem in other.problems():
-            self.add(problem, *other._records.get(_key(problem), ()))
+        for key, problem in other._found.items():
+            self.add(problem, *other._records.get(key, ()), core=key[0])
+        if other._dropped:
+            self.add(other._more())
 
-    def problems(self, rows_of: Mapping[tuple[int, str], RowsOf] | None = None) -> tuple[Problem, ...]:
+    def problems(
+        self,
+        groups: Groups | None = None,
+        rows_of: Mapping[tuple[int, str], RowsOf] | None = None,
+    ) -> tuple[Problem, ...]:
         """All problems, in the order they were found.
 
         Args:
+            groups: Those of the profile: cores that are units of it.
             rows_of: By core and label, tells which rows of a lane some records are; those of others stay unknown.
         """
-        found = tuple(self._placed(key, problem, rows_of or {}) for key, problem in self._found.items())
-        if self._dropped:
-            found += (Problem(Severity.WARNING, "More problems than can be listed.", count=self._dropped),)
-        return found
+        found = tuple(
+            self._placed(key, problem, groups or Groups(), rows_of or {}) for key, problem in self._found.items()
+        )
+        return (*found, self._more()) if self._dropped else found
 
-    def _placed(self, key: tuple[object, ...], problem: Problem, rows_of: Mapping[tuple[int, str], RowsOf]) -> Problem:
-        records, rows = self._records.get(key), rows_of.get((problem.core, problem.lane))
+    def _more(self) -> Problem:
+        return Problem(Severity.WARNING, "More problems than can be listed.", count=self._dropped)
+
+    def _placed(
+        self, key: _Key, problem: Problem, groups: Groups, rows_of: Mapping[tuple[int, str], RowsOf]
+    ) -> Problem:
+        core = key[0]
+        problem = replace(problem, group=groups.numbered(core)) if core >= 0 else problem
+        records, rows = self._records.get(key), rows_of.get((core, problem.lane))
         return problem if not records or rows is None else replace(problem, rows=rows(np.concatenate(records)))
 
 
-def _key(problem: Problem) -> tuple[object, ...]:
+def _key(problem: Problem, core: int) -> _Key:
     """What makes two problems the same one."""
-    return problem.severity, problem.what, problem.done, problem.file, problem.core, problem.lane
+    return core, (problem.severity, problem.what, problem.done, problem.file, problem.lane)

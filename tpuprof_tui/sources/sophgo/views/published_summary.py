@@ -67,33 +67,35 @@ def _rows(session: Session, view: ViewState, scope: Scope) -> Iterator[tuple[str
     shown = shown_session(session, view.filter)
     profile = shown.profile
     indexes = [index for index in shown.indexes if not index.lane.on_host]
-    cores = tuple(core for core in profile.cores if scope.core in (-1, core))
-    if not cores or not all(_counted(index.lane) for index in indexes):
+    units = profile.groups.units_within(scope.group)
+    if not units or not all(_counted(index.lane) for index in indexes):
         return  # a source without cycles has no such figures
-    sums = dict.fromkeys(cores, CoreSums())
+    sums = dict.fromkeys(units, CoreSums())
     first, last = None, 0
     for index in indexes:
-        if index.lane.core not in (-1, *cores):
+        unit = profile.unit_of(index.lane)
+        if unit not in (-1, *units):
             continue
-        rows = _running(index, view, scope.core)
+        rows = _running(index, view, scope.group if unit < 0 else -1)
         if not rows:
             continue
         start, end = span_of(index, rows)
         first, last = start if first is None else min(first, start), max(last, end)
-        if index.lane.core >= 0 and index.lane.engine in SUMMED:
-            sums[index.lane.core] += _sums(profile, index, rows)
+        if unit >= 0 and index.lane.kind in SUMMED:
+            sums[unit] += _sums(profile, index, rows)
     if first is not None:
-        for row in summary_rows(profile.device, cores, list(sums.values()), last - first):
+        numbers = tuple(map(profile.groups.number, units))
+        for row in summary_rows(profile.device, numbers, list(sums.values()), last - first):
             yield _cells(row, profile.detail)
 
 
-def _running(index: LaneIndex, view: ViewState, core: int) -> list[Rows]:
-    """Rows that run in the window; of a port those that ``core`` (-1: any) submitted."""
+def _running(index: LaneIndex, view: ViewState, owner: int) -> list[Rows]:
+    """Rows that run in the window, those that ``owner`` (-1: any) submitted or nobody knows who did."""
     rows = running_rows(index, view.start, view.end)
-    if core >= 0 and index.lane.core < 0:
+    if owner >= 0:
         numbers = np.concatenate([np.r_[each] for each in rows])
-        known = "core" in index.lane
-        rows = [numbers[np.isin(index.lane.take("core", numbers), (core, INT_MISSING))]] if known else []
+        known = "owner" in index.lane
+        rows = [numbers[np.isin(index.lane.take("owner", numbers), (owner, INT_MISSING))]] if known else []
     return [each for each in rows if row_count(each)]
 
 
@@ -117,7 +119,7 @@ def _sums(profile: Profile, index: LaneIndex, rows: list[Rows]) -> CoreSums:
 
 def _counted(lane: Lane) -> bool:
     """Whether a lane knows what the reference's figures are made of."""
-    return "cycles" in lane and (lane.engine == "TIU" or "bytes" in lane)
+    return "cycles" in lane and (lane.kind == "TIU" or "bytes" in lane)
 
 
 def _cells(row: SummaryRow, mode: int) -> tuple[str, ...]:

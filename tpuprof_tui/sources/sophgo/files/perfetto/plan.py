@@ -65,9 +65,9 @@ def planned_jobs(profile: Profile, selection: Selection, chosen: Mapping[int, Ro
         chosen: Rows that are written, by place in ``Profile.lanes``.
     """
     plan = _Plan(profile, chosen)
-    for core in profile.cores:
-        if selection.cores is None or core in selection.cores:
-            plan.core(core)
+    for unit in profile.units:
+        if selection.has_unit(unit):
+            plan.core(unit)
     plan.ports()
     plan.others()
     return plan.jobs
@@ -83,12 +83,12 @@ class _Plan:
         self.jobs.append(Job(track, content, sources, sum(row_count(rows) for _, rows in sources)))
         return track
 
-    def _of(self, **wanted: int | str) -> Sources:
-        """Lanes with these attributes that have rows."""
+    def _of(self, kind: str, unit: int) -> Sources:
+        """Lanes of a kind and a unit (-1: of none) that have rows."""
         found = []
         for place, rows in self._chosen.items():
             lane = self._profile.lanes[place]
-            if row_count(rows) and all(getattr(lane, name) == value for name, value in wanted.items()):
+            if row_count(rows) and lane.kind == kind and self._profile.unit_of(lane) == unit:
                 found.append((place, rows))
         return tuple(found)
 
@@ -97,10 +97,10 @@ class _Plan:
         lanes = [(self._profile.lanes[place], rows) for place, rows in sources]
         return any(key in lane and bool((lane.take(key, rows) > 0).any()) for lane, rows in lanes)
 
-    def core(self, core: int) -> None:
+    def core(self, unit: int) -> None:
         """The tracks of a core; it has them also when it was idle."""
-        root = self._add(Track(f"Core {core}", ordered=True))
-        tiu, gdma, sdma = (self._of(core=core, engine=engine) for engine in ("TIU", "GDMA", "SDMA"))
+        root = self._add(Track(self._profile.groups.label(unit), ordered=True))
+        tiu, gdma, sdma = (self._of(engine, unit) for engine in ("TIU", "GDMA", "SDMA"))
         self._add(Track("Kernel Function", root, 5), Content.LAUNCHES, (*tiu, *gdma, *sdma))
         self._add(Track("TIU", root, 4), Content.SLICES, tiu)
         self._add(Track("TIU Utilization", root, 3, counter=True), Content.RATE, tiu)
@@ -121,7 +121,7 @@ class _Plan:
 
     def ports(self) -> None:
         """The tracks of all CDMA ports with instructions."""
-        ports = self._of(engine="CDMA")
+        ports = self._of("CDMA", -1)
         if not ports:
             return
         root = self._add(Track("CDMA"))
@@ -130,7 +130,7 @@ class _Plan:
 
     def _port(self, root: Track, source: tuple[int, Rows]) -> None:
         lane = self._profile.lanes[source[0]]
-        name = f"CDMA port{lane.port}"
+        name = f"CDMA port{lane.number}"
         sending, receiving, other = self._by_direction(lane, source)
         port = self._add(Track(name, root, ordered=True), Content.SLICES, other)
         self._add(Track(f"{name} TX", port, 1), Content.SLICES, sending)
@@ -160,9 +160,9 @@ class _Plan:
         shown = False
         for place, rows in self._chosen.items():
             lane = self._profile.lanes[place]
-            if lane.engine in _DEVICE or not row_count(rows):
+            if lane.kind in _DEVICE or not row_count(rows):
                 continue
-            parent = None if lane.engine == "HOST" else Track(lane.group)
+            parent = None if lane.on_host else Track(self._profile.groups.label(lane.group))
             if parent is not None and all(job.track != parent for job in self.jobs):
                 self._add(parent)
             self._add(Track(lane.label, parent, description=words), Content.NESTED, ((place, rows),))

@@ -143,7 +143,7 @@ class SliceEncoder:
         self._base = base_ns
         self._flows = flows
         self._rates = rates
-        self._notes = _COMPUTE if lane.engine == "TIU" else _TRANSFER
+        self._notes = _COMPUTE if lane.kind == "TIU" else _TRANSFER
         self._systems = np.array([text in SYSTEM_TYPES for text in profile.strings["type"]] + [False])
         ways = [_memory_of(text) for text in profile.strings["direction"]]
         self._memories = np.array([*ways, _memory_of(_placeholder("direction"))], dtype=np.int64)
@@ -182,7 +182,7 @@ class SliceEncoder:
         if lane.registers is not None:
             operation = lane.registers.operations(rows).astype(np.int64)
         memory = np.zeros(count, np.int64)
-        if lane.engine != "TIU":
+        if lane.kind != "TIU":
             touched = self._of_codes("direction", rows, self._memories, count)
             memory = np.where(system, _NO_BANDWIDTH, np.where(operation >= 0, touched, _DDR))
         shape = (operation + 1) << _OPERATION | memory << _MEMORY | bits

@@ -98,7 +98,7 @@ class _Writer:
     ) -> None:
         self._profile = profile
         self._sink = sink
-        self._chosen = {place: selection.rows(lane) for place, lane in enumerate(profile.lanes)}
+        self._chosen = {place: selection.rows(profile, lane) for place, lane in enumerate(profile.lanes)}
         self._jobs = planned_jobs(profile, selection, self._chosen)
         self._base = _base_ns(profile, self._chosen)
         self._progress = progress

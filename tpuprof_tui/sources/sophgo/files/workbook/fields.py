@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, column, is_missing
@@ -71,7 +72,7 @@ class LaneFields:
     def of(self, operation: int) -> FieldSet:
         """Fields of the commands decoded as ``operation``; -1: of condensed ones and of those without a command."""
         if operation not in self._sets:
-            self._sets[operation] = self._tiu(operation) if self.lane.engine == "TIU" else self._transfer(operation)
+            self._sets[operation] = self._tiu(operation) if self.lane.kind == "TIU" else self._transfer(operation)
         return self._sets[operation]
 
     def groups(self, rows: Rows) -> list[tuple[int, Array | None]]:
@@ -186,7 +187,7 @@ class LaneFields:
         kind = "int" if spec.kind == "hex" else spec.kind
         absent = "None" if key == "core" else spec.placeholder
         if key not in lane:
-            fixed = {"core": lane.core, "port": lane.port}.get(key, -1)
+            fixed = fixed_number(self.profile, lane, key)
             return Source(kind, None, fixed if fixed >= 0 else absent)
         texts = self.profile.strings[key] if spec.kind == "text" else ()
         return Source(kind, partial(lane.take, key), absent, texts)

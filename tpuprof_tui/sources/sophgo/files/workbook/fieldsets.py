@@ -59,7 +59,7 @@ class Layout:
 
 def layout_of(lane: Lane) -> Layout:
     """Fields of a lane's instructions: what its records count says which chip wrote them."""
-    if lane.engine == "TIU":
+    if lane.kind == "TIU":
         if "conflict_cycles" in lane:
             return _COUNTED_TIU
         return _MODELLED_TIU if "initial_ratio" in lane else _TIU

@@ -55,8 +55,8 @@ class KernelTable:
         length = end - start
         self._sum("count", codes, np.ones(len(codes), dtype=np.int64))
         self._sum("wait", codes, np.where(role == Role.WAIT, length, 0))
-        self._sum(lane.engine, codes, np.where(role == Role.WORK, length, 0))
-        if lane.engine == "TIU":
+        self._sum(lane.kind, codes, np.where(role == Role.WORK, length, 0))
+        if lane.kind == "TIU":
             for key in ("alg_ops", "uarch_ops"):
                 self._sum(key, codes, counted(lane, key, rows))
         else:
@@ -96,7 +96,7 @@ class KernelTable:
         return [
             self._profile.strings["kernel"][kernel] if kernel < self._kernels - 1 else "-",
             len(launches),
-            len(np.unique(self._profile.scopes.core[launches])),
+            len(np.unique(self._profile.scopes.group[launches])),
             some["count"],
             *times,
             ratio(total, whole),

@@ -37,9 +37,10 @@ def chosen_lanes(profile: Profile, selection: Selection, layers: LayerMap | None
     """The lanes that have chosen instructions: by core, then TIU, GDMA, SDMA; then the ports."""
     lanes = []
     for lane in ordered_lanes(profile):
-        rows, count = chosen_rows(lane, selection)
-        if count and lane.engine in ENGINES:
-            lanes.append(LaneRows(profile, lane, rows, count, selection.rows(lane), LaneFields(profile, lane), layers))
+        rows, count = chosen_rows(profile, lane, selection)
+        if count and lane.kind in ENGINES:
+            by_start = selection.rows(profile, lane)
+            lanes.append(LaneRows(profile, lane, rows, count, by_start, LaneFields(profile, lane), layers))
     return lanes
 
 
@@ -68,7 +69,7 @@ class LaneRows:
     @property
     def title(self) -> str:
         """Name of its sheet."""
-        return f"{self.lane.engine}_{self.lane.port if self.lane.core < 0 else self.lane.core}"
+        return f"{self.lane.kind}_{self.profile.number_of(self.lane)}"
 
     @cached_property
     def operations(self) -> list[int]:
@@ -108,7 +109,7 @@ class LaneRows:
     @cached_property
     def sources(self) -> dict[int, dict[str, Source]]:
         """Where the values of each column are, by operation."""
-        recent = recent_cycle_source(self.lane) if self.lane.engine == "TIU" else None
+        recent = recent_cycle_source(self.lane) if self.lane.kind == "TIU" else None
         found = {}
         for operation in self.operations:
             some = self.fields.of(operation)
@@ -118,14 +119,14 @@ class LaneRows:
             else:
                 for name, text in (("Direction", "-"), ("Data Type", "None")):
                     sources[name] = self._without_system(operation, name, sources[name], text)
-            if self.lane.engine == "CDMA":
-                sources["Port"] = Source("int", None, self.lane.port)
+            if self.lane.kind == "CDMA":
+                sources["Port"] = Source("int", None, self.lane.number)
             found[operation] = sources
         return found
 
     @cached_property
     def _layer_sources(self) -> dict[str, Source]:
-        if self.layers is not None and self.lane.engine in ("TIU", "GDMA"):
+        if self.layers is not None and self.lane.kind in ("TIU", "GDMA"):
             return self.layers.sources(self.lane)
         return dict.fromkeys(("Layer Id", "Layer Name"), Source("text", None, "-"))
 
@@ -145,15 +146,16 @@ class LaneRows:
     def reference_names(self, lanes: Sequence[LaneRows]) -> list[str]:
         """Names of the reference's columns; ``lanes``: those whose register text is in the same file count as well."""
         names = dict.fromkeys(self._in_text)
+        unit_of = self.profile.unit_of
         for other in lanes:
-            if other.lane.core == self.lane.core >= 0 and {other.lane.engine, self.lane.engine} == {"GDMA", "SDMA"}:
+            if unit_of(other.lane) == unit_of(self.lane) >= 0 and {other.lane.kind, self.lane.kind} == {"GDMA", "SDMA"}:
                 names |= dict.fromkeys(other._in_text)
-        return reference_names(self.lane.engine, list(names))
+        return reference_names(self.lane.kind, list(names))
 
     def columns(self, lanes: Sequence[LaneRows]) -> list[SheetColumn]:
         """The sheet's columns, beside those of other lanes."""
-        further = [*self.occurring, *(["Port"] if self.lane.engine == "CDMA" else []), *self.beyond_text]
-        names = [*self.reference_names(lanes), *further_names(self.lane.engine, further)]
+        further = [*self.occurring, *(["Port"] if self.lane.kind == "CDMA" else []), *self.beyond_text]
+        names = [*self.reference_names(lanes), *further_names(self.lane.kind, further)]
         known: dict[str, Source] = {}
         for sources in self.sources.values():
             for name, source in sources.items():

@@ -79,7 +79,7 @@ class LayerSums:
 
     def add(self, lane: Lane, parts: Iterable[Rows]) -> None:
         """Adds some instructions of a lane."""
-        if lane.engine not in ("TIU", "GDMA"):
+        if lane.kind not in ("TIU", "GDMA"):
             return
         seen = np.zeros(0, dtype=np.int64)
         for rows in reversed(list(parts)):
@@ -89,7 +89,7 @@ class LayerSums:
             last = (len(ids) - 1 - from_end)[~np.isin(distinct, seen)]
             seen = np.union1d(seen, distinct)
             inside = last[places[last] >= 0]
-            for name, values in (self._of_tiu if lane.engine == "TIU" else self._of_transfers)(lane, rows).items():
+            for name, values in (self._of_tiu if lane.kind == "TIU" else self._of_transfers)(lane, rows).items():
                 np.add.at(self._sums[name], places[inside], values[inside])
 
     def _of_tiu(self, lane: Lane, rows: Rows) -> dict[str, Array]:
@@ -141,7 +141,7 @@ def layer_sheet(profile: Profile, layers: LayerMap, sums: LayerSums) -> Head:
     """One row per layer and core."""
     network = layers.network
     grid = Grid()
-    peak = [tops * len(profile.cores) for tops in _peak(profile)]
+    peak = [tops * len(profile.units) for tops in _peak(profile)]
     names = ("Network", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU FP32 TOPS", "DDR BW(GB/s/Core)",
              "TPU Frequency(GHz)", "DMA Frequency(GHz)")  # fmt: skip
     device = profile.device
@@ -206,7 +206,7 @@ def network_sheet(profile: Profile, layers: LayerMap, sums: LayerSums, total_ns:
     """Figures by group of operations, and what less time in one of them would give."""
     network, device = layers.network, profile.device
     grid = Grid()
-    cores = len(profile.cores)
+    cores = len(profile.units)
     peak = [tops * cores for tops in _peak(profile)]
     names = ("Network", "Model GFLOPs", "Quant Type", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU FP32 TOPS",
              "DDR BW(GB/s)", "TPU Frequency(MHz)", "DMA Frequency(MHz)")  # fmt: skip
@@ -246,7 +246,7 @@ def _cases(profile: Profile, groups: Sequence[tuple[str, Sequence[Layer]]], sums
            run: tuple[int, float, int]) -> list[list[Value]]:  # fmt: skip
     """As it is, with engines fully overlapped, then with each group in turn at the chip's peak."""
     total_ns, concurrency, flops = run
-    tops = _peak(profile)[1] * len(profile.cores)
+    tops = _peak(profile)[1] * len(profile.units)
 
     def used(time: float) -> float:
         return round(flops / (time * 1e6 * tops) * 100, 3) if time > 0 and tops else 0.0

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.formats.xlsx.rows import Source
-from tpuprof_tui.model import INT_MISSING, Lane, Problem, Profile, Severity
+from tpuprof_tui.model import INT_MISSING, Groups, Lane, Problem, Profile, Severity
 from tpuprof_tui.model.lane import Rows
 
 Array = npt.NDArray[Any]
@@ -234,7 +234,8 @@ def _tensor(text: Any) -> Tensor:
 class LayerMap:
     """Which layer each command of a lane belongs to."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, groups: Groups) -> None:
+        self._groups = groups
         self.network = network
         self._names = [layer.name for layer in network.layers]
         self._bounds: dict[tuple[str, int], tuple[Array, Array, Array]] = {}
@@ -249,7 +250,7 @@ class LayerMap:
     def places(self, lane: Lane, rows: Rows) -> Array:
         """Place of each row's layer in ``network.layers``; -1 without one."""
         ids = lane.take("command_id", rows)
-        bounds = self._bounds.get((lane.engine, lane.core))
+        bounds = self._bounds.get((lane.kind, self._groups.unit_number(lane.group)))
         if bounds is None:
             return np.full(len(ids), -1, dtype=np.int64)
         before, after, places = bounds

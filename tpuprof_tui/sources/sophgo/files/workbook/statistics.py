@@ -65,7 +65,7 @@ def lane_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> Totals:
     """Sums over some rows of a lane."""
     total = Totals()
     for rows in parts:
-        total += _tiu_part(lane, rows) if lane.engine == "TIU" else _transfer_part(profile, lane, rows)
+        total += _tiu_part(lane, rows) if lane.kind == "TIU" else _transfer_part(profile, lane, rows)
     return total
 
 
@@ -104,7 +104,7 @@ def _transfer_part(profile: Profile, lane: Lane, rows: Rows) -> Totals:
     sizes = counted(lane, "bytes", rows)
     # system commands have no direction
     works = role == Role.WORK
-    if lane.engine == "CDMA":
+    if lane.kind == "CDMA":
         works = works & (sizes > 0)
     ddr = works & touches(profile, lane, "DDR", rows)
     l2 = works & ~ddr & touches(profile, lane, "L2", rows)

@@ -16,7 +16,7 @@ from tpuprof_tui.formats.xlsx.cells import Value, column_letters, shown_length
 from tpuprof_tui.formats.xlsx.package import Package, SheetEntry
 from tpuprof_tui.formats.xlsx.rows import RowWriter, SheetColumn, Values
 from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER, COUNT, TABS
-from tpuprof_tui.model import Profile
+from tpuprof_tui.model import Groups, Problem, Profile
 from tpuprof_tui.model.lane import Rows
 
 from ..registers_text import slices
@@ -88,7 +88,7 @@ class _Workbook:
         self._package = package
         self._progress = progress or (lambda share: None)
         network = read_network(Path(profile.path))
-        self._layers = LayerMap(network) if network is not None else None
+        self._layers = LayerMap(network, profile.groups) if network is not None else None
         self._sheets = chosen_lanes(profile, selection, self._layers)
         self._totals: dict[str, Totals] = {}
         self._todo = sum(sheet.count for sheet in self._sheets)
@@ -118,17 +118,18 @@ class _Workbook:
         added = 0
         for sheet in self._sheets:
             lane, parts = sheet.lane, [part for part, _ in slices(sheet.rows, 4 * SLICE)]
-            if lane.core >= 0:
+            core = self._profile.unit_number(lane)
+            if core >= 0:
                 total = lane_totals(self._profile, lane, parts)
-                self._of(lane.core)[lane.engine] = total
+                self._of(core)[lane.kind] = total
             else:
                 total = Totals()
-                for core, totals in port_totals(self._profile, lane, parts).items():
+                for owner, totals in port_totals(self._profile, lane, parts).items():
                     total += totals
-                    if core is None:
+                    if owner is None:
                         self._loose += totals
                     else:
-                        known = self._of(core)
+                        known = self._of(owner)
                         known["CDMA"] = known.get("CDMA", Totals()) + totals
             self._totals[sheet.title] = total
             table.add(lane, parts)
@@ -149,7 +150,7 @@ class _Workbook:
         every = list(self._totals.values())
         start = min((some.start for some in every if some.start is not None), default=0)
         end = max((some.end for some in every if some.end is not None), default=0)
-        many = len(profile.cores) > 1
+        many = len(profile.units) > 1
         rows: list[list[Value]] = [[core.core, *summary_row(profile, core, end - start, many)] for core in cores]
         overall: list[Value] = ["Overall", *overall_row(profile, cores, self._loose, end - start, many)]
         if self._layers is not None and self._layer_sums is not None:
@@ -164,9 +165,10 @@ class _Workbook:
         self._small_sheet("Engine Summary", "summary", head, "B6")
 
     def _problems(self) -> None:
+        groups = self._profile.groups
         titles = ("Severity", "Times", "Core", "Lane", "File", "Offset", "What happened", "What was done")
         rows = [
-            [problem.severity.word, problem.count, problem.core if problem.core >= 0 else None, problem.lane or None,
+            [problem.severity.word, problem.count, _number(groups, problem), problem.lane or None,
              problem.file or None, problem.offset if problem.offset >= 0 else None, problem.what, problem.done]
             for problem in self._profile.problems
         ]  # fmt: skip
@@ -198,7 +200,7 @@ class _Workbook:
             self._rows_sheet(title, sheet, columns, head, rows, count)
 
     def _head(self, sheet: LaneRows) -> Head:
-        if sheet.lane.engine != "TIU":
+        if sheet.lane.kind != "TIU":
             return dma_head(self._profile, self._totals[sheet.title])
         types = type_rows(self._profile, sheet.lane, (part for part, _ in slices(sheet.rows, 4 * SLICE)))
         return tiu_head(self._profile, self._totals[sheet.title], types)
@@ -212,9 +214,9 @@ class _Workbook:
         with package.sheet(SheetEntry(title, reach), count * _longest_row(columns)) as part:
             widths = _widths(sheet, columns, head, next(slices(rows, _SAMPLE))[0])
             outlined = any("outlineLevel" in some for some in head.rows.values())
-            shown = _NEVER_FOLDED[sheet.lane.engine]
+            shown = _NEVER_FOLDED[sheet.lane.kind]
             folded = [place for place, column in enumerate(columns, 1) if column.empty and place > shown]
-            text = _opening(TABS[sheet.lane.engine], widths, f"A{head.header_row + 1}", outlined, folded)
+            text = _opening(TABS[sheet.lane.kind], widths, f"A{head.header_row + 1}", outlined, folded)
             part.write((text + head.grid.xml(package.styles, package.strings, head.rows)).encode("utf-8"))
             first = head.header_row + 1
             for some, length in slices(rows, SLICE):
@@ -306,3 +308,9 @@ def _kernel_form(name: str) -> str:
     if name.endswith("(us)"):
         return "#,##0.000"
     return "0.00%" if name in ("Time Ratio", "uArch URate") else COUNT
+
+
+def _number(groups: Groups, problem: Problem) -> int | None:
+    """Number of the core that a problem is about."""
+    number = groups.unit_number(problem.group)
+    return number if number >= 0 else None

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import Lane, Role, StringsBuilder
+from tpuprof_tui.model import Activity, Groups, Lane, Role, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.sources.sophgo.chips import Chip, family_of, name_table, variant_direction
+from tpuprof_tui.sources.sophgo.groups import owner_groups, ports_group
 
 from ..commands.command_table import Commands, Mode
 from ..commands.details import PLACE_BITS, Detail, decode_lane
@@ -74,8 +75,9 @@ class _OwnNames:
 class LaneBuilder:
     """Builds the lanes of one profile; they share the tables of strings."""
 
-    def __init__(self, chip: Chip, tiu_mhz: float) -> None:
+    def __init__(self, chip: Chip, tiu_mhz: float, groups: Groups) -> None:
         self.chip = chip
+        self.groups = groups
         self.tiu_mhz = tiu_mhz
         self.strings = {key: StringsBuilder() for key in _TEXTS}
         for mode in _MODES:
@@ -103,7 +105,7 @@ class LaneBuilder:
             "sublane": sublane if sublane is not None else constant(count, 0, np.int16),
             "engine": constant(count, self.strings["engine"].code(engine), np.int32),
             "engine_id": constant(count, _ENGINE_ID[engine], np.int64),
-            "core": _cores(source, order, count),
+            **self._cores(source, order, count),
             **_times(stream, family),
         }
         if engine == "CDMA":
@@ -123,10 +125,19 @@ class LaneBuilder:
 
             return LaneReading(self.chip, engine, columns, self._text, detail, commands is None)(row)
 
-        return Lane(engine=engine, core=source.core, port=stream.port, columns=columns, sublanes=sublanes,
-                    label=f"port {stream.port}" if engine == "CDMA" else engine,
-                    group="CDMA" if engine == "CDMA" else f"Core {source.core}",
-                    registers=detail, describe=describe, role_guessed=commands is None)  # fmt: skip
+        port = engine == "CDMA"
+        return Lane(kind=engine, label=f"port {stream.port}" if port else engine, number=stream.port if port else -1,
+                    group=ports_group(self.groups) if port else self.groups.numbered(source.core),
+                    activity=Activity.COMPUTE if family == "tiu" else Activity.TRANSFER, columns=columns,
+                    sublanes=sublanes, registers=detail, describe=describe, role_guessed=commands is None)  # fmt: skip
+
+    def _cores(self, source: LaneSource, order: I64 | None, count: int) -> dict[str, LazyColumn]:
+        """The lane's core; of a port each row's submitter, also as the group that owns the row."""
+        if source.cores is None:
+            return {"core": constant(count, source.core, np.int64)}
+        owners = owner_groups(self.groups, source.cores if order is None else source.cores[order])
+        owner = known_or_missing(owners)
+        return {"core": lambda rows: self.groups.unit_numbers(owner(rows)), "owner": owner}
 
     def _text(self, key: str, code: int) -> str:
         """Text of a code of a text column."""
@@ -279,13 +290,6 @@ def _times(stream: Stream, family: str) -> dict[str, LazyColumn]:
         "cycles": (lambda rows: end[rows] - start[rows] + 1) if cycles is None else (lambda rows: cycles[rows]),
         "command_id": command_id,
     }
-
-
-def _cores(source: LaneSource, order: I64 | None, count: int) -> LazyColumn:
-    """The lane's core, or each row's submitter."""
-    if source.cores is None:
-        return constant(count, source.core, np.int64)
-    return known_or_missing(source.cores if order is None else source.cores[order])
 
 
 def _ordered(source: LaneSource) -> tuple[Stream, Commands | None]:

@@ -1,0 +1,136 @@
+"""Groups: what lanes belong to, in a tree of any depth: ranks, GPUs, cores, ports, hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .columns import INT_MISSING
+
+#: Id of no group.
+NO_GROUP: Final = -1
+
+
+@dataclass(frozen=True)
+class Group:
+    """One of the things that lanes belong to. Its id is its place in ``Profile.groups``.
+
+    Attributes:
+        label: What people call it ("Core 3").
+        kind: Key of its kind ("core", "ports", "host", "rank", "gpu").
+        parent: Id of the group it belongs to; -1 at the top.
+        number: As people type it (3); -1 without one.
+        is_unit: Whether figures are made for it.
+        lost: Whether it ran and nothing of it is there.
+    """
+
+    label: str
+    kind: str
+    parent: int = NO_GROUP
+    number: int = -1
+    is_unit: bool = False
+    lost: bool = False
+
+
+class Groups(tuple[Group, ...]):
+    """All groups of a profile, parents before their children.
+
+    Raises:
+        ValueError: A group stands before its parent.
+    """
+
+    def __new__(cls, groups: Iterable[Group] = ()) -> Groups:
+        """The groups in their order."""
+        made = super().__new__(cls, groups)
+        if any(not NO_GROUP <= group.parent < place for place, group in enumerate(made)):
+            raise ValueError("a group stands before its parent")
+        return made
+
+    @cached_property
+    def units(self) -> tuple[int, ...]:
+        """Ids of the groups that figures are made for, in their order."""
+        return tuple(place for place, group in enumerate(self) if group.is_unit)
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers of the units, in their order."""
+        return tuple(self[unit].number for unit in self.units)
+
+    def keeping(self, units: Collection[int]) -> Groups:
+        """The same groups, of which no others than these are units."""
+        return Groups(replace(group, is_unit=place in units) for place, group in enumerate(self))
+
+    @cached_property
+    def _within(self) -> tuple[frozenset[int], ...]:
+        below: list[set[int]] = [{place} for place in range(len(self))]
+        for place in range(len(self) - 1, -1, -1):
+            if self[place].parent >= 0:
+                below[self[place].parent] |= below[place]
+        return tuple(map(frozenset, below))
+
+    def within(self, group: int) -> frozenset[int]:
+        """Ids of a group and of all below it; empty without such a group."""
+        return self._within[group] if 0 <= group < len(self) else frozenset()
+
+    def units_within(self, group: int) -> tuple[int, ...]:
+        """Ids of the units that are a group or lie below it; of all where it is -1."""
+        return self.units if group < 0 else tuple(unit for unit in self.units if unit in self.within(group))
+
+    @cached_property
+    def _unit_of(self) -> tuple[int, ...]:
+        found: list[int] = []
+        for place, group in enumerate(self):
+            found.append(place if group.is_unit else found[group.parent] if group.parent >= 0 else NO_GROUP)
+        return tuple(found)
+
+    def unit_of(self, group: int) -> int:
+        """Id of the unit that a group is or lies in, the nearest one; -1 where there is none."""
+        return self._unit_of[group] if 0 <= group < len(self) else NO_GROUP
+
+    def number(self, group: int) -> int:
+        """A group's number; -1 without a group or a number."""
+        return self[group].number if 0 <= group < len(self) else -1
+
+    def unit_number(self, group: int) -> int:
+        """Number of the unit that a group is or lies in; -1 without."""
+        return self.number(self.unit_of(group))
+
+    def label(self, group: int) -> str:
+        """A group's label; empty without a group."""
+        return self[group].label if 0 <= group < len(self) else ""
+
+    def path(self, group: int) -> tuple[str, ...]:
+        """Labels of a group and of all above it, from the top."""
+        labels: list[str] = []
+        while 0 <= group < len(self):
+            labels.append(self[group].label)
+            group = self[group].parent
+        return tuple(reversed(labels))
+
+    def at_path(self, path: tuple[str, ...]) -> int:
+        """Id of the first group with a path; -1 without one."""
+        return next((place for place in range(len(self)) if self.path(place) == path), NO_GROUP)
+
+    def numbered(self, number: int) -> int:
+        """Id of the first unit with a number; -1 without one."""
+        return next((unit for unit in self.units if self[unit].number == number), NO_GROUP)
+
+    def units_of(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Ids of the units that many groups are or lie in; -1 where there is none.
+
+        Args:
+            owners: int64 ids, missing or negative for none.
+        """
+        table = np.array([*self._unit_of, NO_GROUP], np.int64)
+        return np.asarray(table[np.where((owners >= 0) & (owners < len(self)), owners, len(self))])
+
+    def unit_numbers(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Numbers of these units; ``INT_MISSING`` where there is none."""
+        known = [self[unit].number if unit >= 0 else -1 for unit in self._unit_of]
+        table = np.array([*(number if number >= 0 else INT_MISSING for number in known), INT_MISSING], np.int64)
+        return np.asarray(table[np.where((owners >= 0) & (owners < len(self)), owners, len(self))])

@@ -99,7 +99,7 @@ def test_headline():
     profile = small_profile()
     found = headline(profile, build_indexes(profile))
     assert found.total_ns == profile.end_ns - profile.start_ns
-    assert found.idlest.core == 2  # it has no lanes at all
+    assert found.idlest.number == 2  # it has no lanes at all
     assert found.idlest.busy == 0
     assert found.busiest.busy == max(core.busy for core in found.units)
     assert found.exposed_max == max(core.exposed for core in found.units)

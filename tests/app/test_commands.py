@@ -116,10 +116,10 @@ async def test_times_and_cores(profile):
         await typed(pilot, "core 1")
         assert screen.view.selection == Selection(1)
         await typed(pilot, "core least")
-        assert screen.view.selection.group == screen.session.headline.idlest.core
+        assert screen.view.selection.group == screen.session.headline.idlest.unit
         await press(pilot, "o")
         await typed(pilot, "core most")
-        assert screen.view.scope == Scope(screen.session.headline.busiest.core)
+        assert screen.view.scope == Scope(screen.session.headline.busiest.unit)
         await typed(pilot, "core")
         assert (screen.view.scope, screen.view.selection) == (Scope(), Selection())
 

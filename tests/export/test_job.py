@@ -49,7 +49,7 @@ def test_only_stale_files_of_the_same_kind_go(tmp_path: Path) -> None:
     (tmp_path / "tiuRegInfo_77.txt").write_text("somebody else's")
     (tmp_path / "notes.txt").write_text("mine")
     first = run(tmp_path, "regs", "summary")
-    again = run(tmp_path, "regs", document_cores=frozenset({0}))
+    again = run(tmp_path, "regs", document_units=frozenset({0}))
     assert set(again) < set(first)
     left = files(tmp_path)
     assert set(left) == {*again, "summary.txt", "tiuRegInfo_77.txt", "notes.txt"}

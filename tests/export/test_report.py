@@ -63,7 +63,9 @@ def test_summary_starts_with_the_headline():
     lines = summary_report(profile).text().splitlines()
     assert lines[0] == "synthetic: AKS, 3 cores, 2 CDMA ports, mode 1 (condensed commands), 600 instructions"
     assert lines[1] == f"Total time        {found.total_ns / 1000:.3f} us"
-    assert lines[2].startswith(f"Busiest core      core {found.busiest.core}: busy {found.busiest.busy / 1000:.3f} us")
+    assert lines[2].startswith(
+        f"Busiest core      core {found.busiest.number}: busy {found.busiest.busy / 1000:.3f} us"
+    )
     assert lines[3].startswith("Idlest core       core 2: busy 0.000 us")
     assert f"at most {found.exposed_max / 1000:.3f} us" in lines[4]
 

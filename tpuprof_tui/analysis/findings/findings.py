@@ -59,10 +59,12 @@ def findings(session: Session, view: ViewState, scope: Scope, most: int = MOST) 
     lanes = [(number, shown.indexes[number]) for number in shown.lanes_in(scope)]
     lanes = [(number, index) for number, index in lanes if not index.lane.on_host]
     within = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
-    free = frozenset(number for number, index in lanes if session.profile.unit_of(index.lane) < 0)
+    shared = frozenset(number for number, index in lanes if index.lane.group not in within)
     exposed, slow, wait = (
         tuple(Found(lane, _row_of_all(session, view.filter, lane, row), abs(value)) for value, lane, row in each)
-        for each in best_rows(lanes, view.start, view.end, (exposed_score, slow_score, wait_score), most, within, free)
+        for each in best_rows(
+            lanes, view.start, view.end, (exposed_score, slow_score, wait_score), most, within, shared
+        )
     )
     return Findings(exposed, slow, wait)
 

@@ -81,7 +81,7 @@ def best_rows(
         scores: What is looked for.
         most: How many at most.
         owners: Groups whose submissions alone count on shared lanes; empty: everything counts.
-        shared: Numbers of the lanes of no unit.
+        shared: Numbers of the lanes that belong to none of these groups.
 
     Returns:
         For each score (value, number of the lane, row), the best first, of equals the first.

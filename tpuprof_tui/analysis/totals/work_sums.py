@@ -82,7 +82,7 @@ def work_sums(
     block = max(BLOCK, *(8 * len(profile.strings[key]) for key in _GROUPINGS if key in profile.strings))
     within = None if units is None else frozenset[int]().union(*map(profile.groups.within, units))
     for index in chosen_lanes(profile, indexes, within, lanes):
-        only = within if profile.unit_of(index.lane) < 0 else None
+        only = within if within is not None and index.lane.group not in within else None
         if only is not None:
             owners = owners_of(index)
             if owners.isdisjoint(only):

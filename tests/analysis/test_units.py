@@ -1,0 +1,153 @@
+"""Figures of units of any depth, whose lanes may mix what their events do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from profiles import make_profile
+
+from tpuprof_tui.analysis import build_indexes, headline, top, unit_figures
+from tpuprof_tui.analysis.index.extremes import LARGE, slow_score
+from tpuprof_tui.analysis.selecting.session import Session, numbers_in
+from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.totals.chart_data import chart_data
+from tpuprof_tui.analysis.totals.exposed import with_exposed
+from tpuprof_tui.analysis.totals.window_figures import figures_of
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.model import INT_MISSING, Activity, Group, Groups, Lane, Profile, Role, Strings
+
+COMPUTE, TRANSFER, COMMUNICATION, HOST = (int(each) for each in Activity)
+GROUPS = Groups((
+    Group("rank 0", "rank", number=0), Group("GPU 4", "gpu", 0, 4, is_unit=True), Group("stream 1", "stream", 1, 1),
+    Group("stream 2", "stream", 1, 2), Group("rank 1", "rank", number=1),
+    Group("GPU 5", "gpu", 4, 5, is_unit=True), Group("Host", "host", 4), Group("Switch", "switch"),
+))  # fmt: skip
+NAMES = Strings(("gemm", "copy", "all_reduce"))
+
+
+def lane(kind: str, group: int, label: str, *events: tuple[int, int, int], **given) -> Lane:
+    """A lane of (start, end, activity); the name of each event is that of its activity."""
+    start, end, activity = (np.array(column, np.int64) for column in zip(*events, strict=True))
+    given = {key: np.array(values, np.int64) for key, values in given.items()}
+    columns = {"start": start, "end": end, "activity": activity.astype(np.int8), "order": np.arange(len(start)),
+               "role": np.full(len(start), Role.WORK, np.int8), "sublane": np.zeros(len(start), np.int16),
+               "name": np.minimum(activity, 2).astype(np.int32), **given}  # fmt: skip
+    return Lane(kind=kind, group=group, label=label, columns=columns)
+
+
+def ranks() -> Profile:
+    """Two streams of GPU 4, none of GPU 5, a host thread, a link that GPU 5 and a stream of GPU 4 use, a stray lane."""
+    thread = lane("thread", 6, "main", (0, 100, HOST))
+    columns = {key: values for key, values in thread.columns.items() if key != "activity"}
+    on_host = replace(thread, columns=columns, activity=Activity.HOST)
+    lanes = (
+        lane("stream", 2, "s", (0, 40, COMPUTE), (40, 60, TRANSFER), (70, 100, COMMUNICATION),
+             bytes=(LARGE, 2 * LARGE, 3 * LARGE)),
+        lane("stream", 3, "s", (10, 30, TRANSFER), (50, 80, COMPUTE), bytes=(4 * LARGE, 0)),
+        on_host,
+        lane("link", 7, "link", (20, 50, COMMUNICATION), (90, 95, COMMUNICATION), (96, 97, COMMUNICATION),
+             owner=(3, 5, INT_MISSING)),
+        lane("stray", -1, "stray", (0, 1, COMPUTE)),
+    )  # fmt: skip
+    return replace(make_profile([], strings={"name": NAMES}), groups=GROUPS, lanes=lanes)
+
+
+def covered(*spans: tuple[int, int]) -> np.ndarray:
+    """Which of 100 ns some spans cover."""
+    held = np.zeros(100, np.bool_)
+    for start, end in spans:
+        held[start:end] = True
+    return held
+
+
+def test_figures_of_a_unit_follow_what_its_events_do():
+    profile = ranks()
+    compute = covered((0, 40), (50, 80))
+    transfer, communication = covered((40, 60), (10, 30)), covered((70, 100), (20, 50))
+    moving = transfer | communication
+    for indexes in (build_indexes(profile), tuple(build_indexes(profile))):
+        found = unit_figures(profile, indexes, 1, 0, 100)
+        assert (found.label, found.number, found.name) == ("GPU 4", 4, "4")
+        assert (found.compute, found.transfer, found.communication) == (
+            compute.sum(), transfer.sum(), communication.sum(),
+        )  # fmt: skip
+        assert found.overlap == (compute & moving).sum()
+        assert found.exposed == (transfer & ~compute & ~communication).sum()
+        assert found.exposed_communication == (communication & ~compute).sum()
+        assert found.busy == (compute | moving).sum()
+        assert found.idle == 100 - found.busy
+        # two streams, and what a stream submitted to the link
+        assert {kind: figures.count for kind, figures in found.lanes.items()} == {"stream": 5, "link": 1}
+        assert found.lanes["stream"].window == 200
+
+
+def test_a_unit_of_the_host_alone_is_as_busy_as_its_threads():
+    profile = ranks()
+    groups = Groups(replace(group, is_unit=group.is_unit or group.kind == "host") for group in GROUPS)
+    found = unit_figures(replace(profile, groups=groups), build_indexes(profile), 6, 10, 60)
+    assert (found.busy, found.compute, found.exposed, found.overlap, found.idle) == (50, 0, 0, 0, 0)
+
+
+def test_exposed_time_of_events_of_a_lane_that_mixes_them():
+    profile = with_exposed(ranks())
+    first, second, thread, link, stray = profile.lanes
+    # a copy is covered by computing and communication, communication by computing
+    assert first["exposed"].tolist() == [INT_MISSING, 0, 20]
+    assert second["exposed"].tolist() == [0, INT_MISSING]
+    assert link["exposed"].tolist() == [10, 5, INT_MISSING]
+    assert link.take("exposed", np.array([1, 0])).tolist() == [5, 10]
+    assert "exposed" not in thread
+    assert stray["exposed"].tolist() == [INT_MISSING]
+
+
+def test_the_headline_is_about_units():
+    profile = ranks()
+    found = headline(profile, build_indexes(profile))
+    assert [unit.label for unit in found.units] == ["GPU 4", "GPU 5"]
+    assert (found.busiest.label, found.idlest.busy) == ("GPU 4", 5)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("group", "lanes", "rows"),
+    [(-1, (0, 1, 2, 3, 4), 10), (0, (0, 1, 3), 6), (1, (0, 1, 3), 6), (2, (0,), 3), (3, (1, 3), 3), (4, (2, 3), 2),
+     (7, (3,), 3)],
+)  # fmt: skip
+def test_a_scope_is_any_group(group, lanes, rows):
+    session = Session.build(ranks())
+    assert session.lanes_in(Scope(group)) == lanes
+    numbers = numbers_in(session, Scope(group), None)
+    assert len(numbers) == rows
+    view = replace(ViewState.of(0, 100), scope=Scope(group))
+    figures = figures_of(session, view)
+    assert [unit.unit for unit in figures.units] == list(GROUPS.units_within(group))
+    assert sum(chart_data(session, view, view.scope).durations) == rows
+    if group >= 0:
+        told = top(session.profile, session.indexes, 0, 100, by="name", units={group}, limit=None)
+        on_host = sum(session.profile.lanes[session.place(number)[0]].on_host for number in numbers.tolist())
+        assert sum(row.count for row in told) == rows - on_host
+
+
+def test_each_event_is_in_one_row_of_the_kinds_of_lanes():
+    session = Session.build(ranks())
+    for group in (-1, 0, 1, 2):
+        figures = figures_of(session, replace(ViewState.of(0, 100), scope=Scope(group)))
+        assert sum(row.figures.count for row in figures.kinds) == len(numbers_in(session, Scope(group), None))
+    assert [row.label for row in figures.kinds] == ["stream 1 s"]
+
+
+def test_computing_is_no_slow_transfer():
+    first = ranks().lanes[0]
+    assert np.isneginf(slow_score(first, slice(0, 3))).tolist() == [True, False, False]
+    assert list(chart_data(Session.build(ranks()), ViewState.of(0, 100), Scope(2)).bandwidth) == ["stream"]
+
+
+def test_an_export_of_some_units_has_what_they_submitted():
+    profile = ranks()
+    chosen = Selection(units=frozenset({1}))
+    rows = [np.arange(len(lane))[chosen.rows(profile, lane)].tolist() for lane in profile.lanes]
+    # what nobody submitted, and lanes of no unit, are everybody's
+    assert rows == [[0, 1, 2], [0, 1], [0], [0, 2], [0]]
+    assert chosen.has_unit(1)
+    assert not chosen.has_unit(5)

@@ -25,10 +25,13 @@ class ExportingApp(ForgettingApp):
     tiu_mhz: int | None
     profile: Profile | None
     trace_file: str | None = None
-    #: How the capture looked before it was read.
-    fingerprint: str = ""
     #: What waits for a key, in the bottom line.
     notice: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """How the capture on the screen looked before it was read; empty: nobody looked."""
+        return ""
 
     def _prepare_exports(self) -> None:
         self.exporter = Exporter(self._export_changed)

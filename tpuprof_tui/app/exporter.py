@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ..errors import TpuprofError
-from .exports import Job, Kind
+from .exports import Job, Kind, Source, default_folder
 from .format import bytes_text, clean
 
 #: Longest line a child may send.
@@ -71,13 +71,15 @@ class Exporter:
     Attributes:
         running: The export at work.
         outcome: What the last one wrote.
-        folder: Where exports go; empty: not chosen yet.
+        folder: Where exports of the capture on the screen go; empty: nobody asked yet.
     """
 
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self.running: Running | None = None
         self.outcome: Outcome | None = None
         self.folder = ""
+        #: Folders that were typed, by capture.
+        self._typed: dict[Path, str] = {}
         self._changed = changed
         self._process: asyncio.subprocess.Process | None = None
         self._stopped = False
@@ -105,6 +107,12 @@ class Exporter:
         finally:
             await self._ended()
             self._tell(None)
+
+    def take_folder(self, source: Source, typed: str = "") -> None:
+        """Exports of a capture go where was ``typed`` for it, last or now; else to the folder of its name."""
+        if typed:
+            self._typed[source.capture] = typed
+        self.folder = self._typed.get(source.capture) or default_folder(source)
 
     def stop(self) -> None:
         """Stops the export; it removes what is half-written."""

@@ -139,7 +139,7 @@ def _add_groups(session: Session, nodes: list[Node]) -> None:
 
 def _lane_node(session: Session, number: int, depth: int, parent: int) -> Node:
     profile, lane = session.profile, session.profile.lanes[number]
-    figures = lane_figures(session.indexes[number], profile.start_ns, profile.end_ns)
+    figures = lane_figures(session.indexes[number], *session.counted(profile.start_ns, profile.end_ns, number))
     about = [problem for problem in profile.problems if _is_about(problem, lane)]
     return Node(
         clean(lane.label), depth, Scope(lane.core, number), engine=lane.engine, share=figures.utilisation,
@@ -155,9 +155,10 @@ def _way_node(session: Session, number: int, way: str, parent: int) -> Node | No
         return None
     work = chosen & (lane["role"] == Role.WORK)
     busy = Intervals.union(lane["start"][work], lane["end"][work]).total
+    start, end = session.device_window
     return Node(
         way.upper(), 3, Scope(lane.core, number), condition=_condition(way), engine=lane.engine,
-        share=busy / max(profile.end_ns - profile.start_ns, 1), busy=busy, count=int(np.count_nonzero(chosen)),
+        share=busy / max(end - start, 1), busy=busy, count=int(np.count_nonzero(chosen)),
         guessed=lane.role_guessed, parent=parent,
     )  # fmt: skip
 

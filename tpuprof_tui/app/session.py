@@ -16,6 +16,7 @@ from ..analysis.figures import Headline, Indexes, build_indexes, headline
 from ..analysis.lane_index import rows_between
 from ..analysis.ordering import lane_values
 from ..model import COLUMNS, Column, Lane, Profile
+from .format import plural
 from .state import Scope, Sort
 
 __all__ = ["Ints", "Session", "lane_values", "numbers_in", "ordered"]
@@ -110,6 +111,34 @@ class Session:
         rows = slice(row, row + 1)
         events = self.profile.lanes[lane]
         return int(events.take("start", rows)[0]), int(events.take("end", rows)[0])
+
+    @cached_property
+    def device_window(self) -> tuple[int, int]:
+        """First start and last end of the device's instructions, ns; of all where a host alone was traced."""
+        device = self.profile.device_part
+        known = device if device.instructions else self.profile
+        return known.start_ns, known.end_ns
+
+    def counted(self, start: int, end: int, lane: int = -1) -> tuple[int, int]:
+        """The part of a window that shares and sums are of, in all panes.
+
+        The host begins before the device and ends after it: of cores, ports and their lanes only the device's time
+        counts, of a ``lane`` of the host all of the window.
+        """
+        if lane >= 0 and self.profile.lanes[lane].on_host:
+            return start, end
+        first, last = self.device_window
+        start = max(start, first)
+        return start, max(min(end, last), start)
+
+    def count_text(self, numbers: Ints) -> str:
+        """How many instructions of the device some are, as all panes count them, and how many slices of the host."""
+        on_host = np.array([lane.on_host for lane in self.profile.lanes], np.bool_)
+        if not on_host.any():
+            return plural(len(numbers), "instruction")
+        slices = int(np.count_nonzero(on_host[np.searchsorted(self.offsets, numbers, side="right") - 1]))
+        told = plural(len(numbers) - slices, "instruction")
+        return f"{told} and {plural(slices, 'host slice')}" if slices else told
 
     def scope_title(self, scope: Scope) -> str:
         """What a scope is called."""

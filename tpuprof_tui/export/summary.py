@@ -68,12 +68,10 @@ def headline_lines(profile: Profile, found: Headline, unit: TimeUnit) -> tuple[s
         if core is not None:
             busy = f"busy {mark}{unit.named(core.busy)}, {mark}{percent(core.utilisation)}"
             lines.append(f"{label:17} core {core.core}: {busy}")
-    if found.cores:
-        most = max(found.cores, key=lambda core: core.exposed)
-        lines.append(
-            f"Exposed transfer  {mark}{unit.named(found.exposed_mean)} a core, "
-            f"at most {mark}{unit.named(most.exposed)} (core {most.core})"
-        )
+    if found.most_exposed is not None:
+        most = found.most_exposed
+        share = percent(most.exposed / found.total_ns if found.total_ns else 0.0)
+        lines.append(f"Exposed transfer  core {most.core}: {mark}{unit.named(most.exposed)}, {mark}{share}")
     if found.guessed:
         lines.append(f"{GUESSED} This capture holds no commands: work and waits are told apart by guesswork.")
     if profile.detail == 0:

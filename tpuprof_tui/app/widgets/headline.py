@@ -98,11 +98,13 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
                 continue
             share = _share(core.utilisation, core.guessed, short)
             items.append([(f"{word} ", quiet, rank), (f"core {core.core} {share}", strong, 0)])
-        exposed = f"{GUESS if figures.guessed else ''}{time_text(figures.exposed_max)}"
-        share = _share(figures.exposed_max / figures.total_ns, False, short)
+    if figures.most_exposed is not None and figures.total_ns:
+        core = figures.most_exposed
+        share = _share(core.exposed / figures.total_ns, core.guessed, short)
         words = "exposed " if short else "exposed transfer "
-        items.append([(words, quiet, 1), (f"{exposed} {share}", palette.exposed, 0)])
-    items.append([(plural(session.profile.instructions, "instruction"), quiet, CAPTION + 3)])
+        told = "" if short else f"{GUESS if core.guessed else ''}{time_text(core.exposed)} "
+        items.append([(words, quiet, 1), (f"core {core.core} {told}{share}", palette.exposed, 0)])
+    items.append([(plural(figures.instructions, "instruction"), quiet, CAPTION + 3)])
     if profile.problems:
         worst = max(int(problem.severity) for problem in profile.problems)
         style = palette.severity(worst)

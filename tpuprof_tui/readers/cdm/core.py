@@ -12,7 +12,7 @@ from .blocks import BlockType, walk_blocks
 from .chips import Chip, family_of
 from .commands import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream
 from .core_data import CoreData, EngineData
-from .detail import attach_registers, block_commands
+from .detail import attach_registers, block_commands, keyed_blocks, model_streams
 from .model_core import Lists, interleaved, joined
 from .monitor import Stream, in_order, lifted_ids, read_stream, to_ns
 from .no_preamble import note_sync, trim_edges
@@ -25,6 +25,8 @@ from .source import read_bytes
 _WRAP = 1 << 32
 _MONITORS = {"TIU": BlockType.MONITOR_BD, "GDMA": BlockType.MONITOR_GDMA, "SDMA": BlockType.MONITOR_SDMA}
 _LOCAL_MEMORY = 2
+#: Bytes of the shortest command of any engine.
+_SHORTEST_COMMAND = 16
 #: Counters of engines of one core whose openings lie further apart than this do not share an origin.
 _ORIGIN_SLACK_NS = 1_000_000
 
@@ -48,7 +50,7 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
     _lift_ids(result)
     _one_epoch(result, chip, tiu_mhz)
     trim_edges(result, chip)
-    if bmodel:  # its streams hold none of the profiler's own commands
+    if bmodel and not result.announced:  # its streams hold none of the profiler's own commands
         mark_own(result, chip)
         _interleave(result, chip)
         _bind(result, chip)
@@ -103,11 +105,12 @@ def _kept(rows: npt.NDArray[np.bool_], keep: npt.NDArray[np.bool_] | slice) -> n
 
 def _take_block_commands(result: CoreData, chip: Chip) -> None:
     """The command streams a bmodel carries instead of nodes, and the nodes of what firmware issued beside them."""
+    result.streams = {name: model_streams(result, chip, name) for name in CORE_ENGINES}
     _decode_commands(result, chip)
     attach_registers(result, chip)
-    for name, engine in result.engines.items():
-        static = block_commands(result, chip, name)
-        dynamic = engine.commands if engine.commands is None else without_own(name, engine.commands, chip)
+    for name, engine in result.engines.items() if not result.announced else ():
+        static = block_commands(result.streams[name])
+        dynamic = engine.commands if engine.commands is None else without_own(name, result, chip)
         parts = [part for part in (static, dynamic) if part is not None and len(part)]
         engine.commands = joined(parts) if parts else None
         engine.static = 0 if static is None else len(static)
@@ -168,7 +171,11 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
         )
     words = joined[: len(joined) // 4 * 4].view("<u4")
     fills = {name: chip.rvt_fill[family_of(name)] for name in CORE_ENGINES if family_of(name) in chip.rvt_fill}
-    rules = NodeRules(chip.engine_codes, chip.rvt_id_limit, fills, chip.cdma_ports, 2 * result.records + 1024)
+    held = sum(len(stream) for streams in result.streams.values() for stream in streams)
+    held += sum(map(len, result.payloads(BlockType.DES_KV)[0])) // _SHORTEST_COMMAND
+    most = 2 * result.records + held + 1024
+    keyed = set(keyed_blocks(result)) if any(result.streams.values()) else set()
+    rules = NodeRules(chip.engine_codes, chip.rvt_id_limit, fills, chip.cdma_ports, most, result.streams, keyed)
     where = {"file": result.file, "offset": offsets[0], "core": result.core}
     report = Report()
     nodes = decode_nodes(words, rules, report, **where)  # type: ignore[arg-type]

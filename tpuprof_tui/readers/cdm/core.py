@@ -80,9 +80,16 @@ def _report_unpaired(result: CoreData) -> None:
             behind = engine.stream.dumped(_behind_lost(engine.bound, len(engine.commands)))
             warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost,
                  behind=True, records=behind)  # fmt: skip
+    if result.engines:
+        note_unrecorded(result)
+
+
+def note_unrecorded(result: CoreData) -> None:
+    """Problems for engines of which nodes name commands and no record tells."""
     for name, commands in (result.nodes.engines if result.nodes is not None else {}).items():
         if name not in result.engines and len(commands):
-            warn(f"{name} has commands but no record.", "Nothing of it can be shown.", count=len(commands))
+            result.report.warning(f"{name} has commands but no record.", "Nothing of it can be shown.",
+                                  file=result.file, core=result.core, count=len(commands))  # fmt: skip
 
 
 def _behind_lost(bound: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chips import Chip, RecordLayout, family_of
+from .opening import begins_with_preamble
 from .plausible import DISORDER, found_again, impossible
 from .report import Report
 
@@ -20,8 +21,6 @@ _HALF = 1 << 31
 #: A 16-bit id counter wraps when an id in this range is followed by one below 1000.
 _LAST_IDS = (65001, 65535)
 _FIRST_IDS = 1000
-#: Markers without nodes that firmware may leave at one end of a stream.
-MOST_MARKERS = 2
 
 #: Counters that are all 0 for a system record. More than the published rule looks at: moves within local memory
 #: touch no AXI bus, so AXI handshakes alone would take them for system commands.
@@ -261,35 +260,6 @@ def in_order(stream: Stream, chip: Chip, report: Report, *, file: str) -> Stream
             count=int(late.sum()),
         )
     return stream
-
-
-def begins_with_preamble(stream: Stream, chip: Chip) -> bool:
-    """Whether the first two records look like the profiler's opening pair: system, ids 0 and 1, then a reset.
-
-    Markers of the profiler may follow it, or without a reset the pair, ids 2 and 3, with which a model's first launch
-    begins.
-    """
-    if len(stream) < 2 or stream.id[0] != 0 or stream.id[1] != 1:
-        return False
-    if len(stream) > 2 and stream.engine != "SDMA" and stream.id[2] > 1 and not markers_at(stream, chip, 2):
-        following = stream.id[2:5].tolist()
-        if following[:2] != [2, 3] or max(following[2:], default=0) > 1 or not stream.system(chip, slice(2, 4)).all():
-            return False
-    return bool(stream.system(chip, slice(0, 2)).all()) or family_of(stream.engine) not in chip.system_records
-
-
-def markers_at(stream: Stream, chip: Chip, row: int) -> int:
-    """How many records from ``row`` on are markers of the profiler: system, their ids leave a gap and then drop."""
-    ids = stream.id[row - 1 : row + MOST_MARKERS + 1].tolist()
-    system = stream.system(chip, slice(row, row + MOST_MARKERS)).tolist()
-    if len(ids) < 2 or ids[1] <= ids[0] + 1:
-        return 0
-    for count, here in enumerate(system, 1):
-        if not here:
-            return 0
-        if len(ids) == count + 1 or ids[count + 1] < ids[count]:
-            return count
-    return 0
 
 
 def _signed(values: I64) -> I64:

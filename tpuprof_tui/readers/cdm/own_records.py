@@ -13,7 +13,8 @@ import numpy.typing as npt
 from .chips import Chip, family_of
 from .commands import Commands, Mode, NodeStream
 from .core_data import CoreData, EngineData
-from .monitor import MOST_MARKERS, Stream, begins_with_preamble, markers_at
+from .monitor import Stream
+from .opening import MOST_MARKERS, begins_with_preamble, markers_at
 
 #: Opening pairs of a core's engines lie within this of one another.
 _OPENING_SPREAD_NS = 5_000

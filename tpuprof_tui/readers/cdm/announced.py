@@ -7,7 +7,6 @@ count in an SDMA node says nothing. A stream that only ends and has no node did 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +34,8 @@ class ModelStream:
         return len(self.offsets)
 
 
+#: Nodes times streams that are tried where their numbers differ.
+_MOST_PAIRS = 40_000
 #: Streams by engine, in the order of the file.
 Streams = Mapping[str, Sequence[ModelStream]]
 
@@ -58,8 +59,10 @@ def announced(
     for engine, mine in streams.items():
         nodes = [(place, count) for place, name, _, key, count in des if name == engine and (key, count) not in keyed]
         counts = [count for _, count in nodes]
-        numbers = _matched(counts, mine, counted=engine != "SDMA") if mine else []
-        result |= {place: number for (place, _), number in zip(nodes, numbers, strict=False)}
+        if not mine:
+            continue
+        numbers = _matched(counts, mine, counted=engine != "SDMA")
+        result |= {place: number for (place, _), number in zip(nodes, numbers, strict=True)}
         if engine != "SDMA":
             claims += len(numbers)
             agreeing += sum(number >= 0 and len(mine[number]) == count
@@ -77,15 +80,33 @@ def _matched(counts: Sequence[int], streams: Sequence[ModelStream], *, counted: 
         return numbers
     if not counted:
         return [*numbers[: len(counts)], *[-1] * (len(counts) - len(numbers))]
-    by_length: dict[int, list[int]] = {}
-    for number in numbers:
-        by_length.setdefault(len(streams[number]), []).append(number)
-    result, free = [], 0
-    for count in counts:
-        alike = by_length.get(count, [])
-        place = bisect_left(alike, free)
-        result.append(alike[place] if place < len(alike) else -1)
-        free = result[-1] + 1 if result[-1] >= 0 else free
+    kept = _longest_common(counts, [len(streams[number]) for number in numbers])
+    return [-1 if place < 0 else numbers[place] for place in kept]
+
+
+def _longest_common(one: Sequence[int], other: Sequence[int]) -> list[int]:
+    """Place in ``other`` of each of ``one``, -1 without, so that most have an equal one and none cross.
+
+    Of lists too long to try all ways: as far as both begin alike.
+    """
+    n, m = len(one), len(other)
+    if n * m > _MOST_PAIRS:
+        alike = next(
+            (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(n, m)
+        )
+        return [*range(alike), *[-1] * (n - alike)]
+    best = [[0] * (m + 1) for _ in range(n + 1)]
+    for i in range(n - 1, -1, -1):
+        for j in range(m - 1, -1, -1):
+            equal = one[i] == other[j]
+            best[i][j] = best[i + 1][j + 1] + 1 if equal else max(best[i + 1][j], best[i][j + 1])
+    result, j = [], 0
+    for i in range(n):
+        while j < m and one[i] != other[j] and best[i][j + 1] >= best[i + 1][j]:
+            j += 1
+        found = j < m and one[i] == other[j]
+        result.append(j if found else -1)
+        j += found
     return result
 
 

@@ -126,15 +126,19 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
         if found and engine.commands is None and name != "SDMA":
             result.report.error(f"There is no stream of {name} commands.", "Its records are shown as unknown.",
                                 file=result.file, core=result.core, lane=name)  # fmt: skip
-    if result.nodes is not None and any(map(len, result.nodes.ports.values())):
+    if result.nodes is None:
+        return
+    # what DES nodes stand for lies in streams of its own
+    beside = sum(int(np.count_nonzero(commands.des < 0)) for commands in result.nodes.ports.values())
+    if beside:
         result.report.warning(
             "CDMA commands that firmware issued beside a compiled model.",
             "They are not matched with the records of their ports.",
             file=result.file,
             core=result.core,
-            count=sum(map(len, result.nodes.ports.values())),
+            count=beside,
         )
-        result.nodes.ports.clear()
+    result.nodes.ports.clear()
 
 
 def _interleave(result: CoreData, chip: Chip) -> None:

@@ -164,11 +164,16 @@ def model_streams(core: CoreData, chip: Chip, engine: str) -> list[ModelStream]:
 
     result = []
     payloads, offsets = core.payloads(_STREAM_BLOCKS[engine])
+    known: dict[bytes, ModelStream] = {}  # launches repeat one another to the byte
     for payload, offset in zip(payloads, offsets, strict=True):
-        stream = walk(chip, engine, payload)
-        ends = stream.ended and len(stream) == 1 and stream.ops[0] == command_table(chip, engine).end.operation
-        result.append(ModelStream(stream.offsets + offset, np.minimum(stream.lengths, _LONGEST).astype(np.int32),
-                                  only_ends=bool(ends) or not len(stream)))  # fmt: skip
+        content = payload.tobytes()
+        alike = known.get(content)
+        if alike is None:
+            stream = walk(chip, engine, payload)
+            ends = stream.ended and len(stream) == 1 and stream.ops[0] == command_table(chip, engine).end.operation
+            lengths = np.minimum(stream.lengths, _LONGEST).astype(np.int32)
+            alike = known[content] = ModelStream(stream.offsets, lengths, only_ends=bool(ends) or not len(stream))
+        result.append(ModelStream(alike.offsets + offset, alike.lengths, alike.only_ends))
     return result
 
 

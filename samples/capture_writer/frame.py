@@ -69,12 +69,6 @@ def opening(options: Options, ports: int) -> Frame:
 
     for engine, key, start, end in _OPENING:
         put(engine, _key(options, key), start, end)
-    number, first, distance, length = _MARKER
-    for place in range(options.markers):
-        for engine, key in _MARKERS:
-            start = first + distance * place
-            program.rows.append(Row(OPS[key], engine, 0, 0.0, alg_ops=1, id=number + place, infra=EDGE))
-            times.append((start, start + length))
     first, distance, length = _RELEASE
     for port in range(ports):
         put(SDMA, "dma_send", first + distance * port, first + distance * port + length)
@@ -82,6 +76,12 @@ def opening(options: Options, ports: int) -> Frame:
         released = first + distance * port + length
         put(CDMA, "cdma_tx_wait", released - 700 - 37 * port, released, port)
         put(CDMA, "cdma_nop", released + 20, released + 31, port)
+    number, first, distance, length = _MARKER
+    for place in range(options.markers):
+        for engine, key in _MARKERS:
+            start = first + _RELEASE[1] * ports + distance * place
+            program.rows.append(Row(OPS[key], engine, 0, 0.0, alg_ops=1, id=number + place, infra=EDGE))
+            times.append((start, start + length))
     return _frame(program, times, 0)
 
 

@@ -25,6 +25,8 @@ from .source import read_bytes
 _WRAP = 1 << 32
 _MONITORS = {"TIU": BlockType.MONITOR_BD, "GDMA": BlockType.MONITOR_GDMA, "SDMA": BlockType.MONITOR_SDMA}
 _LOCAL_MEMORY = 2
+#: Commands without a record that are nothing odd, however few records there are.
+_LOST = 1024
 #: Bytes of the shortest command of any engine.
 _SHORTEST_COMMAND = 16
 #: Counters of engines of one core whose openings lie further apart than this do not share an origin.
@@ -184,7 +186,7 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
     fills = {name: chip.rvt_fill[family_of(name)] for name in CORE_ENGINES if family_of(name) in chip.rvt_fill}
     held = sum(len(stream) for streams in result.streams.values() for stream in streams)
     held += sum(map(len, result.payloads(BlockType.DES_KV)[0])) // _SHORTEST_COMMAND
-    most = 2 * result.records + held + 1024
+    most = held + (2 * result.records + _LOST if result.records else 0)
     keyed = set(keyed_blocks(result)) if any(result.streams.values()) else set()
     rules = NodeRules(chip.engine_codes, chip.rvt_id_limit, fills, chip.cdma_ports, most, result.streams, keyed)
     where = {"file": result.file, "offset": offsets[0], "core": result.core}

@@ -13,7 +13,7 @@ import numpy as np
 
 from .build import Built, build
 from .chips import CDMA, ENGINES
-from .descriptors import BLOCK_KV, keyed_blocks, model_blocks
+from .descriptors import BLOCK_KV, idle_stream, keyed_blocks, model_blocks
 from .extras import Blob, ExtraStream, program_blob
 from .host import TAIL_OFFSET_NS, write_host_trace
 from .nodes import NodeStream, Words, no_words, program_words
@@ -105,9 +105,11 @@ class _Writer:
         self.built = built
         self.catalogue = built.catalogue.columns()
         programs = built.catalogue.programs
-        logged, noise = built.options.closing_nodes, built.options.noise
+        logged, noise, announced = built.options.closing_nodes, built.options.noise, built.options.announced
         self.table: list[Words] = [
-            program_words(number, p, noise) if (logged or p.infra != CLOSING) and p.mode != STATIC else no_words()
+            program_words(number, p, noise, announced)
+            if (logged or p.infra != CLOSING) and (announced or p.mode != STATIC)
+            else no_words()
             for number, p in enumerate(programs)
         ]
         self.blobs: list[Blob] = []
@@ -116,6 +118,8 @@ class _Writer:
 
     def record_counts(self) -> dict[str, int]:
         counts: dict[str, int] = {}
+        if not self.built.options.pmu:
+            return counts
         for number, streams in self.built.cores.items():
             for stream in streams:
                 name = ENGINES[stream.engine].lower()
@@ -126,7 +130,7 @@ class _Writer:
 
     def core_file(self, file: BinaryIO, number: int) -> None:
         options = self.built.options
-        for stream in self.built.cores[number]:
+        for stream in self.built.cores[number] if options.pmu else ():
             self.monitor(file, stream)
             if options.noise:
                 for kind, payload in _OTHER_BLOCKS:
@@ -163,6 +167,9 @@ class _Writer:
         for program in plan.program[place].tolist():
             for kind, payload in model_blocks(programs[program]) if programs[program].mode == STATIC else ():
                 write_block(file, kind, len(payload), [payload])
+            if self.built.options.announced and programs[program].mode == STATIC and not self.built.options.sdma:
+                for kind, payload in idle_stream(programs[program].chip):
+                    write_block(file, kind, len(payload), [payload])
 
     def _nodes(self, file: BinaryIO, number: int) -> None:
         options, programs = self.built.options, self.built.catalogue.programs

@@ -51,6 +51,10 @@ class Options:
     dependencies: bool = False
     #: A compiled model: command streams instead of nodes.
     bmodel: bool = False
+    #: Written as its runtime does: DES nodes announce the streams, a pair comes before each launch.
+    announced: bool = False
+    #: Hardware records; without, commands alone.
+    pmu: bool = True
     #: Host trace beside the capture, ``tail_offset_ns`` in global.profile.
     host_trace: bool = False
     #: Kernel names to show instead.
@@ -78,6 +82,8 @@ class Options:
     lost_opening: tuple[int, ...] = ()
     #: Fraction of the transfers that still run when the next one starts.
     overlap: float = 0.0
+    #: System records of each engine behind the opening pair that have no node.
+    markers: int = 0
     #: SDMA sends written after the wait that follows them.
     swap_sdma: bool = False
     #: Cores that ran but whose files are gone; the anchor core lost its SDMA records.

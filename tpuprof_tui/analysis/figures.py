@@ -201,13 +201,14 @@ def lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
     """The figures of a lane in the window [start, end); O(log n), plus O(rows in the window) for its bytes."""
     window = max(end - start, 0)
     busy = index.work.between(start, end)
+    timeless = bool((index.starts[:1] == INT_MISSING).any())  # what has no times belongs to any window
     return LaneFigures(
         busy=busy,
         wait=index.wait.between(start, end),
         sync=index.sync.between(start, end),
         idle=window - busy - index.rest.between(start, end),
         window=window,
-        count=count_between(index, start, end),
+        count=len(index.lane) if timeless else count_between(index, start, end),
         utilisation=busy / window if window else 0.0,
         bytes=bytes_between(index, start, end),
         guessed=index.lane.role_guessed,

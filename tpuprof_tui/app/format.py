@@ -17,6 +17,7 @@ MISSING: Final = "-"
 GUESS: Final = "~"
 ELLIPSIS: Final = "…"
 #: What panes say that have nothing to tell about such a capture.
+NO_TIMES: Final = "No hardware records: the commands have no times. 2 shows them in a table, 4 the problems."
 EMPTY_CAPTURE: Final = "This capture holds no instructions: 4 shows the problems, O opens another capture."
 
 #: Everything a terminal could act on or whose width terminals do not agree about.

@@ -9,7 +9,7 @@ from typing import Any
 from ..analysis import LaneFigures, build_index, lane_figures
 from ..model import Profile
 from .report import MISSING, Report, TimeUnit, clean
-from .summary import MODES, engines_table, problems_table
+from .summary import MODES, commands_table, engines_table, problems_table
 
 
 def info_record(profile: Profile) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def info_record(profile: Profile) -> dict[str, Any]:
         "dma_mhz": _whole(device.dma_mhz),
         "cores": list(profile.cores),
         "cdma_ports": list(profile.ports),
-        "total_ns": profile.end_ns - profile.start_ns,
+        "total_ns": profile.end_ns - profile.start_ns if profile.timed else None,
         "tail_offset_ns": profile.tail_offset_ns,
         "pmu_tail_ns": profile.tail_ns,
         "instructions": profile.instructions,
@@ -63,17 +63,26 @@ def info_report(profile: Profile) -> Report:
         ("CDMA ports", ", ".join(map(str, profile.ports)) or MISSING),
         ("Instructions", f"{profile.instructions:,}"),
         ("Kernel launches", f"{len(profile.scopes):,}"),
-        ("Total time", span.named(profile.end_ns - profile.start_ns)),
+        ("Total time", span.named(profile.end_ns - profile.start_ns) if profile.timed else MISSING),
     ]
     width = max(len(label) for label, _ in facts)
     lines = tuple(f"{label:{width}}  {text}" for label, text in facts)
-    tables = (engines_table(profile, _figures(profile), span), problems_table(profile))
+    lanes = engines_table(profile, _figures(profile), span) if profile.timed else commands_table(profile)
+    tables = (lanes, problems_table(profile))
     return Report(clean(profile.name), lines, tuple(table for table in tables if table.rows))
 
 
 def _lane_records(profile: Profile) -> list[dict[str, Any]]:
-    records = []
+    records: list[dict[str, Any]] = []
     for lane, figures in zip(profile.lanes, _figures(profile), strict=True):
+        measured = {
+            "busy_ns": figures.busy,
+            "wait_ns": figures.wait,
+            "sync_ns": figures.sync,
+            "idle_ns": figures.idle,
+            "utilisation": round(figures.utilisation, 6),
+            "bytes": figures.bytes,
+        }
         records.append(
             {
                 "engine": lane.engine,
@@ -82,12 +91,7 @@ def _lane_records(profile: Profile) -> list[dict[str, Any]]:
                 "label": lane.label,
                 "group": lane.group,
                 "instructions": len(lane),
-                "busy_ns": figures.busy,
-                "wait_ns": figures.wait,
-                "sync_ns": figures.sync,
-                "idle_ns": figures.idle,
-                "utilisation": round(figures.utilisation, 6),
-                "bytes": figures.bytes,
+                **(measured if profile.timed else dict.fromkeys(measured)),
                 "sublanes": lane.sublanes,
                 "guessed": figures.guessed,
             }

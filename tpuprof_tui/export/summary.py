@@ -26,6 +26,8 @@ MODES: Final = {0: "PMU only", 1: "condensed commands", 2: "detailed commands"}
 #: Rows of the lists of what took the time, and of problems.
 TOP_ROWS: Final = 10
 PROBLEM_ROWS: Final = 20
+#: Said of a capture without hardware records.
+NO_TIMES: Final = "No times: the capture holds commands and no hardware records (`tpuprof instructions` lists them)."
 #: Stands before figures that rest on guesswork.
 GUESSED: Final = "~"
 
@@ -33,6 +35,9 @@ GUESSED: Final = "~"
 def summary_report(profile: Profile) -> Report:
     """Everything worth knowing about where the time of a profile went."""
     profile = profile.device_part
+    if not profile.timed:
+        lines = (NO_TIMES, f"{count_of(len(profile.problems), 'problem')}; listed at the end.")
+        return Report(title_line(profile), lines, (commands_table(profile), problems_table(profile)))
     indexes = build_indexes(profile)
     found = headline(profile, indexes)
     start, end = profile.start_ns, profile.end_ns
@@ -48,13 +53,19 @@ def summary_report(profile: Profile) -> Report:
     return Report(title_line(profile), headline_lines(profile, found, unit), tuple(t for t in tables if t.rows))
 
 
+def commands_table(profile: Profile) -> Table:
+    """How many commands each lane holds, where nothing tells when they ran."""
+    rows = tuple((clean(lane.title), f"{len(lane):,}") for lane in profile.lanes if len(lane))
+    return Table("Commands without times", ("Lane", "Count"), rows, left=frozenset((0,)))
+
+
 def title_line(profile: Profile) -> str:
     """Name, chip and kind of a capture."""
     parts = [clean(profile.device.chip), count_of(len(profile.cores), "core")]
     if profile.ports:
         parts.append(count_of(len(profile.ports), "CDMA port"))
     parts += [f"{profile.mode_name} ({MODES.get(profile.detail, 'unknown')})"]
-    parts.append(count_of(profile.instructions, "instruction"))
+    parts.append(count_of(profile.instructions, "instruction" if profile.timed else "command"))
     return f"{clean(profile.name)}: {', '.join(parts)}"
 
 

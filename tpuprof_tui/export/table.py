@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ..analysis.filters import filter_keys
 from ..analysis.ordering import first_numbers, lane_values, ordered
 from ..errors import UsageError
-from ..model import COLUMNS, Column, Lane, Profile
+from ..model import COLUMNS, INT_MISSING, Column, Lane, Profile
 from ..model.lane import Array, Rows
 from .escape import csv_text, json_text
 from .rendering import Field, rendered_rows
@@ -275,4 +275,5 @@ def _known_values(lane: Lane, key: str, rows: Rows) -> Array:
 
 
 def _shares(lane: Lane, total: int, rows: Rows) -> Array:
-    return 100.0 * (lane.take("end", rows) - lane.take("start", rows)) / max(total, 1)
+    start = lane.take("start", rows)
+    return np.where(start == INT_MISSING, np.nan, 100.0 * (lane.take("end", rows) - start) / max(total, 1))

@@ -10,13 +10,13 @@ from tpuprof_tui.model import Severity
 from tpuprof_tui.readers.cdm.chips import chip_by_name
 from tpuprof_tui.readers.cdm.monitor import (
     Stream,
-    begins_with_preamble,
     in_order,
     lifted_ids,
     read_stream,
     to_ns,
     unwrapped_port,
 )
+from tpuprof_tui.readers.cdm.opening import begins_with_preamble
 from tpuprof_tui.readers.cdm.report import Report
 
 _WRAP, _HALF, _DISORDER = 1 << 32, 1 << 31, 1 << 24

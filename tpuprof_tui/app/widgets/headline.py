@@ -90,7 +90,9 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
     items: list[list[Part]] = [
         [(clean(profile.name), palette.title, CAPTION)],
         [(f"{clean(profile.device.chip)} {profile.mode_name}", quiet, CAPTION + 2)],
-        [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)],
+        [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)]
+        if profile.timed
+        else [("no times", strong, 0)],
     ]
     if figures.busiest is not None and figures.idlest is not None and figures.total_ns:
         for word, core, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 2)):
@@ -104,7 +106,7 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
         words = "exposed " if short else "exposed transfer "
         told = "" if short else f"{GUESS if core.guessed else ''}{time_text(core.exposed)} "
         items.append([(words, quiet, 1), (f"core {core.core} {told}{share}", palette.exposed, 0)])
-    items.append([(plural(figures.instructions, "instruction"), quiet, CAPTION + 3)])
+    items.append([(plural(figures.instructions, "instruction" if profile.timed else "command"), quiet, CAPTION + 3)])
     if profile.problems:
         worst = max(int(problem.severity) for problem in profile.problems)
         style = palette.severity(worst)

@@ -18,7 +18,7 @@ from ..actions import bindings
 from ..chart_data import ChartData, chart_data
 from ..figures import Figures, figures_of, summary_scope
 from ..findings import Findings, findings
-from ..format import EMPTY_CAPTURE, clean, fit, time_text
+from ..format import EMPTY_CAPTURE, NO_TIMES, clean, fit, time_text
 from ..glyphs import Glyphs
 from ..messages import Change, CopyText, Say, tell_failure
 from ..navigation import selected
@@ -231,6 +231,8 @@ class SummaryPane(LinesView):
             return [[Segment(" computing ...", self.palette.quiet)]], []
         if not self.session.profile.instructions:
             return paragraph(EMPTY_CAPTURE, width, self.palette.quiet), []
+        if not self.session.profile.timed:
+            return paragraph(NO_TIMES, width, self.palette.quiet), []
         lists = self.lists = SummaryLists(self.session, self.palette, self.glyphs)
         entries: list[Entry] = [(self._paused_line(width), None)] if self.paused else []
         plain = [[], *reference_lines(figures, width, lists.heading, self.palette), *self.charts.lines(figures, width)]

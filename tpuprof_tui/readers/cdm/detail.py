@@ -6,12 +6,14 @@ needs of every command: which operation it is, and for transfers which memories 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from ...model.lane import Rows
+from .announced import ModelStream
 from .blocks import BlockType
 from .chips import Chip, family_of
 from .chips.commands import command_table
@@ -107,16 +109,26 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
     from .streams import walk  # only captures with registers need it
 
     assert core.nodes is not None
-    blocks = _keyed_blocks(core)
+    for short in core.blocks:
+        if short.kind == BlockType.DES_KV and short.length < _KV_HEADER:
+            core.report.error("A keyed command block is too short for its header.", "It was ignored.",
+                              file=core.file, offset=short.offset, core=core.core)  # fmt: skip
+    blocks = keyed_blocks(core)
+    of_ports = any(block.kind == BlockType.DES_CDMA for block in core.blocks)
     walked: dict[tuple[str, int, int], tuple[I64, I32]] = {}
     lost = 0
     for node in core.nodes.des_nodes:
         commands = core.nodes.ports[node.port] if node.engine == "CDMA" else core.nodes.engines[node.engine]
         if commands.register is None or commands.room is None:
             commands.register, commands.room = np.full(len(commands), -1, np.int64), np.zeros(len(commands), np.int32)
+        if node.stream >= 0:
+            own = core.streams[node.engine][node.stream]
+            rows = slice(node.first, node.first + len(own))
+            commands.register[rows], commands.room[rows] = own.offsets, own.lengths
+            continue
         block = blocks.get((node.key, node.count))
         if block is None:
-            lost += 1
+            lost += not (node.engine == "CDMA" and of_ports)
             continue
         key = (family_of(node.engine), node.key, node.count)
         if key not in walked:
@@ -136,28 +148,38 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
                             file=core.file, core=core.core, count=lost)  # fmt: skip
 
 
-def _keyed_blocks(core: CoreData) -> dict[tuple[int, int], tuple[int, int]]:
+def keyed_blocks(core: CoreData) -> dict[tuple[int, int], tuple[int, int]]:
     """First and last byte of each keyed command stream by (key, number of commands); a later block replaces."""
     result: dict[tuple[int, int], tuple[int, int]] = {}
     for block in core.blocks:
-        if block.kind != BlockType.DES_KV:
-            continue
-        if block.length < _KV_HEADER:
-            core.report.error("A keyed command block is too short for its header.", "It was ignored.",
-                              file=core.file, offset=block.offset, core=core.core)  # fmt: skip
-            continue
-        key, count, _ = core.data[block.offset : block.offset + _KV_HEADER].view("<u4").tolist()
-        result[(key, count)] = (block.offset + _KV_HEADER, block.offset + block.length)
+        if block.kind == BlockType.DES_KV and block.length >= _KV_HEADER:
+            key, count, _ = core.data[block.offset : block.offset + _KV_HEADER].view("<u4").tolist()
+            result[(key, count)] = (block.offset + _KV_HEADER, block.offset + block.length)
     return result
 
 
-def block_commands(core: CoreData, chip: Chip, engine: str) -> Commands | None:
-    """Commands of the streams a bmodel carries for an engine, numbered from 0 in each; None without any."""
+def model_streams(core: CoreData, chip: Chip, engine: str) -> list[ModelStream]:
+    """The streams a bmodel carries for an engine, in the order of the file."""
     from .streams import walk  # only captures with registers need it
 
+    result = []
     payloads, offsets = core.payloads(_STREAM_BLOCKS[engine])
-    streams = [walk(chip, engine, payload) for payload in payloads]
-    places = [stream.offsets + offset for stream, offset in zip(streams, offsets, strict=True)]
+    known: dict[bytes, ModelStream] = {}  # launches repeat one another to the byte
+    for payload, offset in zip(payloads, offsets, strict=True):
+        content = payload.tobytes()
+        alike = known.get(content)
+        if alike is None:
+            stream = walk(chip, engine, payload)
+            ends = stream.ended and len(stream) == 1 and stream.ops[0] == command_table(chip, engine).end.operation
+            lengths = np.minimum(stream.lengths, _LONGEST).astype(np.int32)
+            alike = known[content] = ModelStream(stream.offsets, lengths, only_ends=bool(ends) or not len(stream))
+        result.append(ModelStream(alike.offsets + offset, alike.lengths, alike.only_ends))
+    return result
+
+
+def block_commands(streams: Sequence[ModelStream]) -> Commands | None:
+    """Commands of a bmodel's streams for an engine, numbered from 0 in each; None without any."""
+    places = [stream.offsets for stream in streams]
     count = sum(map(len, places))
     if not count:
         return None
@@ -166,8 +188,7 @@ def block_commands(core: CoreData, chip: Chip, engine: str) -> Commands | None:
     # streams of all engines alternate subnet by subnet; their places in the file keep that order
     return Commands(np.zeros(count, np.uint32), ids, none, none, np.full(count, Mode.NONE, np.int8),
                     np.concatenate([np.full(len(part), number, np.int64) for number, part in enumerate(places)]),
-                    none, none, np.concatenate(places),
-                    np.concatenate([np.minimum(stream.lengths, _LONGEST).astype(np.int32) for stream in streams]),
+                    none, none, np.concatenate(places), np.concatenate([stream.lengths for stream in streams]),
                     )  # fmt: skip
 
 

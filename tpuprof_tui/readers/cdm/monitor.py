@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chips import Chip, RecordLayout, family_of
+from .opening import begins_with_preamble
 from .plausible import DISORDER, found_again, impossible
 from .report import Report
 
@@ -259,15 +260,6 @@ def in_order(stream: Stream, chip: Chip, report: Report, *, file: str) -> Stream
             count=int(late.sum()),
         )
     return stream
-
-
-def begins_with_preamble(stream: Stream, chip: Chip) -> bool:
-    """Whether the first two records look like the profiler's opening pair: system, ids 0 and 1, then a reset."""
-    if len(stream) < 2 or stream.id[0] != 0 or stream.id[1] != 1:
-        return False
-    if len(stream) > 2 and stream.engine != "SDMA" and stream.id[2] > 1:
-        return False
-    return bool(stream.system(chip, slice(0, 2)).all()) or family_of(stream.engine) not in chip.system_records
 
 
 def _signed(values: I64) -> I64:

@@ -17,7 +17,7 @@ from ...model import Device, Lane, Profile, Scopes
 from .align import align_cores
 from .chips import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
 from .commands import CORE_ENGINES, Commands
-from .core import read_core
+from .core import note_unrecorded, read_core
 from .core_data import CoreData, EngineData
 from .detail import Detail
 from .doubts import doubts
@@ -27,6 +27,7 @@ from .no_preamble import share_last_barrier
 from .report import I64, Report, RowsOf, Where
 from .settings import Settings, read_settings
 from .source import SETTINGS_FILE, capture_directory, list_files
+from .untimed import note_untimed, untimed_commands
 
 if TYPE_CHECKING:
     from .cdma import PortData
@@ -52,6 +53,15 @@ def read(
     for core in cores:
         core.first_scope = first_scope
         first_scope += len(core.nodes.scope_names) if core.nodes is not None else 0
+    untimed: list[dict[str, Commands]] = []
+    if not any(core.engines for core in cores) and not any(len(port.stream) for port in ports):
+        untimed = [untimed_commands(core, kind) for core in cores]
+    if any(untimed):
+        note_untimed(cores, untimed, report)
+    else:
+        for core in cores:
+            if not core.engines:
+                note_unrecorded(core)
     share_last_barrier(cores, kind, report)
     align_cores(cores, report)
     if ports:
@@ -67,7 +77,7 @@ def read(
         note_unplaced(ports)
     for found in (*(core.report for core in cores), *(port.report for port in ports)):
         report.extend(found)
-    return _Builder(directory, settings, kind, mhz, cores, ports, report).profile()
+    return _Builder(directory, settings, kind, mhz, cores, ports, report, untimed).profile()
 
 
 def _check_counts(settings: Settings, cores: list[CoreData], ports: list[PortData], report: Report) -> None:
@@ -163,6 +173,7 @@ class _Builder:
     cores: list[CoreData]
     ports: list[PortData]
     report: Report
+    untimed: list[dict[str, Commands]]
 
     def profile(self) -> Profile:
         sources = self._sources()
@@ -180,6 +191,9 @@ class _Builder:
             lane = builder.build(source, scopes.kernel)
             lanes.append(lane)
             rows_of[lane.core, lane.label] = partial(_rows_of, stream, lane)
+        for core, commands in zip(self.cores, self.untimed, strict=False):
+            lanes += [builder.build_untimed(name, core.core, some, core.first_scope, core.data, scopes.kernel)
+                      for name, some in commands.items()]  # fmt: skip
         self._note_undecoded(lanes)
         for core_data in self.cores:
             for engine in core_data.engines.values():
@@ -209,6 +223,7 @@ class _Builder:
             problems=self.report.problems(rows_of),
             tail_ns=tail,
             tail_offset_ns=self.settings.tail_offset_ns,
+            timed=not any(self.untimed),
         )
 
     def _core_numbers(self) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from .model_core import Lists, interleaved, joined
 from .monitor import Stream, in_order, lifted_ids, read_stream, to_ns
 from .no_preamble import note_sync, trim_edges
 from .nodes import decode_nodes
+from .odd_codes import note_odd_codes
 from .own_records import mark_own, without_own
 from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, pair
 from .report import Report
@@ -57,6 +58,7 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         mark_own(result, chip)
     note_sync(result, chip)
     _report_unpaired(result)
+    note_odd_codes(result, chip)
     return result
 
 

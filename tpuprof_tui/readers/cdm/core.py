@@ -254,7 +254,8 @@ def _bind(result: CoreData, chip: Chip) -> None:
     streams = [_bindable(result.engines[name]) for name in names]
     lists = [_commands(result.engines[name]) for name in names]
     bindings = [clean_binding(stream.id, commands.id) for stream, commands in zip(streams, lists, strict=True)]
-    if any(binding is None for binding in bindings):
+    exact = [binding is not None and len(binding) == len(some) for binding, some in zip(bindings, lists, strict=True)]
+    if not all(exact):
         records = [_record_side(stream, chip) for stream in streams]
         commands = [_command_side(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
         found = pair(records, commands, lapped=any(stream.lapped for stream in streams))

@@ -166,6 +166,8 @@ _ODD: tuple[Options, ...] = (
             reference_fails="a wrap in a long pause is no step back"),
     Options("cdma_wrap_quiet", "ports that are quiet for 7.6 s while the cores work", ports=2, batches=5, pause_ms=1900,
             quiet_batches=(1, 2, 3), seed=235, reference_fails="a wrap in a long pause is no step back"),
+    Options("sparse", "half of the records lost: few of each launch", lost=0.5, batches=3, cores=_TWO, seed=236,
+            reference_fails="sections that lost their first or last record find no command"),
     Options("many_blocks", "three DYN_DATA blocks and two monitor blocks of each kind", cores=_TWO, dyn_blocks=3,
             monitor_blocks=2, batches=2, seed=220, reference_fails="all but the first monitor block are ignored"),
     Options("dyn_blocks_mode2", "three DYN_DATA blocks, each with its DYN_EXTRA", cores=_TWO, dyn_blocks=3, mode=2,

@@ -19,7 +19,7 @@ from .no_preamble import note_sync, trim_edges
 from .nodes import decode_nodes
 from .odd_codes import note_odd_codes
 from .own_records import mark_own, without_own
-from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, pair
+from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, paired
 from .report import Report
 from .source import read_bytes
 
@@ -83,6 +83,18 @@ def _report_unpaired(result: CoreData) -> None:
     for name, commands in (result.nodes.engines if result.nodes is not None else {}).items():
         if name not in result.engines and len(commands):
             warn(f"{name} has commands but no record.", "Nothing of it can be shown.", count=len(commands))
+
+
+def _report_doubtful(result: CoreData, streams: list[Stream], doubtful: list[npt.NDArray[np.bool_]]) -> None:
+    """Problems for records of which more than one launch could be."""
+    for stream, doubt in zip(streams, doubtful, strict=True):
+        if doubt.any():
+            result.report.warning(
+                f"{stream.engine} records whose launch cannot be told for certain: too many beside them are lost.",
+                "They are shown in the likelier one; their kernel function may be its neighbour.",
+                file=result.file, core=result.core, lane=stream.engine, count=int(doubt.sum()),
+                records=stream.dumped(doubt),
+            )  # fmt: skip
 
 
 def _behind_lost(bound: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
@@ -258,7 +270,9 @@ def _bind(result: CoreData, chip: Chip) -> None:
     if not all(exact):
         records = [_record_side(stream, chip) for stream in streams]
         commands = [_command_side(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
-        found = pair(records, commands, lapped=any(stream.lapped for stream in streams))
+        pairings = paired(records, commands, lapped=any(stream.lapped for stream in streams))
+        found = [pairing.bound for pairing in pairings]
+        _report_doubtful(result, streams, [pairing.doubtful for pairing in pairings])
     else:
         found = [binding for binding in bindings if binding is not None]
     for name, binding in zip(names, found, strict=True):
@@ -289,7 +303,7 @@ def _record_side(stream: Stream, chip: Chip) -> Side:
         kind[bus & ~local] = TO_BUS
     elif family_of(stream.engine) not in chip.system_records:
         kind[:] = UNKNOWN
-    return Side(stream.id, stream.start, kind)
+    return Side(stream.id, stream.start, kind, stream.end)
 
 
 def _command_side(name: str, commands: Commands, chip: Chip) -> Side:

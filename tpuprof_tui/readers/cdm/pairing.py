@@ -8,9 +8,12 @@ records are lost, pieces vanish or melt together; then the launches of all engin
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
+from .pairing_doubts import Runs, split_runs
 from .pairing_rest import ordered, repaired
 from .pairing_sides import SYSTEM as SYSTEM
 from .pairing_sides import TO_BUS as TO_BUS
@@ -22,6 +25,7 @@ from .pairing_sides import contradicts
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 I8 = npt.NDArray[np.int8]
 
 
@@ -93,20 +97,38 @@ def pair(records: list[Side], commands: list[Side], *, lapped: bool) -> list[I64
         For each engine the index of each record's command, -1 where none was found. No command is given twice, and
         commands of one engine keep their order.
     """
+    return [pairing.bound for pairing in paired(records, commands, lapped=lapped)]
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """What was found for the records of one engine.
+
+    Attributes:
+        bound: Index of each record's command, -1 where none was found.
+        doubtful: Which records may as well be of another launch.
+    """
+
+    bound: I64
+    doubtful: Bools
+
+
+def paired(records: list[Side], commands: list[Side], *, lapped: bool) -> list[Pairing]:
+    """Commands of the records of all engines of a core, and what of it is in doubt; see `pair`."""
     clean = [_uncontradicted(side, other) for side, other in zip(records, commands, strict=True)]
     if all(
         binding is not None or not len(side.id) or not len(other.id)
         for binding, side, other in zip(clean, records, commands, strict=True)
     ):
         return [
-            binding if binding is not None else np.full(len(side.id), -1, np.int64)
+            Pairing(binding if binding is not None else np.full(len(side.id), -1), np.zeros(len(side.id), np.bool_))
             for binding, side in zip(clean, records, strict=True)
         ]
     # damaged times may step back; runs are cut in the order of the stream
-    ordered = [Side(side.id, np.maximum.accumulate(side.key), side.kind) for side in records]
-    matcher = _Matcher(ordered, commands, clean)
+    in_order = [Side(side.id, np.maximum.accumulate(side.key), side.kind, side.end) for side in records]
+    matcher = _Matcher(in_order, commands, clean)
     matcher.align(lapped)
-    return matcher.bindings()
+    return matcher.pairings()
 
 
 #: Score of a record whose id the launch has, with a kind that agrees; and of the ways in which it can fail.
@@ -317,18 +339,37 @@ class _Matcher:
 
     # -- result -----------------------------------------------------------
 
-    def bindings(self) -> list[I64]:
-        """Command of each record, by engine."""
-        result: list[I64] = []
+    def pairings(self) -> list[Pairing]:
+        """Command of each record, by engine, and what of it is in doubt."""
+        result: list[Pairing] = []
+        known = [fixed is not None for fixed in self.clean]
+        wanted = self.commands_in[np.maximum(self.launch, 0)]
+        share = self.records_in / np.maximum(wanted, 1)
+        launches, doubts = split_runs(
+            Runs(self.records, self.run_start, self.launch, known, self._fits, self.records_in, share)
+        )
         for engine, (side, other) in enumerate(zip(self.records, self.commands, strict=True)):
-            fixed = self.clean[engine]
+            fixed, nothing = self.clean[engine], np.zeros(len(side.id), np.bool_)
             if fixed is not None:
-                result.append(fixed)
+                result.append(Pairing(fixed, nothing))
                 continue
             if not len(side.id) or not len(other.id):
-                result.append(np.full(len(side.id), -1, np.int64))
+                result.append(Pairing(np.full(len(side.id), -1, np.int64), nothing))
                 continue
-            place, fits = self._place(engine, slice(0, len(side.id)), self.launch[self.run_of[engine]])
+            place, fits = self._place(engine, slice(0, len(side.id)), launches[engine])
             place[~fits | contradicts(side.kind, other.kind[place])] = -1
-            result.append(repaired(ordered(place), side, other))
+            place = ordered(place)
+            # where one record fits nowhere in its run, the run may not be of this launch
+            odd = np.bincount(self.run_of[engine], weights=place < 0, minlength=self.runs)
+            doubts[engine] |= (odd > 0)[self.run_of[engine]]
+            bound = repaired(place, side, other)
+            result.append(Pairing(bound, doubts[engine] & (bound >= 0)))
         return result
+
+    def _fits(self, engine: int, rows: slice, launch: int) -> Bools:
+        """Which records a launch has commands for that they do not contradict."""
+        place, fits = self._place(engine, rows, np.full(rows.stop - rows.start, launch, np.int64))
+        kinds = self.commands[engine].kind
+        if not len(kinds):
+            return fits
+        return fits & ~contradicts(self.records[engine].kind[rows], kinds[place])

@@ -23,11 +23,17 @@ class Side:
         id: Ids, restarting at resets.
         key: What orders the items of all engines: start in ns for records, place in the node stream for commands.
         kind: UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS or WORK.
+        end: When records ended, ns; None of commands, or where nobody asks.
     """
 
     id: I64
     key: I64
     kind: I8
+    end: I64 | None = None
+
+    def over(self, row: int) -> int:
+        """When a record was over."""
+        return int(self.key[row] if self.end is None else self.end[row])
 
     def sections(self) -> I64:
         """First item of each run of growing ids."""

@@ -9,7 +9,7 @@ from typing import Any
 from ..analysis import LaneFigures, build_index, lane_figures
 from ..model import Profile
 from .report import MISSING, Report, TimeUnit, clean
-from .summary import MODES, commands_table, engines_table, problems_table
+from .summary import MODES, commands_table, engines_table, lost_text, problems_table
 
 
 def info_record(profile: Profile) -> dict[str, Any]:
@@ -30,8 +30,10 @@ def info_record(profile: Profile) -> dict[str, Any]:
         "bmodel": profile.bmodel,
         "tiu_mhz": _whole(device.tiu_mhz),
         "dma_mhz": _whole(device.dma_mhz),
-        "cores": list(profile.cores),
+        "cores": sorted((*profile.cores, *profile.lost_cores)),
+        "lost_cores": list(profile.lost_cores),
         "cdma_ports": list(profile.ports),
+        "lost_cdma_ports": list(profile.lost_ports),
         "total_ns": profile.end_ns - profile.start_ns if profile.timed else None,
         "tail_offset_ns": profile.tail_offset_ns,
         "pmu_tail_ns": profile.tail_ns,
@@ -61,6 +63,7 @@ def info_report(profile: Profile) -> Report:
         ("Clocks", f"TIU {device.tiu_mhz:g} MHz, DMA {device.dma_mhz:g} MHz"),
         ("Cores", ", ".join(map(str, profile.cores)) or MISSING),
         ("CDMA ports", ", ".join(map(str, profile.ports)) or MISSING),
+        *((("Lost", lost_text(profile)),) if profile.lost_cores or profile.lost_ports else ()),
         ("Instructions", f"{profile.instructions:,}"),
         ("Kernel launches", f"{len(profile.scopes):,}"),
         ("Total time", span.named(profile.end_ns - profile.start_ns) if profile.timed else MISSING),

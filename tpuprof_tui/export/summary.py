@@ -64,9 +64,19 @@ def title_line(profile: Profile) -> str:
     parts = [clean(profile.device.chip), count_of(len(profile.cores), "core")]
     if profile.ports:
         parts.append(count_of(len(profile.ports), "CDMA port"))
+    lost = lost_text(profile)
+    if lost:
+        parts[-1] += f" ({lost} lost)"
     parts += [f"{profile.mode_name} ({MODES.get(profile.detail, 'unknown')})"]
     parts.append(count_of(profile.instructions, "instruction" if profile.timed else "command"))
     return f"{clean(profile.name)}: {', '.join(parts)}"
+
+
+def lost_text(profile: Profile) -> str:
+    """Cores and ports that ran and of which nothing is there; empty without any."""
+    found = (("core", profile.lost_cores), ("CDMA port", profile.lost_ports))
+    texts = (f"{what}{'s' * (len(some) > 1)} {', '.join(map(str, some))}" for what, some in found if some)
+    return " and ".join(texts)
 
 
 def headline_lines(profile: Profile, found: Headline, unit: TimeUnit) -> tuple[str, ...]:

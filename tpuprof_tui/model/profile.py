@@ -69,8 +69,10 @@ class Profile:
         device: Chip and clocks.
         mode: What the capture knows: 0 PMU only, 1 condensed commands, 2 detailed commands.
         bmodel: Whether it came from a bmodel run.
-        cores: Numbers of all cores, idle ones included, ascending.
+        cores: Numbers of all cores, idle ones included, ascending; those that figures are of.
         ports: CDMA ports with records, ascending.
+        lost_cores: Cores that ran and of which nothing is there, ascending; not among ``cores``.
+        lost_ports: CDMA ports of which the same is true.
         lanes: By core, then TIU, GDMA, SDMA; then the ports.
         strings: Table of texts of each text column, by column key.
         scopes: Kernel function launches.
@@ -96,6 +98,8 @@ class Profile:
     problems: tuple[Problem, ...]
     tail_ns: int | None = None
     tail_offset_ns: int | None = None
+    lost_cores: tuple[int, ...] = ()
+    lost_ports: tuple[int, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     timed: bool = True
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from tpuprof_tui.model import Severity
 from tpuprof_tui.readers.cdm.chips import chip_by_name
-from tpuprof_tui.readers.cdm.monitor import Stream, in_order, lifted_ids, read_stream, to_ns, unwrapped_port
+from tpuprof_tui.readers.cdm.monitor import Stream, in_order, lifted_ids, read_stream, to_ns
+from tpuprof_tui.readers.cdm.port_wraps import unwrapped_port
 from tpuprof_tui.readers.cdm.report import Report
 
 _WRAP = 1 << 32

@@ -17,8 +17,9 @@ from .model_core import Lists, interleaved, joined
 from .monitor import Stream, in_order, lifted_ids, read_stream, to_ns
 from .no_preamble import note_sync, trim_edges
 from .nodes import decode_nodes
+from .odd_codes import note_odd_codes
 from .own_records import mark_own, without_own
-from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, pair
+from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, paired
 from .report import Report
 from .source import read_bytes
 
@@ -61,6 +62,7 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         mark_own(result, chip)
     note_sync(result, chip)
     _report_unpaired(result)
+    note_odd_codes(result, chip)
     return result
 
 
@@ -92,6 +94,18 @@ def note_unrecorded(result: CoreData) -> None:
         if name not in result.engines and len(commands):
             result.report.warning(f"{name} has commands but no record.", "Nothing of it can be shown.",
                                   file=result.file, core=result.core, count=len(commands))  # fmt: skip
+
+
+def _report_doubtful(result: CoreData, streams: list[Stream], doubtful: list[npt.NDArray[np.bool_]]) -> None:
+    """Problems for records of which more than one launch could be."""
+    for stream, doubt in zip(streams, doubtful, strict=True):
+        if doubt.any():
+            result.report.warning(
+                f"{stream.engine} records whose launch cannot be told for certain: too many beside them are lost.",
+                "They are shown in the likelier one; their kernel function may be its neighbour.",
+                file=result.file, core=result.core, lane=stream.engine, count=int(doubt.sum()),
+                records=stream.dumped(doubt),
+            )  # fmt: skip
 
 
 def _behind_lost(bound: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
@@ -272,10 +286,13 @@ def _bind(result: CoreData, chip: Chip) -> None:
     streams = [_bindable(result.engines[name]) for name in names]
     lists = [_commands(result.engines[name]) for name in names]
     bindings = [clean_binding(stream.id, commands.id) for stream, commands in zip(streams, lists, strict=True)]
-    if any(binding is None for binding in bindings):
+    exact = [binding is not None and len(binding) == len(some) for binding, some in zip(bindings, lists, strict=True)]
+    if not all(exact):
         records = [_record_side(stream, chip) for stream in streams]
         commands = [_command_side(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
-        found = pair(records, commands, lapped=any(stream.lapped for stream in streams))
+        pairings = paired(records, commands, lapped=any(stream.lapped for stream in streams))
+        found = [pairing.bound for pairing in pairings]
+        _report_doubtful(result, streams, [pairing.doubtful for pairing in pairings])
     else:
         found = [binding for binding in bindings if binding is not None]
     for name, binding in zip(names, found, strict=True):
@@ -306,7 +323,7 @@ def _record_side(stream: Stream, chip: Chip) -> Side:
         kind[bus & ~local] = TO_BUS
     elif family_of(stream.engine) not in chip.system_records:
         kind[:] = UNKNOWN
-    return Side(stream.id, stream.start, kind)
+    return Side(stream.id, stream.start, kind, stream.end)
 
 
 def _command_side(name: str, commands: Commands, chip: Chip) -> Side:

@@ -210,6 +210,7 @@ class Detail:
         places: Source and destination memory of each row, packed, where nodes could not hold them; else None.
         by_node: Rows whose figures and files go by their node all the same (see `decode_lane`); None for no row.
         unlike: Rows whose node names another type of command than their registers.
+        odd_format: Rows whose registers hold a data type that the chip does not know.
     """
 
     chip: Chip
@@ -222,6 +223,7 @@ class Detail:
     places: npt.NDArray[np.uint8] | None = None
     by_node: npt.NDArray[np.bool_] | None = None
     unlike: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    odd_format: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     _last: tuple[int, Rows, Bytes] | None = field(default=None, repr=False)
 
     def operations(self, rows: Rows) -> I16:
@@ -337,6 +339,7 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Det
         decoded &= ~by_node | (commands.word == 0)
     word = (types & 31) << 10 | (functions & 31) << 15
     places: npt.NDArray[np.uint8] | None = None
+    odd_format = np.zeros(0, np.int64)
     if family_of(engine) != "tiu":
         source, target = (memories_of(chip, side) for side in addresses_of_many(chip, engine, data, offset, operation))
         if largest_memory(chip) >= NODE_MEMORIES or partly is not None:
@@ -346,10 +349,12 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Det
             node = old & np.uint32(3) | (old >> np.uint32(2) & np.uint32(3)) << np.uint32(PLACE_BITS)
             places = np.where(decoded, source | target << PLACE_BITS, node).astype(np.uint8)
         kind, missing = field_of_many(chip, engine, data, offset, operation, "src_data_format")
+        odd_format = np.flatnonzero(decoded & ~missing & (kind.astype(np.int64) & 15 >= len(chip.data_types)))
         word |= np.where(missing, NO_FORMAT, kind.astype(np.int64) & 15) << 20 | _node_memories(source, target)
     unlike = _unlike(commands, decoded, types)
     commands.word = np.where(decoded, (word | 1).astype(np.uint32), commands.word)
-    return Detail(chip, engine, data, offset, room, operation, functions.astype(np.int8), places, by_node, unlike)
+    return Detail(chip, engine, data, offset, room, operation, functions.astype(np.int8), places, by_node, unlike,
+                  odd_format)  # fmt: skip
 
 
 def _unlike(commands: Commands, decoded: npt.NDArray[np.bool_], types: I64) -> I64:

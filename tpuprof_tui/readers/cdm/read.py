@@ -22,11 +22,12 @@ from .core_data import CoreData, EngineData
 from .detail import Detail
 from .doubts import doubts
 from .lanes import LaneBuilder, LaneSource
+from .lost import Lost, check_counts, refuse_without_files
 from .monitor import Stream
 from .no_preamble import share_last_barrier
 from .report import I64, Report, RowsOf, Where
 from .settings import Settings, read_settings
-from .source import SETTINGS_FILE, capture_directory, list_files
+from .source import SETTINGS_FILE, capture_directory, list_files, settings_file
 from .untimed import note_untimed, untimed_commands
 
 if TYPE_CHECKING:
@@ -42,13 +43,15 @@ def read(
     """Read a capture; see ``tpuprof_tui.readers.open_profile``."""
     directory = capture_directory(path)
     report = Report()
-    files = list_files(directory, report)
-    settings = read_settings(files.settings, report)
+    settings = read_settings(settings_file(directory), report)
     kind = _chip(settings, chip, directory, report)
+    files = list_files(directory, report, kind)
+    if not files.cores and not files.ports:
+        refuse_without_files(directory, settings)
     mhz = tiu_mhz or settings.tpu_freq or kind.tiu_mhz
     cores = _read_cores(files.cores, kind, mhz, settings.bmodel, progress)
-    ports = [port for number, file in files.ports if (port := _port(number, file, kind, report)) is not None]
-    _check_counts(settings, cores, ports, report)
+    ports = _read_ports(files.ports, kind)
+    lost = check_counts(settings, kind, cores, ports, report)
     first_scope = 0
     for core in cores:
         core.first_scope = first_scope
@@ -77,29 +80,7 @@ def read(
         note_unplaced(ports)
     for found in (*(core.report for core in cores), *(port.report for port in ports)):
         report.extend(found)
-    return _Builder(directory, settings, kind, mhz, cores, ports, report, untimed).profile()
-
-
-def _check_counts(settings: Settings, cores: list[CoreData], ports: list[PortData], report: Report) -> None:
-    """A Problem for each engine whose file holds fewer records than ``global.profile`` counts."""
-    held = {("CDMA", port.port): len(port.stream) + port.stream.left_out for port in ports}
-    for core in cores:
-        held |= {
-            (name, core.core): len(engine.stream) + engine.stream.left_out for name, engine in core.engines.items()
-        }
-        held |= {(name, core.core): 0 for name in CORE_ENGINES if name not in core.engines}
-    files = {core.core: core.file for core in cores} | {-1 - port.port: port.file for port in ports}
-    for (engine, number), claimed in settings.claimed.items():
-        found = held.get((engine, number))
-        if found is not None and found < claimed:
-            port = engine == "CDMA"
-            report.error(
-                f"global.profile counts {claimed} {engine} records, the file holds {found}.",
-                "What is there is shown.",
-                file=files[-1 - number if port else number],
-                core=-1 if port else number,
-                lane=f"port {number}" if port else engine,
-            )
+    return _Builder(directory, settings, kind, mhz, cores, ports, lost, report, untimed).profile()
 
 
 def _chip(settings: Settings, asked: str | None, directory: Path, report: Report) -> Chip:
@@ -153,13 +134,12 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _port(number: int, path: Path, chip: Chip, report: Report) -> PortData | None:
-    if number >= chip.cdma_ports:
-        report.error(f"{chip.name} has no CDMA port {number}.", "The file was not read.", file=path.name)
-        return None
+def _read_ports(files: tuple[tuple[int, Path], ...], chip: Chip) -> list[PortData]:
+    if not files:
+        return []
     from .cdma import read_port  # most captures have no ports
 
-    return read_port(number, path, chip)
+    return [read_port(number, path, chip) for number, path in files]
 
 
 @dataclass
@@ -172,6 +152,7 @@ class _Builder:
     mhz: float
     cores: list[CoreData]
     ports: list[PortData]
+    lost: Lost
     report: Report
     untimed: list[dict[str, Commands]]
 
@@ -216,6 +197,8 @@ class _Builder:
             mode=max((core.mode for core in self.cores), default=0),
             bmodel=self.settings.bmodel,
             cores=self._core_numbers(),
+            lost_cores=self.lost.cores,
+            lost_ports=self.lost.ports,
             ports=tuple(port.port for port in self.ports if len(port.stream)),
             lanes=tuple(lanes),
             strings={key: strings.build() for key, strings in builder.strings.items()},
@@ -227,8 +210,8 @@ class _Builder:
         )
 
     def _core_numbers(self) -> tuple[int, ...]:
-        """Cores with a file, and as many idle ones as ``core_num`` asks for."""
-        numbers = {core.core for core in self.cores}
+        """Cores with a file, and as many idle ones as ``core_num`` asks for; lost ones are neither."""
+        numbers = {core.core for core in self.cores} | set(self.lost.cores)
         wanted = self.settings.core_num or 0
         if wanted > _MOST_CORES:
             self.report.error(
@@ -238,7 +221,7 @@ class _Builder:
         free = (number for number in range(_MOST_CORES + len(numbers)) if number not in numbers)
         while len(numbers) < wanted:
             numbers.add(next(free))
-        return tuple(sorted(numbers))
+        return tuple(sorted(numbers.difference(self.lost.cores)))
 
     def _scopes(self, builder: LaneBuilder) -> Scopes:
         kernel, owner = [], []

@@ -280,15 +280,23 @@ def _records(capture: str) -> Records:
     if settings.is_file():
         found = most_records(_file(settings, 1 << 20).decode("utf-8", "replace"))
     if found is None:
-        from .readers import open_profile
-
-        counts: dict[str, int] = {}
-        for lane in open_profile(capture).lanes:
-            counts[str(lane.engine)] = max(counts.get(str(lane.engine), 0), len(lane))
-        found = largest(counts)
+        found = largest(_counted(capture))
     if found is None:
         raise UnreadableError(f"{capture} holds no records.", "Name a capture that does.")
     return found
+
+
+def _counted(capture: str) -> dict[str, int]:
+    """Records of a capture that does not count them itself, by engine; those that firmware added are not among them."""
+    from .readers import open_profile
+
+    counts: dict[str, int] = {}
+    try:
+        for lane in open_profile(capture).lanes:
+            counts[str(lane.engine)] = max(counts.get(str(lane.engine), 0), len(lane))
+    except UnreadableError as error:
+        raise UnreadableError(f"The records of {capture} cannot be counted: {error.message}") from None
+    return counts
 
 
 def _print(lines: Iterator[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from .tables import Kind, Option, Tables
 UNSET: Final = object()
 _INDENT: Final = " " * 4
 _TERM: Final = 12
+_WIDEST: Final = 100
 
 
 def explained(option: Option, tables: Tables) -> dict[str, Any]:
@@ -145,7 +147,9 @@ def _wrapped(term: str, text: str) -> Iterator[str]:
     if not text:
         return
     head = f"{_INDENT}{term:<{_TERM}}" if term else _INDENT
-    width = 100 if text.isascii() else 60
+    # letters that are no ASCII take two columns
+    columns = max(min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST), 50)
+    width = columns if text.isascii() else columns * 3 // 5
     pieces = textwrap.wrap(text, width - len(head), break_on_hyphens=False) or [""]
     yield f"{head}{pieces[0]}".rstrip()
     yield from (f"{' ' * len(head)}{piece}" for piece in pieces[1:])

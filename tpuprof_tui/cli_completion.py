@@ -139,10 +139,8 @@ def _bash() -> Iterator[str]:
     yield from ("    esac", '    case "$command,$trail" in')
     for command in _trailed():
         for trail, (words, files) in _trails(command).items():
-            also = "; " + _bash_values(Word((), "", path="any")).replace(
-                "COMPREPLY <", "-O ${#COMPREPLY[@]} COMPREPLY <"
-            )
-            yield f'        "{command},{trail}") {_bash_values(Word((), "", tuple(words)))}{also if files else ""} ;;'
+            offer = f"{_bash_values(Word((), '', tuple(words)))}{_BASH_FILES if files else ''}"
+            yield f'        "{command},{trail}") {offer} ;;'
     yield from ("    esac", "}", "complete -F _tpuprof tpuprof")
 
 

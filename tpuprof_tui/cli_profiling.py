@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import stat
 import sys
@@ -307,6 +308,4 @@ def _print(lines: Iterator[str]) -> None:
 
 
 def _print_json(record: Mapping[str, Any]) -> None:
-    from .options.writing import json_text
-
-    print(json_text(record, indent=2))
+    print(json.dumps(record, indent=2))

@@ -188,6 +188,16 @@ def test_sophgo_and_torch_are_explained(capsys):
         assert f"\n{word}  " in torch
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_explanations_fit_the_terminal(language, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    out = told(capsys, "explain", "task_time", "--lang", language)[1]
+    widths = [sum(1 + (letter > "\u2e80") for letter in line) for line in out.splitlines()]
+    assert 50 < max(widths) <= 60
+    wide = [line for line in out.splitlines() if re.match(r"    \S+ +\S", line)]
+    assert len(wide) > 6
+
+
 # -- make -------------------------------------------------------------------------
 
 

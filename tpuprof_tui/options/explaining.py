@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-import textwrap
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -16,7 +17,9 @@ from .tables import Kind, Option, Tables
 UNSET: Final = object()
 _INDENT: Final = " " * 4
 _TERM: Final = 12
-_WIDEST: Final = 100
+_WIDEST, _NARROWEST = 100, 50
+#: Blanks, words with what stands behind them, and letters that a line may end with.
+_PIECES: Final = re.compile(r"\s+|(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[\u3001\u3002\uff09\uff0c\uff1a\uff1b]*")
 
 
 def explained(option: Option, tables: Tables) -> dict[str, Any]:
@@ -146,10 +149,25 @@ def _wrapped(term: str, text: str) -> Iterator[str]:
     """A text behind its term; nothing where there is no text."""
     if not text:
         return
-    head = f"{_INDENT}{term:<{_TERM}}" if term else _INDENT
-    # letters that are no ASCII take two columns
-    columns = max(min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST), 50)
-    width = columns if text.isascii() else columns * 3 // 5
-    pieces = textwrap.wrap(text, width - len(head), break_on_hyphens=False) or [""]
-    yield f"{head}{pieces[0]}".rstrip()
-    yield from (f"{' ' * len(head)}{piece}" for piece in pieces[1:])
+    head = f"{_INDENT}{term}{' ' * max(_TERM - _width(term), 1)}" if term else _INDENT
+    columns = max(min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST), _NARROWEST)
+    for number, line in enumerate(_folded(text, columns - _width(head))):
+        yield f"{' ' * _width(head) if number else head}{line}"
+
+
+def _folded(text: str, columns: int) -> Iterator[str]:
+    """A text in lines of at most so many columns, but for longer words; Chinese is broken anywhere."""
+    line, length = "", 0
+    for piece in _PIECES.findall(text):
+        width = _width(piece)
+        if line and length + width > columns and not piece.isspace():
+            yield line.rstrip()
+            line, length = "", 0
+        if line or not piece.isspace():
+            line, length = line + piece, length + width
+    yield line.rstrip()
+
+
+def _width(text: str) -> int:
+    """Columns of a text in a terminal."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

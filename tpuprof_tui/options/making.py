@@ -214,7 +214,7 @@ def _as_typed(type_: str, value: Any) -> Any:
 def _refuse(findings: Sequence[Any], tables: Tables) -> None:
     if findings:
         why = " ".join(dict.fromkeys(finding.text for finding in findings))
-        raise UsageError(tables.say("refused", why=why), f"{findings[0].fix[:1].upper()}{findings[0].fix[1:]}.")
+        raise UsageError(tables.say("refused", why=why), f"{tables.say('fix')}: {findings[0].fix}.")
 
 
 def _forms(group: Sequence[Wish], making: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .cli import COMMANDS, build_parser
+from .cli import COMMANDS, localised_parser
 from .cli_man import man_page
 from .cli_texts import TOPICS
 from .errors import UsageError, needed_for
@@ -29,7 +29,7 @@ def help_text(topic: str | None) -> str:
         MissingPackageError: The keys were asked for and Textual is not installed.
     """
     if topic is None or topic in COMMANDS:
-        return build_parser(topic or "open").format_help()
+        return localised_parser(topic or "open").format_help()
     makers = {"keys": keys_text, "columns": columns_text, "man": man_page}
     if topic.lower() in makers:
         return makers[topic.lower()]()

@@ -20,8 +20,8 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tpuprof_tui.app.actions import GROUPS, Action, actions_of, key_text  # noqa: E402
-from tpuprof_tui.cli_man import man_page  # noqa: E402
+from tpuprof_tui.app.settings.actions import GROUPS, Action, actions_of, key_text  # noqa: E402
+from tpuprof_tui.cli.man import man_page  # noqa: E402
 
 _BLOCK: Final = re.compile(r"(<!-- keys: start[^\n]*-->\n).*?(<!-- keys: end -->)", re.DOTALL)
 _HEAD_EN: Final = ("Key", "What it does", "Id")

@@ -24,8 +24,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "export")]
 
 from web_browser import Page, chromium, open_page  # noqa: E402
 
-from tpuprof_tui.app.application import TpuprofApp  # noqa: E402
-from tpuprof_tui.app.screens.explorer import ExplorerScreen  # noqa: E402
+from tpuprof_tui.app.explorer.screen import ExplorerScreen  # noqa: E402
+from tpuprof_tui.app.shell.application import TpuprofApp  # noqa: E402
 
 #: Size of a PNG over that of its SVG.
 SCALE = 0.68

@@ -12,7 +12,7 @@ from textual.app import App
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.model import Profile
 
 NOTED: tuple[type, ...] = (Screen, Profile, StylesCache)

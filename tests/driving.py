@@ -14,8 +14,8 @@ from textual.geometry import Size
 from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_from_key
 from textual.pilot import Pilot
 
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.shell.application import TpuprofApp
 
 
 class Sent:

@@ -13,9 +13,9 @@ from command_line import DAMAGED, SAMPLES, SOUND, on_a_terminal, state_folder, t
 from profiles import big_profile, make_profile, small_profile
 
 import tpuprof_tui.app
-import tpuprof_tui.readers
+import tpuprof_tui.sources.catalog
 from tpuprof_tui import __version__
-from tpuprof_tui.cli import main, split_command
+from tpuprof_tui.cli.main import main, split_command
 
 TRACE = SAMPLES / "aks_host_trace" / "host_trace.json"
 
@@ -29,7 +29,7 @@ def opened(monkeypatch):
         asked.append((path, options))
         return make_profile(small_profile().lanes, strings=small_profile().strings, cores=range(3))
 
-    monkeypatch.setattr(tpuprof_tui.readers, "open_profile", opens)
+    monkeypatch.setattr(tpuprof_tui.sources.catalog, "open_profile", opens)
     return asked
 
 
@@ -241,6 +241,6 @@ def test_names_that_a_pipe_cannot_spell_do_not_stop_the_summary(tmp_path):
 
 
 def test_big_profiles_are_summed_up(monkeypatch, capsys):
-    monkeypatch.setattr(tpuprof_tui.readers, "open_profile", lambda path, **_: big_profile(200_000, ports=2))
+    monkeypatch.setattr(tpuprof_tui.sources.catalog, "open_profile", lambda path, **_: big_profile(200_000, ports=2))
     assert main(["summary", "X"]) == 0
     assert "200,000 instructions" in capsys.readouterr().out

@@ -11,9 +11,9 @@ import pytest
 from command_line import DAMAGED, SAMPLES, SOUND, state_folder, tool  # noqa: F401
 
 import tpuprof_tui.app
-import tpuprof_tui.readers
+import tpuprof_tui.sources.catalog
 from tpuprof_tui import crash_log
-from tpuprof_tui.cli import main
+from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 
 # -- how it ends ----------------------------------------------------------------
@@ -59,7 +59,7 @@ def test_errors_say_what_to_do(monkeypatch, capsys):
     def refuses(path, **_):
         raise UnreadableError("Nothing is there.", "Look elsewhere.")
 
-    monkeypatch.setattr(tpuprof_tui.readers, "open_profile", refuses)
+    monkeypatch.setattr(tpuprof_tui.sources.catalog, "open_profile", refuses)
     assert main(["info", "X"]) == 2
     assert capsys.readouterr().err == "tpuprof: Nothing is there. Look elsewhere.\n"
 
@@ -87,7 +87,7 @@ def test_too_little_memory_is_one_sentence(monkeypatch, capsys):
     def grows(path, **_):
         raise MemoryError
 
-    monkeypatch.setattr(tpuprof_tui.readers, "open_profile", grows)
+    monkeypatch.setattr(tpuprof_tui.sources.catalog, "open_profile", grows)
     assert main(["info", "X"]) == 2
     assert capsys.readouterr().err == "tpuprof: There is not enough memory for this capture.\n"
 
@@ -99,7 +99,7 @@ def broken(monkeypatch, tmp_path):
     def breaks(path, **_):
         raise ZeroDivisionError("three\nlines\nof it")
 
-    monkeypatch.setattr(tpuprof_tui.readers, "open_profile", breaks)
+    monkeypatch.setattr(tpuprof_tui.sources.catalog, "open_profile", breaks)
     return tmp_path / "state" / "tpuprof"
 
 
@@ -151,6 +151,6 @@ def test_interruption_is_quiet(monkeypatch, capsys):
     def stops(path, **_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tpuprof_tui.readers, "open_profile", stops)
+    monkeypatch.setattr(tpuprof_tui.sources.catalog, "open_profile", stops)
     assert main(["info", "X"]) == 130
     assert capsys.readouterr().err == ""

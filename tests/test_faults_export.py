@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from command_line import NO_BYTECODE, limited
 
-from tpuprof_tui.cli import main
+from tpuprof_tui.cli.main import main
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "aksv_cdma"
 pytestmark = pytest.mark.skipif(not SAMPLE.is_dir(), reason="the sample captures are not there")

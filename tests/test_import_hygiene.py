@@ -48,14 +48,16 @@ except SystemExit as leaving:
 
 
 def test_a_wrong_option_is_light():
-    assert not HEAVY & loaded("from tpuprof_tui.cli import main\nassert main(['info', 'X', '--nonsense']) == 2")
+    assert not HEAVY & loaded("from tpuprof_tui.cli.main import main\nassert main(['info', 'X', '--nonsense']) == 2")
 
 
 @pytest.mark.parametrize(
     "words", ["explain sophgo", "check {}", "make network", "make sophgo --capture " + str(SAMPLE)]
 )
 def test_options_are_light(words):
-    assert not HEAVY & loaded(f"from tpuprof_tui.cli import main\nassert main(['options', *{words.split()!r}]) == 0")
+    assert not HEAVY & loaded(
+        f"from tpuprof_tui.cli.main import main\nassert main(['options', *{words.split()!r}]) == 0"
+    )
 
 
 def test_opening_a_capture_loads_numpy_alone():
@@ -65,7 +67,7 @@ def test_opening_a_capture_loads_numpy_alone():
 
 @pytest.mark.parametrize("command", ["info", "summary", "instructions"])
 def test_headless_commands_in_a_pipe_load_numpy_alone(command):
-    code = f"from tpuprof_tui.cli import main\nassert main([{command!r}, {str(SAMPLE)!r}]) == 0"
+    code = f"from tpuprof_tui.cli.main import main\nassert main([{command!r}, {str(SAMPLE)!r}]) == 0"
     assert HEAVY & loaded(code) == {"numpy"}
 
 

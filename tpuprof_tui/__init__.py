@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .readers import open_profile
+    from tpuprof_tui.sources.catalog import open_profile
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "open_profile"]
@@ -24,7 +24,7 @@ __all__ = ["__version__", "open_profile"]
 
 def __getattr__(name: str) -> Any:
     if name == "open_profile":
-        from .readers import open_profile
+        from tpuprof_tui.sources.catalog import open_profile
 
         return open_profile
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

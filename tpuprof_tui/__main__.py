@@ -8,7 +8,7 @@ import sys
 # nothing here multiplies matrices: numpy's threads for that would only cost start-up time and memory
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from .cli import main
+from tpuprof_tui.cli.main import main
 
 __all__ = ["main"]
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from . import __version__
+from tpuprof_tui import __version__
 
 #: Name of our folder among those of other programs.
 FOLDER: Final = "tpuprof"

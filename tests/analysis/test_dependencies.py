@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import make_lane, make_profile
 
-from tpuprof_tui.analysis.dependencies import LinkKind, find_links
+from tpuprof_tui.analysis.links.dependencies import LinkKind, find_links
 from tpuprof_tui.model import Role
-from tpuprof_tui.readers import open_profile
+from tpuprof_tui.sources.catalog import open_profile
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "samples"))
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiles import make_lane, make_profile
-from tpuprof_tui.analysis.filters import FilterError, compile_filter, filter_keys
+from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, filter_keys
 from tpuprof_tui.model import COLUMNS, INT_MISSING, Strings
 
 NAMES = Strings(["MM2_NN", "add", "wait_msg", "tensorLd"])

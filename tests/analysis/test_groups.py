@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tpuprof_tui.analysis.groups import even_edges, grouped, in_ranges, next_step, wide_edges
+from tpuprof_tui.analysis.totals.groups import even_edges, grouped, in_ranges, next_step, wide_edges
 from tpuprof_tui.model import INT_MISSING
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.analysis.intervals import Intervals
+from tpuprof_tui.analysis.index.intervals import Intervals
 
 SPAN = 60
 pairs = st.lists(st.tuples(st.integers(0, SPAN), st.integers(0, 15)).map(lambda p: (p[0], p[0] + p[1])), max_size=25)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis import summary_table, summary_text
+from tpuprof_tui.sources.sophgo.files.summary_table import summary_table, summary_text
 
 HERE = Path(__file__).resolve().parent
 CAPTURES = HERE.parent / "data" / "captures"

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import big_profile, make_lane
 
-from tpuprof_tui.analysis.lane_index import build_index, cells, count_between, event_at, rows_between
-from tpuprof_tui.analysis.running import running_rows, span_of
+from tpuprof_tui.analysis.index.lane_index import build_index, cells, count_between, event_at, rows_between
+from tpuprof_tui.analysis.index.running_sums import running_rows, span_of
 from tpuprof_tui.model import Role
 
 SPAN = 80

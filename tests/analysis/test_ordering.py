@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.analysis.ordering import _stable_order
+from tpuprof_tui.analysis.index.ordering import _stable_order
 
 WHOLE = st.one_of(st.integers(-3, 3), st.integers(-(2**63) + 1, 2**63 - 1), st.integers(2**62, 2**62 + 3))
 FLOATS = st.one_of(

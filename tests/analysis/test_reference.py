@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from profiles import Texts, make_lane, make_profile, small_profile
 
-from tpuprof_tui.analysis.reference import core_sums, summary_table, summary_text, to_ns
 from tpuprof_tui.model import Device, Role
+from tpuprof_tui.sources.sophgo.files.summary_table import core_sums, summary_table, summary_text, to_ns
 
 RULE, LINE = "=" * 190, "-" * 190
 #: Written by the reference for four AKSV cores; all cores alike.

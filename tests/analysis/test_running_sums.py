@@ -7,9 +7,9 @@ import pytest
 from profiles import big_profile
 
 from tpuprof_tui.analysis import build_indexes, bytes_between, rows_between
-from tpuprof_tui.analysis.headroom import headroom
-from tpuprof_tui.analysis.running import BLOCK, FEWEST, RunningSums, inner_blocks, running_rows
-from tpuprof_tui.analysis.top import top
+from tpuprof_tui.analysis.index.running_sums import BLOCK, FEWEST, RunningSums, inner_blocks, running_rows
+from tpuprof_tui.analysis.totals.headroom import headroom
+from tpuprof_tui.analysis.totals.top import top
 from tpuprof_tui.model import INT_MISSING, Lane, Role
 
 

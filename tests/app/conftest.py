@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from profiles import small_profile
 
-from tpuprof_tui.app.session import Session
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Profile
 
 sys.path.insert(0, str(Path(__file__).parent))

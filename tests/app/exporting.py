@@ -8,7 +8,7 @@ from pathlib import Path
 
 from screen import explored
 
-from tpuprof_tui.app.application import TpuprofApp
+from tpuprof_tui.app.shell.application import TpuprofApp
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
 

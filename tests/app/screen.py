@@ -12,8 +12,8 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.worker import WorkerCancelled
 
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.model import Profile
 
 #: Screens that show several panes, and one or two: columns and lines.

@@ -5,24 +5,24 @@ from collections import Counter
 import pytest
 from textual.keys import _get_key_aliases
 
-from tpuprof_tui.app import actions
-from tpuprof_tui.app.actions import ACTIONS, GROUPS, PANES, Action, actions_of, bindings, footer_keys, key_text
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.screens.choose import CaptureList
-from tpuprof_tui.app.screens.columns import ColumnList
-from tpuprof_tui.app.screens.confirm import ConfirmPane
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.app.screens.export import ExportPane
-from tpuprof_tui.app.screens.groups import GroupList
-from tpuprof_tui.app.screens.loading import LoadingPane
-from tpuprof_tui.app.widgets.detail import DetailPane
-from tpuprof_tui.app.widgets.lines import LinesView
-from tpuprof_tui.app.widgets.problems import ProblemsPane
-from tpuprof_tui.app.widgets.prompt import Prompt
-from tpuprof_tui.app.widgets.summary import SummaryPane
-from tpuprof_tui.app.widgets.table import InstructionTable
-from tpuprof_tui.app.widgets.timeline import Timeline
-from tpuprof_tui.app.widgets.tree import CoreTree
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.overlays.columns import ColumnList
+from tpuprof_tui.app.overlays.confirm import ConfirmPane
+from tpuprof_tui.app.overlays.export import ExportPane
+from tpuprof_tui.app.overlays.groups import GroupList
+from tpuprof_tui.app.panes.detail import DetailPane
+from tpuprof_tui.app.panes.lines import LinesView
+from tpuprof_tui.app.panes.problems import ProblemsPane
+from tpuprof_tui.app.panes.prompt import Prompt
+from tpuprof_tui.app.panes.summary.summary import SummaryPane
+from tpuprof_tui.app.panes.table import InstructionTable
+from tpuprof_tui.app.panes.timeline.timeline import Timeline
+from tpuprof_tui.app.panes.tree import CoreTree
+from tpuprof_tui.app.settings import actions
+from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS, PANES, Action, actions_of, bindings, footer_keys, key_text
+from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.app.shell.capture_list import CaptureList
+from tpuprof_tui.app.shell.loading import LoadingPane
 
 OWNERS = {
     "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": Timeline, "list": LinesView, "table": InstructionTable,

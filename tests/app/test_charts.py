@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from profiles import make_lane, make_profile, small_profile
 from rich.cells import cell_len
 
-from tpuprof_tui.app.chart_data import BINS, BOUNDS, bytes_in_bins, chart_data
-from tpuprof_tui.app.charts import bars, curve, histogram
-from tpuprof_tui.app.session import Session
-from tpuprof_tui.app.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.totals.chart_data import BINS, BOUNDS, bytes_in_bins, chart_data
+from tpuprof_tui.app.drawing.charts import bars, curve, histogram
 from tpuprof_tui.model import INT_MISSING, Role
 
 

@@ -12,9 +12,9 @@ import pytest
 from profiles import small_profile
 from screen import explorer, opened, press, settled
 
-from tpuprof_tui.app import collecting
-from tpuprof_tui.app.collecting import settle
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.shell import garbage_collection as collecting
+from tpuprof_tui.app.shell.garbage_collection import settle
 
 
 class Knot:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from screen import explorer, frame, opened, press, settled
 
-from tpuprof_tui.app.actions import ACTIONS
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.commands import COMMANDS, actions_named, commands_named, split
-from tpuprof_tui.app.screens.commanding import Commanding
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.app.screens.groups import GroupsScreen
-from tpuprof_tui.app.screens.help import HelpScreen
-from tpuprof_tui.app.state import Scope, Selection, Sort
+from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
+from tpuprof_tui.app.explorer.command_line import Commanding
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.overlays.groups import GroupsScreen
+from tpuprof_tui.app.overlays.help import HelpScreen
+from tpuprof_tui.app.settings.actions import ACTIONS
+from tpuprof_tui.app.settings.commands import COMMANDS, actions_named, commands_named, split
+from tpuprof_tui.app.shell.application import TpuprofApp
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 

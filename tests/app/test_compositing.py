@@ -8,9 +8,9 @@ from textual._context import visible_screen_stack
 from textual.geometry import Region
 from textual.screen import Screen
 
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.app.screens.help import HelpScreen
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.overlays.help import HelpScreen
+from tpuprof_tui.app.shell.application import TpuprofApp
 
 
 def cells(strips):

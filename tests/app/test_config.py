@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from profiles import make_lane, make_profile
 from screen import explorer, frame, opened, press, settled
 
-from tpuprof_tui.app.actions import ACTIONS, keys_of
-from tpuprof_tui.app.colouring import STEPS, kernel_family
-from tpuprof_tui.app.config import Config, config_path, read_config, write_config
-from tpuprof_tui.app.state import Sort
-from tpuprof_tui.app.theme import ENGINE_COLOURS, FAMILIES, OTHER
-from tpuprof_tui.app.themes import THEMES, after
+from tpuprof_tui.analysis.selecting.state import Sort
+from tpuprof_tui.analysis.totals.colouring import STEPS, kernel_family
+from tpuprof_tui.app.drawing.theme import ENGINE_COLOURS, FAMILIES, OTHER
+from tpuprof_tui.app.drawing.themes import THEMES, after
+from tpuprof_tui.app.settings.actions import ACTIONS, keys_of
+from tpuprof_tui.app.settings.config import Config, config_path, read_config, write_config
 from tpuprof_tui.model import Device
 
 JSON = st.recursive(

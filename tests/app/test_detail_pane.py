@@ -8,12 +8,12 @@ from profiles import Registers, make_lane, make_profile, small_profile
 from rich.cells import cell_len
 from screen import SIZES, compared, explorer, frame, opened, press
 
-from tpuprof_tui.app.alike import alike
-from tpuprof_tui.app.detail_entries import MOST_LINKS, entries_of, register_group
-from tpuprof_tui.app.links import links_of
-from tpuprof_tui.app.session import Session
-from tpuprof_tui.app.state import Selection
-from tpuprof_tui.app.widgets.detail import HELP_BESIDE, DetailPane
+from tpuprof_tui.analysis.findings.peers import alike
+from tpuprof_tui.analysis.links.session_links import links_of
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Selection
+from tpuprof_tui.app.panes.detail import HELP_BESIDE, DetailPane
+from tpuprof_tui.app.panes.detail_entries import MOST_LINKS, entries_of, register_group
 from tpuprof_tui.model import COLUMNS, Strings
 
 NAMES = {"name": Strings(["mm2", "load"])}

@@ -14,9 +14,9 @@ from textual.drivers.headless_driver import HeadlessDriver
 from textual.strip import Strip
 from vt import Terminal
 
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.difference import Shown, changed_span, sequences
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.drawing.difference import Shown, changed_span, sequences
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.shell.application import TpuprofApp
 
 SYSTEMS = (ColorSystem.STANDARD, ColorSystem.EIGHT_BIT, ColorSystem.TRUECOLOR)
 STYLES = [Style.null(), *map(Style.parse, (

@@ -12,9 +12,10 @@ from screen import explored, frame, settled
 from test_terminal import Session
 from textual.pilot import Pilot
 
-from tpuprof_tui import cli, readers
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.screens.choose import ChooseScreen
+from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.app.shell.capture_list import ChooseScreen
+from tpuprof_tui.cli import main as cli
+from tpuprof_tui.sources import catalog as readers
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 SOUND, DAMAGED = SAMPLES / "aks_decode_mode1", SAMPLES / "aks_damaged"

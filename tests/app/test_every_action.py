@@ -15,11 +15,11 @@ from profiles import small_profile
 from screen import explored, frame, settled
 from textual.pilot import Pilot
 
-from tpuprof_tui.app.actions import ACTIONS, Action
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.screens.confirm import ConfirmScreen
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.app.screens.loading import LoadingScreen
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.overlays.confirm import ConfirmScreen
+from tpuprof_tui.app.settings.actions import ACTIONS, Action
+from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.app.shell.loading import LoadingScreen
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 #: Registers, so that dependencies are known; others beside it.

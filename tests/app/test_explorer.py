@@ -6,10 +6,10 @@ import pytest
 from profiles import big_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press, settled, shown
 
-from tpuprof_tui.app.screens.help import HelpScreen
-from tpuprof_tui.app.state import Scope, Selection
-from tpuprof_tui.app.widgets.detail import DetailPane
-from tpuprof_tui.app.widgets.tree import CoreTree
+from tpuprof_tui.analysis.selecting.state import Scope, Selection
+from tpuprof_tui.app.overlays.help import HelpScreen
+from tpuprof_tui.app.panes.detail import DetailPane
+from tpuprof_tui.app.panes.tree import CoreTree
 
 
 async def test_the_first_screen_answers_where_the_time_went(profile):

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from exporting import SAMPLE, copied, slow_program
 
-from tpuprof_tui.app import exporter as exporter_module
-from tpuprof_tui.app.exporter import Exporter, ExportError
-from tpuprof_tui.app.exports import (
+from tpuprof_tui.analysis.selecting.state import Scope, Sort, ViewState
+from tpuprof_tui.app.shell import export_process as exporter_module
+from tpuprof_tui.app.shell.export_kinds import (
     Job,
     Part,
     Source,
@@ -26,7 +26,7 @@ from tpuprof_tui.app.exports import (
     table_job,
     warning,
 )
-from tpuprof_tui.app.state import Scope, Sort, ViewState
+from tpuprof_tui.app.shell.export_process import Exporter, ExportError
 from tpuprof_tui.errors import UsageError
 
 VIEW = replace(ViewState.of(0, 10_000), start=100, end=200, filter="dur>1us")

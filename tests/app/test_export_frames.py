@@ -9,9 +9,9 @@ from profiles import small_profile
 from rich.cells import cell_len
 from screen import SIZES, compared, frame, opened, press, settled
 
-from tpuprof_tui.app import exports
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.shell import export_kinds as exports
+from tpuprof_tui.app.shell.application import TpuprofApp
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
 #: What is looked at in the summary: the lines from one that begins so.

@@ -15,19 +15,16 @@ from profiles import small_profile
 from screen import explorer, frame, opened, press, settled
 
 import tpuprof_tui
-from tpuprof_tui.app import exporter as exporter_module
-from tpuprof_tui.app import exports
-from tpuprof_tui.app.actions import ACTIONS
-from tpuprof_tui.app.exports import (
-    KINDS,
-    Part,
-)
-from tpuprof_tui.app.messages import Change
-from tpuprof_tui.app.screens.confirm import ConfirmScreen
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.app.screens.export import ExportScreen
-from tpuprof_tui.app.state import Scope, Selection, Sort
-from tpuprof_tui.readers import fingerprint
+from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.overlays.confirm import ConfirmScreen
+from tpuprof_tui.app.overlays.export import ExportScreen
+from tpuprof_tui.app.settings.actions import ACTIONS
+from tpuprof_tui.app.shell import export_kinds as exports
+from tpuprof_tui.app.shell import export_process as exporter_module
+from tpuprof_tui.app.shell.export_kinds import KINDS, Part
+from tpuprof_tui.app.shell.messages import Change
+from tpuprof_tui.sources.catalog import fingerprint
 
 # -- the menu -------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from test_terminal import SAMPLE, SEQUENCE, Session, screen_after
 
-from tpuprof_tui.cli import main
+from tpuprof_tui.cli.main import main
 
 pexpect = pytest.importorskip("pexpect")
 pytestmark = pytest.mark.skipif(not SAMPLE.is_dir(), reason="the sample captures are not there")

@@ -17,11 +17,11 @@ from textual import events
 from textual.geometry import Size
 from textual.pilot import Pilot
 
-from tpuprof_tui.app import forgetting
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.forgetting import DRAWN, Threads
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.readers import open_profile
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.shell import screen_release as forgetting
+from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.app.shell.screen_release import DRAWN, Threads
+from tpuprof_tui.sources.catalog import open_profile
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
 #: What is done before the capture is read again: keys, clicks, sizes.

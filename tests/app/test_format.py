@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tpuprof_tui.app.format import (
+from tpuprof_tui.formats.text import (
     UNITS,
     bytes_text,
     clean,

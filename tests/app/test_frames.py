@@ -7,8 +7,8 @@ from profiles import small_profile
 from rich.style import Style
 from screen import SIZES, compared, frame, opened, press
 
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.config import write_config
+from tpuprof_tui.app.settings.config import write_config
+from tpuprof_tui.app.shell.application import TpuprofApp
 
 #: Columns of the table: all there are would be other ones with each that is added.
 COLUMNS = ["engine", "core", "order", "name", "start", "duration", "exposed", "kernel", "bytes", "ddr_bandwidth"]

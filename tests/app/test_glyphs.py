@@ -10,8 +10,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
-from tpuprof_tui.app.format import clean
-from tpuprof_tui.app.glyphs import ASCII, UNICODE, AsciiFilter, ascii_text, bar, wants_ascii
+from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE, AsciiFilter, ascii_text, bar, wants_ascii
+from tpuprof_tui.formats.text import clean
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=sys.maxunicode)))

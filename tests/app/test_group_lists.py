@@ -9,13 +9,13 @@ import pytest
 from profiles import big_profile, make_lane, make_profile, small_profile
 from screen import explorer, frame, opened, press, settled
 
-from tpuprof_tui.app.filtering import narrowed, numbers_shown, passing
-from tpuprof_tui.app.grouping import group_table, knows_names, text_condition
-from tpuprof_tui.app.screens.columns import ColumnsScreen
-from tpuprof_tui.app.screens.copied import CopiedScreen
-from tpuprof_tui.app.screens.groups import GroupsScreen
-from tpuprof_tui.app.session import Session
-from tpuprof_tui.app.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.grouping import group_table, knows_names, text_condition
+from tpuprof_tui.analysis.selecting.passing import narrowed, numbers_shown, passing
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.app.overlays.columns import ColumnsScreen
+from tpuprof_tui.app.overlays.copied import CopiedScreen
+from tpuprof_tui.app.overlays.groups import GroupsScreen
 from tpuprof_tui.model import Role, Strings
 
 

@@ -10,10 +10,10 @@ import pytest
 from profiles import small_profile
 from screen import explored, frame, press
 
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.app.session import Session
-from tpuprof_tui.app.widgets.headline import HeadlineBar
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.panes.headline import HeadlineBar
+from tpuprof_tui.app.shell.application import TpuprofApp
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 FIGURES = ("busiest", "idlest", "exposed")

@@ -6,8 +6,8 @@ import pytest
 from profiles import small_profile
 from screen import explorer, frame, opened, press
 
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.app.screens.jump import JumpScreen
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.overlays.jump import JumpScreen
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from profiles import make_lane, make_profile
 from screen import SIZES, compared, explorer, frame, opened, press
 
-from tpuprof_tui.app.axis import cell_at
-from tpuprof_tui.app.measure import TIME, Measure, clock_of, measure_of
-from tpuprof_tui.app.navigation import TimeError, time_of
-from tpuprof_tui.app.state import ViewState
+from tpuprof_tui.analysis.index.axis import cell_at
+from tpuprof_tui.analysis.selecting.navigation import TimeError, time_of
+from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.time_scale import TIME, Measure, clock_of, measure_of
 from tpuprof_tui.model import Device
 
 DEVICE = Device("AKS", tiu_mhz=800, dma_mhz=1000)

@@ -9,17 +9,17 @@ import pytest
 from profiles import Texts, make_lane, make_profile, small_profile
 from screen import explorer, frame, opened, press
 
-from tpuprof_tui.analysis.groups import grouped
-from tpuprof_tui.app.figures import figures_of
-from tpuprof_tui.app.format import percent_text, time_text
-from tpuprof_tui.app.glyphs import UNICODE
-from tpuprof_tui.app.nodes import nodes_of
-from tpuprof_tui.app.session import Session
-from tpuprof_tui.app.state import Scope, ViewState
-from tpuprof_tui.app.theme import Palette
-from tpuprof_tui.app.widgets.headline import headline_items
-from tpuprof_tui.app.widgets.summary_lists import WIDE, SummaryLists
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.totals.groups import grouped
+from tpuprof_tui.analysis.totals.window_figures import figures_of
+from tpuprof_tui.app.drawing.glyphs import UNICODE
+from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.app.panes.headline import headline_items
+from tpuprof_tui.app.panes.summary.lists import WIDE, SummaryLists
+from tpuprof_tui.app.panes.tree_nodes import nodes_of
 from tpuprof_tui.export.summary import summary_report
+from tpuprof_tui.formats.text import percent_text, time_text
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import HOST, Lane
 

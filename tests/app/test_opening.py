@@ -13,14 +13,14 @@ from profiles import small_profile
 from screen import explored, explorer, frame, opened, press, settled
 from textual.pilot import Pilot
 
-from tpuprof_tui import readers
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.captures import Found, facts_of, found_captures
-from tpuprof_tui.app.screens.choose import ChooseScreen
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.app.screens.loading import LoadingScreen
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.app.shell.capture_list import ChooseScreen
+from tpuprof_tui.app.shell.captures import Found, facts_of, found_captures
+from tpuprof_tui.app.shell.loading import LoadingScreen
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.readers import Progress
+from tpuprof_tui.sources import catalog as readers
+from tpuprof_tui.sources.catalog import Progress
 
 
 async def until_reading(pilot: Pilot[int], true: Callable[[], bool]) -> None:
@@ -77,9 +77,9 @@ def reading(monkeypatch):
 def test_the_first_frame_needs_neither_numpy_nor_the_model():
     code = (
         "import sys, tpuprof_tui.app; assert 'textual' not in sys.modules;"
-        "import tpuprof_tui.app.application;"
+        "import tpuprof_tui.app.shell.application;"
         "wrong = [m for m in sys.modules if m.split('.')[0] in ('numpy', 'pandas', 'plotext')"
-        " or m.startswith(('tpuprof_tui.model', 'tpuprof_tui.analysis', 'tpuprof_tui.readers'))];"
+        " or m.startswith(('tpuprof_tui.model', 'tpuprof_tui.analysis', 'tpuprof_tui.sources.catalog'))];"
         "sys.exit(', '.join(wrong) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

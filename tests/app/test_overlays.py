@@ -13,14 +13,14 @@ from screen import explorer, opened, press, settled
 from textual import events
 from textual.command import CommandList
 
-from tpuprof_tui.app.actions import ACTIONS
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.messages import ThreadFailed
-from tpuprof_tui.app.screens.commands import Commands
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.app.screens.export import ExportScreen
-from tpuprof_tui.app.screens.jump import JumpScreen
-from tpuprof_tui.app.widgets.keybar import KeyBar
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.overlays.export import ExportScreen
+from tpuprof_tui.app.overlays.jump import JumpScreen
+from tpuprof_tui.app.panes.keybar import KeyBar
+from tpuprof_tui.app.settings.actions import ACTIONS
+from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.app.shell.messages import ThreadFailed
+from tpuprof_tui.app.shell.palette import Commands
 
 
 async def test_an_overlay_closes_once():

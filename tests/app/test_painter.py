@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from profiles import big_profile, make_lane, make_profile, small_profile
 from rich.cells import cell_len
 
-from tpuprof_tui.analysis.lane_index import build_index
-from tpuprof_tui.app.axis import edges_of
-from tpuprof_tui.app.glyphs import ASCII, UNICODE
-from tpuprof_tui.app.painter import levels_of, paint_core, paint_lane
-from tpuprof_tui.app.session import Session
-from tpuprof_tui.app.theme import Palette, family_of, plain_palette
+from tpuprof_tui.analysis.index.axis import edges_of
+from tpuprof_tui.analysis.index.lane_index import build_index
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
+from tpuprof_tui.app.drawing.painter import levels_of, paint_core, paint_lane
+from tpuprof_tui.app.drawing.theme import Palette, family_of, plain_palette
 from tpuprof_tui.model import Role, Strings
 
 PALETTES = [Palette(), plain_palette()]

@@ -7,8 +7,8 @@ import pytest
 from profiles import make_lane, make_profile
 from screen import explorer, frame, opened, press
 
-from tpuprof_tui.app.oddities import odd_text, oddities
-from tpuprof_tui.app.session import Session
+from tpuprof_tui.analysis.findings.problem_rows import odd_text, oddities
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Problem, Severity
 
 

@@ -7,7 +7,7 @@ from profiles import small_profile
 from screen import explorer, frame, opened, press
 from textual import events
 
-from tpuprof_tui.app.widgets.prompt import Note, Prompt, Question
+from tpuprof_tui.app.panes.prompt import Note, Prompt, Question
 
 
 @pytest.fixture(scope="module")

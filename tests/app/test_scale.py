@@ -11,9 +11,9 @@ from screen import explorer, frame, settled
 from textual.pilot import Pilot
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.screens.choose import CaptureList, ChooseScreen
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.app.shell.capture_list import CaptureList, ChooseScreen
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "samples"))

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import big_profile, make_lane, make_profile, small_profile
 
-from tpuprof_tui.app.celltext import row_texts
-from tpuprof_tui.app.session import Session, lane_values, numbers_in, ordered
-from tpuprof_tui.app.state import Scope, Sort
+from tpuprof_tui.analysis.selecting.cell_texts import row_texts
+from tpuprof_tui.analysis.selecting.session import Session, lane_values, numbers_in, ordered
+from tpuprof_tui.analysis.selecting.state import Scope, Sort
 from tpuprof_tui.model import COLUMNS, INT_MISSING, SCHEMA, Strings, is_missing
 
 

@@ -15,9 +15,9 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tpuprof_tui.app.glyphs import AsciiFilter
-from tpuprof_tui.app.widgets import scrolling
-from tpuprof_tui.app.widgets.scrolling import SidesCache
+from tpuprof_tui.app.drawing.glyphs import AsciiFilter
+from tpuprof_tui.app.panes import scrolling
+from tpuprof_tui.app.panes.scrolling import SidesCache
 
 SIDES = (
     "", "border: round red;", "border-left: wide $accent; color: $warning; text-style: bold;", "padding: 1 2;",

@@ -9,9 +9,9 @@ import pytest
 from profiles import make_profile, small_profile
 from screen import SIZES, compared, frame, opened, press, settled
 
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.screens.choose import CaptureList
-from tpuprof_tui.app.screens.confirm import ConfirmScreen
+from tpuprof_tui.app.overlays.confirm import ConfirmScreen
+from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.app.shell.capture_list import CaptureList
 from tpuprof_tui.model import Problem, Severity
 
 #: Steps from one state to the next, by what they show.

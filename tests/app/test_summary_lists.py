@@ -10,12 +10,12 @@ from profiles import KERNELS, small_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.headroom import headroom
-from tpuprof_tui.app.findings import findings
-from tpuprof_tui.app.naming import columns_named
-from tpuprof_tui.app.session import Session
-from tpuprof_tui.app.state import Scope, ViewState
-from tpuprof_tui.app.why import core_reason
+from tpuprof_tui.analysis.findings.core_busy import core_reason
+from tpuprof_tui.analysis.findings.findings import findings
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.totals.headroom import headroom
+from tpuprof_tui.app.settings.column_names import columns_named
 from tpuprof_tui.model import COLUMNS, Lane, Role
 
 SAMPLES = Path(__file__).parents[2] / "samples"

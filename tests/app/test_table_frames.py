@@ -7,7 +7,7 @@ from profiles import small_profile
 from screen import SIZES, compared, frame, opened, press
 from test_frames import COLUMNS
 
-from tpuprof_tui.app.config import write_config
+from tpuprof_tui.app.settings.config import write_config
 
 #: Views that fill the screen at any size: nothing of other panes is in their frames.
 OVERLAYS = {

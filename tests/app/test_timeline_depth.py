@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from profiles import make_lane, make_profile, small_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press
 
-from tpuprof_tui.app.navigation import TimeError, marked, measured_text, same_name, time_of
-from tpuprof_tui.app.session import Session
-from tpuprof_tui.app.state import ViewState
+from tpuprof_tui.analysis.selecting.navigation import TimeError, marked, measured_text, same_name, time_of
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.model import Strings
 
 VIEW = ViewState.of(0, 20_000_000)

@@ -9,17 +9,25 @@ from hypothesis import strategies as st
 from profiles import big_profile, make_lane, make_profile, small_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press
 
-from tpuprof_tui.app.axis import edges_of
-from tpuprof_tui.app.colouring import STEPS, Flow, cell_shares, families, kernel_family, next_colouring, step_of
-from tpuprof_tui.app.glyphs import ASCII, UNICODE
-from tpuprof_tui.app.launches import launches, span_of
-from tpuprof_tui.app.painter import paint_lane
-from tpuprof_tui.app.rows import Row, continued_label
-from tpuprof_tui.app.session import Session
-from tpuprof_tui.app.state import Selection
-from tpuprof_tui.app.strips import LEGEND_LINES, legend_lines, paint_strip
-from tpuprof_tui.app.theme import Palette, plain_palette
-from tpuprof_tui.app.themes import THEMES
+from tpuprof_tui.analysis.index.axis import edges_of
+from tpuprof_tui.analysis.links.launches import launches, span_of
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Selection
+from tpuprof_tui.analysis.totals.colouring import (
+    STEPS,
+    Flow,
+    cell_shares,
+    families,
+    kernel_family,
+    next_colouring,
+    step_of,
+)
+from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
+from tpuprof_tui.app.drawing.painter import paint_lane
+from tpuprof_tui.app.drawing.strips import LEGEND_LINES, legend_lines, paint_strip
+from tpuprof_tui.app.drawing.theme import Palette, plain_palette
+from tpuprof_tui.app.drawing.themes import THEMES
+from tpuprof_tui.app.panes.timeline.rows import Row, continued_label
 from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
 
 

@@ -10,17 +10,17 @@ from profiles import big_profile, make_lane, make_profile, small_profile
 from rich.cells import cell_len
 from screen import SIZES, compared, explorer, frame, opened, press, settled
 
-from tpuprof_tui.analysis.lane_index import build_index
-from tpuprof_tui.app.axis import edges_of
-from tpuprof_tui.app.colouring import is_summed
-from tpuprof_tui.app.filtering import passing
-from tpuprof_tui.app.glyphs import ASCII, UNICODE
-from tpuprof_tui.app.launches import launches, launches_with, span_of
-from tpuprof_tui.app.painter import paint_lane, paint_passing
-from tpuprof_tui.app.rows import stepped_event
-from tpuprof_tui.app.session import Session
-from tpuprof_tui.app.state import Selection, ViewState
-from tpuprof_tui.app.theme import Palette, plain_palette
+from tpuprof_tui.analysis.index.axis import edges_of
+from tpuprof_tui.analysis.index.lane_index import build_index
+from tpuprof_tui.analysis.links.launches import launches, launches_with, span_of
+from tpuprof_tui.analysis.selecting.passing import passing
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.analysis.totals.colouring import is_summed
+from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
+from tpuprof_tui.app.drawing.painter import paint_lane, paint_passing
+from tpuprof_tui.app.drawing.theme import Palette, plain_palette
+from tpuprof_tui.app.panes.timeline.rows import stepped_event
 from tpuprof_tui.model import Role, Scopes, Strings
 
 NAMES = {"name": Strings(["mm2", "load"])}

@@ -7,12 +7,12 @@ import pytest
 from profiles import make_lane, make_profile
 from screen import SIZES, compared, explorer, frame, opened, press, settled
 
-from tpuprof_tui.app.axis import edges_of
-from tpuprof_tui.app.glyphs import ASCII, UNICODE
-from tpuprof_tui.app.links import MARKED, links_of, ties_of
-from tpuprof_tui.app.navigation import gone_to_mark, marked, marks_text, measured_text, spanned
-from tpuprof_tui.app.session import Session
-from tpuprof_tui.app.state import ViewState
+from tpuprof_tui.analysis.index.axis import edges_of
+from tpuprof_tui.analysis.links.session_links import MARKED, links_of, ties_of
+from tpuprof_tui.analysis.selecting.navigation import gone_to_mark, marked, marks_text, measured_text, spanned
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.export.job import parse_range
 from tpuprof_tui.model import Strings
 

@@ -11,14 +11,14 @@ from test_opening import make_captures, reading, until, until_reading  # noqa: F
 from textual import events
 from textual.pilot import Pilot
 
-from tpuprof_tui.app import typing_order
-from tpuprof_tui.app.actions import ACTIONS, LEAVE, keys_of, with_way_out
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.config import write_config
-from tpuprof_tui.app.screens.choose import ChooseScreen
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.app.screens.help import HelpScreen
-from tpuprof_tui.app.screens.loading import LoadingScreen
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.overlays.help import HelpScreen
+from tpuprof_tui.app.settings.actions import ACTIONS, LEAVE, keys_of, with_way_out
+from tpuprof_tui.app.settings.config import write_config
+from tpuprof_tui.app.shell import typing_order
+from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.app.shell.capture_list import ChooseScreen
+from tpuprof_tui.app.shell.loading import LoadingScreen
 from tpuprof_tui.errors import UnreadableError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from screen import explorer, frame, opened, press
 
-from tpuprof_tui.readers import open_profile
+from tpuprof_tui.sources.catalog import open_profile
 
 _KEPT = Path(__file__).resolve().parents[1] / "data" / "compiled" / "bm1690_conv_int8_no_pmu.tar.xz"
 #: What a missing time would look like as a number.

@@ -12,13 +12,13 @@ import pytest
 from profiles import small_profile
 from screen import explorer, frame, press, settled
 
-from tpuprof_tui.app import watching
-from tpuprof_tui.app.application import TpuprofApp
-from tpuprof_tui.app.screens.explorer import ExplorerScreen
-from tpuprof_tui.app.session import Session
-from tpuprof_tui.app.state import Scope, Selection, ViewState
-from tpuprof_tui.app.watching import Sighting, directory_of, kept_view, news_of, sighting
-from tpuprof_tui.readers import fingerprint
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.shell import watching
+from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.app.shell.watching import Sighting, directory_of, kept_view, news_of, sighting
+from tpuprof_tui.sources.catalog import fingerprint
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.export.workbook_fields import LaneFields
 from tpuprof_tui.model import Lane, Profile
+from tpuprof_tui.sources.sophgo.files.workbook.fields import LaneFields
 
 SLICE = 65_536
 ROWS = 200

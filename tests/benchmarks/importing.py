@@ -16,12 +16,12 @@ _LINE: Final = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
 #: Title, program, budget in ms (of the machine that the figures of the benchmarks are for).
 CASES: Final = (
     ("imports, package alone", "import tpuprof_tui", 5.0),
-    ("imports, --version", "import tpuprof_tui.cli", 40.0),
-    ("imports, reading a capture", "import tpuprof_tui.readers.cdm, tpuprof_tui.analysis", 120.0),
+    ("imports, --version", "import tpuprof_tui.cli.main", 40.0),
+    ("imports, reading a capture", "import tpuprof_tui.sources.sophgo.read, tpuprof_tui.analysis", 120.0),
     (
         "imports, explorer",
         "import tpuprof_tui.app; tpuprof_tui.app.be_patient(); "
-        "import tpuprof_tui.app.application, tpuprof_tui.app.screens.explorer",
+        "import tpuprof_tui.app.shell.application, tpuprof_tui.app.explorer.screen",
         450.0,
     ),
 )

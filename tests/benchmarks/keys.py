@@ -44,16 +44,16 @@ from textual.geometry import Size  # noqa: E402
 from textual.scroll_view import ScrollView  # noqa: E402
 from textual.strip import Strip  # noqa: E402
 
-from tpuprof_tui.app import charts as drawing  # noqa: E402
-from tpuprof_tui.app.application import TpuprofApp  # noqa: E402
-from tpuprof_tui.app.figures import figures_of  # noqa: E402
-from tpuprof_tui.app.filtering import passing  # noqa: E402
-from tpuprof_tui.app.screens.explorer import ExplorerScreen  # noqa: E402
-from tpuprof_tui.app.search import hits_in_table  # noqa: E402
-from tpuprof_tui.app.session import ordered  # noqa: E402
-from tpuprof_tui.app.state import Sort  # noqa: E402
-from tpuprof_tui.app.widgets import summary as panes  # noqa: E402
-from tpuprof_tui.app.widgets.summary_more import SummaryCharts  # noqa: E402
+from tpuprof_tui.analysis.selecting.passing import passing  # noqa: E402
+from tpuprof_tui.analysis.selecting.search import hits_in_table  # noqa: E402
+from tpuprof_tui.analysis.selecting.session import ordered  # noqa: E402
+from tpuprof_tui.analysis.selecting.state import Sort  # noqa: E402
+from tpuprof_tui.analysis.totals.window_figures import figures_of  # noqa: E402
+from tpuprof_tui.app.drawing import charts as drawing  # noqa: E402
+from tpuprof_tui.app.explorer.screen import ExplorerScreen  # noqa: E402
+from tpuprof_tui.app.panes.summary import summary as panes  # noqa: E402
+from tpuprof_tui.app.panes.summary.more import SummaryCharts  # noqa: E402
+from tpuprof_tui.app.shell.application import TpuprofApp  # noqa: E402
 
 SIZE = (160, 48)
 #: Nothing is sent for so long: the key has been dealt with, s.

@@ -98,8 +98,8 @@ async def _at_rest(pilot: object) -> None:
 
 async def explored(path: str) -> dict[str, float]:
     """Opens a capture and presses keys: seconds to open, ms of CPU a key (median and largest), memory in MiB."""
-    from tpuprof_tui.app.application import TpuprofApp
-    from tpuprof_tui.app.screens.explorer import ExplorerScreen
+    from tpuprof_tui.app.explorer.screen import ExplorerScreen
+    from tpuprof_tui.app.shell.application import TpuprofApp
 
     app = TpuprofApp(path)
     begun = time.process_time(), time.perf_counter()
@@ -124,8 +124,8 @@ async def explored(path: str) -> dict[str, float]:
 
 async def listed(path: str) -> dict[str, float]:
     """Lists a folder: seconds until all captures are named, and until all is known of them."""
-    from tpuprof_tui.app.application import TpuprofApp
-    from tpuprof_tui.app.screens.choose import CaptureList, ChooseScreen
+    from tpuprof_tui.app.shell.application import TpuprofApp
+    from tpuprof_tui.app.shell.capture_list import CaptureList, ChooseScreen
 
     app = TpuprofApp(path)
     begun = time.perf_counter()

@@ -11,7 +11,7 @@ from web_browser import Page, open_page
 from web_driver import opened
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.export.web import write_web
+from tpuprof_tui.export.web.page import write_web
 from tpuprof_tui.model import Profile
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"

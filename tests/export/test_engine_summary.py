@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from profiles import make_lane, make_profile
 
-from tpuprof_tui.export.workbook_statistics import (
+from tpuprof_tui.model import Role, Strings
+from tpuprof_tui.sources.sophgo.files.workbook.statistics import (
     SUMMARY_COLUMNS,
     CoreTotals,
     lane_totals,
     overall_row,
     summary_row,
 )
-from tpuprof_tui.model import Role, Strings
 
 ALL = [slice(0, 3)]
 STRINGS = {"direction": Strings(["DDR->LMEM"])}

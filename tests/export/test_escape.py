@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tpuprof_tui.export.escape import csv_text, json_text, line_text
+from tpuprof_tui.formats.escape import csv_text, json_text, line_text
 
 anything = st.text(st.characters(exclude_categories=()), max_size=30)
 

@@ -16,10 +16,12 @@ import pytest
 from command_line import NO_BYTECODE, limited
 from profiles import small_profile
 
-from tpuprof_tui.export import files, job, registers_text
-from tpuprof_tui.export.files import WriteError, whole_file
+from tpuprof_tui.export import job
 from tpuprof_tui.export.job import OWN_LIST, Job, run_export
 from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.formats import files
+from tpuprof_tui.formats.files import WriteError, whole_file
+from tpuprof_tui.sources.sophgo.files import registers_text
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode2"
 KINDS = ("summary", "pftrace", "regs", "xlsx", "web")
@@ -222,7 +224,10 @@ def test_what_an_ended_run_wrote_is_removed_by_the_next(tmp_path, monkeypatch):
 
 
 def test_a_failed_run_lists_what_there_is(tmp_path, monkeypatch):
-    monkeypatch.setattr("tpuprof_tui.export.web.write_web", lambda *_, **__: (_ for _ in ()).throw(WriteError("no")))
+    def fails(*_, **__):
+        raise WriteError("no")
+
+    monkeypatch.setattr("tpuprof_tui.export.web.page.write_web", fails)
     with pytest.raises(WriteError):
         run_export(small_profile(1), Job(tmp_path, frozenset({"summary", "web"})))
     assert json.loads((tmp_path / OWN_LIST).read_text()) == ["summary.txt"]

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.profiles import small_profile
-from tpuprof_tui.cli import build_parser, main
-from tpuprof_tui.cli_export import kinds_asked
+from tpuprof_tui.cli.export import kinds_asked
+from tpuprof_tui.cli.main import build_parser, main
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.export.files import WriteError, whole_file
 from tpuprof_tui.export.job import OWN_LIST, Job, parse_cores, parse_kinds, parse_range, run_export
 from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.formats.files import WriteError, whole_file
 
 
 def run(folder: Path, *kinds: str, **settings) -> list[str]:

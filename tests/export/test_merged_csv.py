@@ -12,10 +12,10 @@ from profiles import Texts, make_lane, make_profile, small_profile
 from workbook_reading import expected, stream_order
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.export import merged_csv
-from tpuprof_tui.export.merged_csv import write_merged_csv
 from tpuprof_tui.export.selection import Selection
-from tpuprof_tui.export.workbook_columns import DMA_COLUMNS, TIU_COLUMNS
+from tpuprof_tui.sources.sophgo.files import merged_csv
+from tpuprof_tui.sources.sophgo.files.merged_csv import write_merged_csv
+from tpuprof_tui.sources.sophgo.files.workbook.columns import DMA_COLUMNS, TIU_COLUMNS
 
 
 def written(profile, folder, **options):

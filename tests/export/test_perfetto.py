@@ -13,12 +13,12 @@ from kept import DATA, kept_profile
 from profiles import Registers, Texts, make_lane, make_profile, small_profile
 from trace_reading import with_overflow, written
 
-from tpuprof_tui.export import perfetto
-from tpuprof_tui.export.files import WriteError
-from tpuprof_tui.export.perfetto import write_perfetto
-from tpuprof_tui.export.perfetto_slices import tenths
 from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.model import Role, Strings
+from tpuprof_tui.sources.sophgo.files.perfetto import trace as perfetto
+from tpuprof_tui.sources.sophgo.files.perfetto.slices import tenths
+from tpuprof_tui.sources.sophgo.files.perfetto.trace import write_perfetto
 
 sys.path.insert(0, str(DATA.parent / "readers" / "cdm"))
 from kept_captures import kept_reference

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.export import perfetto_lanes
-from tpuprof_tui.export.perfetto_lanes import by_time, first_free_lanes, nested_tracks
+from tpuprof_tui.formats.perfetto import overlaps as perfetto_lanes
+from tpuprof_tui.formats.perfetto.overlaps import by_time, first_free_lanes, nested_tracks
 
 spans = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 25)), max_size=50)
 crowds = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 300)), min_size=20, max_size=60)

@@ -12,10 +12,10 @@ from profiles import Texts, make_lane, make_profile, small_profile
 from trace_reading import with_overflow, written
 
 from tpuprof_tui.analysis import Links
-from tpuprof_tui.export.perfetto_flows import MOST_FLOWS
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Profile, Scopes
-from tpuprof_tui.readers.host import with_host_trace
+from tpuprof_tui.sources.sophgo.files.perfetto.flows import MOST_FLOWS
+from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
 # -- launches -----------------------------------------------------------------
 

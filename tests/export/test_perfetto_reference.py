@@ -10,8 +10,8 @@ from kept import HOST_TRACE, SAMPLES, unpacked
 from trace_reading import ReadTrack, TraceReader
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.export.perfetto import write_perfetto
-from tpuprof_tui.readers.host import with_host_trace
+from tpuprof_tui.sources.sophgo.files.perfetto.trace import write_perfetto
+from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
 pytestmark = [pytest.mark.reference, needs_converter]
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
-from tpuprof_tui.export import perfetto_tracks as tracks
-from tpuprof_tui.export.perfetto_tracks import PacketSequence, Track, descriptor
-from tpuprof_tui.export.perfetto_wire import (
+from tpuprof_tui.formats.perfetto import tracks
+from tpuprof_tui.formats.perfetto.tracks import PacketSequence, Track, descriptor
+from tpuprof_tui.formats.perfetto.wire import (
     fixed64_field,
     interleaved,
     message_field,

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from tpuprof_tui.analysis import build_indexes, headline
 from tpuprof_tui.export.info import info_json, info_report
-from tpuprof_tui.export.report import Report, Table, TimeUnit, clean, count_of, size_text, table_lines
-from tpuprof_tui.export.report_rich import print_report
 from tpuprof_tui.export.summary import summary_report
+from tpuprof_tui.formats.tables import Report, Table, TimeUnit, clean, count_of, size_text, table_lines
+from tpuprof_tui.formats.tables_rich import print_report
 from tpuprof_tui.model import Problem, Severity
 
 NUMBERS = Table("Numbers", ("A", "Bee", "C"), (("1", "2", "3"), ("10", "20", "30")), total=True)

@@ -11,9 +11,10 @@ from kept import DATA, HOST_TRACE, SAMPLES, kept_profile
 from profiles import make_lane, make_profile, small_profile
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.export.files import WriteError
 from tpuprof_tui.export.selection import Selection
-from tpuprof_tui.export.summary_text import (
+from tpuprof_tui.formats.files import WriteError
+from tpuprof_tui.model import Role, Strings
+from tpuprof_tui.sources.sophgo.files.summary_text import (
     NO_CORES,
     NO_EVENTS,
     summary_console,
@@ -21,8 +22,7 @@ from tpuprof_tui.export.summary_text import (
     summary_text,
     write_summary_text,
 )
-from tpuprof_tui.model import Role, Strings
-from tpuprof_tui.readers.host import with_host_trace
+from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
 WRITTEN = sorted((DATA / "summary").glob("*.txt"))
 

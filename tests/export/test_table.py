@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 
-from tpuprof_tui.analysis.ordering import lane_values
-from tpuprof_tui.cli import main
+from tpuprof_tui.analysis.index.ordering import lane_values
+from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export import table, table_parquet
 from tpuprof_tui.export.selection import Selection

@@ -12,13 +12,13 @@ from web_reading import page_of
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis import build_index, lane_figures
-from tpuprof_tui.export.files import WriteError
 from tpuprof_tui.export.selection import Selection
-from tpuprof_tui.export.web import write_web
-from tpuprof_tui.export.web_codec import scaled
-from tpuprof_tui.export.web_lanes import ChosenLane, cut_time
+from tpuprof_tui.export.web.lanes import ChosenLane, cut_time
+from tpuprof_tui.export.web.page import write_web
+from tpuprof_tui.formats.files import WriteError
+from tpuprof_tui.formats.web_codec import scaled
 from tpuprof_tui.model import Device, Role, Scopes, is_missing
-from tpuprof_tui.readers.host import with_host_trace
+from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
 SAMPLES = sorted(path for path in (Path(__file__).parents[2] / "samples").glob("ak*") if path.is_dir())
 HOSTILE = ("</script><script>alert(1)</script>", "=HYPERLINK(\"http://evil.example\")", "<!--<script>", "a&amp;b\u202e",
@@ -255,9 +255,9 @@ def test_the_scripts_are_sound():
         pytest.skip("node is not installed")
     import subprocess
 
-    from tpuprof_tui.export.web import SCRIPTS
+    from tpuprof_tui.export.web.page import SCRIPTS
 
-    folder = Path(__file__).parents[2] / "tpuprof_tui" / "export" / "web_page"
+    folder = Path(__file__).parents[2] / "tpuprof_tui" / "export" / "web" / "page_parts"
     assert {path.name for path in folder.glob("*.js")} == set(SCRIPTS)
     for name in SCRIPTS:
         done = subprocess.run([node, "--check", str(folder / name)], capture_output=True, text=True)

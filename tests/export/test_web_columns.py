@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from profiles import Texts, make_lane, make_profile
 from web_reading import chunk, page_of
 
-from tpuprof_tui.export.web import script_json
-from tpuprof_tui.export.web_codec import LARGEST, Chunk, scaled
-from tpuprof_tui.export.web_kinds import Kinds
-from tpuprof_tui.export.web_lanes import ChosenLane, bytes_in_cells, edges_of
-from tpuprof_tui.export.web_overview import summary_record
-from tpuprof_tui.export.workbook_statistics import SUMMARY_COLUMNS, lane_totals
+from tpuprof_tui.export.web.kinds import Kinds
+from tpuprof_tui.export.web.lanes import ChosenLane, bytes_in_cells, edges_of
+from tpuprof_tui.export.web.overview import summary_record
+from tpuprof_tui.export.web.page import script_json
+from tpuprof_tui.formats.web_codec import LARGEST, Chunk, scaled
 from tpuprof_tui.model import INT_MISSING, Device, Role, Scopes, Strings
+from tpuprof_tui.sources.sophgo.files.workbook.statistics import SUMMARY_COLUMNS, lane_totals
 
 # -- columns -------------------------------------------------------------------
 

@@ -10,11 +10,12 @@ from profiles import make_lane, make_profile, small_profile
 from workbook_reading import expected, header_row, stream_order, table_of, written
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.export import workbook, workbook_lanes
 from tpuprof_tui.export.selection import Selection
-from tpuprof_tui.export.workbook import write_workbook
-from tpuprof_tui.export.workbook_columns import DMA_COLUMNS, TIU_COLUMNS
 from tpuprof_tui.model import INT_MISSING, Role, Severity
+from tpuprof_tui.sources.sophgo.files.workbook import lanes as workbook_lanes
+from tpuprof_tui.sources.sophgo.files.workbook import workbook
+from tpuprof_tui.sources.sophgo.files.workbook.columns import DMA_COLUMNS, TIU_COLUMNS
+from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
 
 
 def sheet_name(lane):

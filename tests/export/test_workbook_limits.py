@@ -10,10 +10,11 @@ import pytest
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from workbook_reading import header_row, parts_of, table_of, written
 
-from tpuprof_tui.export import workbook, workbook_package
-from tpuprof_tui.export.files import WriteError
-from tpuprof_tui.export.workbook import write_workbook
+from tpuprof_tui.formats.files import WriteError
+from tpuprof_tui.formats.xlsx import package as workbook_package
 from tpuprof_tui.model import Scopes
+from tpuprof_tui.sources.sophgo.files.workbook import workbook
+from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
 
 
 def test_long_lanes_go_on_in_numbered_sheets(tmp_path, monkeypatch):

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpuprof_tui.export import workbook_rows
-from tpuprof_tui.export.workbook_cells import SharedStrings, column_letters
-from tpuprof_tui.export.workbook_digits import digits, hex_digits, rounded_rates
-from tpuprof_tui.export.workbook_fields import Source
-from tpuprof_tui.export.workbook_rows import RowWriter, SheetColumn, Values, values_of
-from tpuprof_tui.export.workbook_styles import CELL, KEY_CELL, Styles
+from tpuprof_tui.formats.xlsx import rows as workbook_rows
+from tpuprof_tui.formats.xlsx.cells import SharedStrings, column_letters
+from tpuprof_tui.formats.xlsx.digits import digits, hex_digits, rounded_rates
+from tpuprof_tui.formats.xlsx.rows import RowWriter, SheetColumn, Values, values_of
+from tpuprof_tui.formats.xlsx.styles import CELL, KEY_CELL, Styles
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.sophgo.files.workbook.fields import Source
 
 WHOLE = st.integers(0, 2**64 - 1) | st.integers(0, 99_999) | st.sampled_from([0, 9_999, 10_000, 99_999_999, 10**8])
 TEXTS = ("arith", "=1+1", "", "a & b", "<c>")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from web_browser import Page, chromium
 
-from tpuprof_tui.export.web import write_web
+from tpuprof_tui.export.web.page import write_web
 from tpuprof_tui.model import Profile
 
 needs_chromium = pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tpuprof_tui.export.web import write_web
+from tpuprof_tui.export.web.page import write_web
 
 
 class _Scripts(HTMLParser):

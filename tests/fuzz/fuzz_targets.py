@@ -25,10 +25,10 @@ from output_checks import check_all_outputs, check_light_outputs, check_refusal
 from whole_profiles import read_whole
 
 from tpuprof_tui.errors import TpuprofError
-from tpuprof_tui.export.workbook_layers import read_network
 from tpuprof_tui.model import Profile
-from tpuprof_tui.readers import open_profile
-from tpuprof_tui.readers.host import with_host_trace
+from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.sources.sophgo.files.workbook.layers import read_network
+from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
 #: Outputs are checked for one input in so many.
 outputs_every = 3

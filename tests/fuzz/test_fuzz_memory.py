@@ -11,8 +11,8 @@ from repeated_bytes import repeated, repeated_traces
 from whole_profiles import read_whole
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.readers import open_profile
-from tpuprof_tui.readers.host import json_stream, read_host_trace
+from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.sources.chrome import json_stream, read_host_trace
 
 #: What a host trace takes for the longest event that is decoded, and for each byte of its text.
 HOST_ROOM, HOST_EACH = 112 << 20, 8

@@ -58,7 +58,7 @@ SIZES = ((80, 24), (120, 40), (200, 60))
 
 def printed(words: list[str]) -> bytes:
     """What a command prints: status, messages, answer."""
-    from tpuprof_tui.cli import main
+    from tpuprof_tui.cli.main import main
 
     out, told = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):

@@ -28,24 +28,26 @@ import pytest
 from hypothesis import Phase, settings
 
 ROOT = Path(__file__).resolve().parents[2]
-READERS = "tpuprof_tui.readers."
+READ = "tpuprof_tui.sources.catalog."
 #: Tests of whole captures: those that lost records, wrapped or lapped.
 CAPTURES = [
-    "tests/readers/test_open_profile.py", "tests/readers/cdm/test_kept_captures.py",
-    "tests/readers/cdm/test_written_captures.py",
+    "tests/sources/test_open_profile.py", "tests/sources/sophgo/test_kept_captures.py",
+    "tests/sources/sophgo/test_written_captures.py",
     "-k", "(open_profile and not pandas) or ring_wrap-0 or "
     "wrap_time-0 or wrap_after or tiny_lost-0 or tiny_ring-0 or lost_opening-0 or no_opening-0 or overlap-0 or "
     "cdma_wrap_lost-0 or sdma_swap-0 or cv84x6_mode1 or (really_happened and (ring or lost or partial or id_wrap))",
 ]  # fmt: skip
 #: Modules, the functions that matter in them (empty: all), and the tests that they meet first.
 MODULES: dict[str, tuple[tuple[str, ...], list[str]]] = {
-    READERS + "cdm.pairing": ((), [
-        "tests/readers/cdm/test_pairing_steps.py", "tests/readers/cdm/test_pairing_rest.py",
-        "tests/readers/cdm/test_pairing.py",
+    READ + "pairing.pairing": ((), [
+        "tests/sources/sophgo/test_pairing_steps.py", "tests/sources/sophgo/test_pairing_rest.py",
+        "tests/sources/sophgo/test_pairing.py",
         "-k", "steps or rest or one_to_one or [0] or [0-0.05] or [1-0.2] or [1-0] or [17-1]"]),
-    READERS + "cdm.monitor": ((), ["tests/readers/cdm/test_monitor_edges.py", "tests/readers/cdm/test_monitor.py"]),
-    READERS + "cdm.align": ((), ["tests/readers/cdm/test_align.py"]),
-    READERS + "host.join": (("alignment",), ["tests/readers/test_host_trace.py", "-k", "align or anchor or edge"]),
+    READ + "records.monitor": (
+        (), ["tests/sources/sophgo/test_monitor_edges.py", "tests/sources/sophgo/test_monitor.py"]),
+    READ + "records.align": ((), ["tests/sources/sophgo/test_align.py"]),
+    READ + "host_trace": (
+        ("alignment",), ["tests/sources/chrome/test_host_trace.py", "-k", "align or anchor or edge"]),
 }  # fmt: skip
 #: Examples of a property, at most.
 EXAMPLES = 30

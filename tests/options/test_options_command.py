@@ -12,7 +12,7 @@ import pytest
 from command_line import SAMPLES, state_folder, tool  # noqa: F401
 from options_tables import KINDS, TABLES
 
-from tpuprof_tui.cli import main
+from tpuprof_tui.cli.main import main
 
 WRONG = "export PROFILING_OPTIONS=\"{'output':'/tmp/prof','task_trace':'on'}\""
 BETTER = '{"output":"/tmp/prof","task_trace":"on","storage_limit":"300","aicpu":true}'

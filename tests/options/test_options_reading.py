@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from options_tables import KINDS, TABLES, checked, tables_of
 
-from tpuprof_tui.export.escape import line_text
+from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.options.checking import plain
 from tpuprof_tui.options.reading import from_environment, read, shell_words
 from tpuprof_tui.options.reporting import checked_json, checked_lines, overview_lines

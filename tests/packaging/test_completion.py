@@ -8,11 +8,11 @@ import textwrap
 
 import pytest
 
-from tpuprof_tui.cli import COMMANDS, build_parser, main
-from tpuprof_tui.cli_completion import commands, completion_script, words_of
-from tpuprof_tui.cli_texts import OUTPUTS, SHELLS
+from tpuprof_tui.cli.completion import commands, completion_script, words_of
+from tpuprof_tui.cli.main import COMMANDS, build_parser, main
+from tpuprof_tui.cli.texts import OUTPUTS, SHELLS
 from tpuprof_tui.export.job import KINDS
-from tpuprof_tui.readers.cdm.chips import chip_names
+from tpuprof_tui.sources.sophgo.chips import chip_names
 
 NAMES = sorted(name for name in COMMANDS if name != "open")
 #: What is typed (a capture is a folder named ``cap``, beside the file ``host.json``), and what is offered.

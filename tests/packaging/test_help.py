@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof_tui import __version__, cli_texts
-from tpuprof_tui.app.actions import ACTIONS, GROUPS, key_text
-from tpuprof_tui.cli import COMMANDS, build_parser, main, split_command
-from tpuprof_tui.cli_help import help_text
-from tpuprof_tui.cli_man import man_page
-from tpuprof_tui.cli_options import OPTIONS
+from tpuprof_tui import __version__
+from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS, key_text
+from tpuprof_tui.cli import texts as cli_texts
+from tpuprof_tui.cli.help import help_text
+from tpuprof_tui.cli.main import COMMANDS, build_parser, main, split_command
+from tpuprof_tui.cli.man import man_page
+from tpuprof_tui.cli.options import OPTIONS
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.model import COLUMNS
 
@@ -101,7 +102,7 @@ def test_keys_are_those_the_user_chose(tmp_path, capsys):
     try:
         text = " ".join(shown(capsys, "help", "keys").split())
     finally:
-        from tpuprof_tui.app.actions import remap
+        from tpuprof_tui.app.settings.actions import remap
 
         remap({})
     assert "9 Show the whole capture. [timeline.fit]" in text

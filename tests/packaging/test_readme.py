@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tpuprof_tui import __version__
-from tpuprof_tui.app.actions import ACTIONS, GROUPS
-from tpuprof_tui.app.config import read_config
-from tpuprof_tui.cli import COMMANDS, build_parser, split_command
-from tpuprof_tui.cli_completion import words_of
+from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS
+from tpuprof_tui.app.settings.config import read_config
+from tpuprof_tui.cli.completion import words_of
+from tpuprof_tui.cli.main import COMMANDS, build_parser, split_command
 
 ROOT = Path(__file__).resolve().parents[2]
 #: The table of benchmarks stands in one of them alone, for whoever measures.

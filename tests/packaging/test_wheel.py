@@ -87,7 +87,7 @@ def test_the_wheel_holds_the_whole_package(wheel):
     wanted = {name for name in package_files() if not name.endswith(".md")}
     assert wanted <= names, wanted - names
     assert {name for name in names if name.startswith("tpuprof_tui/")} <= package_files()
-    assert any(name.startswith("tpuprof_tui/export/web_page/") and name.endswith(".js") for name in names)
+    assert any(name.startswith("tpuprof_tui/export/web/page_parts/") and name.endswith(".js") for name in names)
     assert any(name.endswith(".data/data/share/man/man1/tpuprof.1") for name in names)
     assert sum(name.startswith("tpuprof_tui/readers/cdm/chips/") and name.endswith(".json") for name in names) >= 8
 

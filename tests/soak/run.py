@@ -47,9 +47,9 @@ from driving import driven, ready, send_key, send_size, terminal_of  # noqa: E40
 from profiles import big_profile, make_lane, make_profile  # noqa: E402
 from textual import events  # noqa: E402
 
-from tpuprof_tui.app.actions import ACTIONS  # noqa: E402
-from tpuprof_tui.app.application import TpuprofApp  # noqa: E402
-from tpuprof_tui.app.screens.explorer import ExplorerScreen  # noqa: E402
+from tpuprof_tui.app.explorer.screen import ExplorerScreen  # noqa: E402
+from tpuprof_tui.app.settings.actions import ACTIONS  # noqa: E402
+from tpuprof_tui.app.shell.application import TpuprofApp  # noqa: E402
 from tpuprof_tui.model import Problem, Profile, Severity  # noqa: E402
 
 #: Records of the capture that is written where none is given.

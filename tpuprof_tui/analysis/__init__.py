@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from .dependencies import Link, LinkKind, Links, find_links
-from .figures import (
+from .index.intervals import Intervals
+from .index.lane_index import Cells, LaneIndex, build_index, cells, count_between, event_at, rows_between
+from .links.dependencies import Link, LinkKind, Links, find_links
+from .totals.figures import (
     CoreFigures,
     Headline,
     Indexes,
@@ -14,11 +16,8 @@ from .figures import (
     headline,
     lane_figures,
 )
-from .headroom import HeadroomRow, headroom
-from .intervals import Intervals
-from .lane_index import Cells, LaneIndex, build_index, cells, count_between, event_at, rows_between
-from .reference import SummaryRow, summary_table, summary_text
-from .top import TopRow, top
+from .totals.headroom import HeadroomRow, headroom
+from .totals.top import TopRow, top
 
 __all__ = [
     "Cells",
@@ -32,7 +31,6 @@ __all__ = [
     "Link",
     "LinkKind",
     "Links",
-    "SummaryRow",
     "TopRow",
     "build_index",
     "build_indexes",
@@ -46,7 +44,5 @@ __all__ = [
     "headroom",
     "lane_figures",
     "rows_between",
-    "summary_table",
-    "summary_text",
     "top",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..errors import needed_for
-from .collecting import be_patient
+from tpuprof_tui.errors import needed_for
+
+from .shell.garbage_collection import be_patient
 
 
 def run(
@@ -39,7 +40,7 @@ def run(
     """
     be_patient()
     with needed_for("The explorer", "Without it, `tpuprof summary` prints where the time went."):
-        from .application import TpuprofApp
+        from .shell.application import TpuprofApp
 
     app = TpuprofApp(
         path, chip=chip, tiu_mhz=tiu_mhz, trace_file=trace_file, ascii_only=ascii, debug=debug, follow=follow

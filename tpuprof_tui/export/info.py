@@ -6,9 +6,10 @@ import json
 import math
 from typing import Any
 
-from ..analysis import LaneFigures, build_index, lane_figures
-from ..model import Profile
-from .report import MISSING, Report, TimeUnit, clean
+from tpuprof_tui.analysis import LaneFigures, build_index, lane_figures
+from tpuprof_tui.formats.tables import MISSING, Report, TimeUnit, clean
+from tpuprof_tui.model import Profile
+
 from .summary import MODES, commands_table, engines_table, lost_text, problems_table
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from ..errors import UsageError
-from ..model import Profile
-from .files import WriteError, whole_file
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.formats.files import WriteError, whole_file
+from tpuprof_tui.model import Profile
+
 from .selection import Selection
 
 #: Kinds of output, in the order they are written.
@@ -119,7 +120,7 @@ def _names(profile: Profile, job: Job) -> set[str]:
     """Names of the files that a job writes, below its folder."""
     names = {name for kind in job.kinds for name in _FIXED.get(kind, ())}
     if "regs" in job.kinds:
-        from .registers_text import register_files
+        from tpuprof_tui.sources.sophgo.files.registers_text import register_files
 
         names |= set(register_files(profile, job.document_selection))
     return names
@@ -151,7 +152,7 @@ def _check_folder(profile: Profile, folder: Path) -> None:
 
 
 def _summary(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
-    from .summary_text import write_summary_text
+    from tpuprof_tui.sources.sophgo.files.summary_text import write_summary_text
 
     path = job.folder / _SUMMARY
     # without instructions there is none
@@ -159,7 +160,7 @@ def _summary(profile: Profile, job: Job, progress: Callable[[float], None]) -> l
 
 
 def _perfetto(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
-    from .perfetto import write_perfetto
+    from tpuprof_tui.sources.sophgo.files.perfetto.trace import write_perfetto
 
     path = job.folder / _PERFETTO
     write_perfetto(profile.timed_part, path, job.selection, progress=progress)
@@ -167,15 +168,15 @@ def _perfetto(profile: Profile, job: Job, progress: Callable[[float], None]) -> 
 
 
 def _registers(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
-    from .registers_text import register_files, write_registers_text
+    from tpuprof_tui.sources.sophgo.files.registers_text import register_files, write_registers_text
 
     write_registers_text(profile, job.folder, job.document_selection, progress=progress)
     return [job.folder / name for name in register_files(profile, job.document_selection)]
 
 
 def _workbook(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
-    from .merged_csv import write_merged_csv
-    from .workbook import write_workbook
+    from tpuprof_tui.sources.sophgo.files.merged_csv import write_merged_csv
+    from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
 
     paths = [job.folder / _WORKBOOK, job.folder / _CSV]
     selection = job.document_selection
@@ -185,7 +186,7 @@ def _workbook(profile: Profile, job: Job, progress: Callable[[float], None]) -> 
 
 
 def _web(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
-    from .web import write_web
+    from .web.page import write_web
 
     path = job.folder / _WEB
     write_web(profile.timed_part, path, job.document_selection, progress=progress)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..model import is_missing
-from ..model.lane import Rows
+from tpuprof_tui.model import is_missing
+from tpuprof_tui.model.lane import Rows
 
 Array = npt.NDArray[Any]
 #: Largest product of the numbers of values that one combined code may have.

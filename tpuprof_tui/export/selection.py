@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..model import INT_MISSING, Lane
+from tpuprof_tui.model import INT_MISSING, Lane
 
 Rows = slice | npt.NDArray[np.int64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ..analysis import (
+from tpuprof_tui.analysis import (
     CoreFigures,
     Headline,
     HeadroomRow,
@@ -15,12 +15,11 @@ from ..analysis import (
     headline,
     headroom,
     lane_figures,
-    summary_table,
     top,
 )
-from ..analysis.reference import COLUMNS
-from ..model import Problem, Profile
-from .report import MISSING, Report, Table, TimeUnit, clean, count_of, percent, size_text
+from tpuprof_tui.formats.tables import MISSING, Report, Table, TimeUnit, clean, count_of, percent, size_text
+from tpuprof_tui.model import Problem, Profile
+from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_table
 
 MODES: Final = {0: "PMU only", 1: "condensed commands", 2: "detailed commands"}
 #: Rows of the lists of what took the time, and of problems.

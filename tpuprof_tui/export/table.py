@@ -14,12 +14,13 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..analysis.filters import filter_keys
-from ..analysis.ordering import first_numbers, lane_values, ordered
-from ..errors import UsageError
-from ..model import COLUMNS, INT_MISSING, Column, Lane, Profile
-from ..model.lane import Array, Rows
-from .escape import csv_text, json_text
+from tpuprof_tui.analysis.index.ordering import first_numbers, lane_values, ordered
+from tpuprof_tui.analysis.selecting.filters import filter_keys
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.formats.escape import csv_text, json_text
+from tpuprof_tui.model import COLUMNS, INT_MISSING, Column, Lane, Profile
+from tpuprof_tui.model.lane import Array, Rows
+
 from .rendering import Field, rendered_rows
 from .selection import Selection
 

@@ -8,9 +8,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UsageError
-from ..model import Column, Profile, is_missing
-from ..model.lane import Array
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.model import Column, Profile, is_missing
+from tpuprof_tui.model.lane import Array
+
 from .table import SHARE, ByteSink, TableRows, column_source, title_in_files
 
 Ints = npt.NDArray[np.int64]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import needed_for
+from tpuprof_tui.errors import needed_for
+
 from .counters import GROUP as COUNTERS
 from .lane import Lane
 from .problem import Problem

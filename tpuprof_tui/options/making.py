@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from ..errors import UsageError
+from tpuprof_tui.errors import UsageError
+
 from .checking import check_values
 from .conditions import Context, passes, shown, subjects
 from .reading import Other

@@ -1,0 +1,121 @@
+"""Why a core is as busy as it is: how it spent the window, its longest pauses, and what it got less of than others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tpuprof_tui.app.drawing.painter import text_of
+from tpuprof_tui.model import Role
+
+from ..index.lane_index import event_at
+from ..selecting.session import Session
+from ..totals.figures import CoreFigures, core_figures
+from ..totals.work_sums import TOTAL, Grouping, work_sums
+
+#: Pauses and kernel functions that are told.
+PAUSES: Final = 3
+_DIFFERENCES: Final = 3
+_BY: Final[tuple[Grouping, ...]] = ("kernel", "name")
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Time in which a core neither computed nor moved data.
+
+    Attributes:
+        start, end: ns.
+        text: What it did instead.
+    """
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class CoreReason:
+    """How a core compares.
+
+    Attributes:
+        core: Its figures.
+        place: Its place among the cores by busy time, from 1; of equals the first.
+        cores: How many there are.
+        mean: Mean utilisation of all of them, 0 to 1.
+        pauses: Its longest pauses, the longest first.
+        differences: Kernel function (operation, where none is known) and ns of work beyond the mean of the cores
+            (negative: less), where it differs most in the direction in which it differs in all.
+    """
+
+    core: CoreFigures
+    place: int
+    cores: int
+    mean: float
+    pauses: tuple[Pause, ...]
+    differences: tuple[tuple[str, int], ...]
+
+
+def core_reason(session: Session, core: int, start: int, end: int) -> CoreReason:
+    """How a core compares with the others in the window [start, end)."""
+    profile, indexes = session.profile, session.indexes
+    own = core_figures(profile, indexes, core, start, end)
+    busy = [indexes.by_core[each].either.between(start, end) for each in profile.cores]
+    place = 1 + sum(each > own.busy for each in busy)
+    mean = sum(busy) / own.window / len(busy) if own.window else 0.0
+    less = own.utilisation < mean
+    return CoreReason(
+        own, place, len(busy), mean, _pauses(session, core, start, end), _differences(session, core, start, end, less)
+    )
+
+
+def _pauses(session: Session, core: int, start: int, end: int) -> tuple[Pause, ...]:
+    busy = session.indexes.by_core[core].either.clip(start, end)
+    starts, ends = np.append(start, busy.ends), np.append(busy.starts, end)
+    lengths = ends - starts
+    # only those as long as the last of the longest are put in order
+    least = np.partition(lengths, -PAUSES)[-PAUSES] if len(lengths) > PAUSES else 0
+    near = np.flatnonzero(lengths >= least)
+    longest = near[np.argsort(-lengths[near], kind="stable")][:PAUSES]
+    return tuple(
+        Pause(int(starts[place]), int(ends[place]), _told(session, core, int(starts[place]), int(ends[place])))
+        for place in longest.tolist()
+        if ends[place] > starts[place]
+    )
+
+
+def _told(session: Session, core: int, start: int, end: int) -> str:
+    """What a core does in the middle of a pause."""
+    profile = session.profile
+    for index in session.indexes.by_core[core].lanes.values():
+        lane, row = index.lane, event_at(index, (start + end) // 2) if len(index.lane) else -1
+        if row < 0 or int(lane.take("role", slice(row, row + 1))[0]) == Role.WORK:
+            continue
+        role = "waits" if int(lane.take("role", slice(row, row + 1))[0]) == Role.WAIT else "synchronises"
+        name, kernel = (text_of(profile, lane, key, row) for key in ("name", "kernel"))
+        return f"{lane.engine} {role}{f' ({name})' if name else ''}{f' in {kernel}' if kernel else ''}"
+    return "nothing runs"
+
+
+def _differences(session: Session, core: int, start: int, end: int, less: bool) -> tuple[tuple[str, int], ...]:
+    """By kernel function; by operation where no kernel function is known, and nothing where neither is."""
+    profile, indexes = session.profile, session.indexes
+    if len(profile.cores) < 2:
+        return ()
+    for by in _BY:
+        # place 0 is work without a label
+        every, own = (
+            work_sums(profile, indexes, start, end, (by,), cores=cores)[by].sums[TOTAL][1:]
+            for cores in (profile.cores, (core,))
+        )
+        if not bool(every.any()):
+            continue
+        beyond = own - every / len(profile.cores)
+        ranked = np.argsort(beyond if less else -beyond, kind="stable")[:_DIFFERENCES].tolist()
+        return tuple(
+            (profile.strings[by][code], round(float(beyond[code])))
+            for code in ranked
+            if (beyond[code] < 0) == less and round(float(beyond[code]))
+        )
+    return ()

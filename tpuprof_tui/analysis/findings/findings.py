@@ -1,0 +1,71 @@
+"""Instructions worth a look: the most exposed transfers, the slowest large ones, the longest waits of a window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ..index.extremes import best_rows, exposed_score, slow_score, wait_score
+from ..selecting.passing import passing, shown_session
+from ..selecting.session import Session
+from ..selecting.state import Scope, ViewState
+
+#: How many of each kind.
+MOST: Final = 3
+
+
+@dataclass(frozen=True)
+class Found:
+    """An instruction worth a look.
+
+    Attributes:
+        lane: Index into ``Profile.lanes``.
+        row: Row of that lane.
+        value: Exposed ns, GB/s or ns of waiting.
+    """
+
+    lane: int
+    row: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is worth a look in a window, the worst first.
+
+    Attributes:
+        exposed: Transfers by the time no computing of their core covered.
+        slow: Transfers of at least ``extremes.LARGE`` bytes by falling time for a byte.
+        wait: Waits by length.
+    """
+
+    exposed: tuple[Found, ...] = ()
+    slow: tuple[Found, ...] = ()
+    wait: tuple[Found, ...] = ()
+
+
+def findings(session: Session, view: ViewState, scope: Scope, most: int = MOST) -> Findings:
+    """What is worth a look; O(instructions) the first time, then O(lanes + blocks): meant for a thread.
+
+    Args:
+        session: All instructions; the view's filter is applied.
+        view: Window and filter.
+        scope: Where to look; a core's holds of a port what the core submitted.
+        most: How many of each kind.
+    """
+    shown = shown_session(session, view.filter)
+    lanes = [(number, shown.indexes[number]) for number in shown.lanes_in(scope)]
+    lanes = [(number, index) for number, index in lanes if not index.lane.on_host]
+    core = scope.core if scope.lane < 0 else -1
+    exposed, slow, wait = (
+        tuple(Found(lane, _row_of_all(session, view.filter, lane, row), abs(value)) for value, lane, row in each)
+        for each in best_rows(lanes, view.start, view.end, (exposed_score, slow_score, wait_score), most, core)
+    )
+    return Findings(exposed, slow, wait)
+
+
+def _row_of_all(session: Session, text: str, lane: int, row: int) -> int:
+    """Row among all instructions of a lane of what is row ``row`` of those that pass the filter."""
+    return int(np.flatnonzero(passing(session, text).lane(lane))[row]) if text else row

@@ -1,0 +1,124 @@
+"""Instructions that problems are about: where they are, and what is told of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tpuprof_tui.formats.text import clean, plural
+from tpuprof_tui.model import Problem
+
+from ..selecting.search import Hits, Mask
+from ..selecting.session import Ints, Session
+
+#: Severity in letters, so that it is told without colour.
+WORDS: Final = ("note", "warning", "ERROR")
+
+
+def ranked(session: Session) -> list[Problem]:
+    """All problems, the worst first; of equal ones that which was found first."""
+    return sorted(session.profile.problems, key=lambda problem: -int(problem.severity))
+
+
+def lane_of(session: Session, problem: Problem) -> int:
+    """Index of the lane that a problem is about; -1 where it is about none."""
+    lanes = session.profile.lanes
+    fitting = (number for number, lane in enumerate(lanes)
+               if problem.lane and lane.label == problem.lane and problem.core in (-1, lane.core))  # fmt: skip
+    return next(fitting, -1)
+
+
+def word_of(problem: Problem) -> str:
+    """A problem's severity in letters."""
+    return WORDS[min(max(int(problem.severity), 0), 2)]
+
+
+@dataclass(frozen=True, eq=False)
+class Oddities:
+    """Instructions that problems are about.
+
+    Attributes:
+        numbers: int64, ascending: their numbers.
+        problem: int64, by instruction: place of the worst problem about it among ``ranked``.
+        run: int64, ascending by instruction: of one lane and problem what follows on one another is one.
+        by_lane: By index of the lane, the problems about some of its instructions, the worst first.
+    """
+
+    numbers: Ints
+    problem: Ints
+    run: Ints
+    by_lane: dict[int, list[Problem]]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def place(self, number: int) -> int:
+        """Place of an instruction that is there."""
+        return int(np.searchsorted(self.numbers, number))
+
+    def about(self, lane: int, row: int) -> list[Problem]:
+        """Problems about an instruction, the worst first; O(problems of the lane)."""
+        return [problem for problem in self.by_lane.get(lane, ()) if _concerns(problem, row)]
+
+    def mask(self, count: int) -> Mask:
+        """By instruction number, whether a problem is about it."""
+        mask = np.zeros(count, np.bool_)
+        mask[self.numbers] = True
+        return mask
+
+    def places_to_go(self, hits: Hits) -> Hits:
+        """Of hits that are all among these, in the order one goes through them, the first of each run."""
+        first = np.sort(np.unique(self.run[np.searchsorted(self.numbers, hits.numbers)], return_index=True)[1])
+        return Hits(hits.text, hits.keys[first], hits.numbers[first])
+
+
+def _concerns(problem: Problem, row: int) -> bool:
+    rows = problem.rows
+    place = 0 if rows is None else int(np.searchsorted(rows, row))
+    return rows is not None and place < len(rows) and int(rows[place]) == row
+
+
+_KNOWN: Final[WeakKeyDictionary[Session, Oddities]] = WeakKeyDictionary()
+
+
+def oddities(session: Session) -> Oddities:
+    """The instructions that problems are about, gathered once. O(their number), sorted."""
+    if session not in _KNOWN:
+        _KNOWN[session] = _oddities(session)
+    return _KNOWN[session]
+
+
+def _oddities(session: Session) -> Oddities:
+    numbers, problems = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    by_lane: dict[int, list[Problem]] = {}
+    for place, problem in enumerate(ranked(session)):
+        lane = lane_of(session, problem) if problem.rows is not None else -1
+        if problem.rows is not None and lane >= 0:
+            by_lane.setdefault(lane, []).append(problem)
+            numbers.append(session.offsets[lane] + problem.rows)
+            problems.append(np.full(len(problem.rows), place, np.int64))
+    # of several problems about one instruction the first is the worst
+    found, first = np.unique(np.concatenate(numbers), return_index=True)
+    about = np.concatenate(problems)[first]
+    begins = np.ones(len(found), np.bool_)
+    # another lane's first instruction follows in number alone, but has another problem
+    begins[1:] = (found[1:] != found[:-1] + 1) | (about[1:] != about[:-1])
+    return Oddities(found, about, np.cumsum(begins), by_lane)
+
+
+def about_text(problem: Problem) -> str:
+    """A problem as it is told of one of its instructions."""
+    return f"{word_of(problem)}{', right before this one' if problem.behind else ''}: {clean(problem.what)}"
+
+
+def odd_text(session: Session, number: int) -> str:
+    """What is odd about an instruction that is among the odd ones, in one line."""
+    found = oddities(session)
+    lane, row = session.place(number)
+    told = "  ".join(map(about_text, found.about(lane, row)))
+    alike = int(np.count_nonzero(found.run == found.run[found.place(number)]))
+    many = f"{plural(alike, 'instruction')} in a row on " if alike > 1 else ""
+    return f"{told}  [{many}{clean(session.profile.lanes[lane].title)}]"

@@ -1,0 +1,1 @@
+"""Indexes of a lane: occupancy, sums and extremes of any window."""

@@ -1,0 +1,148 @@
+"""The rows with the largest scores in any window: of blocks of rows the best is known, few blocks are looked into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING, Lane, Role, is_missing
+from tpuprof_tui.model.lane import Rows
+
+from .lane_index import LaneIndex
+from .running_sums import BLOCK
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+#: Scores some rows of a lane; -inf: not in the running.
+Score = Callable[[Lane, Rows], Floats]
+
+#: Transfers below this size tell little about bandwidth: 100 KiB.
+LARGE: Final = 100 * 1024
+_NONE: Final = -np.inf
+
+
+@dataclass(eq=False)
+class _Blocks:
+    """What is known of the blocks of rows of a lane.
+
+    Attributes:
+        best: Best score of each block by score and core (-1: of any), float64.
+        ends: When the last event of each block ends, int64 ns; where events overlap.
+    """
+
+    best: dict[tuple[Score, int], Floats] = field(default_factory=dict)
+    ends: Ints | None = None
+
+    def best_of(self, lane: Lane, score: Score, core: int) -> Floats:
+        """Best score of each block; all rows are scored the first time."""
+        known = self.best.get((score, core))
+        if known is None:
+            scores = _scored(lane, slice(0, len(lane)), score, core)
+            known = self.best[score, core] = np.maximum.reduceat(scores, np.arange(0, len(lane), BLOCK))
+        return known
+
+    def running(self, index: LaneIndex, first: int, last: int, start: int) -> Ints:
+        """Those of the blocks from ``first`` up to ``last`` in which something ends after ``start``."""
+        if index.max_end is index.sorted_ends:
+            return np.arange(first, last)
+        if self.ends is None:
+            ends = np.maximum(index.lane["end"], index.starts + 1)
+            self.ends = np.maximum.reduceat(ends, np.arange(0, len(ends), BLOCK))
+        return first + np.flatnonzero(self.ends[first:last] > start)
+
+
+_BLOCKS: Final[WeakKeyDictionary[LaneIndex, _Blocks]] = WeakKeyDictionary()
+
+
+def best_rows(
+    lanes: Sequence[tuple[int, LaneIndex]], start: int, end: int, scores: Sequence[Score], most: int, core: int = -1
+) -> list[list[tuple[float, int, int]]]:
+    """The best instructions of some lanes that run in the window [start, end), by several scores.
+
+    O(instructions) the first time, then O(blocks): a block is looked into only where its best row could be among the
+    best of all.
+
+    Args:
+        lanes: Number and index of each lane, numbers ascending.
+        start: First ns of the window.
+        end: First ns after it.
+        scores: What is looked for.
+        most: How many at most.
+        core: Of the lanes of no core only what this one submitted; -1: everything.
+
+    Returns:
+        For each score (value, number of the lane, row), the best first, of equals the first.
+    """
+    spans = []
+    for number, index in lanes:
+        low = int(np.searchsorted(index.max_end, start, side="right"))
+        high = int(np.searchsorted(index.starts, end, side="left"))
+        if high > low and end > start:
+            known = _BLOCKS.setdefault(index, _Blocks())
+            blocks = known.running(index, low // BLOCK, -(-high // BLOCK), start)
+            spans.append((number, index, low, high, known, blocks, core if index.lane.core < 0 else -1))
+    found = []
+    for score in scores:
+        bests = [known.best_of(index.lane, score, own)[blocks] for _, index, _, _, known, blocks, own in spans]
+        best: list[tuple[float, int, int]] = []
+        if spans:
+            bounds = np.concatenate(bests)
+            places = np.repeat(np.arange(len(spans)), [len(blocks) for *_, blocks, _ in spans])
+            numbers = np.concatenate([blocks for *_, blocks, _ in spans])
+            near = np.flatnonzero(bounds > _NONE)
+            for each in near[np.argsort(-bounds[near], kind="stable")].tolist():
+                number, index, low, high, _, _, own = spans[places[each]]
+                first = int(numbers[each]) * BLOCK
+                if len(best) == most and (-bounds[each], number, first) > best[-1]:
+                    break
+                rows = slice(max(low, first), min(high, first + BLOCK))
+                best = sorted(best + _best_of_block(index, rows, start, score, own, number, most))[:most]
+        found.append([(-value, number, row) for value, number, row in best])
+    return found
+
+
+def _best_of_block(
+    index: LaneIndex, rows: slice, start: int, score: Score, core: int, number: int, most: int
+) -> list[tuple[float, int, int]]:
+    """Minus the score, lane and row of the best of some rows that run after ``start``."""
+    scores = _scored(index.lane, rows, score, core)
+    if index.max_end is not index.sorted_ends:
+        ends = np.maximum(index.lane.take("end", rows), index.starts[rows] + 1)
+        scores = np.where(ends > start, scores, _NONE)
+    ranked = np.argsort(-scores, kind="stable")[:most]
+    return [(-float(scores[place]), number, rows.start + place) for place in ranked.tolist() if scores[place] > _NONE]
+
+
+def _scored(lane: Lane, rows: Rows, score: Score, core: int) -> Floats:
+    """The scores; of what another core submitted none."""
+    scores = score(lane, rows)
+    return scores if core < 0 else np.where(lane.take("core", rows) == core, scores, _NONE)
+
+
+def exposed_score(lane: Lane, rows: Rows) -> Floats:
+    """Exposed ns; only what is exposed at all."""
+    if "exposed" not in lane:
+        return np.full(len(lane.take("start", rows)), _NONE)
+    exposed = lane.take("exposed", rows)
+    return np.where(is_missing(exposed) | (exposed <= 0), _NONE, exposed)
+
+
+def slow_score(lane: Lane, rows: Rows) -> Floats:
+    """Minus the bandwidth in GB/s of transfers of at least ``LARGE`` bytes: the slowest scores highest."""
+    starts = lane.take("start", rows)
+    if "bytes" not in lane or lane.engine == "TIU":
+        return np.full(len(starts), _NONE)
+    sizes = lane.take("bytes", rows)
+    counted = (lane.take("role", rows) == Role.WORK) & (sizes != INT_MISSING) & (sizes >= LARGE)
+    return np.where(counted, -sizes / np.maximum(lane.take("end", rows) - starts, 1), _NONE)
+
+
+def wait_score(lane: Lane, rows: Rows) -> Floats:
+    """How long waits took, ns."""
+    waits = lane.take("role", rows) == Role.WAIT
+    return np.where(waits, lane.take("end", rows) - lane.take("start", rows), _NONE)

@@ -1,0 +1,111 @@
+"""Running sums over the rows of a lane: what any window holds, without looking at all of its rows.
+
+Rows are added up in blocks once; a window then takes the difference of two sums and adds the few rows at its edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model.lane import Rows
+
+from .lane_index import LaneIndex, rows_between
+
+Ints = npt.NDArray[np.int64]
+
+#: Rows of a block.
+BLOCK: Final = 512
+#: Lanes with fewer blocks are looked through each time.
+FEWEST: Final = 4
+
+
+class RunningSums:
+    """Sums of whole numbers that every row of a lane has.
+
+    Args:
+        count: Rows of the lane.
+        weights: Gives int64 of shape (k, rows) for some rows of the lane.
+    """
+
+    def __init__(self, count: int, weights: Callable[[Rows], Ints]) -> None:
+        self._weights = weights
+        every = weights(slice(0, count))
+        whole = count // BLOCK
+        blocks = every[:, : whole * BLOCK].reshape(len(every), whole, BLOCK).sum(axis=2)
+        self._sums = np.zeros((len(every), whole + 1), np.int64)
+        np.cumsum(blocks, axis=1, out=self._sums[:, 1:])
+        self.total: Ints = self._sums[:, -1] + every[:, whole * BLOCK :].sum(axis=1)
+
+    def over(self, rows: Rows) -> Ints:
+        """int64 of length k: the sums over some rows; O(blocks) of a slice, O(rows) of an array."""
+        if not isinstance(rows, slice):
+            return np.asarray(self._weights(rows).sum(axis=1), np.int64)
+        first, last = -(-rows.start // BLOCK), min(rows.stop // BLOCK, self._sums.shape[1] - 1)
+        if last <= first:
+            return np.asarray(self._weights(rows).sum(axis=1), np.int64)
+        inner = self._sums[:, last] - self._sums[:, first]
+        rest = np.concatenate((np.arange(rows.start, first * BLOCK), np.arange(last * BLOCK, rows.stop)))
+        return np.asarray(inner + self._weights(rest).sum(axis=1), np.int64)
+
+
+def running_rows(index: LaneIndex, start: int, end: int) -> list[Rows]:
+    """Rows of the events that run or start in the window [start, end), in few pieces: slices where possible."""
+    rows = rows_between(index, start, end)
+    if isinstance(rows, slice):
+        return [rows]
+    began = int(np.searchsorted(index.starts, start, side="left"))
+    inside = int(np.searchsorted(rows, began, side="left"))
+    # what starts in the window is without gaps
+    return [rows[:inside], slice(began, int(rows[-1]) + 1)] if inside < len(rows) else [rows]
+
+
+def span_of(index: LaneIndex, rows: Sequence[Rows]) -> tuple[int, int]:
+    """First start and last end of some rows, none of the pieces empty; O(log n) where nothing else ended later.
+
+    Args:
+        index: Index of their lane.
+        rows: As ``running_rows`` gives them, or some of these.
+    """
+    firsts = [each.start if isinstance(each, slice) else int(each[0]) for each in rows]
+    lasts = [each.stop - 1 if isinstance(each, slice) else int(each[-1]) for each in rows]
+    end = int(index.max_end[max(lasts)])
+    row = int(index.max_end.searchsorted(end, side="left"))
+    # an event of no length counts as 1 ns there, and another row may reach further
+    if int(index.lane.take("end", slice(row, row + 1))[0]) != end or not any(map(partial(_holds, row), rows)):
+        end = max(int(index.lane.take("end", each).max()) for each in rows)
+    return int(index.starts[min(firsts)]), end
+
+
+def _holds(row: int, rows: Rows) -> bool:
+    return rows.start <= row < rows.stop if isinstance(rows, slice) else row in rows
+
+
+def inner_blocks(index: LaneIndex, start: int, end: int, block: int) -> tuple[int, int, Rows]:
+    """Blocks of a lane that lie wholly in the window [start, end), and the other rows that run in it.
+
+    Args:
+        index: Index of the lane.
+        start: First ns of the window.
+        end: First ns after it.
+        block: Rows of a block.
+
+    Returns:
+        The first block, the one after the last (both 0: none), and the rows beside them.
+    """
+    low = int(np.searchsorted(index.max_end, start, side="right"))
+    high = int(np.searchsorted(index.starts, end, side="left"))
+    began = int(np.searchsorted(index.starts, start, side="left"))
+    ended = int(np.searchsorted(index.max_end, end, side="right"))
+    first, last = -(-max(began, low) // block), min(ended, high) // block
+    if end <= start or last <= first:
+        return 0, 0, rows_between(index, start, end)
+    before = np.arange(low, first * block, dtype=np.int64)
+    if index.max_end is not index.sorted_ends:
+        ends = np.maximum(index.lane.take("end", before), index.starts[before] + 1)
+        before = before[ends > start]
+    return first, last, np.concatenate((before, np.arange(last * block, high, dtype=np.int64)))

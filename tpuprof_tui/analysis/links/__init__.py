@@ -1,0 +1,1 @@
+"""What released what: dependencies and launches."""

@@ -1,0 +1,160 @@
+"""Launches of kernel functions as a lane of each core: from the first start to the last end of their instructions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.app.drawing.painter import text_of
+from tpuprof_tui.formats.text import clean
+from tpuprof_tui.model import Lane, Profile, Role
+
+from ..index.lane_index import LaneIndex, build_index, event_at
+from ..selecting.session import Session
+from ..selecting.state import ViewState
+from ..selecting.time_scale import TIME, Measure
+
+Ints = npt.NDArray[np.int64]
+
+_KNOWN: Final[WeakKeyDictionary[Session, dict[int, LaneIndex]]] = WeakKeyDictionary()
+
+
+def launches(session: Session, core: int) -> LaneIndex:
+    """The launches of a core as a lane, with columns ``kernel`` and ``scope``; empty where none are known.
+
+    O(instructions of the core) the first time.
+    """
+    known = _KNOWN.setdefault(session, {})
+    if core not in known:
+        known[core] = build_index(_lane(session.profile, core))
+    return known[core]
+
+
+_PASSING: Final[WeakKeyDictionary[Session, dict[int, LaneIndex]]] = WeakKeyDictionary()
+
+
+def launches_with(session: Session, passing: Session, core: int) -> LaneIndex:
+    """The launches of a core that issued any of the instructions of ``passing``, at their full length.
+
+    O(instructions of the core) the first time.
+
+    Args:
+        session: All instructions.
+        passing: The same capture with some of its instructions.
+        core: The core.
+    """
+    known = _PASSING.setdefault(passing, {})
+    if core not in known:
+        lane = launches(session, core).lane
+        lanes = [each for each in passing.profile.lanes if each.core == core and "scope" in each and len(each)]
+        scopes = [np.unique(each["scope"]) for each in lanes]
+        rows = np.flatnonzero(np.isin(lane["scope"], np.concatenate(scopes))) if scopes else np.zeros(0, np.int64)
+        known[core] = build_index(_rows_of(lane, rows))
+    return known[core]
+
+
+def _rows_of(lane: Lane, rows: Ints) -> Lane:
+    return Lane(
+        engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group,
+        columns={key: lane.take(key, rows) for key in lane.keys()},  # noqa: SIM118
+    )  # fmt: skip
+
+
+def launch_text(session: Session, core: int, time: int, measure: Measure = TIME) -> str:
+    """The launch that runs at a time, in words."""
+    index = launches(session, core)
+    row = event_at(index, time) if len(index.lane) else -1
+    if row < 0:
+        return "no kernel function"
+    start, end = span_of(index, row)
+    code = int(index.lane.take("kernel", slice(row, row + 1))[0])
+    name = clean(session.profile.text("kernel", code)) if code >= 0 else "unknown"
+    number = int(index.lane.take("scope", slice(row, row + 1))[0])
+    return f"{name}  {measure.length(end - start)}  launch {number:,}"
+
+
+def core_text(session: Session, core: int, time: int, measure: Measure = TIME) -> str:
+    """What the engines of a core do at a time, the kernel function of the launch, and which of them do nothing."""
+    profile = session.profile
+    parts: list[str] = []
+    idle: list[str] = []
+    for number, lane in enumerate(profile.lanes):
+        if lane.core != core:
+            continue
+        row = event_at(session.indexes[number], time) if len(lane) else -1
+        if row < 0:
+            idle.append(lane.engine)
+            continue
+        role = int(lane.take("role", slice(row, row + 1))[0])
+        start, end = session.span_of(number, row)
+        name = text_of(profile, lane, "name", row) or ("work", "wait", "sync")[role % 3]
+        parts.append(f"{lane.engine} {name} {measure.length(end - start)}")
+    index = launches(session, core)
+    row = event_at(index, time) if len(index.lane) else -1
+    kernel = text_of(profile, index.lane, "kernel", row)
+    told = ", ".join(parts) + (f", in {kernel}" if kernel and parts else "")
+    if not idle:
+        return told
+    # on a narrow screen the end is cut: what runs comes first
+    return f"{told}; {', '.join(idle)} idle" if parts else f"{', '.join(idle)} idle{f', in {kernel}' if kernel else ''}"
+
+
+def span_of(index: LaneIndex, row: int) -> tuple[int, int]:
+    """Start and end of a launch, ns."""
+    rows = slice(row, row + 1)
+    return int(index.starts[row]), int(index.lane.take("end", rows)[0])
+
+
+def stepped_launch(session: Session, view: ViewState, core: int, steps: int) -> ViewState:
+    """The state with the launch ``steps`` after that of the range as the range, or that at the cursor.
+
+    The window moves to show it, the cursor stands at its start.
+    """
+    index = launches(session, core)
+    if not len(index.lane):
+        return view
+    row = event_at(index, view.cursor, view.full_end - view.full_start)
+    if view.range is not None:
+        at_start = slice(*np.searchsorted(index.starts, [view.range[0], view.range[0] + 1]).tolist())
+        same = np.flatnonzero(np.maximum(index.lane.take("end", at_start), view.range[0] + 1) == view.range[1])
+        row = at_start.start + int(same[0]) + steps if len(same) else row
+    row = min(max(row, 0), len(index.lane) - 1)
+    start, end = span_of(index, row)
+    end = max(end, start + 1)
+    return replace(view.showing(start, end).at(start), range=(start, end), anchor=None)
+
+
+def _lane(profile: Profile, core: int) -> Lane:
+    count = len(profile.scopes)
+    first = np.full(count, np.iinfo(np.int64).max, np.int64)
+    last = np.full(count, np.iinfo(np.int64).min, np.int64)
+    for lane in profile.lanes:
+        if lane.core == core and "scope" in lane and len(lane) and count:
+            _widen(lane, first, last)
+    found = np.flatnonzero(last >= first)
+    found = found[np.lexsort((last[found], first[found]))]
+    size = len(found)
+    return Lane(
+        engine="launches", core=core, port=-1, label="kernels", group=f"Core {core}",
+        columns={
+            "start": first[found], "end": last[found], "order": np.arange(size, dtype=np.int64),
+            "role": np.full(size, Role.WORK, np.int8), "sublane": np.zeros(size, np.int16),
+            "kernel": np.asarray(profile.scopes.kernel[found], np.int32), "scope": found.astype(np.int64),
+        },
+    )  # fmt: skip
+
+
+def _widen(lane: Lane, first: Ints, last: Ints) -> None:
+    """Widens each launch to hold a lane's instructions; neighbours of one launch are taken together."""
+    scope, starts = lane["scope"], lane["start"]
+    begins = np.concatenate(([0], np.flatnonzero(scope[1:] != scope[:-1]) + 1))
+    numbers = scope[begins]
+    ends = np.maximum.reduceat(lane["end"], begins)
+    # a capture may claim launches that are not there
+    real = (numbers >= 0) & (numbers < len(first))
+    np.minimum.at(first, numbers[real], starts[begins][real])
+    np.maximum.at(last, numbers[real], ends[real])

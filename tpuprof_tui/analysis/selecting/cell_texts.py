@@ -1,0 +1,64 @@
+"""Values of columns as text: cells of the table, lines of the detail pane."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from tpuprof_tui.formats.text import MISSING, clean
+from tpuprof_tui.model import Column, Lane, is_missing
+from tpuprof_tui.model.lane import Array
+
+from .session import Ints, Session, lane_values
+
+
+def value_text(column: Column, value: int | float) -> str:
+    """A known value of a number column, without its unit."""
+    if column.kind == "float":
+        return f"{value:,.{column.decimals}f}"
+    if column.kind == "percent":
+        return f"{value:.{column.decimals}f}%"
+    if column.kind == "hex":
+        return f"0x{int(value):x}"
+    return f"{int(value):,}"
+
+
+def column_texts(session: Session, lane: Lane, column: Column, rows: Ints) -> list[str]:
+    """Texts of one column for some rows of a lane; ``-`` where nothing is known."""
+    values = lane_values(lane, column.key, rows)
+    if values is None:
+        return [clean(lane.engine) if column.key == "engine" else MISSING] * len(rows)
+    if column.kind == "text":
+        table = session.profile.strings[column.key]
+        return [clean(table[code]) if code >= 0 else MISSING for code in values.tolist()]
+    return _number_texts(column, values)
+
+
+def _number_texts(column: Column, values: Array) -> list[str]:
+    gone = is_missing(values).tolist() if values.dtype.kind == "f" or values.dtype == np.int64 else None
+    if gone is None:
+        return [value_text(column, value) for value in values.tolist()]
+    return [
+        MISSING if missing else value_text(column, value) for value, missing in zip(values.tolist(), gone, strict=True)
+    ]
+
+
+def row_texts(session: Session, columns: tuple[Column, ...], numbers: Ints) -> list[list[str]]:
+    """Texts of some instructions: one list of cells for each, in the order asked for."""
+    texts: list[list[str]] = [[] for _ in range(len(numbers))]
+    lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
+    for lane_number in np.unique(lanes).tolist():
+        places = np.flatnonzero(lanes == lane_number)
+        lane = session.profile.lanes[lane_number]
+        rows = numbers[places] - session.offsets[lane_number]
+        by_column = [column_texts(session, lane, column, rows) for column in columns]
+        for place, cells in zip(places.tolist(), zip(*by_column, strict=True), strict=True):
+            texts[place] = list(cells)
+    return texts
+
+
+@lru_cache(512)
+def header_text(title: str, unit: str) -> str:
+    """A column's header: its title, and its unit where that says something."""
+    return f"{title} {unit}" if unit and unit not in ("%", "cycles", "ops") and unit not in title else title

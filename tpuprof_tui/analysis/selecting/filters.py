@@ -1,0 +1,313 @@
+"""The language of filters: which instructions to keep.
+
+    dur>10us  bw<20  name=MM2*  core=3 engine=GDMA kernel=rmsnorm*  !sys  (TIU | SDMA)  kernel~^rms.*core$  "two words"
+
+A condition is a column's key (or alias), an operator and a value; a word alone is looked for in engines, names,
+types, kernel functions and directions; a word between slashes is a regular expression there. ``role`` is ``work``,
+``wait`` or ``sync`` (several with commas), ``link`` is ``tx`` or ``rx``. Blanks mean *and*, ``|`` *or*, ``!`` *not*,
+parentheses group, quotes keep blanks. Capitals count only where the value has some.
+What is missing passes no condition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import translate
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.model import COLUMNS, Column, Lane, Profile, Role, is_missing
+
+from ..links.port_directions import DIRECTIONS, going
+
+Mask = npt.NDArray[np.bool_]
+#: Rows of a lane that pass.
+Predicate = Callable[[Lane], Mask]
+
+#: Columns a bare word is looked for in.
+_SEARCHED: Final = ("engine", "name", "type", "kernel", "direction")
+#: Keys that mean the first known of several columns.
+_EITHER: Final = {"bw": ("ddr_bandwidth", "l2_bandwidth"), "bandwidth": ("ddr_bandwidth", "l2_bandwidth")}
+#: What instructions are to the figures; several may be named, with commas between them.
+_ROLES: Final = {"work": Role.WORK, "wait": Role.WAIT, "sync": Role.SYNC}
+_SCALES: Final[dict[str, dict[str, float]]] = {
+    "ns": {"": 1, "ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9},
+    "B": {"": 1, "b": 1, "k": 1e3, "kb": 1e3, "kib": 1024, "m": 1e6, "mb": 1e6, "mib": 1 << 20, "g": 1e9, "gb": 1e9,
+          "gib": 1 << 30},
+    "%": {"": 1, "%": 1},
+    "GB/s": {"": 1, "gb/s": 1, "mb/s": 1e-3},
+}  # fmt: skip
+_PLAIN: Final[dict[str, float]] = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}
+_COMPARE: Final[dict[str, Callable[[npt.NDArray[np.float64], float], Mask]]] = {
+    "=": lambda values, goal: values == goal,
+    "!=": lambda values, goal: values != goal,
+    ">": lambda values, goal: values > goal,
+    ">=": lambda values, goal: values >= goal,
+    "<": lambda values, goal: values < goal,
+    "<=": lambda values, goal: values <= goal,
+}
+_TOKEN: Final = re.compile(
+    r"""\s*(?:(?P<mark>[()|!])
+        |(?P<key>[A-Za-z_][\w.]*)\s*(?P<op>!=|>=|<=|==|[=<>~])\s*(?P<value>"[^"]*"|'[^']*'|[^\s()|]+)
+        |(?P<regex>/(?:[^/\\]|\\.)+/)
+        |(?P<word>"[^"]*"|'[^']*'|[^\s()|!]+))""",
+    re.VERBOSE,
+)
+_NUMBER: Final = re.compile(
+    r"(?P<number>[-+]?(?:0x[0-9a-fA-F]+|(?:\d[\d_,]*)(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+))(?P<unit>\D*)"
+)
+_UNFINISHED: Final = re.compile(r"[A-Za-z_][\w.]*(?:!=|>=|<=|==|[=<>~])")
+_LONGEST: Final = 10_000
+
+
+class FilterError(UsageError):
+    """A filter that cannot be understood.
+
+    Attributes:
+        column: Place of the fault in the text, from 0.
+    """
+
+    def __init__(self, message: str, column: int, hint: str = "") -> None:
+        super().__init__(f"{message} (at column {column + 1} of the filter)", hint)
+        self.column = column
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    place: int
+    text: str = ""
+    key: str = ""
+    op: str = ""
+
+
+def compile_filter(text: str, profile: Profile) -> Predicate:
+    """The predicate a filter means for a profile's lanes.
+
+    Args:
+        text: The filter; empty keeps everything.
+        profile: Its tables of strings are looked through once, not row by row.
+
+    Returns:
+        A function from a lane to a boolean mask of its rows.
+
+    Raises:
+        FilterError: The text cannot be understood; says where.
+    """
+    tokens = _tokens(text)
+    if not tokens:
+        return lambda lane: np.ones(len(lane), np.bool_)
+    parser = _Parser(tokens, profile, len(text))
+    return parser.whole()
+
+
+def filter_keys() -> dict[str, Column]:
+    """Every key and alias a condition may name, with its column."""
+    keys = {column.key: column for column in COLUMNS}
+    for column in COLUMNS:
+        for alias in (*column.aliases, column.file_name.lower()):
+            if alias:
+                keys.setdefault(alias, column)
+    return keys
+
+
+def _tokens(text: str) -> list[_Token]:
+    if len(text) > _LONGEST:
+        raise FilterError("The filter is too long", _LONGEST)
+    result: list[_Token] = []
+    at = 0
+    while text[at:].strip():
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise FilterError("This cannot be read", at + len(text[at:]) - len(text[at:].lstrip()))
+        place = match.start(match.lastgroup or 0) if match["key"] is None else match.start("key")
+        if match["mark"]:
+            result.append(_Token(match["mark"], place))
+        elif match["key"]:
+            operator = "=" if match["op"] == "==" else match["op"]
+            result.append(_Token("condition", place, _unquoted(match["value"]), match["key"], operator))
+        elif match["regex"]:
+            result.append(_Token("regex", place, match["regex"][1:-1]))
+        elif _UNFINISHED.fullmatch(match["word"]):
+            raise FilterError("A value is missing here", match.end())
+        else:
+            result.append(_Token("word", place, _unquoted(match["word"])))
+        at = match.end()
+    return result
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'" else text
+
+
+class _Parser:
+    """Recursive descent: or of ands of nots of conditions."""
+
+    def __init__(self, tokens: list[_Token], profile: Profile, length: int) -> None:
+        self.tokens = tokens
+        self.profile = profile
+        self.length = length
+        self.at = 0
+        self.depth = 0
+        self.keys = filter_keys()
+
+    def whole(self) -> Predicate:
+        result = self._either()
+        if self.at < len(self.tokens):
+            raise FilterError("A parenthesis closes nothing", self.tokens[self.at].place)
+        return result
+
+    def _peek(self) -> str:
+        return self.tokens[self.at].kind if self.at < len(self.tokens) else ""
+
+    def _either(self) -> Predicate:
+        parts = [self._all()]
+        while self._peek() == "|":
+            self.at += 1
+            parts.append(self._all())
+        return parts[0] if len(parts) == 1 else lambda lane: np.logical_or.reduce([part(lane) for part in parts])
+
+    def _all(self) -> Predicate:
+        parts: list[Predicate] = []
+        while self._peek() not in ("", "|", ")"):
+            parts.append(self._one())
+        if not parts:
+            place = self.tokens[self.at].place if self.at < len(self.tokens) else self.length
+            raise FilterError("A condition is missing here", place)
+        return parts[0] if len(parts) == 1 else lambda lane: np.logical_and.reduce([part(lane) for part in parts])
+
+    def _one(self) -> Predicate:
+        token = self.tokens[self.at]
+        self.at += 1
+        if token.kind in "!(":
+            self.depth += 1
+            if self.depth > 64:
+                raise FilterError("The filter is nested too deeply", token.place)
+            inner = self._negated(token) if token.kind == "!" else self._grouped(token)
+            self.depth -= 1
+            return inner
+        if token.kind == "condition":
+            return self._condition(token)
+        pattern = _regex(token.text if token.kind == "regex" else re.escape(token.text), token)
+        return self._searching(pattern, _SEARCHED)
+
+    def _negated(self, token: _Token) -> Predicate:
+        if self._peek() in ("", "|", ")"):
+            raise FilterError("There is nothing to negate", token.place)
+        inner = self._one()
+        return lambda lane: ~inner(lane)
+
+    def _grouped(self, token: _Token) -> Predicate:
+        inner = self._either()
+        if self._peek() != ")":
+            raise FilterError("This parenthesis is not closed", token.place)
+        self.at += 1
+        return inner
+
+    # -- conditions -------------------------------------------------------
+
+    def _condition(self, token: _Token) -> Predicate:
+        if token.key.lower() == "role":
+            return _role_condition(token)
+        if token.key.lower() == "link":
+            return self._link_condition(token)
+        either = _EITHER.get(token.key.lower())
+        column = self.keys.get(token.key.lower())
+        if either is not None:
+            return _number_condition(token, either, self.keys[either[0]])
+        if column is None:
+            near = [key for key in self.keys if key.startswith(token.key[:2].lower())][:4]
+            hint = f"Did you mean {', '.join(near)}?" if near else "The help lists the columns."
+            raise FilterError(f"There is no column {token.key!r}", token.place, hint)
+        if column.kind != "text":
+            return _number_condition(token, (column.key,), column)
+        if token.op not in ("=", "!=", "~"):
+            raise FilterError(f"{token.key} is text: use =, != or ~", token.place)
+        pattern = _regex(token.text if token.op == "~" else rf"\A{translate(token.text)}", token)
+        found = self._searching(pattern, (column.key,))
+        if token.op != "!=":
+            return found
+        return lambda lane: _known(lane, column.key) & ~found(lane)
+
+    def _link_condition(self, token: _Token) -> Predicate:
+        way = token.text.lower()
+        if token.op not in ("=", "!=") or way not in DIRECTIONS:
+            raise FilterError("link is tx or rx, the direction over a CDMA port's link", token.place)
+        return lambda lane: going(self.profile, lane, way) != (token.op == "!=")
+
+    def _searching(self, pattern: re.Pattern[str], keys: tuple[str, ...]) -> Predicate:
+        """Rows where some text column matches; the pattern looks at each distinct string once."""
+        tables = {
+            key: np.array([*(bool(pattern.search(text)) for text in self.profile.strings[key]), False], np.bool_)
+            for key in keys
+            if key in self.profile.strings
+        }
+
+        def mask(lane: Lane) -> Mask:
+            result = np.zeros(len(lane), np.bool_)
+            for key, table in tables.items():
+                if key in lane and table.any():
+                    result |= table[lane[key]]
+            return result
+
+        return mask
+
+
+def _known(lane: Lane, key: str) -> Mask:
+    return ~is_missing(lane[key]) if key in lane else np.zeros(len(lane), np.bool_)
+
+
+def _regex(text: str, token: _Token) -> re.Pattern[str]:
+    try:
+        return re.compile(text, 0 if any(letter.isupper() for letter in token.text) else re.IGNORECASE)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise FilterError(f"Not a regular expression: {error}", token.place) from None
+
+
+def _role_condition(token: _Token) -> Predicate:
+    if token.op not in ("=", "!="):
+        raise FilterError("role is a word: use = or !=", token.place)
+    words = token.text.lower().split(",")
+    if not set(words) <= _ROLES.keys():
+        raise FilterError(f"{token.text!r} is no role", token.place, "Roles are work, wait and sync.")
+    wanted = [int(_ROLES[word]) for word in words]
+    return lambda lane: np.isin(lane["role"], wanted, invert=token.op == "!=")
+
+
+def _number_condition(token: _Token, keys: tuple[str, ...], column: Column) -> Predicate:
+    compare = _COMPARE.get(token.op)
+    if compare is None:
+        raise FilterError(f"{token.key} is a number: use =, !=, <, <=, > or >=", token.place)
+    goal = _number(token, column)
+
+    def mask(lane: Lane) -> Mask:
+        result = np.zeros(len(lane), np.bool_)
+        open_rows = np.ones(len(lane), np.bool_)
+        for key in keys:
+            if key not in lane:
+                continue
+            values = lane[key]
+            known = open_rows & ~is_missing(values)
+            if len(keys) > 1:
+                known &= values != 0  # the first that is set decides
+            result |= known & compare(values, goal)
+            open_rows &= ~known
+        return result
+
+    return mask
+
+
+def _number(token: _Token, column: Column) -> float:
+    match = _NUMBER.fullmatch(token.text.strip())
+    scales = _SCALES.get(column.unit, _PLAIN)
+    unit = match["unit"].strip().lower() if match else ""
+    if match is None or unit not in scales:
+        units = ", ".join(name for name in scales if name)
+        raise FilterError(f"{token.text!r} is no value for {token.key}", token.place, f"A number; units: {units}.")
+    digits = match["number"].replace(",", "").replace("_", "")
+    return (int(digits, 16) if "0x" in digits else float(digits)) * scales[unit]

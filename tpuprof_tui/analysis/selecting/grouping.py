@@ -1,0 +1,237 @@
+"""What the table holds, grouped by a column: labels of the groups, and the filter that leaves one of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tpuprof_tui.formats.text import clean
+from tpuprof_tui.model import INT_MISSING, SCHEMA, Column, Lane, Role, is_missing
+from tpuprof_tui.model.lane import Rows
+
+from ..totals.groups import Array, Groups, even_edges, grouped, in_ranges, wide_edges
+from .cell_texts import value_text
+from .passing import numbers_shown
+from .session import Ints, Session, lane_values
+from .state import ViewState
+
+#: Instructions looked at together while names are sought.
+_AT_ONCE: Final = 65_536
+#: From this many different numbers on they are put into ranges.
+MANY: Final = 60
+#: Columns whose values lie evenly: times, places, addresses. Others span orders of magnitude.
+_EVEN: Final = ("start", "end", "order", "command_id", "scope", "batch")
+#: What one groups by, in the order one key goes through them; after these it begins anew.
+GROUPINGS: Final = ("name", "kernel", "type", "core", "engine")
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTable:
+    """Groups of instructions by a column.
+
+    Attributes:
+        column: The column.
+        groups: Count, total, ... of each group.
+        labels: Text of each group, clean.
+        conditions: Filter that leaves just one group, for each.
+        rows: Instructions grouped.
+        work_only: Whether waits and other system commands are left out.
+    """
+
+    column: Column
+    groups: Groups
+    labels: tuple[str, ...]
+    conditions: tuple[str, ...]
+    rows: int
+    work_only: bool
+
+
+def knows_names(session: Session) -> bool:
+    """Whether any work has a name; without commands only waits may have one. O(instructions) where none has."""
+    return any(
+        bool(((lane.take("name", rows) >= 0) & (lane.take("role", rows) == Role.WORK)).any())
+        for lane in session.profile.lanes
+        if "name" in lane
+        for rows in (slice(first, first + _AT_ONCE) for first in range(0, len(lane), _AT_ONCE))
+    )
+
+
+def group_table(session: Session, view: ViewState, key: str, *, work_only: bool) -> GroupTable:
+    """Groups what the table holds in a state.
+
+    Args:
+        session: All instructions.
+        view: Scope, filter and window are respected.
+        key: Column to group by.
+        work_only: Whether only work counts.
+
+    Returns:
+        The groups, of numbers that differ much in ranges. O(instructions).
+    """
+    column = SCHEMA[key]
+    chosen = _chosen(session, numbers_shown(session, view))
+    if work_only:
+        chosen = [(lane, _at_work(lane, rows)) for lane, rows in chosen]
+    durations = _joined([lane.take("end", rows) - lane.take("start", rows) for lane, rows in chosen])
+    if key == "engine" and key not in session.profile.strings:
+        return _by_lane_engine(column, chosen, durations, work_only)
+    values = _column(key, chosen)
+    groups = grouped(values, durations)
+    if column.kind == "text":
+        labels, conditions = _text_groups(session, column, groups)
+    elif len(groups) <= MANY:
+        labels = [_number_label(column, value, gone) for value, gone in _pairs(groups)]
+        conditions = [_number_condition(key, value, gone) for value, gone in _pairs(groups)]
+    else:
+        known = groups.values[~groups.missing]
+        edges = _edges(column, float(known[0]), float(known[-1]))
+        groups = grouped(in_ranges(values, edges), durations)
+        labels = [_range_label(column, edges, place, gone) for place, gone in _pairs(groups)]
+        conditions = [_range_condition(key, edges, place, gone) for place, gone in _pairs(groups)]
+    return GroupTable(column, groups, tuple(labels), tuple(conditions), len(durations), work_only)
+
+
+def _edges(column: Column, low: float, high: float) -> list[float]:
+    """Edges of ranges that suit a column."""
+    if column.kind == "hex" or column.key in _EVEN or low < 0:
+        return even_edges(low, high)
+    if column.kind != "int":
+        return wide_edges(low, high)
+    edges = wide_edges(max(low, 1), high)
+    return edges if edges[0] <= low else [0.0, *edges]
+
+
+def _pairs(groups: Groups) -> list[tuple[float, bool]]:
+    return list(zip(groups.values.tolist(), groups.missing.tolist(), strict=True))
+
+
+def _chosen(session: Session, numbers: Ints) -> list[tuple[Lane, Rows]]:
+    """The lanes that instructions (ascending) lie on, with their rows: whole lanes as slices, which copy nothing."""
+    bounds = np.searchsorted(numbers, session.offsets).tolist()
+    chosen: list[tuple[Lane, Rows]] = []
+    for number, lane in enumerate(session.profile.lanes):
+        first, last = bounds[number], bounds[number + 1]
+        whole = last - first == len(lane)
+        rows: Rows = slice(0, len(lane)) if whole else numbers[first:last] - session.offsets[number]
+        if last > first:
+            chosen.append((lane, rows))
+    return chosen
+
+
+def _at_work(lane: Lane, rows: Rows) -> Rows:
+    work = lane.take("role", rows) == Role.WORK
+    if bool(work.all()):
+        return rows
+    return np.flatnonzero(work) if isinstance(rows, slice) else rows[work]
+
+
+def _column(key: str, chosen: list[tuple[Lane, Rows]]) -> Array:
+    """Values of a column, codes of text columns; -1 or INT_MISSING where nothing is known."""
+    text = key in SCHEMA and SCHEMA[key].kind == "text"
+    parts: list[Array] = []
+    for lane, rows in chosen:
+        values = lane_values(lane, key, rows)
+        if values is None:
+            count = len(lane.take("start", rows))
+            values = np.full(count, -1, np.int32) if text else np.full(count, INT_MISSING, np.int64)
+        parts.append(values)
+    if any(part.dtype.kind == "f" for part in parts):
+        parts = [
+            part if part.dtype.kind == "f" else np.where(is_missing(part), np.nan, part.astype(np.float64))
+            for part in parts
+        ]
+    return _joined(parts)
+
+
+def _joined(parts: list[Array]) -> Array:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def _by_lane_engine(column: Column, chosen: list[tuple[Lane, Rows]], durations: Ints, work_only: bool) -> GroupTable:
+    """Groups by the engines of the lanes, where instructions do not name theirs."""
+    engines = sorted({lane.engine for lane, _ in chosen})
+    codes = [np.full(len(lane.take("start", rows)), engines.index(lane.engine), np.int64) for lane, rows in chosen]
+    groups = grouped(_joined(codes), durations)
+    labels = tuple(clean(engines[int(code)]) for code in groups.values.tolist())
+    return GroupTable(column, groups, labels, ("",) * len(groups), len(durations), work_only)
+
+
+# text
+
+
+def _text_groups(session: Session, column: Column, groups: Groups) -> tuple[list[str], list[str]]:
+    table = session.profile.strings[column.key]
+    same: dict[str, int] = {}
+    for text in table:
+        same[text.lower()] = same.get(text.lower(), 0) + 1
+    texts = [table[int(code)] if not gone else None for code, gone in _pairs(groups)]
+    labels = ["-" if text is None else clean(text) or "(empty)" for text in texts]
+    conditions = [
+        f"!{column.key}=*" if text is None else text_condition(column.key, text, alone=same.get(text.lower(), 0) < 2)
+        for text in texts
+    ]
+    return labels, conditions
+
+
+def text_condition(key: str, text: str, *, alone: bool = True) -> str:
+    """The filter that only one text of a column passes.
+
+    Args:
+        key: The column's key.
+        text: The text; what cannot be typed or quoted stands as ``?``, any one character.
+        alone: False where another text differs from it by capitals alone.
+    """
+    exact_case = any(letter.isupper() for letter in text)
+    if not alone and not exact_case:
+        pattern = "".join("." if letter == '"' or _untypable(letter) else re.escape(letter) for letter in text)
+        return f'{key}~"(?-i:^{pattern}$)"'
+    glob = "".join("?" if _untypable(letter) else f"[{letter}]" if letter in "*?[" else letter for letter in text)
+    plain = re.fullmatch(r"[A-Za-z0-9_./:*?\[\]<>=+-]+", glob) is not None
+    if plain and glob[0] not in "=~":
+        return f"{key}={glob}"
+    if "'" in glob:
+        glob = glob.replace('"', "?")
+    return f"{key}='{glob}'" if '"' in glob else f'{key}="{glob}"'
+
+
+def _untypable(letter: str) -> bool:
+    return clean(letter) != letter
+
+
+# numbers
+
+
+def _number_label(column: Column, value: float, gone: bool) -> str:
+    return "-" if gone else value_text(column, value)
+
+
+def _number_condition(key: str, value: float, gone: bool) -> str:
+    # what is missing passes no condition: it is what does not pass one that every number passes
+    return f"!{key}>=-9e99" if gone else f"{key}={value!r}"
+
+
+def _range_label(column: Column, edges: list[float], place: float, gone: bool) -> str:
+    if gone:
+        return "-"
+    low, high = edges[int(place)], edges[int(place) + 1]
+    return f"{_edge_text(column, low)} to {_edge_text(column, high)}"
+
+
+def _edge_text(column: Column, edge: float) -> str:
+    if column.kind == "hex":
+        return f"{int(edge):#x}"
+    return f"{int(edge):,}" if edge == int(edge) else f"{edge:,g}"
+
+
+def _range_condition(key: str, edges: list[float], place: float, gone: bool) -> str:
+    if gone:
+        return f"!{key}>=-9e99"
+    low, high = edges[int(place)], edges[int(place) + 1]
+    return f"{key}>={_plain(low)} {key}<{_plain(high)}"
+
+
+def _plain(edge: float) -> str:
+    return str(int(edge)) if edge == int(edge) else repr(edge)

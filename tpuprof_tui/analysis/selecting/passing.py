@@ -1,0 +1,156 @@
+"""What passes a filter: a mask over all instructions, and a session of these instructions alone."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from threading import Lock
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import Lane
+from tpuprof_tui.model.lane import Array, LazyColumn, Rows
+
+from .filters import compile_filter
+from .session import Ints, Session, numbers_in
+from .state import ViewState
+
+Mask = npt.NDArray[np.bool_]
+
+#: Filters whose masks are kept: the one that holds, and those one comes back to.
+KEPT: Final = 4
+#: Columns every view of a lane reads whole: taken once, the others when they are asked for.
+_EAGER: Final = ("start", "end", "role", "sublane")
+
+
+@dataclass(frozen=True, eq=False)
+class Passing:
+    """The instructions that pass a filter.
+
+    Attributes:
+        text: The filter.
+        whole: The session of all instructions.
+        mask: By instruction number, whether it passes.
+        count: How many pass.
+    """
+
+    text: str
+    whole: Session
+    mask: Mask
+    count: int
+    _making: Lock = field(default_factory=Lock, repr=False)
+
+    def lane(self, number: int) -> Mask:
+        """Which rows of a lane pass."""
+        return self.mask[int(self.whole.offsets[number]) : int(self.whole.offsets[number + 1])]
+
+    @property
+    def session(self) -> Session:
+        """The same capture with nothing but what passes: figures and indexes of it follow the filter.
+
+        Its instructions are numbered anew. Made once, in O(instructions): ask for it in a thread.
+        """
+        with self._making:
+            return self._session
+
+    @property
+    def has_session(self) -> bool:
+        """Whether ``session`` answers at once."""
+        return "_session" in self.__dict__
+
+    @cached_property
+    def _session(self) -> Session:
+        profile = self.whole.profile
+        lanes = tuple(_kept(lane, self.lane(number)) for number, lane in enumerate(profile.lanes))
+        return Session.build(replace(profile, lanes=lanes))
+
+
+def passing(session: Session, text: str) -> Passing:
+    """What passes a filter; the latest ones are remembered.
+
+    Args:
+        session: All instructions.
+        text: The filter, see ``analysis.filters``.
+
+    Returns:
+        Masks and count. O(instructions) the first time.
+
+    Raises:
+        FilterError: The filter cannot be understood.
+    """
+    known: OrderedDict[str, Passing] = session.passing
+    found = known.get(text)
+    if found is None:
+        predicate = compile_filter(text, session.profile)
+        mask = np.empty(session.profile.instructions, np.bool_)
+        for number, lane in enumerate(session.profile.lanes):
+            mask[int(session.offsets[number]) : int(session.offsets[number + 1])] = predicate(lane)
+        found = known[text] = Passing(text, session, mask, int(np.count_nonzero(mask)))
+        while len(known) > KEPT:
+            known.popitem(last=False)
+    return found
+
+
+def is_known(session: Session, text: str) -> bool:
+    """Whether ``passing`` answers at once."""
+    return not text or text in session.passing
+
+
+def shown_session(session: Session, text: str) -> Session:
+    """The session of what passes the filter; ``session`` itself without one. May take O(instructions)."""
+    return passing(session, text).session if text else session
+
+
+def numbers_shown(session: Session, view: ViewState) -> Ints:
+    """Numbers of the instructions the table holds: of the scope, the filter, and the window where it is asked for."""
+    numbers = numbers_in(session, view.scope, view.figures_window if view.in_window else None)
+    if not view.filter:
+        return numbers
+    mask = passing(session, view.filter).mask
+    if len(numbers) == len(mask):
+        return np.flatnonzero(mask)
+    return numbers[mask[numbers]]
+
+
+def total_duration(session: Session, numbers: Ints) -> int:
+    """Sum of the durations of instructions, ns; ``numbers`` ascending."""
+    bounds = np.searchsorted(numbers, session.offsets)
+    total = 0
+    for number, lane in enumerate(session.profile.lanes):
+        chosen = numbers[bounds[number] : bounds[number + 1]] - session.offsets[number]
+        rows: Rows = slice(0, len(lane)) if len(chosen) == len(lane) else chosen
+        total += int(np.sum(lane.take("end", rows) - lane.take("start", rows)))
+    return total
+
+
+def narrowed(text: str, condition: str) -> str:
+    """A filter that asks for one condition more."""
+    text = text.strip()
+    if not text or text == condition:
+        return condition
+    return f"({text}) {condition}" if "|" in text else f"{text} {condition}"
+
+
+def _kept(lane: Lane, mask: Mask) -> Lane:
+    """A lane with nothing but some of its rows."""
+    if bool(mask.all()):
+        return lane
+    rows = np.flatnonzero(mask)
+    columns: dict[str, Array | LazyColumn] = {
+        key: lane.take(key, rows) if key in _EAGER else _taken(lane, key, rows)
+        for key in lane.keys()  # noqa: SIM118
+    }
+    return Lane(
+        engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group, columns=columns,
+        sublanes=lane.sublanes, role_guessed=lane.role_guessed,
+    )  # fmt: skip
+
+
+def _taken(lane: Lane, key: str, rows: Ints) -> LazyColumn:
+    def values(wanted: Rows) -> Array:
+        return lane.take(key, rows[wanted])
+
+    return values

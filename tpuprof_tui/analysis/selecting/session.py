@@ -1,0 +1,181 @@
+"""A profile made ready for the screen: indexes, numbers of instructions over all lanes, values of cells and sorts."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.formats.text import plural
+from tpuprof_tui.model import COLUMNS, Column, Lane, Profile
+
+from ..index import ordering
+from ..index.lane_index import rows_between
+from ..index.ordering import lane_values
+from ..totals.exposed import with_exposed
+from ..totals.figures import Headline, Indexes, build_indexes, headline
+from .state import Scope, Sort
+
+__all__ = ["Ints", "Session", "lane_values", "numbers_in", "ordered"]
+
+Ints = npt.NDArray[np.int64]
+
+#: Columns the table begins with: what, when, how long.
+_FIRST: Final = ("engine", "core", "order", "name", "start", "duration", "exposed", "kernel")
+#: Columns that every lane can answer, whether the source names them or not.
+_OF_LANE: Final = ("engine", "core", "port", "duration")
+
+
+# said in a few words: Textual says the arguments of a thread in its log, and a profile's columns take seconds to say
+@dataclass(frozen=True, eq=False, repr=False)
+class Session:
+    """A profile and what the views derive from it once.
+
+    Instructions are numbered over all lanes: ``offsets[lane] + row``. Views hold such numbers, never rows of values.
+
+    Attributes:
+        profile: The profile.
+        indexes: Index of each lane.
+        offsets: int64, number of the first instruction of each lane, and the number of all at the end.
+        headline: Figures of the whole profile.
+        passing: What passes a filter, by the filter (see ``filtering``). It refers to the session: kept anywhere else
+            it would keep the session.
+    """
+
+    profile: Profile
+    indexes: Indexes
+    offsets: Ints
+    headline: Headline
+    passing: OrderedDict[str, Any] = field(default_factory=OrderedDict)
+
+    @classmethod
+    def build(cls, profile: Profile) -> Session:
+        """Everything of a profile that is computed once; meant for a thread."""
+        profile = with_exposed(profile)
+        indexes = build_indexes(profile)
+        return cls(profile, indexes, ordering.first_numbers(profile), headline(profile, indexes))
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Columns the table shows: those that some lane knows, the preferred ones first."""
+        known: set[str] = set().union(*(lane.keys() for lane in self.profile.lanes))
+        known.update(_OF_LANE)
+        if not self.profile.ports:
+            known.discard("port")
+        columns = [column for column in COLUMNS if column.key in known and self._in_some_lane(column)]
+        return tuple(sorted(columns, key=_place_in_table))
+
+    def _in_some_lane(self, column: Column) -> bool:
+        return any(column.applies_to(lane.engine) for lane in self.profile.lanes) or not self.profile.lanes
+
+    def number(self, lane: int, row: int) -> int:
+        """Number of an instruction."""
+        return int(self.offsets[lane]) + row
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Lane and row of an instruction's number."""
+        lane = int(np.searchsorted(self.offsets, number, side="right")) - 1
+        return lane, number - int(self.offsets[lane])
+
+    def lanes_in(self, scope: Scope) -> tuple[int, ...]:
+        """Indexes of the lanes of a scope; of a core also the ports it submitted to."""
+        if scope.lane >= 0:
+            return (scope.lane,)
+        lanes = range(len(self.profile.lanes))
+        if scope.core < 0:
+            return tuple(lanes)
+        return tuple(number for number in lanes if self._belongs(self.profile.lanes[number], scope.core))
+
+    def _belongs(self, lane: Lane, core: int) -> bool:
+        if lane.core >= 0 or "core" not in lane:
+            return lane.core == core
+        return core in self._submitters[lane.port]
+
+    @cached_property
+    def _submitters(self) -> dict[int, set[int]]:
+        return {
+            lane.port: set(np.unique(lane["core"]).tolist())
+            for lane in self.profile.lanes
+            if lane.core < 0 and "core" in lane
+        }
+
+    def core_of(self, lane: int) -> int:
+        """Core of a lane; -1 for ports."""
+        return self.profile.lanes[lane].core
+
+    def span_of(self, lane: int, row: int) -> tuple[int, int]:
+        """Start and end of an instruction, ns."""
+        rows = slice(row, row + 1)
+        events = self.profile.lanes[lane]
+        return int(events.take("start", rows)[0]), int(events.take("end", rows)[0])
+
+    @cached_property
+    def device_window(self) -> tuple[int, int]:
+        """First start and last end of the device's instructions, ns; of all where a host alone was traced."""
+        device = self.profile.device_part
+        known = device if device.instructions else self.profile
+        return known.start_ns, known.end_ns
+
+    def counted(self, start: int, end: int, lane: int = -1) -> tuple[int, int]:
+        """The part of a window that shares and sums are of, in all panes.
+
+        The host begins before the device and ends after it: of cores, ports and their lanes only the device's time
+        counts, of a ``lane`` of the host all of the window.
+        """
+        if lane >= 0 and self.profile.lanes[lane].on_host:
+            return start, end
+        first, last = self.device_window
+        start = max(start, first)
+        return start, max(min(end, last), start)
+
+    def count_text(self, numbers: Ints) -> str:
+        """How many instructions of the device some are, as all panes count them, and how many slices of the host."""
+        on_host = np.array([lane.on_host for lane in self.profile.lanes], np.bool_)
+        if not on_host.any():
+            return plural(len(numbers), "instruction")
+        slices = int(np.count_nonzero(on_host[np.searchsorted(self.offsets, numbers, side="right") - 1]))
+        told = plural(len(numbers) - slices, "instruction")
+        return f"{told} and {plural(slices, 'host slice')}" if slices else told
+
+    def scope_title(self, scope: Scope) -> str:
+        """What a scope is called."""
+        if scope.lane >= 0:
+            return self.profile.lanes[scope.lane].title
+        return "all cores" if scope.core < 0 else f"core {scope.core}"
+
+
+def _place_in_table(column: Column) -> tuple[int, bool]:
+    return (_FIRST.index(column.key) if column.key in _FIRST else len(_FIRST), not column.shown)
+
+
+def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -> Ints:
+    """Numbers of the instructions of a scope, by lane, then start.
+
+    Args:
+        session: The session.
+        scope: A core's scope holds of a CDMA port only what the core submitted.
+        window: Only those that run or start in [start, end); None: all.
+
+    Returns:
+        int64, ascending.
+    """
+    if scope.everything and window is None:
+        return np.arange(session.profile.instructions, dtype=np.int64)
+    parts: list[Ints] = []
+    for number in session.lanes_in(scope):
+        lane = session.profile.lanes[number]
+        rows = slice(0, len(lane)) if window is None else rows_between(session.indexes[number], *window)
+        found = np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
+        if scope.core >= 0 and scope.lane < 0 and lane.core != scope.core:
+            found = found[lane.take("core", found) == scope.core]
+        parts.append(found + session.offsets[number])
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def ordered(session: Session, numbers: Ints, sort: Sort) -> Ints:
+    """``numbers`` (ascending) in the order of a sort: equals stay as they were, what is missing comes last."""
+    return ordering.ordered(session.profile, session.offsets, numbers, sort.key, sort.down)

@@ -1,0 +1,67 @@
+"""What times are told in: units of time, or cycles of the capture's clock, counted from time zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from tpuprof_tui.formats.text import TimeUnit, exact_time, plural, time_text
+from tpuprof_tui.model import Device
+
+from ..index.axis import Ruler, cell_at, ruler, ruler_in
+from .state import TimeScale
+
+#: Units of cycles, as those of time: the size is a number of cycles.
+CYCLE_UNITS: Final = (
+    TimeUnit("cycles", 1), TimeUnit("kcycles", 1_000), TimeUnit("Mcycles", 1_000_000), TimeUnit("Gcycles", 10**9),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How times are written.
+
+    Attributes:
+        mhz: The clock whose cycles are counted; 0: units of time.
+    """
+
+    mhz: Fraction = Fraction(0)
+
+    def exact(self, ns: int, resolution_ns: int = 1) -> str:
+        """A time with as many digits as ``resolution_ns`` asks for; cycles are whole."""
+        return plural(self.cycles(ns), "cycle") if self.mhz else exact_time(ns, resolution_ns)
+
+    def length(self, ns: int) -> str:
+        """A length of time in about four digits; in cycles whole."""
+        return plural(self.cycles(ns), "cycle") if self.mhz else time_text(ns)
+
+    def cycles(self, ns: int) -> int:
+        """The cycle a time is nearest to."""
+        return round(ns * self.mhz / 1000)
+
+    def ns(self, cycles: Fraction) -> int:
+        """The time of a cycle, ns."""
+        return round(cycles * 1000 / self.mhz)
+
+    def ruler(self, start: int, end: int, cells: int) -> Ruler:
+        """Ticks of a window at round times, or at round cycles."""
+        if not self.mhz:
+            return ruler(start, end, cells)
+        low, high = self.cycles(start), max(self.cycles(end), self.cycles(start) + 1)
+        return ruler_in(
+            CYCLE_UNITS, low, high, cells, lambda cycle: cell_at(self.ns(Fraction(cycle)), start, end, cells)
+        )
+
+
+TIME: Final = Measure()
+
+
+def clock_of(device: Device) -> Fraction:
+    """The clock cycles are counted in, MHz: the TIU's, else that of the DMA engines; 0 where there is none."""
+    return Fraction(device.tiu_mhz or device.dma_mhz or 0)
+
+
+def measure_of(device: Device, scale: TimeScale) -> Measure:
+    """How times are written where people asked for units of time or for cycles."""
+    return Measure(clock_of(device)) if scale == "cycles" else TIME

@@ -1,0 +1,189 @@
+"""What the charts of a window are drawn from: bytes over time by engine, and how long work took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import Lane, Role, is_missing
+from tpuprof_tui.model.lane import Rows
+
+from ..index.axis import edges_of
+from ..index.lane_index import LaneIndex, rows_between
+from ..index.running_sums import BLOCK, FEWEST, inner_blocks
+from ..selecting.passing import shown_session
+from .colouring import Flow
+from .work_sums import submitting_cores
+
+if TYPE_CHECKING:
+    from ..selecting.session import Session
+    from ..selecting.state import Scope, ViewState
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Bins of a curve; the chart draws them to the width it has.
+BINS: Final = 240
+#: Bounds of the histogram, ns: three to a decade.
+BOUNDS: Final = np.array([*(step * 10**power for power in range(9) for step in (1, 2, 5)), 10**9], np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class ChartData:
+    """What the charts of a summary are drawn from.
+
+    Attributes:
+        start, end: The window, ns.
+        bandwidth: By engine, GB/s in each of ``BINS`` equal parts of the window, float64.
+        durations: Work instructions between neighbouring ``BOUNDS``, shorter ones first, longer ones last; int64.
+    """
+
+    start: int
+    end: int
+    bandwidth: dict[str, Floats]
+    durations: Ints
+
+
+def chart_data(session: Session, view: ViewState, scope: Scope) -> ChartData:
+    """Bins for the charts of a window; O(lanes x bins), of a lane for the first time O(its instructions): for a thread.
+
+    Args:
+        session: All instructions; the view's filter is applied.
+        view: Window and filter.
+        scope: What the summary is about.
+
+    Returns:
+        The data.
+    """
+    shown = shown_session(session, view.filter)
+    edges = edges_of(view.start, view.end, BINS)
+    moved: dict[str, Floats] = {}
+    durations = np.zeros(len(BOUNDS) + 1, np.int64)
+    for number in shown.lanes_in(scope):
+        index = shown.indexes[number]
+        lane = index.lane
+        only = scope.core if scope.core >= 0 and scope.lane < 0 and lane.core != scope.core else None
+        only = None if only is not None and submitting_cores(index) == {only} else only
+        if only is not None or len(lane) < FEWEST * BLOCK:
+            rows = rows_between(index, view.start, view.end)
+            lengths, added = _lengths(lane, rows, only), _moved(lane, rows, edges, only)
+        else:
+            lengths, added = _sums_of(index).between(index, edges)
+        durations += lengths
+        if added is not None:
+            moved[lane.engine] = moved.get(lane.engine, np.zeros(BINS)) + added
+    widths = np.maximum(np.diff(edges), 1)
+    return ChartData(view.start, view.end, {name: each / widths for name, each in moved.items()}, durations)
+
+
+def _work(lane: Lane, rows: Rows, core: int | None) -> npt.NDArray[np.bool_]:
+    """Which of some rows are work; of a port only what a core submitted."""
+    chosen: npt.NDArray[np.bool_] = lane.take("role", rows) == Role.WORK
+    return chosen if core is None else chosen & (lane.take("core", rows) == core)
+
+
+def _lengths(lane: Lane, rows: Rows, core: int | None = None) -> Ints:
+    """Work of some rows by length."""
+    durations = (lane.take("end", rows) - lane.take("start", rows))[_work(lane, rows, core)]
+    return np.bincount(_bounds_of(durations), minlength=len(BOUNDS) + 1)
+
+
+def _moved(lane: Lane, rows: Rows, edges: Ints, core: int | None) -> Floats | None:
+    """What work of some rows moves in each bin; None: nothing is known of it."""
+    if not _moves(lane):
+        return None
+    chosen = _work(lane, rows, core)
+    starts, ends, sizes = (lane.take(key, rows)[chosen] for key in ("start", "end", "bytes"))
+    return bytes_in_bins(starts, ends, sizes, edges)
+
+
+def _moves(lane: Lane) -> bool:
+    return "bytes" in lane and lane.engine != "TIU"
+
+
+def _bounds_of(durations: Ints) -> Ints:
+    return np.searchsorted(BOUNDS, durations, side="right")
+
+
+@dataclass(frozen=True, eq=False)
+class _LaneSums:
+    """Running sums of a lane.
+
+    Attributes:
+        lengths: int64 (blocks + 1, bounds + 1): work by length before each block of rows.
+        bytes: What is moved over time; None: nothing is known.
+    """
+
+    lengths: Ints
+    bytes: Flow | None
+
+    @classmethod
+    def of(cls, lane: Lane) -> _LaneSums:
+        """The sums of all rows of a lane."""
+        work = lane["role"] == Role.WORK
+        starts, ends = lane["start"], lane["end"]
+        bins, blocks = len(BOUNDS) + 1, len(lane) // BLOCK
+        rows = np.flatnonzero(work[: blocks * BLOCK])
+        places = rows // BLOCK * bins + _bounds_of((ends - starts)[rows])
+        lengths = np.zeros((blocks + 1, bins), np.int64)
+        np.cumsum(np.bincount(places, minlength=blocks * bins).reshape(blocks, bins), axis=0, out=lengths[1:])
+        if not _moves(lane):
+            return cls(lengths, None)
+        sizes = lane["bytes"]
+        ends = ends if bool((ends > starts).all()) else np.maximum(ends, starts + 1)
+        # what moves nothing flows not at all: so the lane's own times serve, and no copy of them is kept
+        rates = np.where(work & ~is_missing(sizes), sizes / (ends - starts), 0.0)
+        return cls(lengths, Flow.of(starts, ends, rates))
+
+    def between(self, index: LaneIndex, edges: Ints) -> tuple[Ints, Floats | None]:
+        """Work by length and what it moves in each bin, of all rows between the first and the last edge."""
+        first, last, rest = inner_blocks(index, int(edges[0]), int(edges[-1]), BLOCK)
+        lengths = _lengths(index.lane, rest)
+        if last > first:
+            lengths = lengths + self.lengths[last] - self.lengths[first]
+        return lengths, None if self.bytes is None else self.bytes.between(edges)
+
+
+_SUMS: Final[WeakKeyDictionary[LaneIndex, _LaneSums]] = WeakKeyDictionary()
+
+
+def _sums_of(index: LaneIndex) -> _LaneSums:
+    if index not in _SUMS:
+        _SUMS[index] = _LaneSums.of(index.lane)
+    return _SUMS[index]
+
+
+def bytes_in_bins(starts: Ints, ends: Ints, sizes: Ints, edges: Ints) -> Floats:
+    """Bytes that fall into each bin when every move spreads its bytes evenly over its time; moves may overlap.
+
+    Args:
+        starts, ends: int64 ns, starts ascending.
+        sizes: int64 bytes, or missing.
+        edges: int64 ns, n + 1, ascending.
+
+    Returns:
+        float64, n.
+    """
+    known = ~is_missing(sizes)
+    starts, sizes = starts[known], sizes[known]
+    ends = np.maximum(ends[known], starts + 1)
+    zero = edges[0]
+    rates = sizes / (ends - starts)
+    upto = _ramp(starts - zero, rates, edges - zero) - _ramp(ends - zero, rates, edges - zero)
+    return np.maximum(np.diff(upto), 0.0)
+
+
+def _ramp(times: Ints, rates: Floats, edges: Ints) -> Floats:
+    """Sum over all times before an edge of rate x (edge - time)."""
+    if not bool((times[1:] >= times[:-1]).all()):
+        order = np.argsort(times, kind="stable")
+        times, rates = times[order], rates[order]
+    rate_sums, place_sums = np.zeros(len(times) + 1), np.zeros(len(times) + 1)
+    np.cumsum(rates, out=rate_sums[1:])
+    np.cumsum(rates * times, out=place_sums[1:])
+    place = np.searchsorted(times, edges, side="left")
+    return np.asarray(rate_sums[place] * edges - place_sums[place], dtype=np.float64)

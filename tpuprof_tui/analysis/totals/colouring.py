@@ -1,0 +1,219 @@
+"""What the colours of the timeline mean: operation, kernel function, or a share of what the hardware could do.
+
+Every colour has a letter: it stands in the cells where colours cannot be told apart, and in the legend.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.app.drawing.theme import FAMILIES, OTHER, Family, family_of
+from tpuprof_tui.formats.text import clean
+from tpuprof_tui.model import Lane, Profile, Role
+from tpuprof_tui.model.lane import ALL, Rows
+
+from ..index.lane_index import Cells, LaneIndex
+from ..selecting.state import Colouring
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: More instructions than this in a cell are drawn in the engine's colour: few changes of style, no flicker.
+TELLABLE: Final = 2
+#: In the order of the key.
+COLOURINGS: Final[tuple[Colouring, ...]] = ("operation", "kernel", "bandwidth", "uarch")
+TITLES: Final[dict[Colouring, str]] = {
+    "operation": "operation", "kernel": "kernel function", "bandwidth": "bandwidth, share of the peak",
+    "uarch": "uArch rate",
+}  # fmt: skip
+#: Shares from here on, in fifths; brighter is more, which no eye confuses.
+STEPS: Final = tuple(
+    Family(name, letter, colour)
+    for name, letter, colour in (
+        ("below 20%", "a", "#8f6fd0"), ("20 to 40%", "b", "#4f8fd0"), ("40 to 60%", "c", "#2fb5a0"),
+        ("60 to 80%", "d", "#8fd05a"), ("80% and more", "e", "#f7e463"),
+    )
+)  # fmt: skip
+_KERNEL_COLOURS: Final = (
+    "#4f9cf9", "#f59e57", "#57c785", "#f472b6", "#d4b742", "#c084fc", "#22c3c3", "#fb7185", "#8bbf3f", "#94a3f8",
+    "#fdba74", "#3fb68b",
+)  # fmt: skip
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@lru_cache(4096)
+def kernel_family(code: int, name: str) -> Family:
+    """Letter and colour of a kernel function; those of the first 52 have letters of their own."""
+    letter = _LETTERS[code] if code < len(_LETTERS) else "?"
+    return Family(clean(name), letter, _KERNEL_COLOURS[code % len(_KERNEL_COLOURS)])
+
+
+def step_of(share: float) -> Family:
+    """The fifth a share lies in."""
+    return STEPS[min(max(int(share * len(STEPS)), 0), len(STEPS) - 1)]
+
+
+def families(profile: Profile, lane: Lane, rows: Ints, colouring: Colouring) -> list[Family | None]:
+    """Colours of some instructions, one each; None where nothing is known."""
+    if colouring in ("bandwidth", "uarch"):
+        shares = shares_of(profile, lane, colouring, rows).tolist()
+        return [None if share != share else step_of(share) for share in shares]
+    key = "kernel" if colouring == "kernel" else "type"
+    if key not in lane:
+        return [None] * len(rows)
+    codes, texts = lane.take(key, rows).tolist(), profile.strings[key]
+    if key == "kernel":
+        return [kernel_family(code, texts[code]) if code >= 0 else None for code in codes]
+    return [family_of(texts[code]) if code >= 0 else None for code in codes]
+
+
+def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) -> Floats:
+    """Bandwidth over the peak of the memory involved, or uArch rate, of some instructions.
+
+    Returns:
+        float64, 0 to 1 (a capture may claim more); NaN where unknown or not work.
+    """
+    none = np.full(len(lane.take("role", rows)), np.nan)
+    shares = none
+    if colouring == "uarch" and "uarch_rate" in lane:
+        shares = np.asarray(lane.take("uarch_rate", rows), np.float64) / 100.0
+    if colouring == "bandwidth":
+        device = profile.device
+        for key, peak in (("l2_bandwidth", device.l2_peak_gbps), ("ddr_bandwidth", device.ddr_peak_gbps)):
+            if key in lane and peak > 0:
+                values = np.asarray(lane.take(key, rows), np.float64)
+                shares = np.where(values > 0, values / peak, shares)
+    return np.where((lane.take("role", rows) == Role.WORK) & np.isfinite(shares), shares, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """A quantity that flows at a constant rate during each of some stretches of time, which do not overlap.
+
+    Attributes:
+        starts, ends: int64 ns, ascending; stretches of no length hold nothing.
+        amounts: float64, one more than there are stretches: what has flowed before each.
+    """
+
+    starts: Ints
+    ends: Ints
+    amounts: Floats
+
+    @classmethod
+    def of(cls, starts: Ints, ends: Ints, rates: Floats) -> Flow:
+        """The flow of instructions by start, ``rates`` per ns. O(n), O(n log n) where they overlap; once."""
+        if bool((starts[1:] < ends[:-1]).any()):
+            starts, ends, rates = _apart(starts, ends, rates)
+        amounts = np.zeros(len(starts) + 1)
+        np.cumsum(rates * (ends - starts), out=amounts[1:])
+        return cls(starts, ends, amounts)
+
+    def between(self, edges: Ints) -> Floats:
+        """What flows in each cell between neighbouring edges; O(cells log n)."""
+        if not len(self.starts):
+            return np.zeros(len(edges) - 1)
+        begun = np.searchsorted(self.starts, edges, side="left")
+        last = np.maximum(begun - 1, 0)
+        length = np.maximum(self.ends[last] - self.starts[last], 1)
+        rest = np.where(begun > 0, np.maximum(self.ends[last] - edges, 0), 0) / length
+        passed = self.amounts[begun] - rest * (self.amounts[last + 1] - self.amounts[last])
+        flown: Floats = np.diff(passed)
+        return flown
+
+
+def _apart(starts: Ints, ends: Ints, rates: Floats) -> tuple[Ints, Ints, Floats]:
+    """Stretches between all starts and ends, with the sum of the rates of what runs in them."""
+    times = np.concatenate((starts, ends))
+    order = np.argsort(times, kind="stable")
+    rate = np.cumsum(np.concatenate((rates, -rates))[order])
+    times = times[order]
+    return times[:-1], times[1:], rate[:-1]
+
+
+#: Where more instructions than this must be summed first, a thread does it.
+AT_ONCE: Final = 20_000
+#: Ways of colouring that rest on sums over a whole lane.
+SUMMED: Final[tuple[Colouring, ...]] = ("bandwidth", "uarch")
+_FLOWS: Final[WeakKeyDictionary[LaneIndex, dict[Colouring, tuple[Flow, Flow]]]] = WeakKeyDictionary()
+
+
+def is_summed(index: LaneIndex, colouring: Colouring) -> bool:
+    """Whether the sums that a lane's colours rest on have been made, or it needs none."""
+    return colouring not in SUMMED or colouring in _FLOWS.get(index, {})
+
+
+def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[Flow, Flow]:
+    """Flow of the share, and of the time for which it is known; made once for a lane, in O(its instructions)."""
+    known = _FLOWS.setdefault(index, {})
+    if colouring not in known:
+        shares = shares_of(profile, index.lane, colouring, ALL)
+        told = np.isfinite(shares)
+        starts, ends = index.starts, index.lane["end"]
+        if not bool(told.any()):
+            starts, ends, shares, told = starts[:0], ends[:0], shares[:0], told[:0]
+        # where nothing is known nothing flows: so the lane's own starts and ends serve, and no copy of them is kept
+        known[colouring] = (
+            Flow.of(starts, ends, np.where(told, shares, 0.0)), Flow.of(starts, ends, told.astype(np.float64))
+        )  # fmt: skip
+    return known[colouring]
+
+
+def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges: Ints) -> Floats:
+    """Mean share, over the time for which it is known, of each cell; NaN where nothing is known."""
+    amount, time = (flow.between(edges) for flow in share_flows(profile, index, colouring))
+    shares: Floats = np.divide(amount, time, out=np.full(len(time), np.nan), where=time > 0.5e-6)
+    return shares
+
+
+def cell_families(
+    profile: Profile, index: LaneIndex, held: Cells, edges: Ints, colouring: Colouring
+) -> dict[int, Family]:
+    """Colours of the cells that hold work, by cell.
+
+    An operation shows only where few share a cell, a kernel function is that of the cell's first instruction, a share
+    is the mean of the cell.
+    """
+    if colouring in ("bandwidth", "uarch"):
+        shares = cell_shares(profile, index, colouring, edges)
+        return {place: step_of(float(shares[place])) for place in np.flatnonzero(shares == shares).tolist()}
+    chosen = (held.busy > 0) & (held.first >= 0)
+    if colouring == "operation":
+        chosen &= held.count <= TELLABLE
+    places = np.flatnonzero(chosen)
+    found = families(profile, index.lane, held.first[places], colouring)
+    return {place: family for place, family in zip(places.tolist(), found, strict=True) if family is not None}
+
+
+def legend(profile: Profile, colouring: Colouring) -> list[Family]:
+    """All colours of a way of colouring that the profile can show, in their order."""
+    if colouring in ("bandwidth", "uarch"):
+        return list(STEPS)
+    if colouring == "kernel":
+        return [kernel_family(code, text) for code, text in enumerate(profile.strings.get("kernel", ()))]
+    present = {family_of(text) for text in profile.strings.get("type", ())}
+    return [family for family in (*FAMILIES, OTHER) if family in present]
+
+
+def next_colouring(profile: Profile, colouring: Colouring) -> Colouring:
+    """The next way of colouring of which the capture knows something."""
+    place = COLOURINGS.index(colouring)
+    order = (*COLOURINGS[place + 1 :], *COLOURINGS[: place + 1])
+    return next((each for each in order if is_known(profile, each)), colouring)
+
+
+def is_known(profile: Profile, colouring: Colouring) -> bool:
+    """Whether some lane can be coloured so; what needs no knowledge always can."""
+    if colouring == "kernel":
+        # the column may be there and name nothing
+        return len(profile.strings.get("kernel", ())) > 0
+    keys = {
+        "operation": ("start",), "kernel": ("kernel",), "bandwidth": ("ddr_bandwidth", "l2_bandwidth"),
+        "uarch": ("uarch_rate",),
+    }[colouring]  # fmt: skip
+    return any(key in lane for lane in profile.lanes for key in keys)

@@ -1,0 +1,169 @@
+"""Instructions grouped by the value of a column: how many, how long together, on average and at most."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING, is_missing
+
+Ints = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
+
+#: Up to this many different values, or four times as many as rows, groups are counted in one table.
+_DENSE: Final = 1 << 16
+_STEPS: Final = (1, 2, 5)
+#: No column tells smaller values apart.
+_SMALLEST: Final = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of rows with equal values; arrays of one length, by ascending value, what is missing last.
+
+    Attributes:
+        values: The value of each group: int64 (codes of text columns) or float64; INT_MISSING or NaN where missing.
+        count: int64, rows.
+        total: int64 ns, sum of their durations.
+        longest: int64 ns, their largest duration.
+    """
+
+    values: Array
+    count: Ints
+    total: Ints
+    longest: Ints
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def mean(self) -> npt.NDArray[np.float64]:
+        """ns, mean duration of each group."""
+        return self.total / np.maximum(self.count, 1)
+
+    @property
+    def share(self) -> npt.NDArray[np.float64]:
+        """0 to 1, of the duration of all groups."""
+        return self.total / max(int(self.total.sum()), 1)
+
+    @property
+    def missing(self) -> npt.NDArray[np.bool_]:
+        """Which group holds what is missing."""
+        return is_missing(self.values)
+
+
+def grouped(values: Array, durations: Ints) -> Groups:
+    """Groups rows by their values.
+
+    Args:
+        values: One for each row: int64 or float64 as columns hold them, or int32 codes.
+        durations: int64 ns, one for each row.
+
+    Returns:
+        The groups; O(rows) where the values are whole numbers close together, as codes are, else O(rows log rows).
+    """
+    gone = is_missing(values)
+    missing = bool(gone.any())
+    if missing:
+        values, kept = values[~gone], durations[~gone]
+    else:
+        kept = durations
+    found, places = _distinct(values)
+    parts = _sums(places, kept, len(found))
+    if missing:
+        rest = durations[gone]
+        parts = [np.append(part, last) for part, last in zip(parts, (len(rest), rest.sum(), rest.max()), strict=True)]
+        found = np.append(found, np.nan if found.dtype.kind == "f" else INT_MISSING)
+    return Groups(found, *parts)
+
+
+def _distinct(values: Array) -> tuple[Array, Ints]:
+    """Ascending distinct values, and the place of each row's value among them."""
+    if values.dtype.kind == "f":
+        found, places = np.unique(values, return_inverse=True)
+        return found, places
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    low, high = int(values.min()), int(values.max())
+    if high - low >= max(_DENSE, 4 * len(values)):
+        found, places = np.unique(values.astype(np.int64), return_inverse=True)
+        return found, places
+    shifted = values - values.dtype.type(low) if low else values
+    present = np.bincount(shifted, minlength=high - low + 1) > 0
+    if bool(present.all()):
+        return np.arange(low, high + 1, dtype=np.int64), shifted
+    return np.flatnonzero(present) + low, (np.cumsum(present) - 1)[shifted]
+
+
+def _sums(places: Array, durations: Ints, size: int) -> list[Ints]:
+    """Count, sum and maximum for each place."""
+    longest = np.zeros(size, dtype=np.int64)
+    np.maximum.at(longest, places, durations)
+    # float64 sums are exact below 2**53 ns, a hundred days
+    total = np.bincount(places, weights=durations, minlength=size).astype(np.int64)
+    return [np.bincount(places, minlength=size), total, longest]
+
+
+def even_edges(low: float, high: float, most: int = 20) -> list[float]:
+    """Edges of at most ``most`` equal ranges that hold [low, high], at multiples of 1, 2 or 5 times a power of ten."""
+    step = next_step((high - low) / most if high > low else 1)
+    first = math.floor(low / step)
+    last = max(math.floor(high / step) + 1, first + 1)
+    return sorted({_tidy(place * step) for place in range(first, last + 1)})
+
+
+def wide_edges(low: float, high: float) -> list[float]:
+    """Edges of ranges that grow as 1, 2, 5, 10, ...: for what spans orders of magnitude.
+
+    Args:
+        low: Smallest value, not negative; what is below a millionth of the largest falls into the first range.
+        high: Largest value.
+
+    Returns:
+        Ascending edges; the first at most ``low``, the last above ``high``.
+    """
+    if high <= 0:
+        return [0.0, 1.0]
+    exponent = math.floor(math.log10(max(low, high / 1e6, _SMALLEST)))
+    edges = [0.0] if low < 10.0**exponent else []
+    while True:
+        for step in _STEPS:
+            edges.append(_tidy(step * 10.0**exponent))
+            if edges[-1] > high:
+                below = [edge for edge in edges if edge <= low]
+                return edges[max(len(below) - 1, 0) :]
+        exponent += 1
+
+
+def next_step(size: float) -> float:
+    """The smallest of 1, 2 and 5 times a power of ten that is at least ``size``."""
+    exponent = math.floor(math.log10(size)) if size > 0 else 0
+    return next(
+        _tidy(step * 10.0**power)
+        for power in (exponent, exponent + 1)
+        for step in _STEPS
+        if step * 10.0**power >= size * (1 - 1e-12)
+    )
+
+
+def _tidy(value: float) -> float:
+    """The float that prints shortest nearby: 0.30000000000000004 is meant to be 0.3."""
+    return float(f"{value:.15g}")
+
+
+def in_ranges(values: Array, edges: list[float]) -> Ints:
+    """Number of the range each value lies in (``edges[i] <= value < edges[i + 1]``); INT_MISSING where it is missing.
+
+    Args:
+        values: A number column.
+        edges: Ascending; the first and the last hold all values between them.
+
+    Returns:
+        int64, one for each value.
+    """
+    places = np.searchsorted(np.array(edges), values, side="right") - 1
+    return np.where(is_missing(values), INT_MISSING, np.clip(places, 0, len(edges) - 2))

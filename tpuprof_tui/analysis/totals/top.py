@@ -1,0 +1,98 @@
+"""What took the time: work by kernel function, operation or family of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpuprof_tui.model import Profile
+
+from ..index.lane_index import LaneIndex
+from .work_sums import COUNT, TOTAL, Grouping, WorkSums, work_sums
+
+#: Label of what a capture does not know.
+UNKNOWN = "-"
+
+
+@dataclass(frozen=True)
+class TopRow:
+    """Work of one label inside a window.
+
+    Attributes:
+        label: Text of the column, ``-`` where it is missing.
+        code: Its code in ``Profile.strings``, -1 where it is missing.
+        count: Instructions.
+        total_ns: Sum of their durations, of an instruction at the window's edge the part inside.
+        share: Of the total of all work in the window, 0 to 1.
+        mean_ns, max_ns: Mean and largest duration (inside the window).
+    """
+
+    label: str
+    code: int
+    count: int
+    total_ns: int
+    share: float
+    mean_ns: float
+    max_ns: int
+
+
+def top(
+    profile: Profile,
+    indexes: Sequence[LaneIndex],
+    start: int,
+    end: int,
+    *,
+    by: Grouping = "kernel",
+    cores: Collection[int] | None = None,
+    lanes: Collection[int] | None = None,
+    limit: int | None = 20,
+) -> list[TopRow]:
+    """What took most of the time in the window [start, end).
+
+    Args:
+        profile: The profile.
+        indexes: Index of each of its lanes.
+        start: First ns of the window.
+        end: First ns after it.
+        by: Column to add up by.
+        cores: Only work of these cores (CDMA: submitted by them); None for all.
+        lanes: Only these places in ``profile.lanes``; None for all of the device.
+        limit: Number of rows; None for all.
+
+    Returns:
+        Rows by falling total.
+    """
+    sums = work_sums(profile, indexes, start, end, (by,), cores=cores, lanes=lanes)[by]
+    return top_rows(profile, sums, by, limit)
+
+
+def top_rows(profile: Profile, sums: WorkSums, by: Grouping, limit: int | None = 20) -> list[TopRow]:
+    """Rows by falling total, from sums by label.
+
+    Args:
+        profile: Knows the labels.
+        sums: Work by label.
+        by: The column it was added up by.
+        limit: Number of rows; None for all.
+
+    Returns:
+        The rows; none for labels without work.
+    """
+    counts, totals = sums.sums[COUNT].astype(np.int64), sums.sums[TOTAL].astype(np.int64)
+    everything = int(totals.sum())
+    ranked = np.argsort(-totals, kind="stable")
+    return [
+        TopRow(
+            label=profile.strings[by][place - 1] if place else UNKNOWN,
+            code=place - 1,
+            count=int(counts[place]),
+            total_ns=int(totals[place]),
+            share=int(totals[place]) / everything if everything else 0.0,
+            mean_ns=int(totals[place]) / int(counts[place]),
+            max_ns=int(sums.longest[place]),
+        )
+        for place in ranked.tolist()
+        if counts[place]
+    ][:limit]

@@ -1,0 +1,234 @@
+"""Work by kernel function, operation or family: how much, how often, how long at the chip's peak, in any window."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import Lane, Profile, Role
+from tpuprof_tui.model.lane import Rows
+
+from ..index.lane_index import LaneIndex, rows_between
+from ..index.running_sums import BLOCK, FEWEST, inner_blocks
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Columns that work can be added up by.
+Grouping = Literal["kernel", "name", "type"]
+_GROUPINGS: Final[tuple[Grouping, ...]] = ("kernel", "name", "type")
+#: Rows of ``WorkSums.sums``.
+COUNT, TOTAL, KNOWN, KNOWN_NS, IDEAL, LOST = range(6)
+#: Before every time, and after.
+_EVER: Final = 1 << 62
+
+
+@dataclass(frozen=True, eq=False)
+class WorkSums:
+    """Work inside a window by label; place 0 is work without a label, place i + 1 that of code i.
+
+    Attributes:
+        sums: float64 (6, labels): instructions, their ns, those whose time at the chip's peak is known, their ns, their
+            ns at the peak, ns lost against it (none gains back what another lost). Exact below 2**53.
+        longest: int64 ns, the longest instruction of each label.
+    """
+
+    sums: Floats
+    longest: Ints
+
+    @classmethod
+    def empty(cls, labels: int) -> WorkSums:
+        """No work, for ``labels`` codes."""
+        return cls(np.zeros((6, labels + 1)), np.zeros(labels + 1, np.int64))
+
+    def add(self, other: WorkSums) -> None:
+        """Adds other work."""
+        self.sums[:] += other.sums
+        np.maximum(self.longest, other.longest, out=self.longest)
+
+
+def work_sums(
+    profile: Profile,
+    indexes: Sequence[LaneIndex],
+    start: int,
+    end: int,
+    by: Collection[Grouping],
+    *,
+    cores: Collection[int] | None = None,
+    lanes: Collection[int] | None = None,
+) -> dict[Grouping, WorkSums]:
+    """Work in the window [start, end), of an instruction at its edge the part inside.
+
+    Args:
+        profile: The profile.
+        indexes: Index of each of its lanes.
+        start: First ns of the window.
+        end: First ns after it.
+        by: Columns to add up by.
+        cores: Only work of these cores (CDMA: submitted by them); None for all.
+        lanes: Only these places in ``profile.lanes``; None for all of the device.
+
+    Returns:
+        Sums for each column; O(lanes x labels), after one pass over all rows for the first window of a profile.
+    """
+    labels = {key: len(profile.strings[key]) for key in by}
+    found = {key: WorkSums.empty(count) for key, count in labels.items()}
+    # blocks hold more rows than there are labels: sums then take less room than what is added up
+    block = max(BLOCK, *(8 * len(profile.strings[key]) for key in _GROUPINGS if key in profile.strings))
+    for index in chosen_lanes(indexes, cores, lanes):
+        only = cores if index.lane.core < 0 else None
+        if only is not None:
+            submitters = submitting_cores(index)
+            if submitters.isdisjoint(only):
+                continue
+            # what all comes from these cores need not be looked through for them
+            only = None if submitters.issubset(only) else only
+        for key, part in _of_lane(index, start, end, labels, block, only).items():
+            found[key].add(part)
+    return found
+
+
+_SUBMITTERS: Final[WeakKeyDictionary[LaneIndex, frozenset[int]]] = WeakKeyDictionary()
+
+
+def submitting_cores(index: LaneIndex) -> frozenset[int]:
+    """Cores whose instructions a port ran, ``INT_MISSING`` among them where some are nobody's; O(n) once."""
+    if index not in _SUBMITTERS:
+        found = np.unique(index.lane["core"]).tolist() if "core" in index.lane else []
+        _SUBMITTERS[index] = frozenset(found)
+    return _SUBMITTERS[index]
+
+
+def chosen_lanes(
+    indexes: Sequence[LaneIndex], cores: Collection[int] | None, lanes: Collection[int] | None
+) -> Iterator[LaneIndex]:
+    """Lanes that can hold work of these cores: those at these places, else all of the device."""
+    for number, index in enumerate(indexes):
+        lane = index.lane
+        if number not in lanes if lanes is not None else lane.on_host:
+            continue
+        if cores is None or lane.core < 0 or lane.core in cores:
+            yield index
+
+
+def chosen_work(lane: Lane, rows: Rows, cores: Collection[int] | None) -> npt.NDArray[np.bool_]:
+    """Which rows of a chosen lane are work; of a port only what these cores submitted."""
+    chosen: npt.NDArray[np.bool_] = lane.take("role", rows) == Role.WORK
+    if cores is not None and lane.core < 0:
+        chosen &= np.isin(lane.take("core", rows), list(cores)) if "core" in lane else False
+    return chosen
+
+
+def label_places(lane: Lane, rows: Rows, by: Grouping, size: int) -> Ints:
+    """Place of each row's label: its code + 1; 0 where it is missing, or beyond the table and so without a text."""
+    if by not in lane:
+        return np.zeros(len(lane.take("start", rows)), dtype=np.int64)
+    places = np.maximum(lane.take(by, rows), -1).astype(np.int64) + 1
+    return np.where(places < size, places, 0)
+
+
+# one lane
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """Sums of a lane's blocks.
+
+    Attributes:
+        sums: float64 (blocks + 1, 6, labels): all before each block.
+        longest: int64 (blocks, labels).
+    """
+
+    sums: Floats
+    longest: Ints
+
+    def between(self, first: int, last: int) -> WorkSums:
+        """Sums of some neighbouring blocks."""
+        return WorkSums(self.sums[last] - self.sums[first], self.longest[first:last].max(axis=0))
+
+
+_WHOLE: Final[WeakKeyDictionary[LaneIndex, dict[Grouping, WorkSums]]] = WeakKeyDictionary()
+_BLOCKS: Final[WeakKeyDictionary[LaneIndex, dict[Grouping, _Blocks]]] = WeakKeyDictionary()
+
+
+def _of_lane(
+    index: LaneIndex, start: int, end: int, labels: Mapping[Grouping, int], size: int, cores: Collection[int] | None
+) -> dict[Grouping, WorkSums]:
+    lane = index.lane
+    if not len(lane):
+        return {}
+    if cores is not None or len(lane) < FEWEST * size:
+        return _added(lane, rows_between(index, start, end), start, end, labels, cores)
+    if start <= index.starts[0] and end >= index.max_end[-1]:
+        known = _WHOLE.setdefault(index, {})
+        if not labels.keys() <= known.keys():
+            known.update(_added(lane, slice(0, len(lane)), -_EVER, _EVER, labels, None))
+        return {key: known[key] for key in labels}
+    first, last, rest = inner_blocks(index, start, end, size)
+    found = _added(lane, rest, start, end, labels, None)
+    if last > first:
+        blocks = _BLOCKS.setdefault(index, {})
+        for key, count in labels.items():
+            if key not in blocks:
+                blocks[key] = _blocks(lane, key, count, size)
+            found[key].add(blocks[key].between(first, last))
+    return found
+
+
+def _added(
+    lane: Lane, rows: Rows, start: int, end: int, labels: Mapping[Grouping, int], cores: Collection[int] | None
+) -> dict[Grouping, WorkSums]:
+    """Sums over some rows that run in the window."""
+    weights, durations, chosen = _weights(lane, rows, start, end, cores)
+    found = {key: WorkSums.empty(count) for key, count in labels.items()}
+    if not len(durations):
+        return found
+    for key, sums in found.items():
+        size = len(sums.longest)
+        places = label_places(lane, rows, key, size)
+        places = places if chosen is None else places[chosen]
+        for number, each in enumerate(weights):
+            sums.sums[number] = np.bincount(places, weights=each, minlength=size)
+        np.maximum.at(sums.longest, places, durations)
+    return found
+
+
+def _weights(
+    lane: Lane, rows: Rows, start: int, end: int, cores: Collection[int] | None
+) -> tuple[list[Floats | None], Ints, npt.NDArray[np.bool_] | None]:
+    """Weights of the rows that are work, their ns inside the window, and which rows they are (None: all)."""
+    chosen = chosen_work(lane, rows, cores)
+    begins, ends = lane.take("start", rows), lane.take("end", rows)
+    ideal: Floats | None = lane.take("ideal", rows) if "ideal" in lane else None
+    which = None if bool(chosen.all()) else chosen
+    if which is not None:
+        begins, ends, ideal = begins[which], ends[which], ideal if ideal is None else ideal[which]
+    inside = np.minimum(ends, end) - np.maximum(begins, start)
+    if ideal is None:
+        return [None, inside.astype(np.float64)], inside, which
+    known = ~np.isnan(ideal)
+    expected = np.where(known, ideal, 0.0) * (inside / np.maximum(ends - begins, 1))
+    lost = np.maximum(inside - expected, 0.0)
+    weights = [None, inside.astype(np.float64), known.astype(np.float64), known * inside, expected, known * lost]
+    return weights, inside, which
+
+
+def _blocks(lane: Lane, key: Grouping, count: int, size: int) -> _Blocks:
+    """The sums of all whole blocks of a lane."""
+    number = len(lane) // size
+    rows = slice(0, number * size)
+    weights, durations, chosen = _weights(lane, rows, -_EVER, _EVER, None)
+    places = label_places(lane, rows, key, count + 1) + np.repeat(np.arange(number) * (count + 1), size)
+    places = places if chosen is None else places[chosen]
+    sums = np.zeros((number + 1, 6, count + 1))
+    for place, each in enumerate(weights):
+        found = np.bincount(places, weights=each, minlength=number * (count + 1))
+        np.cumsum(found.reshape(number, count + 1), axis=0, out=sums[1:, place])
+    longest = np.zeros(number * (count + 1), np.int64)
+    np.maximum.at(longest, places, durations)
+    return _Blocks(sums, longest.reshape(number, count + 1))

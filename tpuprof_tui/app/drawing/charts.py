@@ -1,0 +1,208 @@
+"""Charts as text: the one module that calls plotext, which keeps state of its own: never two calls at once.
+
+Data is binned to the pane's width before it comes here; what is drawn is plain text, in ASCII where asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from rich.cells import cell_len
+
+from tpuprof_tui.analysis.totals.chart_data import BOUNDS
+from tpuprof_tui.formats.text import TimeUnit, clean, fit, time_number, time_unit
+
+from .glyphs import ascii_text
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Lines and columns below which a chart tells nothing.
+LOWEST, NARROWEST = 4, 24
+_ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*m")
+_NUMBER: Final = re.compile(r" [\d.,e+-]+\Z")
+#: The one thread that ever calls plotext; whoever wants a chart waits for it, and the event loop need not.
+_DRAWER: Final = ThreadPoolExecutor(1, thread_name_prefix="charts")
+
+
+def missing() -> str:
+    """What to say where there can be no charts; empty: there can."""
+    # looked up once: without it charts are asked for again with every frame
+    return "" if _installed() else "Charts need the package plotext. Install it: pip install plotext."
+
+
+@cache
+def _installed() -> bool:
+    return find_spec("plotext") is not None
+
+
+def curve(values: Floats, start: int, end: int, width: int, height: int, *, ascii_only: bool) -> list[str]:
+    """A filled curve over time, the unit of time below it.
+
+    Args:
+        values: One value for each equal part of the window.
+        start, end: The window, ns.
+        width, height: Cells.
+        ascii_only: Draw with ASCII alone.
+
+    Returns:
+        Lines of text; none where there is no room or nothing to draw.
+    """
+    if width < NARROWEST or height < LOWEST or not len(values):
+        return []
+    unit = time_unit(max(end - start, 1))
+    bins = max(width * (1 if ascii_only else 2), 2)
+    shown = _resampled(values, bins)
+    middles = start + (np.arange(bins) + 0.5) * (end - start) / bins
+    ticks = [start + (end - start) * part // 4 for part in range(5)]
+    top = float(shown.max()) or 1.0
+    levels = [0, top / 2, top]
+    labels = [f"{value:6.1f}" for value in levels]
+    # what the labels of both axes leave
+    columns, lines = width - max(map(len, labels)), height - 1
+    dots = (columns, lines) if ascii_only else (columns * 2, lines * 4)
+    reached = _reached(_places(middles, start, end, dots[0]), _places(shown, 0, top, dots[1]), dots[0])
+    cells = _marks(reached, columns, lines, ascii_only=ascii_only)
+
+    def draw(plot: Any) -> None:
+        # the filled cells as they are: plotext's own filling takes a point for each dot
+        plot.scatter(
+            [start + (end - start) * column / (columns - 1) for column, _, _ in cells],
+            [top * line / (lines - 1) for _, line, _ in cells],
+            marker=[mark for _, _, mark in cells],
+        )
+        plot.xticks(ticks, [_tick(time, unit, end - start) for time in ticks])
+        plot.xlim(start, end)
+        plot.ylim(0, top)
+        plot.yticks(levels, labels)
+
+    return _drawn(draw, width, height, ascii_only)
+
+
+def _places(values: Floats, low: float, high: float, dots: int) -> Ints:
+    """The dots of an axis from ``low`` to ``high`` that values fall on, as plotext places them; int64."""
+    return np.floor(np.round(0.5 + (dots - 1) * (values - low) / (high - low), 8)).astype(np.int64)
+
+
+def _reached(across: Ints, up: Ints, dots: int) -> Ints:
+    """The highest dot of each of ``dots`` columns that lines from point to point reach; int64, -1: none."""
+    left, right, low, high = across[:-1], across[1:], up[:-1], up[1:]
+    counts = np.maximum(np.abs(right - left), np.abs(high - low)) + 1
+    segment = np.repeat(np.arange(len(counts)), counts)
+    step = np.arange(len(segment)) - np.repeat(np.cumsum(counts) - counts, counts)
+    parts = np.maximum(counts - 1, 1)
+    columns = (left[segment] + step * ((right - left) / parts)[segment]).astype(np.int64)
+    heights = (low[segment] + step * ((high - low) / parts)[segment]).astype(np.int64)
+    reached = np.full(dots, -1, np.int64)
+    inside = (columns >= 0) & (columns < dots)
+    np.maximum.at(reached, columns[inside], heights[inside])
+    return reached
+
+
+#: Bits of the dots of a Braille character, lowest line first; in ASCII a cell is one dot.
+_BRAILLE: Final = np.array([[0x40, 0x80], [0x04, 0x20], [0x02, 0x10], [0x01, 0x08]])
+_ASCII: Final = np.array([[1]])
+
+
+def _marks(reached: Ints, columns: int, lines: int, *, ascii_only: bool) -> list[tuple[int, int, str]]:
+    """Column, line from below and character of each cell that is filled at all, up to what is reached."""
+    bits = _ASCII if ascii_only else _BRAILLE
+    high, wide = bits.shape
+    filled = np.arange(lines * high)[:, np.newaxis] <= reached[np.newaxis, :]
+    codes = (filled.reshape(lines, high, columns, wide) * bits[:, np.newaxis, :]).sum(axis=(1, 3))
+    return [
+        (column, line, "*" if ascii_only else chr(0x2800 + codes[line, column]))
+        for line, column in np.argwhere(codes).tolist()
+    ]
+
+
+def _resampled(values: Floats, bins: int) -> Floats:
+    """The values in another number of equal parts: means where there are fewer, repeated where there are more."""
+    places = (np.arange(bins) * len(values)) // bins
+    if bins >= len(values):
+        return values[places]
+    return np.asarray(np.add.reduceat(values, places) / np.diff(places, append=len(values)), dtype=np.float64)
+
+
+def bars(labels: Sequence[str], values: Sequence[float], texts: Sequence[str], width: int, *,
+         ascii_only: bool) -> list[str]:  # fmt: skip
+    """Horizontal bars, one line each.
+
+    Args:
+        labels: Names; they may come from a capture.
+        values: Not negative.
+        texts: The values as they are told, beside the names.
+        width: Cells.
+        ascii_only: Draw with ASCII alone.
+
+    Returns:
+        Lines of text; none where there is no room or nothing to draw.
+    """
+    if width < NARROWEST or not labels:
+        return []
+    longest = max(map(cell_len, labels)), max(map(cell_len, texts))
+    names = [
+        f" {fit(clean(label), longest[0], right=True)} {fit(clean(text), longest[1], right=True)}"
+        for label, text in zip(labels, texts, strict=True)
+    ]
+
+    def draw(plot: Any) -> None:
+        plot.simple_bar(names, [float(value) for value in values], width=width, marker="#" if ascii_only else "█")
+
+    # the number at the end is told beside the name already
+    return [_NUMBER.sub("", line) for line in _drawn(draw, width + 12, len(names), ascii_only) if line.strip()]
+
+
+def _tick(time: int, unit: TimeUnit, span: int) -> str:
+    decimals = 0 if unit.ns == 1 or span >= 20 * unit.ns else 1 if span >= 2 * unit.ns else 2
+    return f"{time_number(time, unit, decimals)}{unit.name}"
+
+
+def _drawn(draw: Callable[[Any], None], width: int, height: int, ascii_only: bool) -> list[str]:
+    """What ``draw`` draws, without colours, cut to the width."""
+    if missing():
+        return []
+    return _DRAWER.submit(_built, draw, width, height, ascii_only).result()
+
+
+def _built(draw: Callable[[Any], None], width: int, height: int, ascii_only: bool) -> list[str]:
+    import plotext
+
+    plotext.clear_figure()
+    plotext.theme("clear")
+    # not cut to the terminal plotext found when it was imported
+    plotext.limit_size(False, False)
+    plotext.plotsize(width, height)
+    plotext.frame(False)
+    try:
+        draw(plotext)
+        text = str(plotext.build())
+    finally:
+        plotext.clear_figure()
+    lines = [_ESCAPES.sub("", line).rstrip()[:width] for line in text.rstrip("\n").split("\n")]
+    return [ascii_text(line) for line in lines] if ascii_only else lines
+
+
+def histogram(durations: Ints) -> tuple[list[str], list[float]]:
+    """Labels and counts of the durations that occur, from the first to the last that do."""
+    used = np.flatnonzero(durations)
+    if not len(used):
+        return [], []
+    names = [_bound(number) for number in range(len(durations))]
+    places = range(int(used[0]), int(used[-1]) + 1)
+    return [names[place] for place in places], [float(durations[place]) for place in places]
+
+
+def _bound(number: int) -> str:
+    if number >= len(BOUNDS):
+        return "1 s and more"
+    bound = int(BOUNDS[number])
+    unit = time_unit(bound)
+    return f"< {bound // unit.ns} {unit.name}"

@@ -1,0 +1,97 @@
+"""Ways to the selection, from it to what released it, and to those that waited for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from tpuprof_tui.analysis.links.dependencies import Link, LinkKind, Links
+from tpuprof_tui.analysis.links.session_links import known_links, links_of
+from tpuprof_tui.analysis.selecting.navigation import selected
+from tpuprof_tui.formats.text import clean, time_text
+
+from ..drawing.painter import text_of
+from ..panes.keybar import KeyBar
+from ..panes.timeline.timeline import Timeline
+from .filter_search import Finding
+
+
+class Following(Finding):
+    """Keys that follow dependencies; the explorer owns the state."""
+
+    def _maximise(self, name: str) -> None:
+        raise NotImplementedError
+
+    def action_released_by(self) -> None:
+        """To what the selected instruction waited for."""
+        self._follow(Links.waits_for, lambda link: link.releaser, "Nothing is known that released")
+
+    def action_releases(self) -> None:
+        """To what waited for the selected instruction."""
+        self._follow(Links.releases, lambda link: link.waiter, "Nothing is known to have waited for")
+
+    def action_focus_selection(self) -> None:
+        """The selection into view, the timeline too where another pane filled the screen; again: fitted.
+
+        Without a selection the range fills the window.
+        """
+        selection = self.view.selection
+        cells = self.query_one("#timeline", Timeline).cells
+        if self.view.range is not None and selection.row < 0:
+            start, end = self.view.range
+            self._set(self.view.windowed(start, max(end - start, cells)))
+            return
+        if selection.row < 0:
+            self._tell("Nothing selected: Enter in the timeline or a row of the table selects.")
+            return
+        if not self.query_one("#timeline", Timeline).display:
+            self._maximise("")
+        start, end = self.session.span_of(selection.lane, selection.row)
+        view = self.view
+        shown = view.showing(start, max(end, start + 1)).at(start)
+        if shown == view:
+            span = max((end - start) * 2, cells)
+            shown = view.windowed((start + end) // 2 - span // 2, span).at((start + end) // 2)
+        self._set(shown)
+
+    def _follow(
+        self,
+        find: Callable[[Links, int, int], tuple[Link, ...]],
+        end: Callable[[Link], tuple[int, int]],
+        nothing: str,
+    ) -> None:
+        selection = self.view.selection
+        lane, row = selection.lane, selection.row
+        if row < 0:
+            self._tell("Nothing selected: Enter in the timeline or a row of the table selects.")
+            return
+
+        def take(links: Links) -> None:
+            found = find(links, lane, row)
+            if not len(links):
+                needs = "" if self.session.profile.detail >= 2 else " (that needs mode 2)"
+                self._tell(f"This capture's registers name no dependencies{needs}.")
+            elif not found:
+                self._tell(f"{nothing} {self._named(lane, row)}.")
+            elif self.view.selection == selection:
+                # what held it up, or was released, without delay comes first
+                link = min(found, key=lambda each: each.slack_ns)
+                self._set(selected(self.session, self.view, *end(link)))
+                self._tell(self._told(link, len(found)))
+
+        known = self._is_small or known_links(self.session) is not None
+        self.compute("links", partial(links_of, self.session), take, at_once=known)
+
+    def _told(self, link: Link, count: int) -> str:
+        how = "by message" if link.kind is LinkKind.MESSAGE else "by command id"
+        more = f"; the closest of {count:,}" if count > 1 else ""
+        waiter, releaser = self._named(*link.waiter), self._named(*link.releaser)
+        return f"{waiter} waited for {releaser} {how}, {time_text(link.slack_ns)} between{more}"
+
+    def _named(self, lane_number: int, row: int) -> str:
+        lane = self.session.profile.lanes[lane_number]
+        name = text_of(self.session.profile, lane, "name", row) or f"instruction {row:,}"
+        return f"{name} ({clean(lane.title)})"
+
+    def _tell(self, text: str) -> None:
+        self.query_one(KeyBar).say(text)

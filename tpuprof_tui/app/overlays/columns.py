@@ -1,0 +1,131 @@
+"""Columns of the table: which, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+from textual.message import Message
+
+from tpuprof_tui.analysis.selecting.cell_texts import header_text
+from tpuprof_tui.formats.text import fit
+from tpuprof_tui.model import Column
+
+from ..drawing.theme import Palette
+from ..panes.keybar import KeyBar
+from ..panes.lines import Line, LinesView
+from ..settings.actions import bindings
+from .overlay import Overlay
+
+
+class ColumnList(LinesView):
+    """All columns the capture knows: those shown first, in their order; each change is shown at once."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "columns")]
+
+    class Chosen(Message):
+        """Other columns are wanted; none: the usual ones."""
+
+        def __init__(self, keys: tuple[str, ...]) -> None:
+            super().__init__()
+            self.keys = keys
+
+    def __init__(self, known: tuple[Column, ...], chosen: tuple[str, ...], palette: Palette, at: str) -> None:
+        super().__init__(palette, "columns")
+        self.known = known
+        self.columns: list[Column] = []
+        self.shown: set[str] = set()
+        self._take(chosen)
+        self.cursor = next((place for place, column in enumerate(self.columns) if column.key == at), 0)
+
+    def _take(self, chosen: tuple[str, ...]) -> None:
+        by_key = {column.key: column for column in self.known}
+        shown = [by_key[key] for key in chosen if key in by_key] or list(self.known)
+        self.shown = {column.key for column in shown}
+        self.columns = [*shown, *(column for column in self.known if column.key not in self.shown)]
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """A line for each column: whether it is shown, name, what it means."""
+        names = [header_text(column.title, column.unit) for column in self.columns]
+        room = min(max((cell_len(name) for name in names), default=8) + 2, max(width // 3, 12))
+        lines: list[Line] = []
+        for column, name in zip(self.columns, names, strict=True):
+            shown = column.key in self.shown
+            lines.append([
+                Segment(" [x] " if shown else " [ ] ", self.palette.key),
+                Segment(fit(name, room), self.palette.text if shown else self.palette.quiet),
+                Segment(fit(column.help, max(width - room - 5, 0)), self.palette.quiet),
+            ])  # fmt: skip
+        self.border_title = Content(f"Columns: {len(self.shown)} of {len(self.columns)} shown")
+        return lines, list(range(len(lines)))
+
+    def _changed(self) -> None:
+        self.rebuild()
+        self.go_to(self.cursor)
+        keys = tuple(column.key for column in self.columns if column.key in self.shown)
+        usual = tuple(column.key for column in self.known)
+        self.post_message(self.Chosen(() if keys == usual else keys))
+
+    def action_show_hide(self) -> None:
+        """Shows or hides the column; one always stays."""
+        key = self.columns[self.cursor].key
+        if self.shown != {key}:
+            self.shown ^= {key}
+            self.cursor = min(self.cursor + 1, len(self.columns) - 1)
+            self._changed()
+
+    def action_earlier(self) -> None:
+        """To the left."""
+        self._move(-1)
+
+    def action_later(self) -> None:
+        """To the right."""
+        self._move(1)
+
+    def _move(self, steps: int) -> None:
+        wanted = self.cursor + steps
+        if 0 <= wanted < len(self.columns):
+            here = self.cursor
+            self.columns[here], self.columns[wanted] = self.columns[wanted], self.columns[here]
+            self.cursor = wanted
+            self._changed()
+
+    def action_usual(self) -> None:
+        """The usual columns."""
+        self._take(())
+        self._changed()
+
+
+class ColumnsScreen(Overlay[None]):
+    """The list of columns over the explorer."""
+
+    AUTO_FOCUS = "#columns"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
+    CSS = """
+    ColumnsScreen { align: center middle; background: $background; }
+    ColumnsScreen #columns { width: 100%; max-width: 110; height: 1fr; border: round $accent; background: $surface; }
+    """
+
+    def __init__(
+        self, known: tuple[Column, ...], chosen: tuple[str, ...], palette: Palette, at: str,
+        taken: Callable[[tuple[str, ...]], None],
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.palette = palette
+        self.taken = taken
+        self.list = ColumnList(known, chosen, palette, at)
+
+    def compose(self) -> ComposeResult:
+        """List and keys."""
+        yield self.list
+        yield KeyBar(self.palette, "columns")
+
+    def on_column_list_chosen(self, message: ColumnList.Chosen) -> None:
+        """Hands on what was chosen."""
+        message.stop()
+        self.taken(message.keys)

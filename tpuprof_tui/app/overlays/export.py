@@ -1,0 +1,353 @@
+"""The export menu."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+from rich.segment import Segment
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.widgets import Input
+
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.formats.text import bytes_text, clean, fit, time_text, wrap
+
+from ..drawing.glyphs import Glyphs
+from ..drawing.theme import Palette
+from ..panes.instructions import shown_columns
+from ..panes.keybar import KeyBar
+from ..panes.lines import Line, LinesView
+from ..settings.actions import actions_of, bindings, key_text, keys_of
+from ..shell.export_kinds import (
+    KINDS,
+    Job,
+    Part,
+    Source,
+    cores_typed,
+    export_job,
+    folder_fault,
+    kind_fault,
+    kind_of,
+    part_text,
+    scope_core,
+    table_job,
+)
+from ..shell.export_process import Exporter
+from .overlay import Overlay
+
+#: What can be typed, and what the field for it says.
+_TYPED: Final = {
+    "folder": "Folder (made when needed; Enter takes it, Esc leaves it)",
+    "cores": "Cores, such as 0,3 or 0-3; nothing: all (Enter takes them, Esc leaves them)",
+}
+
+
+class ExportPane(LinesView, inherit_bindings=False):
+    """What can be written, of what, and where to."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("export")]
+
+    def __init__(self, menu: ExportScreen, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__(palette, "export")
+        self.menu = menu
+        self.glyphs = glyphs
+        self.fault = ""
+        self._actions: list[str] = []
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """Groups of lines; every line that a key stands for is an item."""
+        menu = self.menu
+        keys = {action.function: key_text(keys_of(action)[0]) for action in actions_of("export")}
+        lines: list[Line] = []
+        items: list[int] = []
+        self._actions = []
+
+        def heading(text: str, note: str) -> None:
+            note = fit(note, max(width - len(text) - 4, 8)).rstrip()
+            lines.append([Segment(f" {text}", self.palette.title), Segment(f"  {note}", self.palette.quiet)])
+            items.append(-1)
+
+        def entry(action: str, name: str, text: str, quiet: bool = False) -> None:
+            style = self.palette.quiet if quiet else self.palette.text
+            lines.append([Segment(f"  {keys[action]}  ", self.palette.key), Segment(fit(name, 21), style),
+                          Segment(fit(text, max(width - 27, 8)), self.palette.quiet)])  # fmt: skip
+            items.append(len(self._actions))
+            self._actions.append(action)
+
+        heading("Write", clean(part_text(menu.view, menu.core, menu.part)))
+        for kind in KINDS:
+            if kind.only:
+                entry(kind.id, kind.title, kind.files)
+        for action, name, text, possible in self._choices():
+            chosen = possible and bool(getattr(menu.part, action))
+            entry(action, f"[{'x' if chosen else ' '}] {name}", text, not possible)
+        heading("Write the table as it is", f"{clean(menu.table_text())}")
+        for kind in KINDS:
+            if not kind.only:
+                missing = bool(kind_fault(kind))
+                entry(kind.id, kind.title, "needs the package pyarrow" if missing else kind.files, missing)
+        heading("To", "")
+        entry("folder", "folder", clean(menu.folder))
+        notes = self._notes()
+        for text in wrap(notes, width - 2) if notes else []:
+            lines.append([Segment(f" {text}", self.palette.caution if self.fault else self.palette.text)])
+            items.append(-1)
+        return lines, items
+
+    def _choices(self) -> list[tuple[str, str, str, bool]]:
+        menu, view = self.menu, self.menu.view
+        core = f"core {menu.core}" if menu.core >= 0 else "no core is selected"
+        start, end = view.figures_window
+        all_shown = view.range is None and view.fits_all
+        shown = "the window is everything" if all_shown else f"{time_text(end - start)} from {time_text(start)}"
+        cores = ", ".join(map(str, menu.part.cores)) or f"to be typed: of {menu.known_cores}"
+        return [
+            ("core", "only the core", core, menu.core >= 0),
+            ("cores", "only some cores", cores, True),
+            ("window", f"only the {'window' if view.range is None else 'range'}", shown, not all_shown),
+            ("filtered", "only the filter", clean(view.filter) or "no filter is set", bool(view.filter)),
+        ]
+
+    def _notes(self) -> str:
+        exporter = self.menu.exporter
+        if self.fault:
+            return self.fault
+        if exporter.running is not None:
+            return f"At work: {exporter.running.text}. X stops it."
+        if exporter.outcome is not None:
+            files = "; ".join(f"{clean(path)} {bytes_text(size)}" for path, size in exporter.outcome.files[:4])
+            rest = len(exporter.outcome.files) - 4
+            return f"Written: {files}{f'; and {rest} more' if rest > 0 else ''}"
+        return ""
+
+    def tell(self, fault: str) -> None:
+        """Says why something cannot be done."""
+        self.fault = fault
+        self.rebuild()
+
+    def action_choose(self) -> None:
+        """What the line under the cursor stands for."""
+        if self._actions:
+            getattr(self, f"action_{self._actions[self.cursor]}")()
+
+    def action_workbook(self) -> None:
+        """The workbook."""
+        self.menu.choose("workbook")
+
+    def action_web(self) -> None:
+        """The web view."""
+        self.menu.choose("web")
+
+    def action_perfetto(self) -> None:
+        """The Perfetto trace."""
+        self.menu.choose("perfetto")
+
+    def action_summary(self) -> None:
+        """The summary."""
+        self.menu.choose("summary")
+
+    def action_registers(self) -> None:
+        """The register text."""
+        self.menu.choose("registers")
+
+    def action_csv(self) -> None:
+        """The table as CSV."""
+        self.menu.choose("csv")
+
+    def action_json(self) -> None:
+        """The table as JSON lines."""
+        self.menu.choose("json")
+
+    def action_parquet(self) -> None:
+        """The table as Parquet."""
+        self.menu.choose("parquet")
+
+    def action_core(self) -> None:
+        """Only the core, or all."""
+        self._turn("core")
+
+    def action_cores(self) -> None:
+        """Cores are typed."""
+        self.menu.edit("cores")
+
+    def action_window(self) -> None:
+        """Only the window, or all."""
+        self._turn("window")
+
+    def action_filtered(self) -> None:
+        """Only what passes the filter, or all."""
+        self._turn("filtered")
+
+    def _turn(self, name: str) -> None:
+        possible = {action: (possible, text) for action, _, text, possible in self._choices()}
+        fits, text = possible[name]
+        if not fits:
+            self.tell(f"Nothing to narrow to: {text}.")
+            return
+        part = self.menu.part
+        turned: dict[str, Any] = {name: not getattr(part, name)}
+        if name == "core":
+            turned["cores"] = ()
+        self.menu.part = replace(part, **turned)
+        self.tell("")
+
+    def action_folder(self) -> None:
+        """The folder is typed."""
+        self.menu.edit("folder")
+
+    def action_stop(self) -> None:
+        """Stops the export at work."""
+        self.menu.exporter.stop()
+
+
+class MenuInput(Input):
+    """What is typed; Esc leaves it as it was."""
+
+    def on_key(self, event: events.Key) -> None:
+        """Esc goes back to the menu, not out of it."""
+        if event.key == "escape":
+            event.stop()
+            event.prevent_default()
+            assert isinstance(self.screen, ExportScreen)
+            self.screen.typing_done()
+
+
+class ExportScreen(Overlay[Job | None]):
+    """The export menu over the explorer; ends with the job to run."""
+
+    AUTO_FOCUS = "#export"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
+    CSS = """
+    ExportScreen { align: center middle; }
+    ExportScreen #export { width: 92%; max-width: 84; height: auto; max-height: 94%; border: round $accent;
+        background: $surface; }
+    ExportScreen MenuInput { dock: bottom; width: 100%; height: 3; border: round $accent;
+        background: $surface; }
+    """
+
+    def __init__(
+        self, session: Session, view: ViewState, source: Source, exporter: Exporter, palette: Palette, glyphs: Glyphs
+    ) -> None:
+        super().__init__()
+        self.session = session
+        self.view = view
+        self.source = source
+        self.exporter = exporter
+        self.palette = palette
+        self.glyphs = glyphs
+        self.core = scope_core(view.scope, view.selection.core)
+        self.part = Part(core=view.scope.core >= 0, filtered=bool(view.filter))
+        self._typing = "folder"
+
+    @property
+    def folder(self) -> str:
+        """Where files go."""
+        return self.exporter.folder
+
+    @property
+    def pane(self) -> ExportPane:
+        """The menu's lines."""
+        return self.query_one(ExportPane)
+
+    def compose(self) -> ComposeResult:
+        """The lines, and the field for the folder."""
+        pane = ExportPane(self, self.palette, self.glyphs)
+        pane.border_title = "Export"
+        pane.border_subtitle = "Esc or q closes"
+        yield pane
+        yield KeyBar(self.palette, "export")
+        field = MenuInput(id="typed")
+        field.display = False
+        yield field
+
+    def on_mount(self) -> None:
+        """The pane is as high as its lines."""
+        self.pane.styles.height = len(self.pane.build(80)[0]) + 4
+
+    def table_text(self) -> str:
+        """What the table holds."""
+        view = self.view
+        words = [self.session.scope_title(view.scope)]
+        start, end = view.figures_window
+        kind = "window" if view.range is None else "range"
+        words += [f"the {kind} of {time_text(end - start)}"] if view.in_window else []
+        words += [f"filter {view.filter}"] if view.filter else []
+        titles = {column.key: column.title for column in self.session.columns}
+        words += [f"by {titles.get(view.sort.key, view.sort.key)}{', largest first' if view.sort.down else ''}"]
+        words += [f"{len(shown_columns(self.session, view))} columns"]
+        return ", ".join(words)
+
+    @property
+    def known_cores(self) -> str:
+        """The capture's cores, in a few characters."""
+        cores = self.session.profile.cores
+        gapless = len(cores) > 2 and cores[-1] - cores[0] == len(cores) - 1
+        return f"{cores[0]}-{cores[-1]}" if gapless else ", ".join(map(str, cores)) or "none"
+
+    def choose(self, name: str) -> None:
+        """Ends with the job for a kind of export, or says why it cannot be."""
+        fault = self._fault() or kind_fault(kind_of(name))
+        if fault:
+            self.pane.tell(fault)
+        else:
+            self.dismiss(self.job(name))
+
+    def _fault(self) -> str:
+        if self.exporter.running is not None:
+            return f"At work: {self.exporter.running.text}. One export at a time: X stops it."
+        return folder_fault(self.folder, self.source)
+
+    def job(self, name: str) -> Job:
+        """The job for a kind of export."""
+        kind = kind_of(name)
+        if kind.only:
+            return export_job(kind, self.source, self.folder, self.view, self.core, self.part)
+        columns = [column.key for column in shown_columns(self.session, self.view)]
+        return table_job(kind, self.source, self.folder, self.view, columns)
+
+    def edit(self, what: str) -> None:
+        """Shows the field to type the folder or the cores in."""
+        self._typing = what
+        field = self.query_one(MenuInput)
+        field.border_title = _TYPED[what]
+        field.display = True
+        field.value = self.folder if what == "folder" else ",".join(map(str, self.part.cores))
+        field.focus()
+
+    @on(Input.Submitted)
+    def submit(self, event: Input.Submitted) -> None:
+        """Something was typed."""
+        event.stop()
+        try:
+            fault = self._take(event.value.strip())
+        except UsageError as error:
+            fault = str(error)
+        if fault:
+            self.query_one(MenuInput).border_title = clean(fault)
+        else:
+            self.typing_done()
+
+    def _take(self, text: str) -> str:
+        """Takes over what was typed; says why not."""
+        if self._typing == "cores":
+            self.part = replace(self.part, core=False, cores=cores_typed(text, self.session.profile.cores))
+            return ""
+        fault = folder_fault(text, self.source)
+        if not fault:
+            self.exporter.take_folder(self.source, text)
+        return fault
+
+    def typing_done(self) -> None:
+        """Back to the menu."""
+        self.query_one(MenuInput).display = False
+        self.pane.focus()
+        self.pane.tell("")
+
+    def export_changed(self) -> None:
+        """The export at work has got further, or has ended."""
+        if self.is_mounted:
+            self.pane.rebuild()

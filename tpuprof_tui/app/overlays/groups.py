@@ -1,0 +1,299 @@
+"""Where the time went, by any column: what the table holds in groups, over the explorer."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+import numpy as np
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.worker import Worker, get_current_worker
+
+from tpuprof_tui.analysis.selecting.cell_texts import header_text
+from tpuprof_tui.analysis.selecting.grouping import GROUPINGS, GroupTable, group_table
+from tpuprof_tui.analysis.selecting.passing import narrowed
+from tpuprof_tui.analysis.selecting.session import Ints, Session
+from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.formats.text import clean, fit, percent_text, plural, time_decimals, time_number, time_text, time_unit
+
+from ..drawing.glyphs import Glyphs, bar
+from ..drawing.theme import Palette
+from ..panes.instructions import AT_ONCE
+from ..panes.keybar import KeyBar
+from ..panes.lines import Line, LinesView, paragraph
+from ..settings.actions import bindings
+from ..shell.messages import tell_failure
+from .copied import copy_text
+from .overlay import Overlay
+
+#: Groups that are listed: more than anyone reads.
+LISTED: Final = 1_000
+#: Cells of all columns but the first and the bar.
+_FIXED: Final = 57
+#: Columns of the list: what is shown, and whether large values come first.
+COLUMNS: Final = (("value", False), ("count", True), ("total", True), ("mean", True), ("longest", True))
+
+
+class GroupList(LinesView):
+    """Groups as lines; the cursor's one can be drilled into."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "groups")]
+
+    class Ready(Message):
+        """A thread has made the groups."""
+
+        def __init__(self, wanted: tuple[str, bool], table: GroupTable) -> None:
+            super().__init__()
+            self.wanted = wanted
+            self.table = table
+
+    class Drilled(Message):
+        """A group is to be looked at: with this filter the table holds it alone."""
+
+        def __init__(self, filter_text: str) -> None:
+            super().__init__()
+            self.filter = filter_text
+
+    class Copied(Message):
+        """The list as text."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(
+        self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs, key: str, *, work_only: bool
+    ) -> None:
+        super().__init__(palette, "groups")
+        self.session = session
+        self.view = view
+        self.glyphs = glyphs
+        self.key = key
+        self.work_only = work_only
+        self.sort = 2 if work_only else 1
+        self.down = True
+        self.table: GroupTable | None = None
+        self.order: Ints = np.zeros(0, np.int64)
+
+    def on_mount(self) -> None:
+        """Groups at once where there is little."""
+        self._group()
+
+    def _group(self) -> None:
+        wanted = (self.key, self.work_only)
+        if self.session.profile.instructions <= AT_ONCE:
+            self._take(group_table(self.session, self.view, self.key, work_only=self.work_only))
+        else:
+            self.table = None
+            self._show()
+            self._work_out(wanted)
+
+    @work(thread=True, exclusive=True, group="groups", exit_on_error=False, description="groups")
+    def _work_out(self, wanted: tuple[str, bool]) -> None:
+        worker = get_current_worker()
+        table = group_table(self.session, self.view, wanted[0], work_only=wanted[1])
+        if not worker.is_cancelled:
+            self.post_message(self.Ready(wanted, table))
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What goes wrong in a thread is told."""
+        tell_failure(self, event)
+
+    def on_group_list_ready(self, message: Ready) -> None:
+        """Takes groups, unless others are wanted by now."""
+        message.stop()
+        if message.wanted == (self.key, self.work_only):
+            self._take(message.table)
+
+    def _take(self, table: GroupTable) -> None:
+        self.table = table
+        self.cursor = 0
+        self._order()
+
+    def _order(self) -> None:
+        """Sorts; equal ones by falling total."""
+        table = self.table
+        if table is None:
+            return
+        groups = table.groups
+        name, _ = COLUMNS[self.sort]
+        if name == "value":
+            text = table.column.kind == "text"
+            labels = np.array([label.casefold() for label in table.labels], dtype=object)
+            keys = np.argsort(np.argsort(labels, kind="stable")) if text else np.arange(len(groups))
+        else:
+            keys = getattr(groups, name)
+        self.order = np.lexsort((-groups.total, -keys if self.down else keys))
+        self._show()
+
+    def _show(self) -> None:
+        self.rebuild(keep_scroll=False)
+        self.border_title = Content(self._title())
+        sort, _ = COLUMNS[self.sort]
+        more = "" if len(self.order) <= LISTED else f"first {LISTED:,} of {len(self.order):,}, "
+        self.border_subtitle = Content(f"{more}by {sort}; Enter shows a group's instructions, Esc closes")
+
+    def _title(self) -> str:
+        table = self.table
+        if table is None:
+            return "Grouping ..."
+        what = "work" if table.work_only else "all"
+        view = self.view
+        filtered = f", filter {clean(view.filter)}" if view.filter else ""
+        where = f", in the {'window' if view.range is None else 'range'}" if view.in_window else ""
+        return (
+            f"{table.column.title}: {plural(len(table.groups), 'group')} of {plural(table.rows, 'instruction')} "
+            f"({what}), {self.session.scope_title(view.scope)}{where}{filtered}"
+        )
+
+    # lines
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """A header and a line for each group."""
+        table = self.table
+        if table is None:
+            return [[Segment(" counting ...", self.palette.quiet)]], []
+        if not len(table.groups):
+            waits = "no work here, w counts waits too" if self.work_only else "no instruction here"
+            text = f"Nothing to group: {waits}; Esc closes, & then changes the filter."
+            return paragraph(text, width, self.palette.quiet), []
+        shown = self.order[:LISTED].tolist()
+        label = min(max(cell_len(table.labels[place]) for place in shown), max(width - _FIXED, 14), 60)
+        label = max(label, len(self._header_text(0)) + 2)
+        bar_width = min(max(width - label - _FIXED, 0), 40)
+        lines = [self._header(label, bar_width)]
+        full = float(table.groups.share.max()) or 1.0
+        lines += [self._line(table, place, label, bar_width, full) for place in shown]
+        return lines, [-1, *range(len(shown))]
+
+    def _header_text(self, place: int) -> str:
+        name, _ = COLUMNS[place]
+        if place == 0 and self.table is not None:
+            name = header_text(self.table.column.title, self.table.column.unit)
+        arrow = f" {self.glyphs.down if self.down else self.glyphs.up}" if place == self.sort else ""
+        return name + arrow
+
+    def _header(self, label: int, bar_width: int) -> Line:
+        widths = (label, 10, 13, 11, 11)
+        line = [Segment(" ", self.palette.header)]
+        for place, width in enumerate(widths):
+            style = self.palette.chosen if place == self.sort else self.palette.header
+            line.append(Segment(fit(self._header_text(place), width, right=place > 0), style))
+        return [*line, Segment(fit("share", 8, right=True) + " " * (bar_width + 1), self.palette.header)]
+
+    def _line(self, table: GroupTable, place: int, label: int, bar_width: int, full: float) -> Line:
+        groups = table.groups
+        count, total, longest = (int(values[place]) for values in (groups.count, groups.total, groups.longest))
+        unit = time_unit(int(groups.total.max()))
+        total_text = f"{time_number(total, unit, min(time_decimals(unit, max(unit.ns // 1000, 1)), 3))} {unit.name}"
+        share = float(groups.share[place])
+        style = self.palette.quiet if table.labels[place] == "-" else self.palette.text
+        return [
+            Segment(f" {fit(table.labels[place], label)}", style),
+            Segment(f"{count:>10,}{total_text:>13}", self.palette.text),
+            Segment(f"{time_text(round(float(groups.mean[place]))):>11}{time_text(longest):>11}", self.palette.quiet),
+            Segment(f"{percent_text(share):>8} ", self.palette.strong),
+            Segment(bar(share / full, bar_width, self.glyphs), self.palette.compute),
+        ]
+
+    def as_text(self) -> str:
+        """The list as tab separated text, times in ns."""
+        table = self.table
+        if table is None:
+            return ""
+        title = header_text(table.column.title, table.column.unit)
+        lines = ["\t".join((title, "count", "total ns", "mean ns", "longest ns", "share %"))]
+        groups = table.groups
+        for place in self.order.tolist():
+            numbers = (
+                f"{int(groups.count[place])}", f"{int(groups.total[place])}", f"{round(float(groups.mean[place]))}",
+                f"{int(groups.longest[place])}", f"{100 * float(groups.share[place]):.2f}",
+            )  # fmt: skip
+            lines.append("\t".join((table.labels[place], *numbers)))
+        return "\n".join(lines)
+
+    # keys
+
+    def action_drill(self) -> None:
+        """The instructions of the group."""
+        if self.table is None or not len(self.order):
+            return
+        condition = self.table.conditions[int(self.order[self.cursor])]
+        if not condition:
+            return
+        self.post_message(self.Drilled(narrowed(self.view.filter, condition)))
+
+    def action_next_grouping(self) -> None:
+        """Group by the next column."""
+        known = [key for key in GROUPINGS if any(column.key == key for column in self.session.columns)]
+        here = known.index(self.key) if self.key in known else -1
+        self.key = known[(here + 1) % len(known)]
+        self._group()
+
+    def action_work_only(self) -> None:
+        """Work alone, or all instructions."""
+        self.work_only = not self.work_only
+        self._group()
+
+    def action_column_previous(self) -> None:
+        """Sort by the column to the left."""
+        self._sort_by(self.sort - 1)
+
+    def action_column_next(self) -> None:
+        """Sort by the column to the right."""
+        self._sort_by(self.sort + 1)
+
+    action_column_left = action_column_previous
+    action_column_right = action_column_next
+
+    def _sort_by(self, place: int) -> None:
+        self.sort = place % len(COLUMNS)
+        self.down = COLUMNS[self.sort][1]
+        self._order()
+
+    def action_reverse(self) -> None:
+        """The other way round."""
+        self.down = not self.down
+        self._order()
+
+    def action_copy(self) -> None:
+        """Copies the list."""
+        self.post_message(self.Copied(self.as_text()))
+
+
+class GroupsScreen(Overlay[str | None]):
+    """The groups over the explorer; gives the filter of the group that was drilled into."""
+
+    AUTO_FOCUS = "#groups"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
+    CSS = """
+    GroupsScreen { align: center middle; background: $background; }
+    GroupsScreen #groups { width: 100%; max-width: 150; height: 1fr; border: round $accent; background: $surface; }
+    """
+
+    def __init__(
+        self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs, key: str, *, work_only: bool
+    ) -> None:
+        super().__init__()
+        self.palette = palette
+        self.list = GroupList(session, view, palette, glyphs, key, work_only=work_only)
+
+    def compose(self) -> ComposeResult:
+        """List and keys."""
+        yield self.list
+        yield KeyBar(self.palette, "groups")
+
+    def on_group_list_drilled(self, message: GroupList.Drilled) -> None:
+        """Closes; the explorer takes the filter."""
+        message.stop()
+        self.dismiss(message.filter)
+
+    def on_group_list_copied(self, message: GroupList.Copied) -> None:
+        """Copies the list."""
+        message.stop()
+        copy_text(self, self.palette, message.text, "the groups")

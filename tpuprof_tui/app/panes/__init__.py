@@ -1,0 +1,1 @@
+"""Panes of the explorer. Each gets the state and answers with messages; none holds another."""

@@ -1,0 +1,186 @@
+"""The selected instruction in full: every field is explained under the cursor, every link can be followed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual import work
+from textual.binding import BindingType
+
+from tpuprof_tui.analysis.links.dependencies import Links
+from tpuprof_tui.analysis.links.session_links import known_links, links_of, may_have_links
+from tpuprof_tui.analysis.selecting.navigation import selected
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.formats.text import MISSING, fit, wrap
+
+from ..drawing.glyphs import Glyphs
+from ..drawing.theme import Palette
+from ..settings.actions import bindings
+from ..shell.messages import Change, CopyText, Say
+from .detail_entries import Entry, entries_of
+from .lines import Line, LinesView, paragraph
+from .timeline.rows import stepped_event
+
+#: From this width on every value has its explanation beside it.
+HELP_BESIDE = 84
+LABEL, VALUE = 15, 30
+
+
+class DetailPane(LinesView):
+    """The selected instruction; the line under the cursor is explained, or leads to another instruction."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("detail")]
+
+    def __init__(self, session: Session, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__(palette, "detail")
+        self.session = session
+        self.glyphs = glyphs
+        self.selection = Selection()
+        #: What the cursor can be on.
+        self.choices: list[Entry] = []
+        self._entries: list[Entry] = []
+        self._looked_for_links = not may_have_links(session)
+
+    def show(self, view: ViewState) -> None:
+        """Shows the selected instruction of a state; the cursor stays on the field it is on."""
+        if view.selection == self.selection:
+            return
+        self.selection = view.selection
+        label = self._chosen.label if self._chosen is not None else ""
+        self._entries = []
+        if not self.size.width:
+            return
+        self.rebuild()
+        place = next((number for number, entry in enumerate(self.choices) if entry.label == label), self.cursor)
+        if place != self.cursor:
+            self.go_to(place)
+
+    def cursor_changed(self) -> None:
+        """The explanation moves with the cursor."""
+        self.rebuild()
+
+    @property
+    def _chosen(self) -> Entry | None:
+        return self.choices[self.cursor] if self.cursor < len(self.choices) else None
+
+    # keys
+
+    def action_follow(self) -> None:
+        """To the instruction that the line under the cursor names."""
+        target = self._chosen.leads_to if self._chosen is not None else None
+        if target is None:
+            self.post_message(Say("This line leads nowhere: those with an arrow do."))
+            return
+        self.cursor, self.choices = 0, []
+        self.scroll_to(y=0, animate=False, immediate=True)
+        self.post_message(Change(lambda view: selected(self.session, view, *target)))
+
+    def action_previous(self) -> None:
+        """The instruction before, on the same lane."""
+        self._step(-1)
+
+    def action_next(self) -> None:
+        """The instruction after, on the same lane."""
+        self._step(1)
+
+    def _step(self, steps: int) -> None:
+        lane = self.selection.lane
+        if lane >= 0:
+            self.post_message(Change(lambda view: stepped_event(self.session, view, steps, lane)))
+
+    def action_copy_line(self) -> None:
+        """Copies the line under the cursor."""
+        if self._chosen is not None:
+            self.post_message(CopyText(_told(self._chosen), "line"))
+
+    def action_copy_all(self) -> None:
+        """Copies all that is known of the instruction."""
+        if self._entries:
+            self.post_message(CopyText("\n".join(_told(entry) for entry in self._entries), "details"))
+
+    # lines
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """Lines of the instruction, an item for each field and each link."""
+        if self.selection.row < 0:
+            self._entries, self.choices = [], []
+            text = "No instruction selected: Enter in the timeline or a row of the table selects one."
+            return paragraph(text, width, self.palette.quiet), []
+        if not self._entries:
+            self._entries = list(entries_of(self.session, self.selection.lane, self.selection.row, self._links()))
+            self.choices = [entry for entry in self._entries if entry.can_be_chosen]
+            self.cursor = min(self.cursor, max(len(self.choices) - 1, 0))
+        lines: list[Line] = []
+        items: list[int] = []
+        number = 0
+        for entry in self._entries:
+            added = self._lines_of(entry, width, entry.can_be_chosen and number == self.cursor)
+            lines += added
+            items += [number if entry.can_be_chosen else -1] * len(added)
+            number += entry.can_be_chosen
+        return lines, items
+
+    def _lines_of(self, entry: Entry, width: int, chosen: bool) -> list[Line]:
+        palette = self.palette
+        if entry.kind == "field":
+            return self._field(entry, width, chosen)
+        if entry.kind == "link":
+            arrow = self.glyphs.released if entry.back else self.glyphs.releases
+            first, *rest = wrap(f"{entry.label} {entry.text}", max(width - 4, 4))
+            lines: list[Line] = [[Segment(f" {arrow} ", palette.key), Segment(first, palette.text)]]
+            lines += [[Segment(f"   {part}", palette.text)] for part in rest]
+            return lines + ([[Segment("    Enter goes there.", palette.quiet)]] if chosen else [])
+        style = {
+            "name": palette.strong, "text": palette.text, "remark": palette.quiet, "warning": palette.caution,
+            "group": palette.title,
+        }[entry.kind]  # fmt: skip
+        return paragraph(entry.text, width, style)
+
+    def _field(self, entry: Entry, width: int, chosen: bool) -> list[Line]:
+        palette = self.palette
+        style = palette.quiet if entry.text == MISSING else palette.text
+        lines: list[Line]
+        if width >= HELP_BESIDE:
+            label = Segment(f"  {fit(entry.label, 24)} ", palette.quiet)
+            wide = fit(entry.text, VALUE) if len(entry.text) <= VALUE else f"{entry.text} "
+            room = max(width - label.cell_length - cell_len(wide) - 2, 0)
+            lines = [[label, Segment(wide, style), Segment(f" {fit(entry.help, room)}", palette.quiet)]]
+            cut = chosen and cell_len(entry.help) > room
+            return lines + (paragraph(entry.help, width, palette.quiet, 4) if cut else [])
+        # a long name keeps its line, the value has another
+        short = len(entry.label) <= LABEL
+        label = Segment(f"  {fit(entry.label, LABEL if short else max(width - 4, 6))} ", palette.quiet)
+        parts = wrap(entry.text, max(width - LABEL - 4, 6)) or [""]
+        lines = [[label, Segment(parts[0], style)]] if short else [[label]]
+        lines += [[Segment(" " * (LABEL + 3) + part, style)] for part in parts[short:]]
+        if chosen:
+            lines += paragraph(entry.help, width, palette.quiet, 4)
+        return lines
+
+    # dependencies
+
+    def _links(self) -> Links | None:
+        """All dependencies, once they are known."""
+        links = known_links(self.session)
+        if links is None and not self._looked_for_links:
+            self._looked_for_links = True
+            self._look_for_links()
+        return links
+
+    @work(thread=True, exclusive=True, group="links", exit_on_error=False)
+    def _look_for_links(self) -> None:
+        """Links of a large capture take a moment: found once, beside the event loop."""
+        self.app.call_from_thread(self._take_links, links_of(self.session))
+
+    def _take_links(self, links: Links) -> None:
+        if len(links) and self.size.width:
+            self._entries = []
+            self.rebuild()
+
+
+def _told(entry: Entry) -> str:
+    """An entry as it is copied."""
+    return f"{entry.label}  {entry.text}".strip()

@@ -1,0 +1,214 @@
+"""All that is known of an instruction, as entries: what it did, what it waited for, how it compares, every field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final, Literal
+
+import numpy as np
+
+from tpuprof_tui.analysis.findings.peers import Neighbour, alike, neighbours
+from tpuprof_tui.analysis.findings.problem_rows import about_text, oddities
+from tpuprof_tui.analysis.links.dependencies import Links
+from tpuprof_tui.analysis.selecting.cell_texts import column_texts
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.formats.text import MISSING, clean, exact_time, time_text
+from tpuprof_tui.model import COLUMNS, Column, Lane
+
+from ..drawing.painter import text_of
+
+#: How an entry is drawn: a name, text, a remark, a warning, the title of a group, a field, a link to follow.
+Kind = Literal["name", "text", "remark", "warning", "group", "field", "link"]
+
+#: So many of what it waited for, and of what waited for it, are listed.
+MOST_LINKS: Final = 8
+#: Columns that every lane can answer, whether the source names them or not.
+_OF_EVERY_LANE: Final = ("engine", "core", "duration")
+_REGISTER_GROUPS: Final = ("shape", "addresses", "options", "reserved")
+#: Groups of the schema, in its order.
+_GROUPS: Final = {group: place for place, group in enumerate(dict.fromkeys(column.group for column in COLUMNS))}
+_RAW_BYTES: Final = 16
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the detail, however it is broken.
+
+    Attributes:
+        kind: How it is drawn.
+        text: What it says.
+        label: What a field or a link is called.
+        help: What a field means.
+        leads_to: Lane and row of the instruction a link leads to.
+        back: Whether a link leads to what came before; else to what came after.
+    """
+
+    kind: Kind
+    text: str
+    label: str = ""
+    help: str = ""
+    leads_to: tuple[int, int] | None = None
+    back: bool = False
+
+    @property
+    def can_be_chosen(self) -> bool:
+        """Whether the cursor stops at it."""
+        return self.kind in ("field", "link")
+
+
+def entries_of(session: Session, number: int, row: int, links: Links | None) -> Iterator[Entry]:
+    """The entries of an instruction, in the order they are read.
+
+    Args:
+        session: The session.
+        number: Its lane.
+        row: Its row.
+        links: All dependencies; None while they are not known.
+    """
+    lane = session.profile.lanes[number]
+    yield from _heading(session, lane, number, row)
+    reading = clean(lane.reading(row))
+    if reading:
+        yield Entry("text", reading)
+    for problem in oddities(session).about(number, row):
+        yield Entry("warning", f"{about_text(problem)} {clean(problem.done)}")
+    if links is not None:
+        yield from _dependencies(session, links, number, row)
+    yield from _compared(session, lane, number, row)
+    yield from _beside(session, number, row)
+    yield from _missing(session, lane)
+    yield from _fields(session, lane, row)
+    yield from _registers(lane, row)
+
+
+def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[Entry]:
+    start, end = session.span_of(number, row)
+    role = ("", "wait, ", "sync, ")[int(lane.take("role", slice(row, row + 1))[0]) % 3]
+    guess = "~" if role and lane.role_guessed else ""
+    yield Entry("name", text_of(session.profile, lane, "name", row) or "instruction")
+    ran = f"{time_text(end - start)} at {exact_time(start)}" if session.profile.timed else "without times"
+    yield Entry("text", f"{clean(lane.title)}, {guess}{role}{ran}")
+
+
+def _named(session: Session, number: int, row: int) -> str:
+    """An instruction as a link names it."""
+    lane = session.profile.lanes[number]
+    name = text_of(session.profile, lane, "name", row) or "instruction"
+    order = int(lane.take("order", slice(row, row + 1))[0])
+    return f"{name} {order} of {clean(lane.title)}"
+
+
+def _dependencies(session: Session, links: Links, number: int, row: int) -> Iterator[Entry]:
+    waited = sorted(links.waits_for(number, row), key=lambda link: link.slack_ns)
+    for link in waited[:MOST_LINKS]:
+        text = f"{_named(session, *link.releaser)}, {time_text(link.slack_ns)} before"
+        yield Entry("link", text, "Waited for", leads_to=link.releaser, back=True)
+    if len(waited) > MOST_LINKS:
+        yield Entry("remark", f"Waited for {len(waited) - MOST_LINKS:,} more; [ follows the closest")
+    released = sorted(links.releases(number, row), key=lambda link: link.slack_ns)
+    for link in released[:MOST_LINKS]:
+        text = f"{_named(session, *link.waiter)}, {time_text(link.slack_ns)} later"
+        yield Entry("link", text, "Released", leads_to=link.waiter)
+    if len(released) > MOST_LINKS:
+        yield Entry("remark", f"Released {len(released) - MOST_LINKS:,} more; ] follows the closest")
+
+
+def _compared(session: Session, lane: Lane, number: int, row: int) -> Iterator[Entry]:
+    name = int(lane.take("name", slice(row, row + 1))[0]) if "name" in lane else -1
+    found = alike(session, lane.engine, name) if name >= 0 else None
+    if found is None or found.count < 2 or not found.median_ns:
+        return
+    start, end = session.span_of(number, row)
+    median = time_text(round(found.median_ns))
+    yield Entry("remark", f"{(end - start) / found.median_ns:.1f}x the median {median} of {found.count:,} alike")
+    if found.longest == (number, row):
+        yield Entry("remark", f"the longest of them; the shortest took {time_text(found.shortest_ns)}")
+    else:
+        text = f"{_named(session, *found.longest)}, {time_text(found.longest_ns)}"
+        yield Entry("link", text, "Longest", leads_to=found.longest, back=session.span_of(*found.longest)[0] < start)
+
+
+def _beside(session: Session, number: int, row: int) -> Iterator[Entry]:
+    """What runs before and after it on its lane."""
+    near: tuple[Neighbour | None, Neighbour | None] = neighbours(session, number, row)
+    for label, each in zip(("Before", "After"), near, strict=True):
+        if each is not None:
+            gap = f"{time_text(each.gap_ns)} apart" if each.gap_ns >= 0 else f"{time_text(-each.gap_ns)} together"
+            name = text_of(session.profile, session.profile.lanes[number], "name", each.row) or "instruction"
+            told = f"{name}, {gap}" if session.profile.timed else name
+            yield Entry("link", told, label, leads_to=(number, each.row), back=label == "Before")
+
+
+def _missing(session: Session, lane: Lane) -> Iterator[Entry]:
+    """One line for each kind of capture that would know what is missing here."""
+    profile = session.profile
+    for need in sorted({column.needs for column in COLUMNS if column.needs and column.applies_to(lane.engine)}):
+        wanted = need.removeprefix("mode ")
+        if wanted.isdigit() and int(wanted) > profile.detail:
+            yield Entry("warning", f"{MISSING} needs {need}: this capture is {profile.mode_name}")
+
+
+def _fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
+    """Every column, by group, with its unit."""
+    rows = np.array([row], dtype=np.int64)
+    shown = [column for column in COLUMNS if column.applies_to(lane.engine) and _known(lane, column)]
+    for group, columns in groupby(sorted(shown, key=_group_place), key=lambda column: column.group):
+        yield Entry("group", group)
+        for column in columns:
+            text = column_texts(session, lane, column, rows)[0]
+            if text != MISSING and column.unit and column.kind != "percent":
+                text = f"{text} {column.unit}"
+            yield Entry("field", text, column.title, column.help)
+
+
+def _known(lane: Lane, column: Column) -> bool:
+    """What the lane knows, and what another mode would know of it: that is shown as missing."""
+    if column.key in lane or column.key in _OF_EVERY_LANE:
+        return True
+    return lane.port >= 0 if column.key == "port" else bool(column.needs)
+
+
+def _group_place(column: Column) -> int:
+    return _GROUPS[column.group]
+
+
+def _registers(lane: Lane, row: int) -> Iterator[Entry]:
+    """Every field of the command, by what it is about."""
+    if lane.registers is None:
+        return
+    rows = np.array([row], dtype=np.int64)
+    operation = lane.registers.operation_of(row)
+    raw = lane.registers.unexplained(row)
+    if operation < 0:
+        yield from _raw(raw, "not decoded")
+        return
+    names = sorted(lane.registers.field_names(operation), key=lambda name: _REGISTER_GROUPS.index(register_group(name)))
+    for group, members in groupby(names, key=register_group):
+        yield Entry("group", f"registers: {group}")
+        for name in members:
+            value = int(lane.registers.field(operation, name, rows)[0])
+            text = f"{value:,}" if -1024 < value < 1024 else f"{value:,} 0x{value & (1 << 64) - 1:x}"
+            yield Entry("field", text, clean(name), f"Field {clean(name)} of the command's registers, as captured.")
+    yield from _raw(raw, "the rest is not known")
+
+
+def _raw(raw: bytes, why: str) -> Iterator[Entry]:
+    """A command of which not everything can be decoded, as it was captured."""
+    if raw:
+        yield Entry("warning", f"registers: {why}, as captured")
+    for first in range(0, len(raw), _RAW_BYTES):
+        yield Entry("field", raw[first : first + _RAW_BYTES].hex(" "), f"{first:4x}", "Bytes of the command.")
+
+
+def register_group(name: str) -> str:
+    """What a register field is about, by its name."""
+    lower = name.lower()
+    if lower.startswith(("rsvd", "reserved")) or lower == "reserve":
+        return "reserved"
+    if "addr" in lower or "mask" in lower:
+        return "addresses"
+    if lower.endswith(("size", "stride", "str", "_n", "_c", "_h", "_w", "length", "pad")):
+        return "shape"
+    return "options"

@@ -1,0 +1,119 @@
+"""The top line: where the time went, before any key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tpuprof_tui.formats.text import ELLIPSIS, GUESS, clean, fit, percent_text, plural, time_text
+
+from ..drawing.theme import Palette
+
+if TYPE_CHECKING:
+    from tpuprof_tui.analysis.selecting.session import Session
+
+#: Text and style of a part, and how gladly it is left out where there is no room (higher first).
+Part = tuple[str, Style, int]
+
+#: Parts from this rank on say what is open, not where the time went.
+CAPTION = 4
+#: What the runtime calls every capture; what tells them apart follows.
+_USUAL_NAME = "cdm_profile_data_"
+#: A name is told where there is room for so much of its end.
+_LEAST_NAME = 6
+
+
+class HeadlineBar(Widget):
+    """One line: capture, total time, busiest and idlest core, exposed transfer, problems."""
+
+    DEFAULT_CSS = "HeadlineBar { dock: top; height: 1; background: $panel; color: $foreground; }"
+
+    def __init__(self, palette: Palette, text: str = "tpuprof") -> None:
+        super().__init__()
+        self.palette = palette
+        self.items: list[list[Part]] = [[(clean(text), palette.title, 0)]]
+        self.session: Session | None = None
+        self.several = False
+
+    def show_session(self, session: Session, *, several: bool = False) -> None:
+        """Shows the figures of a profile; one of ``several`` is called by its name wherever that fits."""
+        self.session, self.several = session, several
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """The line: words are shortened, then items left out from the least important, until it fits."""
+        width, base = self.size.width, self.rich_style
+        items = self.items if self.session is None else headline_items(self.session, self.palette)
+        if _width(items) > width and self.session is not None:
+            optional = [item for item in items if item[0][2] < CAPTION]
+            items = items if _width(optional) <= width else headline_items(self.session, self.palette, short=True)
+        while len(items) > 1 and _width(items) > width:
+            items.remove(max(items, key=lambda item: item[0][2]))
+        if self.several and self.session is not None and items[0][0][2] < CAPTION:
+            items = self._named(items, clean(self.session.profile.name), width)
+        segments = [Segment(" ", base)]
+        for number, item in enumerate(items):
+            if number:
+                segments.append(Segment("  ", base))
+            segments += [Segment(text, base + style) for text, style, _ in item]
+        if _width(items) > width:
+            return Strip([Segment(fit("".join(segment.text for segment in segments), width), base)], width)
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _named(self, items: list[list[Part]], name: str, width: int) -> list[list[Part]]:
+        """Items with the capture's name before the total: what it ends with, where the words before that make room."""
+        name = name.removeprefix(_USUAL_NAME)
+        least = min(cell_len(name), _LEAST_NAME)
+        rest = [items[0][1:], *items[1:]]
+        if width - _width(rest) - 2 < least:
+            rest = [[(text.removeprefix("core "), style, rank) for text, style, rank in item] for item in rest]
+        room = width - _width(rest) - 2
+        if room < least:
+            return items
+        while cell_len(name) > room:
+            name = ELLIPSIS + name[2 if name.startswith(ELLIPSIS) else 1 :]
+        return [[(name, self.palette.title, 0)], *rest]
+
+
+def _width(items: list[list[Part]]) -> int:
+    return 1 + sum(2 + sum(cell_len(text) for text, _, _ in item) for item in items) - 2
+
+
+def headline_items(session: Session, palette: Palette, *, short: bool = False) -> list[list[Part]]:
+    """Parts of the headline of a profile; ``short`` leaves out decimals and words."""
+    profile, figures = session.profile, session.headline
+    quiet, strong = palette.quiet, palette.strong
+    items: list[list[Part]] = [
+        [(clean(profile.name), palette.title, CAPTION)],
+        [(f"{clean(profile.device.chip)} {profile.mode_name}", quiet, CAPTION + 2)],
+        [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)]
+        if profile.timed
+        else [("no times", strong, 0)],
+    ]
+    if figures.busiest is not None and figures.idlest is not None and figures.total_ns:
+        for word, core, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 2)):
+            if len(profile.cores) == 1 and word == "idlest":
+                continue
+            share = _share(core.utilisation, core.guessed, short)
+            items.append([(f"{word} ", quiet, rank), (f"core {core.core} {share}", strong, 0)])
+    if figures.most_exposed is not None and figures.total_ns:
+        core = figures.most_exposed
+        share = _share(core.exposed / figures.total_ns, core.guessed, short)
+        words = "exposed " if short else "exposed transfer "
+        told = "" if short else f"{GUESS if core.guessed else ''}{time_text(core.exposed)} "
+        items.append([(words, quiet, 1), (f"core {core.core} {told}{share}", palette.exposed, 0)])
+    items.append([(plural(figures.instructions, "instruction" if profile.timed else "command"), quiet, CAPTION + 3)])
+    if profile.problems:
+        worst = max(int(problem.severity) for problem in profile.problems)
+        style = palette.severity(worst)
+        items.append([(plural(len(profile.problems), "problem"), style, 3 if worst == 2 else CAPTION + 1)])
+    return items
+
+
+def _share(share: float, guessed: bool, short: bool) -> str:
+    return f"{GUESS if guessed else ''}{share * 100:.0f}%" if short else percent_text(share, guessed=guessed)

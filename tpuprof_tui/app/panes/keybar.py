@@ -1,0 +1,139 @@
+"""The bottom line: the keys that work here, and what was just done."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+
+from tpuprof_tui.formats.text import clean, fit, wrap
+
+from ..drawing.theme import Palette
+from ..settings.actions import footer_keys
+
+#: Lines that a message may take, the bottom line included.
+_MOST_LINES = 4
+
+
+class LongMessage(Widget):
+    """What a message needs beyond the bottom line: lines above it, over whatever is there; nothing moves for them."""
+
+    DEFAULT_CSS = """
+    LongMessage { layer: above; dock: bottom; margin: 0 0 1 0; height: 1; display: none;
+        background: $panel; color: $foreground; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.look = Style.null()
+
+    def show(self, lines: list[str], style: Style) -> None:
+        """Shows lines of clean text; none hides the widget."""
+        if not lines and not self.display:
+            return
+        self.lines, self.look = lines, style
+        self.styles.height = max(len(lines), 1)
+        self.display = bool(lines)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """A line of the text."""
+        text = self.lines[y] if y < len(self.lines) else ""
+        return Strip([Segment(fit(f" {text}", self.size.width), self.rich_style + self.look)], self.size.width)
+
+
+class KeyBar(Widget):
+    """One line: keys of the focused pane on the left, a passing message instead of them for a few seconds."""
+
+    DEFAULT_CSS = "KeyBar { dock: bottom; height: 1; background: $panel; color: $foreground; }"
+    SHOWN_SECONDS = 4.0
+
+    def __init__(self, palette: Palette, pane: str, id: str | None = None) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id)
+        self.palette = palette
+        self.pane = pane
+        self.message = ""
+        self.aside = ""
+        self.status = ""
+        self._timer: Timer | None = None
+
+    def show_pane(self, pane: str) -> None:
+        """Shows the keys of ``pane``."""
+        if pane != self.pane:
+            self.pane = pane
+            self.refresh()
+
+    def show_note(self, note: str) -> None:
+        """Shows on the right where one is."""
+        if note != self.aside:
+            self.aside = note
+            self.refresh()
+
+    def show_status(self, status: str) -> None:
+        """Shows on the right what is at work, or what waits for a key."""
+        if clean(status) != self.status:
+            self.status = clean(status)
+            self.refresh()
+
+    def say(self, message: str) -> None:
+        """Shows a message for a few seconds; a long one begins above this line, where the screen has room for it."""
+        self.message = clean(message)
+        if self._timer is not None:
+            self._timer.stop()
+        above = self._lines()[:-1]
+        self.show_above(above)
+        self._timer = self.set_timer(self.SHOWN_SECONDS * (1 + len(above) / 2), self._silence)
+        self.refresh()
+
+    def _silence(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+        self.message = ""
+        self._timer = None
+        self.show_above([])
+        self.refresh()
+
+    def show_above(self, lines: list[str], style: Style | None = None) -> None:
+        """Shows lines right above this one; none hides them."""
+        for above in self.screen.query(LongMessage):
+            above.show(lines, self.palette.strong if style is None else style)
+
+    def wrapped(self, text: str) -> list[str]:
+        """A text in lines as wide as the screen, no more than are shown."""
+        if cell_len(text) < self.size.width:
+            return [text]
+        lines = wrap(text, max(self.size.width - 2, 10))
+        return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], " ".join(lines[_MOST_LINES - 1 :])]
+
+    def _lines(self) -> list[str]:
+        """The message in lines; one where there is no place for more."""
+        return self.wrapped(self.message) if self.size.width and self.screen.query(LongMessage) else [self.message]
+
+    def render_line(self, y: int) -> Strip:
+        """The line."""
+        width = self.size.width
+        base = self.rich_style
+        if self.message:
+            return Strip([Segment(fit(f" {self._lines()[-1]}", width), base + self.palette.strong)], width)
+        segments: list[Segment] = []
+        *near, help_key, quit_key = footer_keys(self.pane)
+        note = f" {self.aside} " if self.aside and width >= 60 and not self.status else ""
+        if self.status:
+            note = f" {fit(self.status, min(cell_len(self.status), width // 2))} "
+        room = width - cell_len(note) - sum(_width(entry) for entry in (help_key, quit_key))
+        for entry in near:
+            if _width(entry) <= room:
+                room -= _width(entry)
+                segments += [Segment(f" {entry[0]}", base + self.palette.key), Segment(f" {entry[1]} ", base)]
+        for entry in (help_key, quit_key):
+            segments += [Segment(f" {entry[0]}", base + self.palette.key), Segment(f" {entry[1]} ", base)]
+        strip = Strip(segments).adjust_cell_length(width - cell_len(note), base)
+        return Strip([*strip, Segment(note, base + self.palette.strong)], width) if note else strip
+
+
+def _width(entry: tuple[str, str]) -> int:
+    return len(entry[0]) + len(entry[1]) + 3

@@ -1,0 +1,228 @@
+"""Lines of text that scroll: the base of summary, detail, problems, help and the list of captures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import BindingType
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tpuprof_tui.formats.text import wrap
+
+from ..drawing.theme import Palette
+from ..settings.actions import bindings
+from .scrolling import SidesCache, set_extent
+
+#: What bars are drawn with where there is Unicode.
+_BLOCKS = frozenset(map(chr, range(0x2580, 0x25A0)))
+#: One line: segments, each with a style.
+Line = list[Segment]
+
+
+def paragraph(text: str, width: int, style: Style, indent: int = 1) -> list[Line]:
+    """Lines of a text for a pane of ``width`` cells, each after ``indent`` blanks and with one left at the end."""
+    return [[Segment(" " * indent + line, style)] for line in wrap(text, width - indent - 1)]
+
+
+def as_text(lines: Iterable[Strip]) -> str:
+    """Lines as one line of text: blanks closed up, bars left out."""
+    words = (word for strip in lines for word in strip.text.split())
+    return " ".join(word for word in words if not _BLOCKS.issuperset(word))
+
+
+class LinesView(ScrollView, can_focus=True):
+    """Lines built for the width of the pane; with a cursor where some of them stand for something.
+
+    Subclasses give ``build``; ``items`` of its result says which lines the cursor can be on.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "text")]
+    DEFAULT_CSS = """
+    LinesView { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow-x: hidden; overflow-y: auto; }
+    """
+
+    def __init__(self, palette: Palette, pane: str) -> None:
+        super().__init__(id=pane)
+        self.palette = palette
+        self.lines: list[Strip] = []
+        self._built: list[Line] = []
+        #: Items and cursor when lines were last painted.
+        self._painted: tuple[list[int], int] = ([], -1)
+        self.items: list[int] = []
+        self.cursor = 0
+        self._built_for = -1
+        self._styles_cache = SidesCache()
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """Lines for a pane of ``width`` cells, and for each the number of its item (-1: none); empty: no items."""
+        raise NotImplementedError
+
+    def rebuild(self, *, keep_scroll: bool = True) -> None:
+        """Builds the lines anew: what they tell has changed."""
+        if self._closing or not self.is_attached:
+            # a scroll bar made for a pane that goes would never go itself, and keep the capture
+            return
+        width = self.scrollable_content_region.width
+        old, built_for, self._built_for = self._built, self._built_for, width
+        self._built, self.items = self.build(max(width, 1))
+        self.lines = [Strip(line) for line in self._built]
+        self.cursor = min(self.cursor, max(max(self.items, default=-1), 0))
+        set_extent(self, Size(width, len(self.lines)))
+        if not keep_scroll:
+            self.scroll_to(y=0, animate=False, immediate=True)
+        if (width, self.items, self.cursor) == (built_for, *self._painted):
+            self._refresh_changed(old)
+        else:
+            self.refresh()
+
+    def _refresh_changed(self, old: list[Line]) -> None:
+        """Repaints the lines in view that are not as they were."""
+        top, (width, height) = self.scroll_offset.y, self.size
+        changed = [
+            Region(0, number - top, width, 1)
+            for number in range(top, min(top + height, max(len(old), len(self._built))))
+            if old[number : number + 1] != self._built[number : number + 1]
+        ]
+        if changed:
+            self.refresh(*changed)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lines depend on the width."""
+        if self.scrollable_content_region.width != self._built_for:
+            self.rebuild()
+
+    @property
+    def has_cursor(self) -> bool:
+        """Whether any line stands for something."""
+        return any(item >= 0 for item in self.items)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Lines of a region; what they share is looked up once."""
+        self._painted = self.items, self.cursor
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        """Line ``y`` of the visible part."""
+        width = self.size.width
+        number = y + self.scroll_offset.y
+        if not 0 <= number < len(self.lines):
+            return Strip([Segment(" " * width)], width)
+        strip = self.lines[number].adjust_cell_length(width, Style.null())
+        if self.items and self.items[number] >= 0 and self.items[number] == self.cursor:
+            strip = self._highlighted(strip)
+        return strip
+
+    def _highlighted(self, strip: Strip) -> Strip:
+        style = self.palette.row if self.has_focus else self.palette.row_blurred
+        return Strip([Segment(text, (own or Style.null()) + style) for text, own, _ in strip], strip.cell_length)
+
+    def on_focus(self) -> None:
+        """The cursor looks different in the focused pane."""
+        if self.has_cursor:
+            self.refresh()
+
+    def on_blur(self) -> None:
+        """The cursor looks different in the focused pane."""
+        if self.has_cursor:
+            self.refresh()
+
+    def text_of_item(self) -> str:
+        """The lines of the item under the cursor as one line of text, to be copied; empty where there is none."""
+        lines = [strip for strip, item in zip(self.lines, self.items, strict=False) if item == self.cursor]
+        return as_text(lines) if self.has_cursor else ""
+
+    def text_of_all(self) -> str:
+        """All lines as text, to be copied."""
+        return "\n".join(strip.text.rstrip() for strip in self.lines)
+
+    def cursor_changed(self) -> None:
+        """Called when the cursor is on another item."""
+
+    def move(self, lines: int) -> None:
+        """Moves the cursor, or scrolls where there is none."""
+        if not self.has_cursor:
+            self.scroll_to(y=self.scroll_offset.y + lines, animate=False, immediate=True)
+            return
+        self.go_to(self.cursor + lines)
+
+    def go_to(self, item: int) -> None:
+        """Puts the cursor on an item and brings it into view; nowhere while no lines have been built."""
+        if not self.has_cursor:
+            return
+        self.cursor = min(max(item, 0), max(self.items))
+        first = self.items.index(self.cursor)
+        last = len(self.items) - 1 - self.items[::-1].index(self.cursor)
+        height = max(self.scrollable_content_region.height, 1)
+        top = self.scroll_offset.y
+        if first == min(number for number, item in enumerate(self.items) if item >= 0):
+            self.scroll_to(y=0, animate=False, immediate=True, force=True)
+        elif first < top or last >= top + height:
+            wanted = first if first < top or last - first >= height else last - height + 1
+            # forced: lines just built can be scrolled before their scroll bar is there
+            self.scroll_to(y=wanted, animate=False, immediate=True, force=True)
+        self.refresh()
+        self.cursor_changed()
+
+    def on_click(self, event: events.Click) -> None:
+        """The mouse moves the cursor; nothing needs it."""
+        offset = event.get_content_offset(self)
+        number = offset.y + self.scroll_offset.y if offset is not None else -1
+        if self.has_cursor and 0 <= number < len(self.items) and self.items[number] >= 0:
+            self.go_to(self.items[number])
+
+    def _page(self) -> int:
+        return max(self.scrollable_content_region.height - 1, 1)
+
+    def action_line_down(self) -> None:
+        """A line down."""
+        self.move(1)
+
+    def action_line_up(self) -> None:
+        """A line up."""
+        self.move(-1)
+
+    def action_half_down(self) -> None:
+        """Half a page down."""
+        self.move(max(self._page() // 2, 1))
+
+    def action_half_up(self) -> None:
+        """Half a page up."""
+        self.move(-max(self._page() // 2, 1))
+
+    def action_page_down(self) -> None:
+        """A page down."""
+        self.move(self._page())
+
+    def action_page_on(self) -> None:
+        """A page down, by the key that picks where rows can be picked."""
+        self.action_page_down()
+
+    def action_page_up(self) -> None:
+        """A page up."""
+        self.move(-self._page())
+
+    def action_first(self) -> None:
+        """To the first line."""
+        self.move(-len(self.lines) - 1)
+
+    def action_last(self) -> None:
+        """To the last line."""
+        self.move(len(self.lines) + 1)
+
+    def action_centre(self) -> None:
+        """The line under the cursor in the middle."""
+        if self.has_cursor:
+            height = self.scrollable_content_region.height
+            self.scroll_to(y=max(self.items.index(self.cursor) - height // 2, 0), animate=False, immediate=True)
+
+    def action_column_left(self) -> None:
+        """Lines are as wide as the pane: nothing to scroll."""
+
+    def action_column_right(self) -> None:
+        """Lines are as wide as the pane: nothing to scroll."""

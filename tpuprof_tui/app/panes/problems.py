@@ -1,0 +1,156 @@
+"""What was odd in the capture: what happened, what was done, where."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from rich.segment import Segment
+from textual.binding import BindingType
+
+from tpuprof_tui.analysis.findings.problem_rows import lane_of, ranked, word_of
+from tpuprof_tui.analysis.selecting.navigation import selected
+from tpuprof_tui.analysis.selecting.session import Ints, Session
+from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.formats.text import clean, plural, wrap
+from tpuprof_tui.model import Problem
+
+from ..drawing.theme import Palette
+from ..settings.actions import bindings
+from ..shell.messages import Change, CopyText, Say
+from .lines import Line, LinesView
+
+
+class ProblemsPane(LinesView):
+    """Problems, the worst first."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("problems")]
+
+    def __init__(self, session: Session, palette: Palette) -> None:
+        super().__init__(palette, "problems")
+        self.session = session
+        self._told = -1
+        self.problems = ranked(session)
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """Lines of all problems."""
+        if not self.problems:
+            return [[Segment(" No problems: the whole capture could be used.", self.palette.good)]], []
+        lines: list[Line] = []
+        items: list[int] = []
+        for number, problem in enumerate(self.problems):
+            added = self._problem_lines(problem, width)
+            lines += added
+            items += [number] * len(added)
+        return lines, items
+
+    def _problem_lines(self, problem: Problem, width: int) -> list[Line]:
+        times = f" (x{problem.count:,})" if problem.count != 1 else ""
+        indent = 10
+        room = max(width - indent - 1, 10)
+        first, *rest = wrap(clean(problem.what) + times, room)
+        style = self.palette.severity(int(problem.severity))
+        lines: list[Line] = [[Segment(f" {word_of(problem):<8} ", style), Segment(first, self.palette.text)]]
+        lines += [[Segment(" " * indent + line, self.palette.text)] for line in rest]
+        told = "  ".join(part for part in (clean(problem.done), _place(problem)) if part)
+        return lines + [[Segment(" " * indent + line, self.palette.quiet)] for line in wrap(told, room) if line]
+
+    def rebuild(self, *, keep_scroll: bool = True) -> None:
+        """Builds the lines anew; the problem under the cursor stays in view."""
+        super().rebuild(keep_scroll=keep_scroll)
+        self._bring_into_view()
+
+    def on_focus(self) -> None:
+        """A problem that was told while the list was hidden is in view when one looks."""
+        super().on_focus()
+        self._bring_into_view()
+
+    def _bring_into_view(self) -> None:
+        if self.items and self.cursor:
+            self.go_to(self.cursor)
+
+    def step(self, steps: int) -> None:
+        """Goes on to another problem, from wherever the keys are: tells it and selects what it is about."""
+        if not self.problems:
+            self.post_message(Say("No problems: the whole capture could be used."))
+            return
+        # the first step tells the first problem, as long as none was told
+        self.put((self.cursor + steps if self.has_focus or self._told >= 0 else 0) % len(self.problems))
+        self._select(tell=False)
+        problem = self.problems[self.cursor]
+        place = _place(problem)
+        text = (
+            f"{self.cursor + 1}/{len(self.problems)} {word_of(problem)}: {problem.what}{f' {place}' if place else ''}"
+        )
+        self.post_message(Say(text))
+
+    def action_select(self) -> None:
+        """Selects the lane or core of the problem."""
+        if not self.problems:
+            return
+        if not self._select():
+            self.post_message(Say("This problem concerns the whole capture, not one core."))
+
+    def action_copy_line(self) -> None:
+        """Copies the problem under the cursor."""
+        if self.has_cursor:
+            self.post_message(CopyText(self.text_of_item(), "problem"))
+
+    def action_copy_all(self) -> None:
+        """Copies all problems."""
+        if self.has_cursor:
+            self.post_message(CopyText(self.text_of_all(), plural(len(self.problems), "problem")))
+
+    def _select(self, *, tell: bool = True) -> bool:
+        """Selects what the problem under the cursor is about; False where that is no lane and no core."""
+        problem = self.problems[self.cursor]
+        lanes = self.session.profile.lanes
+        lane = lane_of(self.session, problem)
+        core = lanes[lane].core if lane >= 0 else problem.core
+        if lane < 0 and core not in self.session.profile.cores:
+            return False
+
+        if problem.rows is not None and lane >= 0:
+            self._select_row(lane, problem.rows, tell)
+            return True
+        self.post_message(Change(lambda view: replace(view, selection=Selection(core, lane))))
+        if tell:
+            title = lanes[lane].title if lane >= 0 else f"core {core}"
+            self.post_message(Say(f"Selected {title}: 1 shows its timeline."))
+        return True
+
+    def _select_row(self, lane: int, rows: Ints, tell: bool) -> None:
+        """Selects the first instruction of a problem, or the next one where one of them is selected."""
+
+        def chosen(view: ViewState) -> ViewState:
+            now = view.selection.row if view.selection.lane == lane else -1
+            place = int(np.searchsorted(rows, now))
+            on_one = place < len(rows) and int(rows[place]) == now
+            place = (place + 1) % len(rows) if on_one else 0
+            title = self.session.profile.lanes[lane].title
+            if tell:
+                self.post_message(
+                    Say(f"Selected {place + 1:,}/{len(rows):,} on {title}: 1 and 2 show it, Enter the next.")
+                )
+            return selected(self.session, view, lane, int(rows[place]))
+
+        self.post_message(Change(chosen))
+
+    def put(self, item: int) -> None:
+        """Puts the cursor on a problem that is told."""
+        self.cursor = self._told = item
+        self.go_to(item)
+
+
+def _place(problem: Problem) -> str:
+    """Where a problem is: file, offset, core, lane."""
+    parts = []
+    if problem.file:
+        offset = f" at byte {problem.offset:,}" if problem.offset >= 0 else ""
+        parts.append(f"{clean(problem.file)}{offset}")
+    if problem.core >= 0:
+        parts.append(f"core {problem.core}")
+    if problem.lane:
+        parts.append(clean(problem.lane))
+    return f"[{', '.join(parts)}]" if parts else ""

@@ -1,0 +1,112 @@
+"""Tables of the summary: how cores and engines spent their time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.segment import Segment
+
+from tpuprof_tui.analysis.totals.window_figures import Figures
+from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
+from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.formats.text import (
+    GUESS,
+    TimeUnit,
+    bytes_text,
+    clean,
+    fit,
+    percent_text,
+    time_decimals,
+    time_number,
+    time_unit,
+)
+
+from ..lines import Line
+from .more import balance_lines
+
+#: Makes a line that heads a section: text, width, note.
+Heading = Callable[[str, int, str], Line]
+
+
+def tables(figures: Figures, width: int, chosen: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
+    """Cores, how evenly they are loaded, engines.
+
+    Args:
+        figures: What to show.
+        width: Cells.
+        chosen: Core that is selected; -1: none.
+        heading: Makes headings.
+        palette: Colours.
+        glyphs: Characters.
+    """
+    lines: list[Line] = []
+    if figures.cores:
+        lines += _cores(figures, width, chosen, heading, palette, glyphs)
+        lines += balance_lines(figures, width, palette)
+        lines.append([])
+    return lines + _engines(figures, width, heading, palette, glyphs)
+
+
+def _cores(figures: Figures, width: int, chosen: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
+    longest = max(max(core.compute, core.transfer, core.idle) for core in figures.cores)
+    unit = time_unit(longest)
+    lines = [heading("Cores", width, f"times in {unit.name}")]
+    names: tuple[str, ...] = ("compute", "transfer", "exposed", "wait", "idle", "overlap")
+    bar_width, column, fitting = _room(width, 14, len(names), longest, unit)
+    names = names[:fitting]
+    lines.append(_header(fit(" core", 6) + " " * bar_width + f"{'busy':>8}", names, column, palette))
+    for core in figures.cores:
+        style = palette.strong if core.core == chosen else palette.text
+        line = [Segment(fit(f" {core.core}", 6), style)]
+        line.append(Segment(bar(core.utilisation, bar_width, glyphs), palette.compute))
+        line.append(Segment(f"{percent_text(core.utilisation, guessed=core.guessed):>8}", palette.strong))
+        for name in names:
+            own = palette.exposed if name == "exposed" and core.exposed else style
+            line.append(Segment(_cell(getattr(core, name), unit, core.guessed, column), own))
+        lines.append(line)
+    return lines
+
+
+def _engines(figures: Figures, width: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
+    if not figures.engines:
+        return []
+    longest = max(max(row.busy, row.wait, row.sync, row.idle) for row in figures.engines)
+    unit = time_unit(longest)
+    several = figures.scope.everything and len(figures.cores) > 1
+    note = f"sums over {len(figures.cores)} cores, {unit.name}" if several else f"times in {unit.name}"
+    lines = [heading("Engines", width, note)]
+    names: tuple[str, ...] = ("busy", "wait", "sync", "idle", "count", "bytes")
+    label = max(8, *(len(row.label) + 2 for row in figures.engines))
+    bar_width, column, fitting = _room(width, label + 8, len(names), longest, unit)
+    names = names[:fitting]
+    lines.append(_header(fit(" engine", label) + " " * bar_width + f"{'util':>8}", names, column, palette))
+    for row in figures.engines:
+        texts = {name: _cell(getattr(row, name), unit, row.guessed, column) for name in ("busy", "wait", "sync")}
+        texts |= {"idle": _cell(row.idle, unit, False, column), "count": f"{row.count:>{column},}"}
+        texts["bytes"] = f"{bytes_text(row.bytes):>{column}}"
+        line = [Segment(fit(f" {clean(row.label)}", label), palette.text)]
+        line.append(Segment(bar(row.utilisation, bar_width, glyphs), palette.engine(row.engine)))
+        line.append(Segment(f"{percent_text(row.utilisation, guessed=row.guessed):>8}", palette.strong))
+        line.append(Segment("".join(texts[name] for name in names), palette.text))
+        lines.append(line)
+    return lines
+
+
+def _header(first: str, names: Sequence[str], column: int, palette: Palette) -> Line:
+    return [Segment(first + "".join(f"{name:>{column}}" for name in names), palette.quiet)]
+
+
+def _number(ns: int, unit: TimeUnit) -> str:
+    return time_number(ns, unit, min(time_decimals(unit, max(unit.ns // 1000, 1)), 3))
+
+
+def _cell(ns: int, unit: TimeUnit, guessed: bool, width: int) -> str:
+    text = f"{GUESS if guessed and ns else ''}{_number(ns, unit)}"
+    return f"{text:>{width}}"
+
+
+def _room(width: int, fixed: int, columns: int, longest_ns: int, unit: TimeUnit) -> tuple[int, int, int]:
+    """Width of the bar, width of a column, and how many columns fit beside ``fixed`` cells."""
+    column = max(len(_number(longest_ns, unit)) + 3, 10)
+    fitting = min(max((width - fixed - 1) // column, 0), columns)
+    return max(min(width - fixed - fitting * column - 2, 30), 0), column, fitting

@@ -1,0 +1,130 @@
+"""The lines of the timeline, and steps from one instruction of a lane to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from rich.cells import cell_len
+
+from tpuprof_tui.analysis.index.lane_index import event_at
+from tpuprof_tui.analysis.links.launches import launches
+from tpuprof_tui.analysis.selecting.passing import is_known, passing
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Selection, StripKind, ViewState
+
+#: What a line shows: a lane or core, the launches of a core, or a strip below the lane.
+Kind = Literal["", "launches", "bandwidth", "utilisation"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the timeline: a lane (index into ``Profile.lanes``), or something of a core where ``lane`` is -1."""
+
+    lane: int
+    core: int
+    label: str
+    guessed: bool
+    first: bool
+    kind: Kind = ""
+
+    @property
+    def is_strip(self) -> bool:
+        """Whether it belongs to the line above and cannot be selected itself."""
+        return self.kind in ("bandwidth", "utilisation")
+
+
+def rows_of(session: Session, view: ViewState) -> list[Row]:
+    """The lines of the timeline for a state: those pinned, then the others in the profile's order."""
+    rows = _ordered(session, view)
+    if view.pinned:
+        rows.sort(key=lambda row: not is_pinned(row, view))
+    if not view.strip:
+        return rows
+    return [line for row in rows for line in (row, *_strip(session, row, view.strip))]
+
+
+def continued_label(rows: Sequence[Row], number: int) -> str:
+    """A lane's label with blanks for the words it begins with as that of the lane above does; its last word stays."""
+    above = next((row.label for row in reversed(rows[:number]) if not row.is_strip), "")
+    words = rows[number].label.split(" ")
+    same = 0
+    for mine, other in zip(words[:-1], above.split(" "), strict=False):
+        if mine != other:
+            break
+        same += 1
+    return "".join(" " * (cell_len(word) + 1) for word in words[:same]) + " ".join(words[same:])
+
+
+def is_pinned(row: Row, view: ViewState) -> bool:
+    """Whether a line stays on top."""
+    return (row.lane, row.core) in view.pinned
+
+
+def _ordered(session: Session, view: ViewState) -> list[Row]:
+    lanes = session.profile.lanes
+    numbers = session.lanes_in(view.scope)
+    if view.rows == "cores" and view.scope.lane < 0:
+        cores = [core for core in session.profile.cores if view.scope.core in (-1, core)]
+        guessed = any(lane.role_guessed for lane in lanes)
+        rows = [Row(-1, core, f"Core {core}", guessed, True) for core in cores]
+        return rows + [_lane_row(session, number, True) for number in numbers if lanes[number].core < 0]
+    previous = ""
+    rows = []
+    for number in numbers:
+        lane = lanes[number]
+        first = lane.group != previous
+        if first and lane.core >= 0 and view.scope.lane < 0 and len(launches(session, lane.core).lane):
+            rows.append(Row(-1, lane.core, f"{lane.group} kernels", False, True, "launches"))
+            first = False
+        rows.append(_lane_row(session, number, first))
+        previous = lane.group
+    return rows
+
+
+def _lane_row(session: Session, number: int, first: bool) -> Row:
+    lane = session.profile.lanes[number]
+    return Row(number, lane.core, f"{lane.group} {lane.label}", lane.role_guessed, first)
+
+
+def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
+    """The strip below a lane; none where the lane knows nothing of it."""
+    if row.lane < 0 or not kind:
+        return ()
+    lane = session.profile.lanes[row.lane]
+    if kind == "bandwidth" and not ("ddr_bandwidth" in lane or "l2_bandwidth" in lane):
+        return ()
+    return (Row(row.lane, row.core, "bandwidth" if kind == "bandwidth" else "busy", row.guessed, False, kind),)
+
+
+def _nearest_passing(session: Session, view: ViewState, lane: int, row: int, steps: int) -> int:
+    """The first row from ``row`` on that passes the filter, in the direction of the steps; -1 without one."""
+    rows = np.flatnonzero(passing(session, view.filter).lane(lane))
+    if steps < 0:
+        place = int(np.searchsorted(rows, row, side="right")) - 1
+    else:
+        place = int(np.searchsorted(rows, row, side="left"))
+    return int(rows[place]) if 0 <= place < len(rows) else -1
+
+
+def stepped_event(session: Session, view: ViewState, steps: int, lane: int) -> ViewState:
+    """The state with the instruction ``steps`` after the selected one, or the nearest to the cursor, selected.
+
+    With a filter those it hides are stepped over.
+    """
+    if lane < 0 or not len(session.profile.lanes[lane]):
+        return view
+    if view.selection.lane == lane and view.selection.row >= 0:
+        row = view.selection.row + steps
+    else:
+        row = event_at(session.indexes[lane], view.cursor, view.full_end - view.full_start)
+    if view.filter and is_known(session, view.filter):
+        row = _nearest_passing(session, view, lane, row, steps)
+        if row < 0:
+            return view
+    row = min(max(row, 0), len(session.profile.lanes[lane]) - 1)
+    start, end = session.span_of(lane, row)
+    moved = view.showing(start, max(end, start + 1)).at(start)
+    return replace(moved, selection=Selection(session.core_of(lane), lane, row))

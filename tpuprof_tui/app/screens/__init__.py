@@ -1,1 +1,0 @@
-"""Screens: loading, choosing a capture, exploring a profile, help."""

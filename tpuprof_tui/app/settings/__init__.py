@@ -1,0 +1,1 @@
+"""Actions, keys, and what is remembered for a user."""

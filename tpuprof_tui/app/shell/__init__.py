@@ -1,0 +1,1 @@
+"""The application: reading, watching, exporting, the terminal."""

@@ -1,0 +1,151 @@
+"""The captures below a folder, to choose one from."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.message import Message
+from textual.worker import Worker, get_current_worker
+
+from tpuprof_tui.formats.text import MISSING, clean, fit
+
+from ..drawing.compositing import DrawnScreen
+from ..drawing.theme import Palette
+from ..panes.headline import HeadlineBar
+from ..panes.keybar import KeyBar
+from ..panes.lines import Line, LinesView, paragraph
+from ..settings.actions import bindings
+from .captures import CancelledError, Found, facts_of, found_captures
+from .messages import tell_failure
+
+#: How long and how deep captures are looked for.
+SECONDS, DEPTH = 2.0, 3
+
+
+class CaptureList(LinesView):
+    """Captures as they are found; what is known of each is filled in as it is read."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("chooser")]
+
+    class Chosen(Message):
+        """A capture shall be opened."""
+
+        def __init__(self, path: str) -> None:
+            super().__init__()
+            self.path = path
+
+    class Update(Message):
+        """A thread has found captures or learnt something about one."""
+
+        def __init__(self, found: list[Found], finished: bool) -> None:
+            super().__init__()
+            self.found = found
+            self.finished = finished
+
+        def can_replace(self, message: Message) -> bool:
+            """Only the latest list matters."""
+            return isinstance(message, CaptureList.Update)
+
+    def __init__(self, root: str, palette: Palette) -> None:
+        super().__init__(palette, "chooser")
+        self.root = root
+        self.found: list[Found] = []
+        self.finished = False
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """A line for each capture."""
+        if not self.found:
+            text = (
+                f"No capture below {clean(self.root)} (looked {DEPTH} levels deep). Start tpuprof with the path of a "
+                "capture: a directory with global.profile and cdmlib*.profile files."
+                if self.finished
+                else f"Looking for captures below {clean(self.root)} ..."
+            )
+            return paragraph(text, width, self.palette.quiet), []
+        path_width = max(width - 50, 16)
+        names = f" {fit('capture', path_width)} {'device':>7} {'call':>6} {'mode':>5} {'total':>11}  {'busiest':<13}"
+        lines: list[Line] = [[Segment(fit(names, width), self.palette.header)]]
+        items = [-1]
+        for number, each in enumerate(self.found):
+            facts = (f"{each.device or MISSING:>7} {each.call or MISSING:>6} {each.mode or MISSING:>5} "
+                     f"{each.total or MISSING:>11}  {each.busiest or MISSING:<13}")  # fmt: skip
+            style = self.palette.text if not each.failed else self.palette.quiet
+            path = fit(clean(each.shown(self.root)), path_width)
+            lines.append([Segment(f" {path} ", style), Segment(facts, self.palette.quiet)])
+            items.append(number)
+        if not self.finished:
+            lines.append([Segment(" looking for more ...", self.palette.quiet)])
+            items.append(-1)
+        return lines, items
+
+    def on_mount(self) -> None:
+        """Looks for captures in a thread."""
+        self._look()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What goes wrong in a thread is told."""
+        tell_failure(self, event)
+
+    @work(thread=True, exclusive=True, group="chooser", exit_on_error=False)
+    def _look(self) -> None:
+        worker = get_current_worker()
+        found: list[Found] = []
+        told = time.monotonic()
+        for each in found_captures(Path(self.root), DEPTH, SECONDS):
+            found.append(each)
+            if worker.is_cancelled:
+                return
+            if time.monotonic() - told > 0.25:
+                told = time.monotonic()
+                self.post_message(self.Update(list(found), False))
+        self.post_message(self.Update(list(found), True))
+        for place, each in enumerate(found):
+            if worker.is_cancelled:
+                return
+            try:
+                found[place] = facts_of(each, lambda: worker.is_cancelled)
+            except CancelledError:
+                return
+            if time.monotonic() - told > 0.25 or place == len(found) - 1:
+                told = time.monotonic()
+                self.post_message(self.Update(list(found), True))
+
+    def on_capture_list_update(self, message: Update) -> None:
+        """Shows what was found so far."""
+        message.stop()
+        self.found, self.finished = message.found, message.finished
+        self.rebuild()
+
+    def action_open(self) -> None:
+        """Opens the capture under the cursor."""
+        if self.found:
+            self.post_message(self.Chosen(str(self.found[self.cursor].path)))
+
+
+class ChooseScreen(DrawnScreen[None]):
+    """The list of captures."""
+
+    AUTO_FOCUS = "#chooser"
+
+    def __init__(self, root: str, palette: Palette) -> None:
+        super().__init__()
+        self.root = root
+        self.palette = palette
+
+    def compose(self) -> ComposeResult:
+        """Headline, list, keys."""
+        yield HeadlineBar(self.palette, f"tpuprof  captures below {clean(self.root)}")
+        yield CaptureList(self.root, self.palette)
+        yield KeyBar(self.palette, "chooser")
+
+    def back(self) -> None:
+        """To the capture that was open."""
+        back = getattr(self.app, "return_to_capture", None)
+        if back is not None:
+            back()

@@ -1,0 +1,104 @@
+"""Captures below a folder and what is known of each. Readers are imported when called, in a thread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from tpuprof_tui.errors import TpuprofError
+from tpuprof_tui.formats.text import percent_text, time_text
+
+#: Larger captures are listed, but not read only to fill in a column.
+READ_AT_MOST: Final = 256 << 20
+
+
+class CancelledError(Exception):
+    """Reading was cancelled by a key."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A capture in the list; what is not known yet is empty.
+
+    Attributes:
+        path: The capture.
+        device, call: From the directory's name.
+        mode, total, busiest: From the capture itself.
+        failed: It could not be read.
+    """
+
+    path: Path
+    device: str = ""
+    call: str = ""
+    mode: str = ""
+    total: str = ""
+    busiest: str = ""
+    failed: bool = False
+
+    def shown(self, root: str) -> str:
+        """Path below ``root``; its name where it is ``root`` itself."""
+        relative = os.path.relpath(self.path, root)
+        return self.path.resolve().name if relative == os.curdir else relative
+
+
+def found_captures(root: Path, depth: int, seconds: float) -> Iterator[Found]:
+    """Captures at and below ``root``, as they are found."""
+    from tpuprof_tui.sources.catalog import device_and_call, find_captures
+
+    for path in find_captures(root, depth=depth, seconds=seconds):
+        known = device_and_call(path.resolve().name)
+        device, call = ("" if number is None else str(number) for number in known or (None, None))
+        yield Found(path, device, call)
+
+
+def facts_of(found: Found, cancelled: Callable[[], bool]) -> Found:
+    """The same with what reading the capture tells.
+
+    Raises:
+        CancelledError: ``cancelled`` became true while reading.
+    """
+    from tpuprof_tui.analysis.totals.figures import build_indexes, headline
+    from tpuprof_tui.sources.catalog import Progress, open_profile
+
+    def watch(_: Progress) -> None:
+        if cancelled():
+            raise CancelledError
+
+    try:
+        if _size(found.path) > READ_AT_MOST:
+            return replace(found, busiest="large")
+        profile = open_profile(found.path, progress=watch)
+        watch(Progress("", 0, 0))
+        figures = headline(profile, build_indexes(profile))
+    except TpuprofError:
+        return replace(found, busiest="unreadable", failed=True)
+    core = figures.busiest
+    busiest = f"{core.core:>3} {percent_text(core.utilisation, guessed=core.guessed)}" if core else ""
+    return replace(
+        found, mode=profile.mode_name.removeprefix("mode ")[-5:], total=time_text(figures.total_ns), busiest=busiest
+    )
+
+
+def _size(path: Path) -> int:
+    try:
+        with os.scandir(path) as entries:
+            return sum(entry.stat().st_size for entry in entries if entry.is_file())
+    except OSError:
+        return 0
+
+
+def is_capture(path: Path) -> bool:
+    """Whether ``path`` is a capture or a file of one; anything that is not a folder is left to the readers to judge."""
+    from tpuprof_tui.sources.catalog import find_captures
+
+    return not os.path.isdir(path) or next(iter(find_captures(path, depth=0)), None) is not None
+
+
+def holds_captures(path: Path) -> bool:
+    """Whether there are captures below a folder."""
+    from tpuprof_tui.sources.catalog import find_captures
+
+    return next(iter(find_captures(path)), None) is not None

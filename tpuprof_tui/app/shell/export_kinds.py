@@ -1,0 +1,243 @@
+"""What the explorer can write, and the command line that writes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.formats.text import bytes_text, clean, time_text
+
+#: From this many instructions on, workbook and web view say how large they get and how long they take, first.
+MANY: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Something that can be written.
+
+    Attributes:
+        id: Name, also of the action.
+        only: What ``--only`` calls it; empty: a table, written by ``tpuprof instructions``.
+        title: What people call it.
+        files: Names of its files in the folder.
+        cost: Measured bytes and ns of an instruction; 0: small and fast.
+        detailed: The same where the capture holds all registers.
+        most: Instructions that a file holds at most; 0: any number.
+    """
+
+    id: str
+    only: str
+    title: str
+    files: str
+    cost: tuple[float, float] = (0.0, 0.0)
+    detailed: tuple[float, float] = (0.0, 0.0)
+    most: int = 0
+
+
+KINDS: Final = (
+    Kind("workbook", "xlsx", "workbook", "PerfDoc/PerfAI_output.xlsx, .csv", (350.0, 30_000.0), (525.0, 65_000.0)),
+    Kind("web", "web", "web view", "PerfWeb/result.html", (7.5, 1_500.0), (8.5, 2_500.0), 2_000_000),
+    Kind("perfetto", "pftrace", "Perfetto trace", "perfetto.pftrace"),
+    Kind("summary", "summary", "summary", "summary.txt"),
+    Kind("registers", "regs", "register text", "tiuRegInfo_n.txt, tdmaRegInfo_n.txt, ..."),
+    Kind("csv", "", "table as CSV", "instructions.csv"),
+    Kind("json", "", "table as JSON lines", "instructions.jsonl"),
+    Kind("parquet", "", "table as Parquet", "instructions.parquet"),
+)
+_FORMS: Final = {"csv": "csv", "json": "jsonl", "parquet": "parquet"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The open capture, as a command line names it.
+
+    Attributes:
+        path: Where it is; empty: nothing can be exported, and ``fault`` says why.
+        name: What it is called.
+        fingerprint: How it looked when it was opened; empty: nobody looked.
+        chip, tiu_mhz, trace_file: Options it was opened with.
+        root: The capture itself, where ``path`` may be a file in it: a directory, or a file that is one by itself.
+        fault: Why nothing can be exported, in a sentence.
+    """
+
+    path: str
+    name: str = ""
+    fingerprint: str = ""
+    chip: str | None = None
+    tiu_mhz: int | None = None
+    trace_file: str | None = None
+    root: str = ""
+    fault: str = ""
+
+    @property
+    def capture(self) -> Path:
+        """The capture's directory, or the file that is a capture by itself."""
+        return Path(os.path.abspath(self.root or self.path))
+
+    def options(self) -> list[str]:
+        """Words of the command line that open it as it was opened, and stop where it has changed."""
+        pairs = (("--chip", self.chip), ("--tiu_freq", self.tiu_mhz), ("--trace_file", self.trace_file),
+                 ("--expect", self.fingerprint or None))  # fmt: skip
+        return [word for flag, value in pairs if value is not None for word in (flag, str(value))]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which instructions the files hold; the default is the whole capture.
+
+    Attributes:
+        core: Only the scope's core.
+        window: Only what runs in the chosen range of time, or without one in the visible window.
+        filtered: Only what passes the filter.
+        cores: Only these cores, whatever ``core`` says; empty: all.
+    """
+
+    core: bool = False
+    window: bool = False
+    filtered: bool = False
+    cores: tuple[int, ...] = ()
+
+    def chosen(self, core: int) -> tuple[int, ...]:
+        """The cores that files are narrowed to, where the scope's is ``core`` (-1: none); empty: all."""
+        return self.cores or ((core,) if self.core and core >= 0 else ())
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command line, and what to say about it.
+
+    Attributes:
+        kind: What is written.
+        words: The command line after the program's name.
+        target: The file it writes; None: it tells which.
+        core, part: What it is narrowed to.
+    """
+
+    kind: Kind
+    words: tuple[str, ...]
+    target: Path | None = None
+    core: int = -1
+    part: Part = Part()
+
+
+def kind_of(name: str) -> Kind:
+    """The kind with an id."""
+    return next(kind for kind in KINDS if kind.id == name)
+
+
+def default_folder(source: Source, current: Path | None = None) -> str:
+    """Where exports go unless told otherwise: ``./NAME_profile_out``, beside the capture where that would be in it."""
+    current = Path.cwd() if current is None else current
+    capture = source.capture
+    # a name that is as long as names can be leaves no room for more
+    short = clean(capture.name).encode("utf-8")[:200].decode("utf-8", "ignore")
+    name = f"{short or 'capture'}_profile_out"
+    if capture == current or capture in current.parents:
+        return str(capture.parent / name)
+    return f"./{name}"
+
+
+def folder_fault(folder: str, source: Source) -> str:
+    """Why nothing can be written to a folder, in a sentence; empty where nothing speaks against it."""
+    if not folder.strip():
+        return "Name a folder to write to."
+    target, capture = (Path(os.path.realpath(path)) for path in (os.path.expanduser(folder), source.capture))
+    if target == capture or capture in target.parents:
+        return "That folder lies inside the capture: choose one outside it."
+    if os.path.exists(target) and not os.path.isdir(target):
+        return "That is a file, not a folder."
+    return ""
+
+
+def export_job(kind: Kind, source: Source, folder: str, view: ViewState, core: int, part: Part) -> Job:
+    """The command line of ``tpuprof export`` for one kind of file."""
+    target = str(Path(os.path.expanduser(folder)).absolute())
+    words = ["export", _path(source), target, "--only", kind.only, "--machine", *source.options()]
+    part = Part(part.core and core >= 0, part.window, part.filtered and bool(view.filter), part.cores)
+    start, end = view.figures_window
+    words += ["--cores", ",".join(map(str, part.chosen(core)))] if part.chosen(core) else []
+    words += [f"--range={start}ns..{end}ns"] if part.window else []
+    words += [f"--filter={view.filter}"] if part.filtered else []
+    return Job(kind, tuple(words), core=core, part=part)
+
+
+def table_job(kind: Kind, source: Source, folder: str, view: ViewState, columns: Sequence[str]) -> Job:
+    """The command line that prints the table as it is: its scope, window, filter, columns and order.
+
+    Args:
+        kind: CSV, JSON lines or Parquet.
+        source: The capture.
+        folder: Output folder.
+        view: What the table shows.
+        columns: Keys of its columns in their order.
+    """
+    target = Path(os.path.expanduser(folder)).absolute() / kind.files
+    words = ["instructions", _path(source), "--format", _FORMS[kind.id], "--output", str(target), *source.options()]
+    words += ["--columns", ",".join(columns), "--sort", f"{view.sort.key}:{'desc' if view.sort.down else 'asc'}"]
+    if view.scope.lane >= 0:
+        words += ["--lane", str(view.scope.lane)]
+    elif view.scope.core >= 0:
+        words += ["--core", str(view.scope.core)]
+    start, end = view.figures_window
+    words += [f"--range={start}ns..{end}ns"] if view.in_window else []
+    words += [f"--filter={view.filter}"] if view.filter else []
+    return Job(kind, tuple(words), target)
+
+
+def kind_fault(kind: Kind) -> str:
+    """Why a kind cannot be written here, in a sentence; empty where nothing speaks against it."""
+    if kind.id == "parquet" and find_spec("pyarrow") is None:
+        return "Parquet needs the package pyarrow: pip install pyarrow, or write CSV."
+    return ""
+
+
+def cores_typed(text: str, known: Sequence[int]) -> tuple[int, ...]:
+    """Cores from a list as people type it (``0,3`` or ``0-3``); empty: all.
+
+    Raises:
+        UsageError: It is no list of cores, or names one that the capture does not have.
+    """
+    from tpuprof_tui.export.job import parse_cores
+
+    return tuple(sorted(parse_cores(text, known))) if text.strip() else ()
+
+
+def _path(source: Source) -> str:
+    """The capture's path; absolute, so that it is neither a command nor an option."""
+    return str(Path(source.path).absolute())
+
+
+def part_text(view: ViewState, core: int, part: Part) -> str:
+    """What the files will hold, in words."""
+    cores = part.chosen(core)
+    words = [f"core{'s' if len(cores) > 1 else ''} {', '.join(map(str, cores))}"] if cores else []
+    words += [window_text(view)] if part.window else []
+    words += [f"filter {view.filter}"] if part.filtered and view.filter else []
+    return clean(", ".join(words)) if words else "the whole capture"
+
+
+def window_text(view: ViewState) -> str:
+    """The time that files can be narrowed to."""
+    start, end = view.figures_window
+    return f"the {'window' if view.range is None else 'range'} of {time_text(end - start)}"
+
+
+def warning(kind: Kind, instructions: int, mode: int) -> str:
+    """What a large export of a capture of some mode costs, to be said before it starts; empty where it costs little."""
+    each_bytes, each_ns = kind.detailed if mode == 2 else kind.cost
+    if instructions < MANY or not each_bytes:
+        return ""
+    size, seconds = each_bytes * min(instructions, kind.most or instructions), each_ns * instructions / 1e9
+    took = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    about = f"gets about {bytes_text(round(size))} and takes about {took}"
+    return f"The {kind.title} of {instructions:,} instructions {about}."
+
+
+def scope_core(scope: Scope, selected: int) -> int:
+    """The core an export can be narrowed to: the scope's, else the selected one; -1 without any."""
+    return scope.core if scope.core >= 0 else selected

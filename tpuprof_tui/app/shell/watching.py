@@ -1,0 +1,302 @@
+"""Whether the capture on disk is still the one on the screen, and whether another has appeared beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from textual.timer import Timer
+
+from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
+from tpuprof_tui.formats.text import clean
+
+from .captures import is_capture
+from .exporting import ExportingApp
+
+if TYPE_CHECKING:
+    from tpuprof_tui.analysis.selecting.session import Session
+    from tpuprof_tui.model import Lane, Profile
+
+    from ..explorer.screen import ExplorerScreen
+
+#: Seconds between two looks; a look costs a listing of two folders.
+EVERY: Final = 2.0
+#: What of the explorer's layout stays when a capture is read in place of another.
+LAYOUT: Final = ("rows_chosen", "rows_of_all", "tab", "maximised", "opened_from", "tree_wanted", "detail_wanted")
+#: What the bottom line says of a capture that is not as it was.
+CHANGED: Final = "changed on disk: R reloads"
+#: Folders beside the capture that are looked at.
+MOST: Final = 2_000
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """How a capture and its neighbourhood looked.
+
+    Attributes:
+        fingerprint: Of the capture's files; empty: it could not be seen.
+        beside: Names of the captures in the same folder, itself included.
+    """
+
+    fingerprint: str = ""
+    beside: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class News:
+    """What is different from when the capture was read.
+
+    Attributes:
+        path: The capture it is about.
+        text: A sentence for the bottom line.
+    """
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A capture that could not be read (again).
+
+    Attributes:
+        path: The capture.
+        fingerprint: How its files looked then; empty: they could not be seen.
+        text: What the bottom line tells of it; empty: the screen tells it.
+    """
+
+    path: str
+    fingerprint: str
+    text: str = ""
+
+
+def sighting(path: str) -> Sighting:
+    """Looks at a capture and at its folder; reads no file. Never fails: what cannot be seen is empty."""
+    from tpuprof_tui.sources.catalog import fingerprint
+
+    # of a path that is gone the fingerprint would be that of the folder above
+    seen = fingerprint(path) if os.path.exists(path) else ""
+    return Sighting(seen, frozenset(_captures_beside(directory_of(path))))
+
+
+def directory_of(path: str) -> Path:
+    """The capture's directory."""
+    given = Path(path).absolute()
+    return given if os.path.isdir(given) or not os.path.exists(given) else given.parent
+
+
+def _captures_beside(directory: Path) -> list[str]:
+    try:
+        folders = islice((each for each in directory.parent.iterdir() if os.path.isdir(each)), MOST)
+        return [each.name for each in folders if is_capture(each)]
+    except OSError:
+        return []
+
+
+def news_of(path: str, read: Sighting, now: Sighting) -> News | None:
+    """What has changed since the capture was read; None where nothing has, or nothing can be seen."""
+    directory = directory_of(path)
+    if now.fingerprint and read.fingerprint and now.fingerprint != read.fingerprint:
+        return News(path, CHANGED)
+    added = sorted(now.beside - read.beside - {directory.name})
+    if added and read.fingerprint:
+        more = f" (and {len(added) - 1} more)" if len(added) > 1 else ""
+        return News(str(directory.parent / added[-1]), f"new: {clean(added[-1])}{more}, O lists it")
+    return None
+
+
+def kept_view(view: ViewState, old: Profile, session: Session) -> ViewState:
+    """A view of one profile carried over to another: window, scope, marks, range, sort and filter as far as they fit.
+
+    Lanes are known by their titles; an instruction stays selected where the same lane has one that starts at the same
+    time in the same row.
+    """
+    new = session.profile
+    fresh = ViewState.of(new.start_ns, new.end_ns)
+    lanes = {lane.title: number for number, lane in enumerate(new.lanes)}
+
+    def moved(lane: int) -> int:
+        return lanes.get(old.lanes[lane].title, -1) if 0 <= lane < len(old.lanes) else -1
+
+    def core(number: int) -> int:
+        return number if number in new.cores else -1
+
+    def row(lane: int, number: int) -> int:
+        place = moved(lane)
+        return number if place >= 0 and _start(new.lanes[place], number) == _start(old.lanes[lane], number) else -1
+
+    selection, scope = view.selection, view.scope
+    kept = replace(
+        view,
+        full_start=fresh.full_start,
+        full_end=fresh.full_end,
+        selection=Selection(core(selection.core), moved(selection.lane), row(selection.lane, selection.row)),
+        scope=Scope(core(scope.core), moved(scope.lane)),
+        picked=(),
+        marks=tuple(mark for mark in view.marks if fresh.start <= mark[1] < fresh.end),
+        spans=tuple(span for span in view.spans if fresh.start <= span[1] and span[2] <= fresh.end),
+        range=view.range if view.range and fresh.start <= view.range[0] and view.range[1] <= fresh.end else None,
+        anchor=view.anchor if view.anchor is not None and fresh.start <= view.anchor < fresh.end else None,
+        pinned=tuple((moved(lane) if lane >= 0 else lane, core(number)) for lane, number in view.pinned
+                     if (moved(lane) >= 0 if lane >= 0 else core(number) >= 0)),
+    )  # fmt: skip
+    if view.fits_all:
+        return kept.windowed(fresh.start, fresh.span)
+    return kept.windowed(view.start, view.span)
+
+
+def _start(lane: Lane, row: int) -> int | None:
+    return int(lane.take("start", slice(row, row + 1))[0]) if 0 <= row < len(lane) else None
+
+
+def _counted(name: str) -> list[tuple[int, str]]:
+    """A name with its numbers as numbers: dev2 comes before dev10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+class WatchingApp(ExportingApp):
+    """Says when the capture on disk has changed; with ``follow`` it is read again without a key.
+
+    Attributes:
+        follow: Whether changes are followed.
+        failed: What could not be read last; None: what was asked for is on the screen.
+    """
+
+    follow: bool = False
+    #: What was seen before the capture on the screen was read.
+    seen: Sighting = Sighting()
+    failed: Unread | None = None
+    _watching: Timer | None = None
+    _news: News | None = None
+    _latest: tuple[Sighting, str] | None = None
+    _kept: tuple[ViewState, Profile] | None = None
+    #: What is told when the capture now read is on the screen.
+    _arrival: str = ""
+    _layout: dict[str, Any]
+
+    @property
+    def fingerprint(self) -> str:
+        """How the capture on the screen looked before it was read."""
+        return self.seen.fingerprint
+
+    def could_not_read(self, path: str, looked: Sighting, reason: str = "") -> None:
+        """Remembers what could not be read; with a ``reason`` it is told, and what is on the screen stays."""
+        told = ""
+        if reason:
+            named = "" if path == self.path else f"{clean(directory_of(path).name)}: "
+            told = f"{named}could not be read" + (": R tries again" if path == self.path else "")
+            self._arrival = f"{reason.rstrip('.')}: what was read before stays."
+        self.failed = Unread(path, looked.fingerprint, told)
+
+    def watch_capture(self) -> None:
+        """Begins to look, now that a capture has been read, or could not be."""
+        self._latest = None
+        failed = self.failed
+        self._tell_news(News(failed.path, failed.text) if failed is not None and failed.text else None)
+        if self._watching is None:
+            self._watching = self.set_interval(EVERY, self._look)
+
+    def _look(self) -> None:
+        if self.path is not None and (self.seen.fingerprint or self.failed is not None) and self.may_look():
+            self.run_worker(self._sight, name="watch", group="watching", exclusive=True, thread=True,
+                            exit_on_error=False)  # fmt: skip
+
+    def may_look(self) -> bool:
+        """Whether a capture is on the screen, and none is being read."""
+        return True
+
+    def _sight(self) -> None:
+        path, failed = self.path or "", self.failed
+        now = sighting(path)
+        again = "" if failed is None else now.fingerprint if failed.path == path else sighting(failed.path).fingerprint
+        self.call_from_thread(self._sighted, path, now, again)
+
+    def _sighted(self, path: str, now: Sighting, again: str) -> None:
+        """Takes what was seen of the capture on the screen, and of what could not be read."""
+        if path != self.path or not self.may_look():
+            return
+        steady, self._latest = (now, again) == self._latest, (now, again)
+        failed, news = self.failed, news_of(path, self.seen, now)
+        told = news
+        if failed is not None:
+            if again in ("", failed.fingerprint):
+                # what could not be read is read again when it has changed
+                news = None if news is not None and news.path == failed.path else news
+                told = News(failed.path, failed.text) if failed.text else news
+            elif failed.path == path and again == self.seen.fingerprint:
+                self.failed = None
+                self.say("The capture on disk is as it was read.")
+            elif news is None:
+                told = news = News(failed.path, CHANGED)
+        self._tell_news(told)
+        # a capture that is still being written is followed when it rests
+        if news is not None and self.follow and steady:
+            self.keep_view()
+            self._arrival = ("Read again: it changed on disk." if news.path == path
+                             else f"New capture: {clean(directory_of(news.path).name)}.")  # fmt: skip
+            self.path = news.path
+            self.reload()
+
+    def _tell_news(self, news: News | None) -> None:
+        if news != self._news:
+            self._news = news
+            self.notice = news.text if news is not None else ""
+            self.show_status()
+
+    def captures_beside(self) -> list[tuple[str, str]]:
+        """Names and paths of the captures in the folder of this one, itself included, in the order people count."""
+        if self.path is None:
+            return []
+        folder = directory_of(self.path).parent
+        return [(name, str(folder / name)) for name in sorted(self.seen.beside, key=_counted)]
+
+    def switch_capture(self, steps: int) -> bool:
+        """Opens the capture ``steps`` after this one in its folder; False where it is alone."""
+        names = self.captures_beside()
+        if len(names) < 2:
+            return False
+        here = next((n for n, (name, _) in enumerate(names) if name == directory_of(self.path or "").name), 0)
+        self.switch_to(names[(here + steps) % len(names)][1])
+        return True
+
+    def switch_to(self, path: str) -> None:
+        """Opens another capture; what is looked at stays as far as it fits."""
+        name = directory_of(path).name
+        names = [each for each, _ in self.captures_beside()]
+        place = f", {names.index(name) + 1} of {len(names)}: ( and ) go on" if name in names else ""
+        self._arrival = f"Capture {clean(name)}{place}"
+        self.path, self.profile = path, None
+        self.reload(comes_back=False)
+
+    def tell_arrival(self) -> None:
+        """Says which capture is on the screen, where no key named it."""
+        text, self._arrival = self._arrival, ""
+        if text:
+            self.say(text)
+
+    def keep_view(self) -> None:
+        """Remembers the view for the profile that is read next."""
+        from ..explorer.screen import ExplorerScreen
+
+        screen = next((each for each in self.screen_stack if isinstance(each, ExplorerScreen)), None)
+        if screen is not None:
+            self._kept = screen.view, screen.session.profile
+            self._layout = {name: getattr(screen, name) for name in LAYOUT}
+
+    def lay_out(self, screen: ExplorerScreen) -> None:
+        """Gives a new screen the layout of the one whose view was kept."""
+        for name, value in self._layout.items():
+            setattr(screen, name, value)
+
+    def view_for(self, session: Session) -> ViewState | None:
+        """The remembered view, for a profile that was just read; None where none is remembered."""
+        kept, self._kept = self._kept, None
+        return kept_view(kept[0], kept[1], session) if kept is not None else None
+
+    def reload(self, *, comes_back: bool = True) -> None:
+        """Reads the capture (again)."""
+        raise NotImplementedError

@@ -1,1 +1,0 @@
-"""Panes of the screen. Each gets the state and answers with messages; none holds another."""

@@ -1,0 +1,265 @@
+"""``tpuprof export``: the options of the published converter, and plainer ones."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from tpuprof_tui.errors import TpuprofError, UsageError
+
+if TYPE_CHECKING:
+    from tpuprof_tui.export.job import Job, Written
+    from tpuprof_tui.model import Profile
+
+DEFAULT_FOLDER: Final = "profile_out"
+#: Seconds between two reports of progress.
+_EVERY: Final = 0.1
+_BAR: Final = 24
+_TITLES: Final = {
+    "summary": "summary.txt",
+    "pftrace": "Perfetto trace",
+    "regs": "register text",
+    "xlsx": "workbook",
+    "web": "web view",
+}
+
+
+def kinds_asked(options: argparse.Namespace) -> frozenset[str]:
+    """Which outputs the options ask for.
+
+    Without ``--only``: web view, workbook and register text, and with ``--perfetto`` the trace and the summary, as
+    version 0.3.1 of the published converter; with ``--enable_doc`` what its version 0.3.7 writes.
+
+    Raises:
+        UsageError: Nothing is left to write.
+    """
+    from tpuprof_tui.export.job import parse_kinds
+
+    if options.only is not None:
+        return parse_kinds(options.only)
+    kinds: set[str] = set()
+    if options.enable_doc:
+        kinds |= {"pftrace", "regs", "xlsx", "summary"}
+    else:
+        kinds |= {"web"} if not options.disable_web else set()
+        kinds |= {"xlsx"} if not options.disable_doc else set()
+        kinds |= {"regs"} if kinds else set()
+        kinds |= {"pftrace", "summary"} if options.perfetto else set()
+    if options.disable_summary:
+        kinds.discard("summary")
+    if not kinds:
+        raise UsageError("With these options there is nothing to write.", "See tpuprof export --help.")
+    return frozenset(kinds)
+
+
+def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
+    """The job that the options describe.
+
+    Raises:
+        UsageError: A core, range or filter cannot be understood.
+    """
+    from tpuprof_tui.analysis.selecting.filters import compile_filter
+    from tpuprof_tui.export.job import Job, parse_cores, parse_range
+    from tpuprof_tui.export.selection import Selection
+
+    start, end = parse_range(options.range) if options.range is not None else (None, None)
+    selection = Selection(
+        cores=parse_cores(options.cores, profile.cores) if options.cores is not None else None,
+        start_ns=start,
+        end_ns=end,
+        keep=compile_filter(options.filter, profile) if options.filter else None,
+    )
+    documents = None
+    if options.num_core is not None:
+        documents = frozenset(core for core in profile.cores if core < options.num_core)
+    return Job(Path(options.folder or DEFAULT_FOLDER), kinds_asked(options), selection, documents)
+
+
+def run_asked(options: argparse.Namespace, profile: Profile) -> Profile:
+    """Write what the options ask for; tell the progress, the table of the summary, and where files are.
+
+    Returns:
+        The profile, with what was wrong with files beside the capture among its problems.
+
+    Raises:
+        TpuprofError: A file could not be written, or the capture is not the one expected.
+    """
+    from tpuprof_tui.export.job import check_selection, run_export
+
+    job = job_asked(options, profile)
+    check_selection(profile, job.selection)
+    teller: _Teller = _Machine() if options.machine else _Bar() if sys.stderr.isatty() else _Lines()
+    stop_as_interrupted()
+    found = len(profile.problems)
+    if "xlsx" in job.kinds:
+        from tpuprof_tui.sources.sophgo.files.workbook.layers import with_layer_problems
+
+        profile = with_layer_problems(profile)
+    written = run_export(profile, job, teller.progress)
+    notes = [f"{each.file}: {each.what} {each.done}" for each in profile.problems[found:]]
+    if "summary" not in job.kinds:
+        teller.written(written, notes)
+        return profile
+    from tpuprof_tui.sources.sophgo.files.summary_text import summary_console, summary_missing
+
+    missing = summary_missing(profile, job.selection)
+    teller.written(written, [*notes, *([missing] if missing else [])])
+    if not options.machine:
+        print(summary_console(profile, job.selection), end="")
+    return profile
+
+
+def check_expected(expected: str | None, capture: str) -> None:
+    """Stop where the capture is not as it was when somebody looked at it.
+
+    Args:
+        expected: Its fingerprint then; None where nobody did.
+        capture: The capture.
+
+    Raises:
+        TpuprofError: It has changed, or is gone.
+    """
+    if expected is None:
+        return
+    if not os.path.exists(capture):
+        raise TpuprofError(f"The capture is gone: {capture} is not there any more.", "Nothing was written.")
+    from tpuprof_tui.sources.catalog import fingerprint
+
+    if fingerprint(capture) != expected:
+        raise TpuprofError("The capture has changed since it was opened.", "Reload it, then export again.")
+
+
+def stop_as_interrupted() -> None:
+    """From now on a request to end is what Ctrl+C is: no half-written file stays."""
+
+    def stop(number: int, frame: Any) -> None:
+        del number, frame
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asked for that
+            signal.signal(number, stop)
+
+
+class _Teller(Protocol):
+    """Tells how far an export is."""
+
+    def progress(self, kind: str, done: float) -> None:
+        """One output is ``done`` (0 to 1)."""
+
+    def written(self, files: list[Written], notes: list[str]) -> None:
+        """All files are there; what to know of them."""
+
+
+class _Lines:
+    """Plain lines, for pipes and logs."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def progress(self, kind: str, done: float) -> None:
+        """A line when an output begins."""
+        del done
+        if kind not in self._told:
+            self._told.add(kind)
+            print(f"Writing {_TITLES[kind]} ...", file=sys.stderr)
+
+    def written(self, files: list[Written], notes: list[str]) -> None:
+        """A line per file, then one per note."""
+        for file in files:
+            print(f"{file.path}  {_size(file.size)}")
+        for note in notes:
+            print(f"tpuprof: {note}", file=sys.stderr)
+
+
+class _Bar(_Lines):
+    """A bar that grows, on a terminal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = 0.0
+
+    def progress(self, kind: str, done: float) -> None:
+        """Draws the bar anew, at most ten times a second."""
+        now = time.monotonic()
+        if done < 1.0 and now - self._last < _EVERY:
+            return
+        self._last = now
+        full = round(_BAR * min(max(done, 0.0), 1.0))
+        bar = "#" * full + "-" * (_BAR - full)
+        print(f"\r{_TITLES[kind]:14} [{bar}] {done:4.0%}", end="\n" if done >= 1.0 else "", file=sys.stderr, flush=True)
+
+
+class _Machine:
+    """JSON lines, for the explorer."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def progress(self, kind: str, done: float) -> None:
+        """At most ten lines a second."""
+        now = time.monotonic()
+        if done >= 1.0 or now - self._last >= _EVERY:
+            self._last = now
+            print(json.dumps({"kind": kind, "done": round(done, 3)}), flush=True)
+
+    def written(self, files: list[Written], notes: list[str]) -> None:
+        """One line with all files and notes."""
+        print(json.dumps({"written": [[str(file.path), file.size] for file in files], "notes": notes}), flush=True)
+
+
+def _size(count: int) -> str:
+    value, units = float(count), ["B", "kB", "MB", "GB"]
+    while value >= 1000 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{value:.0f} {units[0]}" if units[0] == "B" else f"{value:.1f} {units[0]}"
+
+
+def _count(text: str) -> int:
+    if text.isdecimal() and len(text) < 10 and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of cores")
+
+
+#: Flags and settings of the command's own options.
+EXPORT_OPTIONS: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
+    (("--only",), {"metavar": "KINDS", "help": "just these: xlsx,web,pftrace,summary,regs"}),
+    (("--cores",), {"metavar": "LIST", "help": "only these cores, and what they submitted to ports: 0,3 or 0-3"}),
+    (("--range",), {"metavar": "A..B", "help": "only what runs in this time: 1.2ms..3.4ms"}),
+    (("--perfetto",), {"action": "store_true", "help": "also the Perfetto trace and the summary"}),
+    (("--disable_web", "--disable-web"), {"action": "store_true", "help": "no web view"}),
+    (("--disable_doc", "--disable-doc"), {"action": "store_true", "help": "no workbook"}),
+    (("--disable_summary", "--disable-summary"), {"action": "store_true", "help": "no summary"}),
+    (("--enable_doc", "--enable-doc"),
+     {"action": "store_true", "help": "summary, Perfetto trace, register text and workbook, no web view"}),
+    (("--num_core", "--num-core"),
+     {"type": _count, "metavar": "N", "help": "only cores 0..N-1 in workbook, web view and register text"}),
+    (("--machine",), {"action": "store_true", "help": argparse.SUPPRESS}),
+    (("--expect",), {"metavar": "FINGERPRINT", "help": argparse.SUPPRESS}),
+)  # fmt: skip
+
+#: Of these, the ones that printing instructions takes too.
+SHARED_OPTIONS: Final = ("--range", "--expect")
+
+EXPORT_HELP: Final = """\
+Write the workbook, the web view, the Perfetto trace, the summary and the register text of a capture.
+
+By default web view, workbook and register text; with --perfetto also the trace and summary.txt.
+"""
+EXPORT_EXAMPLES: Final = """\
+examples:
+  tpuprof export cdm_profile_data_dev0-0                       web view, workbook, register text to profile_out/
+  tpuprof export cdm_profile_data_dev0-0 out --perfetto        and perfetto.pftrace and summary.txt, to out/
+  tpuprof export cdm_profile_data_dev0-0 out --only pftrace --trace_file host.json
+  tpuprof export cdm_profile_data_dev0-0 out --only xlsx --cores 0,3 --range 1.2ms..3.4ms
+  tpuprof export cdm_profile_data_dev0-0 out --only web --filter "kernel=rmsnorm* dur>1us"
+
+exit status: 0 every file was written, 1 written from a capture with errors, 2 not written
+"""

@@ -1,0 +1,83 @@
+"""``tpuprof help``: help of commands, the explorer's keys, the columns, and the manual page.
+
+All of it is made from the parsers, the registry of actions and the schema of columns.
+"""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from tpuprof_tui.errors import UsageError, needed_for
+
+from .main import COMMANDS, localised_parser
+from .man import man_page
+from .texts import TOPICS
+
+_WIDEST: Final = 100
+
+
+def help_text(topic: str | None) -> str:
+    """The help on a topic, ends with a newline.
+
+    Args:
+        topic: A command, one of ``TOPICS`` in any capitals, or None: what ``tpuprof --help`` says.
+
+    Raises:
+        UsageError: There is no such topic.
+        MissingPackageError: The keys were asked for and Textual is not installed.
+    """
+    if topic is None or topic in COMMANDS:
+        return localised_parser(topic or "open").format_help()
+    makers = {"keys": keys_text, "columns": columns_text, "man": man_page}
+    if topic.lower() in makers:
+        return makers[topic.lower()]()
+    known = ", ".join([*(name for name in COMMANDS if name != "open"), *TOPICS])
+    raise UsageError(f"There is no help on {topic}.", f"Topics: {known}.")
+
+
+def keys_text() -> str:
+    """All keys of the explorer, by pane, as this user has them."""
+    with needed_for("The list of keys"):
+        from tpuprof_tui.app.settings.actions import GROUPS, actions_of, key_text, keys_of, remap
+        from tpuprof_tui.app.settings.config import read_config
+
+    remap(read_config().keys)
+    return "\n".join(
+        "".join([f"{title}\n", *_entries(
+            (" ".join(key_text(key) for key in keys_of(action)), f"{action.help} [{action.id}]")
+            for action in actions_of(group)
+        )])
+        for group, title in GROUPS.items()
+    )  # fmt: skip
+
+
+def columns_text() -> str:
+    """What can be known of an instruction, by group."""
+    from tpuprof_tui.model import COLUMNS
+
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for column in COLUMNS:
+        names = ", ".join(dict.fromkeys((column.key, *column.aliases)))
+        unit = f" [{column.unit}]" if column.unit else ""
+        file_name = f" In files: {column.file_name}." if column.file_name else ""
+        needs = f" Needs {column.needs}." if column.needs else ""
+        engines = f" {', '.join(column.engines)} only." if column.engines else ""
+        groups.setdefault(column.group, []).append((names, f"{column.help}{unit}{file_name}{engines}{needs}"))
+    return "\n".join("".join([f"{group.capitalize()}\n", *_entries(rows)]) for group, rows in groups.items())
+
+
+def _entries(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Terms with their meaning beside them, or below where the term is long."""
+    width = max(min(shutil.get_terminal_size().columns, _WIDEST), 40)
+    column = 24 if width >= 70 else 12
+    for term, text in rows:
+        lines = textwrap.wrap(text, width - column - 1, break_on_hyphens=False) or [""]
+        head = f"  {term}"
+        if len(head) >= column:
+            yield f"{head}\n"
+            head = ""
+        yield f"{head:<{column}}{lines[0]}\n"
+        yield from (f"{'':{column}}{line}\n" for line in lines[1:])

@@ -1,0 +1,380 @@
+"""The command line: opens the explorer, or prints and writes without it.
+
+Everything heavy is imported by the command that needs it: ``--help`` and ``--version`` load neither numpy nor textual.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError, UsageError, needed_for
+
+from .export import EXPORT_EXAMPLES, EXPORT_HELP, check_expected, run_asked
+from .options import INSTRUCTIONS_EXAMPLES, INSTRUCTIONS_HELP, OPTIONS
+from .profiling_options import add_arguments, completions, localise, options_command
+from .texts import (
+    COMPLETION_EXAMPLES,
+    COMPLETION_HELP,
+    HELP_EXAMPLES,
+    HELP_HELP,
+    INFO_EXAMPLES,
+    INFO_HELP,
+    OPEN_EXAMPLES,
+    SHELLS,
+    SUMMARY_EXAMPLES,
+    SUMMARY_HELP,
+    TOPICS,
+)
+
+if TYPE_CHECKING:
+    from tpuprof_tui.model import Profile
+
+#: Errors of a disk that takes no more.
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, told by `main`."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises a UsageError."""
+        sentence = message[:1].upper() + message[1:]
+        raise UsageError(sentence.rstrip(".") + ".", f"See {self.prog} --help.")
+
+
+@dataclass(frozen=True)
+class Command:
+    """Something the tool does.
+
+    Attributes:
+        help: One line.
+        run: Does it; gives the exit status.
+        description: More lines.
+        epilog: Lines below the options.
+        folder: Whether an output folder may follow the capture.
+        operand: Name and settings of what it is about; None: a capture, read with the options for reading one.
+        arguments: Gives a parser all words and options of a command that is not about a capture.
+        localise: Puts a parser's help into the language that words ask for.
+        completions: What may follow words of the command, by the words before.
+    """
+
+    help: str
+    run: Callable[[argparse.Namespace], int]
+    description: str = ""
+    epilog: str = ""
+    folder: bool = False
+    operand: tuple[str, dict[str, Any]] | None = None
+    arguments: Callable[[Parser], None] | None = None
+    localise: Callable[[Parser, Sequence[str]], None] | None = None
+    completions: Callable[[], dict[str, tuple[str, ...]]] | None = None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        arguments: Words after the program's name; None for those of the process.
+
+    Returns:
+        Exit status: 0, or 1 with an error among the capture's problems, or 2 where nothing could be shown.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        name, rest = split_command(words)
+        with needed_for("tpuprof"):
+            parser = localised_parser(name, rest)
+            # words of a command that takes many may stand before and behind options
+            parse = parser.parse_intermixed_args if COMMANDS[name].arguments else parser.parse_args
+            status = COMMANDS[name].run(parse(rest))
+        sys.stdout.flush()
+        return status
+    except TpuprofError as error:
+        return _told(str(error), error.exit_code)
+    except BrokenPipeError:
+        # whoever read has seen enough
+        _drop_output()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except MemoryError:
+        return _told(NO_MEMORY)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            _drop_output()
+            return _told(f"The output could not be written: {os.strerror(error.errno or 0)}.")
+        if "--debug" in words:
+            raise
+        from tpuprof_tui.crash_log import reported
+
+        return _told(reported(error, words))
+
+
+def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The command among the words and all other words; without one the command is ``open``.
+
+    Only the first word that is neither an option nor its value can be a command, so options may stand before it.
+    """
+    valued = {flag for option in OPTIONS if option.takes_value for flag in option.flags}
+    place = 0
+    while place < len(words):
+        word = words[place]
+        if word == "--":
+            break
+        if word.startswith("-") and word != "-":
+            place += 2 if word in valued else 1
+            continue
+        if word in COMMANDS and word != "open":
+            return word, [*words[:place], *words[place + 1 :]]
+        break
+    return "open", list(words)
+
+
+def localised_parser(name: str, words: Sequence[str] = ()) -> Parser:
+    """The parser of one command, with its help in the reader's language where it is there."""
+    parser = build_parser(name)
+    localise = COMMANDS[name].localise
+    if localise is not None:
+        localise(parser, words)
+    return parser
+
+
+def build_parser(name: str) -> Parser:
+    """The parser of one command."""
+    command = COMMANDS[name]
+    opens = name == "open"
+    others = "".join(f"  {other:13} {each.help}\n" for other, each in COMMANDS.items() if other != "open")
+    parser = Parser(
+        prog="tpuprof" if opens else f"tpuprof {name}",
+        usage="tpuprof [CAPTURE] [options]\n       tpuprof COMMAND ... [options]" if opens else None,
+        description=command.description or command.help,
+        epilog=f"commands:\n{others}\n{OPEN_EXAMPLES}" if opens else command.epilog or None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    if command.arguments is not None:
+        command.arguments(parser)
+        return parser
+    if command.operand is not None:
+        operand, settings = command.operand
+        parser.add_argument(operand, **settings)
+        return parser
+    parser.add_argument(
+        "capture",
+        metavar="CAPTURE",
+        nargs="?",
+        help="directory of a capture, or a file in it" + ("; or a folder of captures" if opens else ""),
+    )
+    if command.folder:
+        parser.add_argument("folder", metavar="OUTDIR", nargs="?", help="output folder (default: profile_out)")
+    for option in OPTIONS:
+        if not option.commands or name in option.commands:
+            parser.add_argument(*option.flags, **option.settings)
+    return parser
+
+
+def open_command(options: argparse.Namespace) -> int:
+    """Opens the explorer; prints the summary where there is no terminal to show it."""
+    path = options.capture
+    for given, hint in (
+        (path, "tpuprof FOLDER lists the captures in a folder."),
+        (options.trace_file, "Give the JSON file that the host's profiler wrote."),
+    ):
+        if given is not None and not os.path.exists(given):
+            raise UnreadableError(f"{given}: no such file or directory.", hint)
+    if not _is_terminal():
+        if path is None:
+            raise UsageError("No capture given, and this is not a terminal to choose one in.", "See tpuprof --help.")
+        return summary_command(options)
+    from tpuprof_tui.app import run
+
+    return run(
+        path,
+        chip=options.chip,
+        tiu_mhz=options.tiu_freq,
+        trace_file=options.trace_file,
+        ascii=options.ascii,
+        mouse=options.mouse,
+        debug=options.debug,
+        follow=options.follow,
+    )
+
+
+def info_command(options: argparse.Namespace) -> int:
+    """Prints what a capture is and what was odd in it."""
+    profile = _opened(options)
+    from tpuprof_tui.export.info import info_json, info_report
+
+    if options.json:
+        print(info_json(profile))
+    else:
+        _show(info_report(profile))
+    return _status(profile)
+
+
+def instructions_command(options: argparse.Namespace) -> int:
+    """Writes instructions to stdout."""
+    if options.capture is not None:
+        check_expected(options.expect, options.capture)
+    profile = _opened(options)
+    from .instructions import write_asked
+
+    write_asked(options, profile)
+    return _status(profile)
+
+
+def summary_command(options: argparse.Namespace) -> int:
+    """Prints where the time went."""
+    profile = _opened(options)
+    from tpuprof_tui.export.summary import summary_report
+
+    _show(summary_report(profile))
+    return _status(profile)
+
+
+def export_command(options: argparse.Namespace) -> int:
+    """Writes files."""
+    if options.capture is not None:
+        check_expected(options.expect, options.capture)
+    profile = _opened(options)
+    return _status(run_asked(options, profile))
+
+
+def help_command(options: argparse.Namespace) -> int:
+    """Prints help."""
+    from .help import help_text
+
+    print(help_text(options.topic), end="")
+    return 0
+
+
+def completion_command(options: argparse.Namespace) -> int:
+    """Prints a script for a shell."""
+    from .completion import completion_script
+
+    print(completion_script(options.shell), end="")
+    return 0
+
+
+def _told(message: str, status: int = TpuprofError.exit_code) -> int:
+    """Says one sentence on stderr; gives the exit status."""
+    from tpuprof_tui.formats.escape import line_text
+
+    print(f"tpuprof: {line_text(message)}", file=sys.stderr)
+    return status
+
+
+def _drop_output() -> None:
+    """Lets what is still buffered for stdout go nowhere: flushed at exit, it would fail once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _opened(options: argparse.Namespace) -> Profile:
+    if options.capture is None:
+        raise UsageError("No capture given.", "See tpuprof --help; a capture named like a command is ./NAME.")
+    from tpuprof_tui.analysis.totals.exposed import with_exposed
+    from tpuprof_tui.sources.catalog import open_profile
+
+    try:
+        profile = open_profile(options.capture, chip=options.chip, tiu_mhz=options.tiu_freq)
+    except UnreadableError as error:
+        raise _folder_error(options.capture) or error from None
+    if options.trace_file is not None:
+        from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
+
+        profile = with_host_trace(profile, options.trace_file)
+    return with_exposed(profile)
+
+
+def _folder_error(path: str) -> UnreadableError | None:
+    """What to say of a folder that is no capture but holds some; None of anything else."""
+    from tpuprof_tui.sources.catalog import find_captures
+
+    found = list(islice(find_captures(path, seconds=1.0), 9))
+    if not found or found[0] == Path(path):
+        return None
+    named = ", ".join(str(capture) for capture in found[:3])
+    return UnreadableError(
+        f"{path} is no capture, but a folder of {'more than 8' if len(found) > 8 else len(found)}.",
+        f"Name one of them: {named}{', ...' if len(found) > 3 else '.'}",
+    )
+
+
+def _show(report: Any) -> None:
+    """Prints a report: styled and fitted to a terminal, plain anywhere else."""
+    if sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown"):
+        # plain text is as good where rich is not installed
+        with contextlib.suppress(ModuleNotFoundError):
+            from tpuprof_tui.formats.tables_rich import print_report
+
+            print_report(report)
+            return
+    print(report.text())
+
+
+def _status(profile: Profile) -> int:
+    from tpuprof_tui.model import Severity, worst
+
+    return int(worst(profile.problems) == Severity.ERROR)
+
+
+def _is_terminal() -> bool:
+    capable = os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    # Textual draws on stderr: all three must lead to it
+    return capable and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+
+
+COMMANDS: Final = {
+    "open": Command(
+        "open a capture in the explorer",
+        open_command,
+        "Explore the profile of a TPU capture in the terminal. Without a terminal the summary is printed.",
+    ),
+    "summary": Command("where the time went, as text", summary_command, SUMMARY_HELP, SUMMARY_EXAMPLES),
+    "info": Command("what a capture is: chip, clocks, cores, lanes, problems", info_command, INFO_HELP, INFO_EXAMPLES),
+    "instructions": Command(
+        "every instruction as JSON lines, CSV or Parquet",
+        instructions_command,
+        INSTRUCTIONS_HELP,
+        INSTRUCTIONS_EXAMPLES,
+    ),
+    "export": Command(
+        "workbook, web view, Perfetto trace, summary and register text",
+        export_command,
+        EXPORT_HELP,
+        EXPORT_EXAMPLES,
+        folder=True,
+    ),
+    "options": Command(
+        "the options that make a profile: explained, checked, made",
+        options_command,
+        arguments=add_arguments,
+        localise=localise,
+        completions=completions,
+    ),
+    "help": Command(
+        "help on a command, all keys, all columns, the manual page",
+        help_command,
+        HELP_HELP,
+        HELP_EXAMPLES,
+        operand=("topic", {"metavar": "TOPIC", "nargs": "?", "help": f"a command, or one of {', '.join(TOPICS)}"}),
+    ),
+    "completion": Command(
+        "a script that makes a shell complete these words",
+        completion_command,
+        COMPLETION_HELP,
+        COMPLETION_EXAMPLES,
+        operand=("shell", {"choices": SHELLS, "help": "the shell"}),
+    ),
+}

@@ -1,0 +1,148 @@
+"""The options of the command line: flags, settings, and which commands take them."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tpuprof_tui import __version__
+
+from .export import EXPORT_OPTIONS, SHARED_OPTIONS
+from .texts import STATUS_LINE
+
+ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
+MAX_MHZ: Final = 100_000
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of some commands."""
+
+    flags: tuple[str, ...]
+    settings: dict[str, Any]
+    commands: tuple[str, ...] = ()
+
+    @property
+    def takes_value(self) -> bool:
+        """Whether a word follows the flag."""
+        return "action" not in self.settings
+
+
+INSTRUCTIONS_HELP: Final = """\
+Every instruction on stdout: by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order.
+
+With --columns (and in Parquet, which has all of them without) what the explorer's table shows, slices of a host trace
+among it. Columns are keys of filters (name, dur, core, ...) or names in files ("Asic Cycle"); `tpuprof help COLUMNS`
+says what they mean.
+"""
+INSTRUCTIONS_EXAMPLES: Final = f"""\
+examples:
+  tpuprof instructions cdm_profile_data_dev0-0 --engine GDMA --filter "bw<20" > slow.jsonl
+  tpuprof instructions cdm_profile_data_dev0-0 --format csv --columns core,engine,name,start,dur --sort dur:desc
+  tpuprof instructions cdm_profile_data_dev0-0 --format parquet --output instructions.parquet
+
+{STATUS_LINE}"""
+
+
+def _megahertz(text: str) -> int:
+    if text.isdecimal() and 0 < int(text) <= MAX_MHZ:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of MHz from 1 to {MAX_MHZ}")
+
+
+def _core(text: str) -> int:
+    if text.isdecimal():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not the number of a core")
+
+
+OPTIONS: Final = (
+    Option(
+        ("--tiu_freq", "--tiu-freq"),
+        {"type": _megahertz, "metavar": "MHz", "help": "TIU clock; otherwise the capture's, or the chip's default"},
+    ),
+    Option(
+        ("--chip",),
+        {"metavar": "NAME", "help": "chip (AKS, AKSV, ...) of a capture that does not say it itself"},
+    ),
+    Option(
+        ("--trace_file", "--trace-file"),
+        {"metavar": "FILE", "help": "host trace (Chrome-trace JSON, also .gz) to show beside the capture"},
+    ),
+    Option(
+        ("--json",),
+        {"action": "store_true", "help": "one JSON object"},
+        ("info",),
+    ),
+    Option(
+        ("--format",),
+        {
+            "choices": ("jsonl", "csv", "parquet"),
+            "default": "jsonl",
+            "help": "one JSON object or CSV row per instruction, or a Parquet file (needs pyarrow)",
+        },
+        ("instructions",),
+    ),
+    Option(
+        ("--columns",),
+        {"metavar": "LIST", "help": "the explorer's table: just these columns, empty where nothing is known"},
+        ("instructions",),
+    ),
+    Option(
+        ("--sort",),
+        {"metavar": "COLUMN", "help": "rows of all engines by a column, COLUMN:desc: largest first"},
+        ("instructions",),
+    ),
+    Option(
+        ("--output",),
+        {"metavar": "FILE", "help": "a file instead of stdout; it appears whole or not at all"},
+        ("instructions",),
+    ),
+    Option(
+        ("--lane",),
+        {"type": _core, "help": argparse.SUPPRESS},
+        ("instructions",),
+    ),
+    Option(
+        ("--core",),
+        {"type": _core, "metavar": "N", "help": "only core N, with the CDMA commands it submitted"},
+        ("instructions",),
+    ),
+    Option(
+        ("--engine",),
+        {"type": str.upper, "choices": ENGINES, "help": "only one engine"},
+        ("instructions",),
+    ),
+    Option(
+        ("--filter",),
+        {"metavar": "EXPR", "help": "only instructions that pass, such as 'kernel=rmsnorm* dur>1us'"},
+        ("instructions", "export"),
+    ),
+    *(
+        Option(flags, settings, ("instructions", "export") if flags[0] in SHARED_OPTIONS else ("export",))
+        for flags, settings in EXPORT_OPTIONS
+    ),
+    Option(
+        ("--ascii",),
+        {"action": "store_const", "const": True, "dest": "ascii", "help": "draw with ASCII characters alone"},
+        ("open",),
+    ),
+    Option(
+        ("--unicode",),
+        {"action": "store_const", "const": False, "dest": "ascii", "help": "draw with Unicode whatever the locale"},
+        ("open",),
+    ),
+    Option(
+        ("--no-mouse",),
+        {"action": "store_false", "dest": "mouse", "help": "leave the mouse to the terminal"},
+        ("open",),
+    ),
+    Option(
+        ("--follow",),
+        {"action": "store_true", "help": "read the capture again when it changes, and new ones beside it"},
+        ("open",),
+    ),
+    Option(("--debug",), {"action": "store_true", "help": "show the traceback of an unexpected error"}),
+    Option(("--version",), {"action": "version", "version": f"tpuprof {__version__}"}),
+)

@@ -1,0 +1,247 @@
+"""The lanes of a profile as the web page holds them: columns of the instructions, and exact sums over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis import LaneIndex, build_index, cells, lane_figures
+from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.formats.web_codec import Chunk, Ints, known, scaled
+from tpuprof_tui.model import SCHEMA, Lane, Profile, is_missing
+from tpuprof_tui.model.lane import row_count
+from tpuprof_tui.sources.sophgo.files.instructions import ordered_lanes
+
+from ..selection import Rows, Selection
+from .kinds import Kinds
+
+#: Lanes of the host, laid beside the device's; no figure of the device counts them.
+HOST: Final = "HOST"
+#: Rows that are looked at together.
+SLICE: Final = 1 << 18
+#: Rows of a lane whose events overlap; what overlaps deeper shares the last.
+SUBROWS: Final = 8
+#: Cells of the exact overview; finer where it has to stand in for instructions.
+CELLS: Final = 1024
+FINE_CELLS: Final = 8192
+#: Scales of numbers that are no integers: hundredths of a percent, ten-thousandths of a GB/s.
+SCALES: Final = {"uarch_rate": 100, "ddr_bandwidth": 10_000, "l2_bandwidth": 10_000}
+#: What is needed to draw, and what only the details of an instruction and the table need; True: neighbours are close.
+DRAWN: Final = (("uarch_rate", False), ("ddr_bandwidth", False), ("l2_bandwidth", False), ("stall", False))
+TOLD: Final = (("order", True), ("command_id", True), ("scope", True), ("batch", True), ("bytes", False),
+               ("cycles", False), ("core", False))  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenLane:
+    """A lane with the rows that the page is about.
+
+    Attributes:
+        lane: The lane.
+        rows: Its chosen rows, ascending.
+        count: How many those are.
+    """
+
+    lane: Lane
+    rows: Rows
+    count: int
+
+    def before(self, time: int) -> int:
+        """How many chosen rows start before a time."""
+        row = int(np.searchsorted(self.lane["start"], time, side="left"))
+        return min(row, self.count) if isinstance(self.rows, slice) else int(np.searchsorted(self.rows, row))
+
+    def parts(self, count: int) -> Iterator[tuple[Rows, int]]:
+        """The first ``count`` chosen rows, a slice at a time."""
+        for first in range(0, count, SLICE):
+            last = min(first + SLICE, count)
+            yield slice(first, last) if isinstance(self.rows, slice) else self.rows[first:last], last - first
+
+    def index(self) -> LaneIndex:
+        """The index of the chosen rows."""
+        if isinstance(self.rows, slice):
+            return build_index(self.lane)
+        columns = {key: self.lane.take(key, self.rows) for key in ("start", "end", "role", "bytes") if key in self.lane}
+        lane = self.lane
+        return build_index(
+            Lane(engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group,
+                 columns=columns, role_guessed=lane.role_guessed)
+        )  # fmt: skip
+
+
+def chosen_lanes(profile: Profile, selection: Selection) -> list[ChosenLane]:
+    """The lanes that have chosen rows, by core, engine, port."""
+    found = []
+    for lane in ordered_lanes(profile):
+        rows = selection.rows(lane)
+        count = row_count(rows)
+        if count:
+            found.append(ChosenLane(lane, rows, count))
+    return found
+
+
+def cut_time(lanes: list[ChosenLane], limit: int) -> int | None:
+    """The latest time before which at most ``limit`` rows of all lanes start; None where all fit."""
+    if sum(each.count for each in lanes) <= limit:
+        return None
+    low = min(int(each.lane["start"][0]) for each in lanes)
+    high = max(int(each.lane["start"][-1]) for each in lanes) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if sum(each.before(middle) for each in lanes) <= limit:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def lane_record(
+    chosen: ChosenLane,
+    kinds: Kinds,
+    shown: int,
+    window: tuple[int, int],
+    write: Callable[[Chunk], int],
+    exact_bandwidth: bool,
+) -> dict[str, Any]:
+    """A lane as the page holds it; its columns are written as two chunks.
+
+    Args:
+        chosen: The lane and its rows.
+        kinds: Gets the kinds that occur.
+        shown: So many rows, the first, are written.
+        window: First ns and first ns after what the overview covers.
+        write: Writes a chunk and says its number.
+        exact_bandwidth: Whether the overview needs bytes per cell, since not all rows are written.
+
+    Returns:
+        Plain values for JSON.
+    """
+    lane = chosen.lane
+    codes, totals = _kinds_and_totals(chosen, kinds, shown)
+    order, subrows = drawing_order(chosen, shown)
+    drawn, told = Chunk(shown), Chunk(shown)
+    starts, ends = _column(chosen, "start", shown), _column(chosen, "end", shown)
+    drawn.add("start", [starts[order]], ascending=True)
+    drawn.add("duration", [np.maximum(ends - starts, 0)[order]])
+    drawn.add("kind", [codes[order]])
+    for chunk, keys in ((drawn, DRAWN), (told, TOLD)):
+        for key, ascending in keys:
+            values = _known_column(chosen, key, shown)
+            if values is not None:
+                chunk.add(key, [values[order]], ascending=ascending)
+    index = chosen.index()
+    figures = lane_figures(index, *window)
+    return {
+        "title": line_text(lane.title),
+        "label": line_text(lane.label),
+        "group": line_text(lane.group),
+        "engine": line_text(lane.engine),
+        "core": lane.core,
+        "port": lane.port,
+        "count": chosen.count,
+        "shown": shown,
+        "subrows": subrows,
+        "chunks": [write(drawn), write(told)],
+        "guessed": lane.role_guessed,
+        "busy": figures.busy,
+        "wait": figures.wait,
+        "sync": figures.sync,
+        "idle": figures.idle,
+        "bytes": figures.bytes,
+        "totals": totals,
+        "cells": write(_overview_cells(chosen, index, window, exact_bandwidth)),
+    }
+
+
+def edges_of(window: tuple[int, int], cells_wanted: int = CELLS) -> Ints:
+    """The edges of the overview's cells, ns."""
+    start, end = window
+    places = np.arange(cells_wanted + 1, dtype=np.int64)
+    whole, rest = divmod(end - start, cells_wanted)
+    # in two steps: the product of a long time and the number of cells may not fit
+    return np.asarray(start + whole * places + rest * places // cells_wanted, np.int64)
+
+
+def _column(chosen: ChosenLane, key: str, count: int) -> Ints:
+    rows = slice(0, count) if isinstance(chosen.rows, slice) else chosen.rows[:count]
+    return np.asarray(chosen.lane.take(key, rows), dtype=np.int64)
+
+
+def _known_column(chosen: ChosenLane, key: str, count: int) -> Ints | None:
+    """A column as integers, -1 where missing; None where it says nothing."""
+    lane = chosen.lane
+    if key not in lane or (key == "core" and lane.core >= 0):
+        return None
+    if key in SCHEMA and not SCHEMA[key].applies_to(lane.engine):
+        return None
+    values = lane.take(key, slice(0, count) if isinstance(chosen.rows, slice) else chosen.rows[:count])
+    numbers = scaled(values, SCALES[key]) if key in SCALES else known(np.where(is_missing(values), -1, values))
+    return None if bool((numbers < 0).all()) else numbers
+
+
+def _kinds_and_totals(chosen: ChosenLane, kinds: Kinds, shown: int) -> tuple[Ints, list[list[int]]]:
+    """Kind of the first ``shown`` rows; and of every kind its number, its count and its ns over all chosen rows."""
+    codes: list[Ints] = []
+    counts, times = np.zeros(0, np.int64), np.zeros(0)
+    left = shown
+    for rows, count in chosen.parts(chosen.count):
+        found = kinds.codes(chosen.lane, rows, count)
+        durations = chosen.lane.take("end", rows) - chosen.lane.take("start", rows)
+        counts = _summed(counts, np.bincount(found, minlength=len(kinds)))
+        times = _summed(times, np.bincount(found, weights=durations, minlength=len(kinds)))
+        codes.append(found[:left])
+        left -= len(codes[-1])
+    occurring = np.flatnonzero(counts)
+    totals = [[int(kind), int(counts[kind]), int(times[kind])] for kind in occurring]
+    return np.concatenate([np.zeros(0, np.int64), *codes]), totals
+
+
+def _summed(total: npt.NDArray[Any], part: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    part[: len(total)] += total.astype(part.dtype)
+    return part
+
+
+def drawing_order(chosen: ChosenLane, shown: int) -> tuple[slice | Ints, list[int]]:
+    """The order in which rows are written (by row of the lane's drawing, then start), and how many each row has."""
+    if chosen.lane.sublanes <= 1:
+        return slice(None), [shown]
+    rows = np.minimum(_column(chosen, "sublane", shown), SUBROWS - 1)
+    order = np.argsort(rows, kind="stable")
+    counts = np.bincount(rows, minlength=1)
+    return order, counts.tolist()
+
+
+def _overview_cells(chosen: ChosenLane, index: LaneIndex, window: tuple[int, int], bandwidth: bool) -> Chunk:
+    """What fills each cell of the overview: ns of work, of waits and syncs; and bytes where asked for."""
+    wanted = FINE_CELLS if bandwidth else CELLS
+    chunk = Chunk(wanted)
+    edges = edges_of(window, wanted)
+    found = cells(index, edges)
+    chunk.add("busy", [found.busy])
+    chunk.add("still", [found.wait + found.sync])
+    chunk.add("count", [found.count])
+    for key, name in (("ddr_bandwidth", "ddr"), ("l2_bandwidth", "l2")):
+        if bandwidth and key in chosen.lane:
+            chunk.add(name, [bytes_in_cells(chosen, key, edges)])
+    return chunk
+
+
+def bytes_in_cells(chosen: ChosenLane, key: str, edges: Ints) -> Ints:
+    """Bytes moved in each cell: the bandwidth of the chosen rows (GB/s are bytes/ns) by the part of each inside."""
+    moved = np.zeros(len(edges))
+    base = int(edges[0])
+    for rows, _ in chosen.parts(chosen.count):
+        rates = chosen.lane.take(key, rows)
+        rates = np.where(np.isfinite(rates), rates, 0.0)
+        for key_of_time, sign in (("start", 1.0), ("end", -1.0)):
+            times = (chosen.lane.take(key_of_time, rows) - base).astype(np.float64)
+            order = np.argsort(times, kind="stable")
+            rate = np.concatenate([[0.0], np.cumsum(rates[order])])
+            lost = np.concatenate([[0.0], np.cumsum(rates[order] * times[order])])
+            passed = np.searchsorted(times[order], (edges - base).astype(np.float64), side="right")
+            moved += sign * (rate[passed] * (edges - base) - lost[passed])
+    return np.rint(np.maximum(np.diff(moved), 0.0)).astype(np.int64)

@@ -1,0 +1,251 @@
+"""One HTML page with everything in it: opens from disk, asks the network for nothing.
+
+The page is ``page_parts/page.html`` with its style and scripts put in place, the overview as JSON, and the columns of
+the instructions as compressed chunks. Whatever comes from the capture stands in JSON strings without ``<``, ``>``, ``&``
+and ``/``, so that none of it can end a script, open an element or be an address; the scripts show it as text only.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import time
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+
+from tpuprof_tui import __version__
+from tpuprof_tui.formats.escape import json_text, line_text
+from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.formats.web_codec import Chunk
+from tpuprof_tui.model import Profile
+from tpuprof_tui.sources.sophgo.files.local_memory import OPERANDS, WRITES, Accesses, LocalMemory, accesses
+
+from ..selection import Selection
+from .kinds import Kinds
+from .lanes import HOST, ChosenLane, chosen_lanes, cut_time, drawing_order, lane_record
+from .launches import launch_records
+from .overview import overview_record
+
+Progress = Callable[[float], None]
+
+#: Instructions that a page holds one by one; a browser draws so many without delay.
+MOST_INSTRUCTIONS: Final = 2_000_000
+#: Accesses to local memory that a page holds, over all cores.
+MOST_ACCESSES: Final = 1_500_000
+#: Seconds between reports of progress, at least.
+REPORT_EVERY: Final = 0.1
+#: The scripts, in the order they are put in.
+SCRIPTS: Final = ("codec.js", "text.js", "model.js", "colours.js", "state.js", "raster.js", "timeline.js", "minimap.js",
+                  "hover.js", "panels.js", "memory.js", "shares.js", "table.js", "overview.js", "controls.js",
+                  "keys.js",
+                  "main.js")  # fmt: skip
+EVERYTHING: Final = Selection()
+_UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "/": "\\u002f"}
+
+
+def write_web(
+    profile: Profile,
+    path: str | Path,
+    selection: Selection = EVERYTHING,
+    *,
+    progress: Progress | None = None,
+    most: int = MOST_INSTRUCTIONS,
+) -> int:
+    """Writes the page.
+
+    Args:
+        profile: The profile.
+        path: The file; replaced when the page is complete.
+        selection: Which instructions.
+        progress: Gets the share that is done, 0 to 1.
+        most: Instructions that are written one by one. Of more, those are that start before a common time, so that
+            every core is complete up to it; sums, shares and the overview are of all, and the page says so.
+
+    Returns:
+        Bytes written.
+
+    Raises:
+        WriteError: The file could not be written; nothing is left behind.
+    """
+    with whole_file(Path(path)) as stream:
+        return _Page(profile, selection, stream, progress or (lambda _: None), most).write()
+
+
+class _Page:
+    """A page being written."""
+
+    def __init__(self, profile: Profile, selection: Selection, stream: BinaryIO, progress: Progress, most: int) -> None:
+        self._profile = profile
+        self._selection = selection
+        self._stream = stream
+        self._progress = progress
+        self._reported = -REPORT_EVERY
+        self._most = most
+        self._written = 0
+        self._chunks = 0
+
+    def write(self) -> int:
+        """Writes it and returns the number of bytes."""
+        page = files(__package__).joinpath("page_parts")
+        head, body, end = page.joinpath("page.html").read_text("utf-8").split("<!-- cut -->\n")
+        style = page.joinpath("style.css").read_text("utf-8")
+        title = html.escape(line_text(self._profile.name))
+        self._put(head.replace("{{title}}", title).replace("{{style}}", style))
+        self._put(body)
+        record = self._record()
+        self._put(f'<script type="application/json" id="profile">{script_json(record)}</script>\n')
+        self._put("<script>\n'use strict';\n(() => {\n")
+        for name in SCRIPTS:
+            self._put(page.joinpath(name).read_text("utf-8"))
+        self._put("})();\n</script>\n" + end)
+        self._progress(1.0)
+        return self._written
+
+    def _record(self) -> dict[str, Any]:
+        """The page's JSON; chunks are written on the way."""
+        profile, selection = self._profile, self._selection
+        lanes = chosen_lanes(profile, selection)
+        window = self._window(lanes)
+        until = cut_time(lanes, self._most)
+        kinds = Kinds(profile)
+        records = []
+        total = sum(each.count for each in lanes)
+        done = 0
+        for each in lanes:
+            shown = each.count if until is None else each.before(until)
+            records.append(lane_record(each, kinds, shown, window, self._put_chunk, until is not None))
+            done += each.count
+            self._report(0.9 * done / total)
+        device = [each for each in lanes if each.lane.engine != HOST]
+        record = overview_record(profile, selection)
+        record |= {
+            "version": __version__,
+            "window": list(window),
+            "device": list(self._window(device or lanes)),
+            "total": total,
+            "instructions": sum(each.count for each in device),
+            "whole": profile.instructions,
+            "selected": not selection.everything,
+            "selection": _selection_text(selection),
+            "shown": sum(each["shown"] for each in records),
+            "until": until,
+            "most": self._most,
+            "lanes": records,
+            "launches": launch_records(profile, lanes, kinds, self._put_chunk, until),
+            "memory": self._memory(lanes, [each["shown"] for each in records]),
+        }
+        return record | kinds.tables()
+
+    def _window(self, lanes: list[ChosenLane]) -> tuple[int, int]:
+        """First ns and first ns after the instructions of the page."""
+        start = min((int(each.lane.take("start", each.rows)[0]) for each in lanes), default=0)
+        end = max((int(each.lane.take("end", each.rows).max()) for each in lanes), default=1)
+        return start, max(end, start + 1)
+
+    def _memory(self, lanes: list[ChosenLane], shown: list[int]) -> dict[str, Any] | None:
+        """Accesses to local memory by lane; None where no command is decoded."""
+        memory = LocalMemory.of(self._profile)
+        decoded = [(number, each) for number, each in enumerate(lanes) if each.lane.registers and each.lane.core >= 0]
+        if memory is None or not decoded:
+            return None
+        room = MOST_ACCESSES // len(decoded)
+        records = []
+        left_out = 0
+        for number, each in decoded:
+            chunk, cut = self._accesses(each, shown[number], memory, room)
+            left_out += cut is not None
+            if chunk.count:
+                records.append({"lane": number, "chunk": self._put_chunk(chunk), "until": cut})
+        if not records:
+            return None
+        return {
+            "lane_bytes": memory.lane_bytes,
+            "bank_bytes": memory.bank_bytes,
+            "operands": OPERANDS,
+            "writes": WRITES,
+            "lanes": records,
+            "cut": left_out,
+        }
+
+    def _accesses(self, chosen: ChosenLane, shown: int, memory: LocalMemory, room: int) -> tuple[Chunk, int | None]:
+        """The accesses of a lane by row; and the time from which they are left out, None when none are."""
+        parts: list[Accesses] = []
+        count, done = 0, 0
+        cut: int | None = None
+        for rows, length in chosen.parts(shown):
+            found = accesses(self._profile, chosen.lane, rows, memory)
+            parts.append(Accesses(found.rows + done, found.operand, found.address, found.size))
+            count += len(found.rows)
+            done += length
+            if count >= room and done < shown:
+                cut = int(chosen.lane.take("start", chosen.rows)[done])
+                break
+        found = Accesses.joined(parts)
+        chunk = Chunk(len(found.rows))
+        order, _ = drawing_order(chosen, shown)
+        place = np.arange(shown)
+        place[order] = np.arange(shown)
+        chunk.add("row", [place[found.rows]], ascending=True)
+        chunk.add("operand", [found.operand])
+        chunk.add("address", [found.address])
+        chunk.add("size", [found.size])
+        return chunk, cut
+
+    def _report(self, share: float) -> None:
+        """Says how far the page is, not too often."""
+        now = time.monotonic()
+        if now - self._reported >= REPORT_EVERY:
+            self._reported = now
+            self._progress(share)
+
+    def _put_chunk(self, chunk: Chunk) -> int:
+        number = self._chunks
+        self._chunks += 1
+        columns = script_json([chunk.count, chunk.columns]).replace('"', "&quot;")
+        self._put(f'<script type="text/plain" id="chunk{number}" data-columns="{columns}">')
+        self._put(chunk.base64())
+        self._put("</script>\n")
+        return number
+
+    def _put(self, data: str | bytes) -> None:
+        octets = data.encode("utf-8") if isinstance(data, str) else data
+        self._stream.write(octets)
+        self._written += len(octets)
+
+
+def script_json(value: Any) -> str:
+    """Plain values as JSON that can stand inside a script element and holds no address."""
+    text = _json(value)
+    for character, escape in _UNSAFE.items():
+        text = text.replace(character, escape)
+    return text
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, str):
+        return json_text(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json_text(str(key))}:{_json(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        if value and all(type(item) is int for item in value):
+            return "[" + ",".join(map(str, value)) + "]"
+        return "[" + ",".join(map(_json, value)) + "]"
+    return json.dumps(value, allow_nan=False)
+
+
+def _selection_text(selection: Selection) -> str:
+    """What a selection keeps, for people; empty when everything."""
+    parts = []
+    if selection.cores is not None:
+        parts.append("cores " + ", ".join(map(str, sorted(selection.cores))))
+    if selection.start_ns is not None or selection.end_ns is not None:
+        first = "the start" if selection.start_ns is None else f"{selection.start_ns:,} ns"
+        last = "the end" if selection.end_ns is None else f"{selection.end_ns:,} ns"
+        parts.append(f"{first} to {last}")
+    if selection.keep is not None:
+        parts.append("a filter")
+    return "; ".join(parts)

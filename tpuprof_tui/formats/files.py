@@ -1,0 +1,116 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from tpuprof_tui.errors import TpuprofError
+
+#: Where a process finds its open files by number.
+_DESCRIPTORS: Final = "/proc/self/fd"
+#: What file systems say that know no files without a name.
+_NO_UNNAMED: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.EISDIR, errno.ENOENT)
+
+
+class WriteError(TpuprofError):
+    """An output file could not be written."""
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A binary file that appears as ``path`` when the block ends without an error, and not at all otherwise.
+
+    Where the file system can, it has no name before: nothing is left of it even when the process is killed. Elsewhere
+    it has a temporary name beside ``path``.
+
+    Raises:
+        WriteError: The folder is missing or read-only, the disk is full, or ``path`` is a pipe, a socket or a device;
+            nothing is left behind.
+    """
+    temporary: str | None = None
+    try:
+        if _special(path):
+            raise OSError(errno.EINVAL, "only files can be replaced, no pipe, socket or device")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = _new_file(path)
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fchmod(descriptor, 0o666 & ~_umask())
+            if temporary is None:
+                temporary = _named(descriptor, path)
+        os.replace(temporary, path)
+        temporary = None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise WriteError(f"{path} could not be written: {reason}.", "Choose another output folder.") from error
+    finally:
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
+
+
+def _special(path: Path) -> bool:
+    """Whether a path is something that must not be replaced by a file, or lies among such things (``/dev/stdout``)."""
+    folder = os.path.realpath(path.parent)
+    if folder == "/dev" or folder.startswith("/proc/"):
+        return True
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+    except OSError:
+        return False
+    return kind not in (stat.S_IFREG, stat.S_IFDIR)
+
+
+def _new_file(path: Path) -> tuple[int, str | None]:
+    """Descriptor of a new file in the folder of ``path``, and its name; None: it has none yet."""
+    if hasattr(os, "O_TMPFILE") and os.path.isdir(_DESCRIPTORS):
+        try:
+            return os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600), None
+        except OSError as error:
+            if error.errno not in _NO_UNNAMED:
+                raise
+    import tempfile  # seldom needed, and slow to import
+
+    return tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+
+
+def _named(descriptor: int, path: Path) -> str:
+    """Gives a file without a name a temporary one beside ``path``."""
+    name = f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.part"
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # with folders as descriptors the link is followed to the open file, without them it is not
+        os.link(f"{_DESCRIPTORS}/{descriptor}", name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
+    except OSError:
+        # a file system without links: its bytes get a name instead
+        _copied(descriptor, path.parent / name)
+    finally:
+        os.close(folder)
+    return str(path.parent / name)
+
+
+def _copied(descriptor: int, path: Path) -> None:
+    """Copies an open file; leaves nothing where that fails."""
+    import shutil  # seldom needed, and slow to import
+
+    try:
+        with path.open("xb") as target, os.fdopen(os.dup(descriptor), "rb") as source:
+            source.seek(0)
+            shutil.copyfileobj(source, target)
+            os.fchmod(target.fileno(), os.fstat(descriptor).st_mode & 0o777)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    value = os.umask(0)
+    os.umask(value)
+    return value

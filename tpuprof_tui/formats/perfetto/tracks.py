@@ -1,0 +1,192 @@
+"""The tree of tracks, and the packet sequence each of them has of its own: descriptors, defaults, interned texts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.errors import needed_for
+
+from .wire import Pieces, message_field, varint_field
+
+#: Field numbers of the messages that are written in bulk.
+TRACE_PACKET: Final = 1
+TIMESTAMP, SEQUENCE, TRACK_EVENT, SEQUENCE_FLAGS = 8, 10, 11, 13
+EVENT_CATEGORY, EVENT_ANNOTATION, EVENT_TYPE, EVENT_NAME = 3, 4, 9, 10
+EVENT_DOUBLE, EVENT_FLOW, EVENT_FLOW_END = 44, 47, 48
+NOTE_NAME, NOTE_INT, NOTE_DOUBLE, NOTE_ENTRY, NOTE_TEXT = 1, 4, 5, 11, 17
+SLICE_BEGIN, SLICE_END, COUNTER = 1, 2, 4
+_CLEARED: Final = 1
+_NEEDS_STATE: Final = 2
+
+#: Tables of interned texts: messages of InternedData, and the field of their entries that holds the text.
+EVENT_NAMES, CATEGORIES, NOTE_NAMES, NOTE_TEXTS = range(4)
+_TABLES: Final = (
+    ("event_names", "name"),
+    ("event_categories", "name"),
+    ("debug_annotation_names", "name"),
+    ("debug_annotation_string_values", "str"),
+)
+
+Codes = npt.NDArray[Any]
+Iids = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Track:
+    """One track.
+
+    Attributes:
+        name: What it is called.
+        parent: The track it lies under; None at the root.
+        rank: Place among its siblings; None: not stated.
+        ordered: Whether its children are ordered by rank.
+        counter: Whether it holds samples.
+        unit: Unit of the samples; empty: not stated.
+        description: Words for who looks at it; may be empty.
+    """
+
+    name: str
+    parent: Track | None = None
+    rank: int | None = None
+    ordered: bool = False
+    counter: bool = False
+    unit: str = ""
+    description: str = ""
+
+    @property
+    def path(self) -> str:
+        """Names from the root on; unique among the tracks of a trace."""
+        return self.name if self.parent is None else f"{self.parent.path}\0{self.name}"
+
+    @property
+    def uuid(self) -> int:
+        """A 63-bit number that follows from the path: the same capture gives the same file."""
+        digest = hashlib.blake2b(self.path.encode("utf-8"), digest_size=8).digest()
+        return int.from_bytes(digest, "little") >> 1 | 1
+
+    def overflow(self, number: int) -> Track:
+        """The track beside this one for its lane ``number`` (2, 3, ...)."""
+        return Track(f"{self.name} #{number}", self.parent)
+
+
+class PacketSequence:
+    """Packets of one track: what they share is stated in the first, texts are stated before they are first used."""
+
+    def __init__(self, number: int, track: Track) -> None:
+        self._number = number
+        self._track = track
+        self._iids: tuple[dict[str, int], ...] = ({}, {}, {}, {})
+        self._known: dict[tuple[int, str], npt.NDArray[np.int64]] = {}
+        self._fresh: list[tuple[int, int, str]] = []
+        self._begun = False
+
+    def iid(self, table: int, text: str) -> int:
+        """Number of a text in one of the tables of interned texts."""
+        known = self._iids[table]
+        number = known.get(text)
+        if number is None:
+            number = known[text] = len(known) + 1
+            self._fresh.append((table, number, text))
+        return number
+
+    def iids(self, table: int, key: str, texts: Sequence[str], codes: Codes, missing: str = "") -> Iids:
+        """Numbers of many texts.
+
+        Args:
+            table: Table of interned texts.
+            key: Name of ``texts``: the same key always comes with the same texts.
+            texts: The texts that codes stand for.
+            codes: Integers; those outside the texts stand for ``missing``.
+            missing: Text of a code without one.
+
+        Returns:
+            int64, shaped like ``codes``.
+        """
+        known = self._known.get((table, key))
+        if known is None:
+            known = self._known[table, key] = np.zeros(len(texts) + 1, dtype=np.int64)
+        # the last place is that of codes without a text
+        places = np.where((codes >= 0) & (codes < len(texts)), codes, len(texts))
+        found = known[places]
+        if not found.all():
+            for place in np.unique(places[found == 0]).tolist():
+                known[place] = self.iid(table, texts[place] if place < len(texts) else missing)
+            found = known[places]
+        return found
+
+    def preamble(self) -> bytes:
+        """The packet that must come before what was encoded since the last one; empty where none is needed."""
+        if self._begun and not self._fresh:
+            return b""
+        trace = _protos().Trace()
+        packet = trace.packet.add()
+        packet.trusted_packet_sequence_id = self._number
+        packet.sequence_flags = _NEEDS_STATE if self._begun else _CLEARED | _NEEDS_STATE
+        if not self._begun:
+            packet.trace_packet_defaults.track_event_defaults.track_uuid = self._track.uuid
+        for table, number, text in self._fresh:
+            name, field = _TABLES[table]
+            entry = getattr(packet.interned_data, name).add()
+            entry.iid = number
+            setattr(entry, field, _stored(text) if field == "name" else _stored(text).encode())
+        self._begun = True
+        self._fresh.clear()
+        data: bytes = trace.SerializeToString()
+        return data
+
+    def packet(self, times: npt.NDArray[np.int64], event: Pieces) -> Pieces:
+        """A packet with one event of this track.
+
+        Args:
+            times: Timestamps, ns, one per message; not negative.
+            event: The TrackEvent's pieces.
+        """
+        body = [
+            *varint_field(TIMESTAMP, times),
+            *varint_field(SEQUENCE, self._number),
+            *varint_field(SEQUENCE_FLAGS, _NEEDS_STATE),
+            *message_field(TRACK_EVENT, event),
+        ]
+        return message_field(TRACE_PACKET, body)
+
+
+def descriptor(track: Track) -> bytes:
+    """The packet that describes a track."""
+    trace = _protos().Trace()
+    found = trace.packet.add().track_descriptor
+    found.uuid = track.uuid
+    found.name = _stored(track.name)
+    if track.parent is not None:
+        found.parent_uuid = track.parent.uuid
+    if track.ordered:
+        found.child_ordering = found.EXPLICIT
+    if track.rank is not None:
+        found.sibling_order_rank = track.rank
+    if track.description:
+        found.description = _stored(track.description)
+    if track.counter:
+        found.counter.SetInParent()
+        if track.unit:
+            found.counter.unit_name = track.unit
+    data: bytes = trace.SerializeToString()
+    return data
+
+
+def _stored(text: str) -> str:
+    """A text that UTF-8 can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def _protos() -> Any:
+    with needed_for("The Perfetto trace"):
+        from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+
+    return perfetto_trace_pb2

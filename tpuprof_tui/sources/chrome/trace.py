@@ -1,0 +1,251 @@
+"""A Chrome-trace JSON file -> the slices of a host's run, times in integer ns of the host's clock."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.model import Problem, Severity
+
+from .decimals import femtoseconds, nanoseconds
+from .inflate import Inflated
+from .json_stream import EventStream
+
+I64 = npt.NDArray[np.int64]
+
+#: Category of the launches of device kernels; all other slices are the host's own.
+LAUNCHES: Final = "tpudnn"
+#: The call whose end the capture's last record is measured from.
+CLOSING: Final = "disable_profile"
+#: Slices of the profilers themselves.
+PROFILERS: Final = frozenset(
+    ("PyTorch Profiler (0)", "enable_profile", "my_ops::enable_profile", "disable_profile", "my_ops::disable_profile")
+)
+#: A text beyond this many bytes is no trace that anything could show; what comes later is left.
+MOST_BYTES: Final = 4 << 30
+#: Nor is a compressed file whose text is longer than this and that many times as long as the file.
+ALWAYS_UNPACKED, MOST_UNPACKED = 64 << 20, 100
+_GZIP: Final = b"\x1f\x8b"
+_HEAD: Final = 4096
+_LONGEST_NAME: Final = 4096
+_UNNAMED: Final = "unknown"
+
+
+@dataclass(frozen=True, eq=False)
+class HostEvents:
+    """Slices, in the order of the file; arrays of one length.
+
+    Attributes:
+        start, end: ns of the host's clock.
+        name, category: Codes into ``HostTrace.texts``.
+        thread: Number of the thread that each ran on.
+    """
+
+    start: I64
+    end: I64
+    name: npt.NDArray[np.int32]
+    category: npt.NDArray[np.int32]
+    thread: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class HostTrace:
+    """A host's run.
+
+    Attributes:
+        path: Where it was read from.
+        events: Slices but those of the profilers.
+        texts: Names and categories.
+        closing_ns: End of the last ``disable_profile``; None without one.
+        first_launch_ns: End of the first launch in the file; None without one.
+        problems: What could not be used.
+    """
+
+    path: str
+    events: HostEvents
+    texts: tuple[str, ...]
+    closing_ns: int | None
+    first_launch_ns: int | None
+    problems: tuple[Problem, ...]
+
+    @property
+    def launches(self) -> npt.NDArray[np.bool_]:
+        """Whether each slice is a launch of a device kernel."""
+        code = self.texts.index(LAUNCHES) if LAUNCHES in self.texts else -1
+        return np.asarray(self.events.category == code, dtype=np.bool_)
+
+
+def recognises(path: Path) -> bool:
+    """Whether a file begins as such a trace does, compressed or not; reads its first bytes alone."""
+    try:
+        with _opened(path) as raw:
+            head = _text_of(raw).read(_HEAD)
+    except OSError:
+        return False
+    text = head.decode("utf-8-sig", "replace").lstrip()
+    return text[:1] in ("{", "[") and ('"traceEvents"' in text or '"ph"' in text)
+
+
+def read_host_trace(
+    path: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None
+) -> HostTrace:  # fmt: skip
+    """Reads a host trace.
+
+    Args:
+        path: The JSON file; may be compressed with gzip, whatever its name.
+        progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
+
+    Returns:
+        Its slices (events of phase ``X``). A damaged file gives what could be read, with Problems.
+
+    Raises:
+        UnreadableError: No such file, no regular one, or no list of events in it.
+    """
+    file = Path(path)
+    try:
+        with _opened(file) as raw:
+            return _Collector(file, raw, progress).trace()
+    except OSError as error:
+        reason = (error.strerror or "cannot be read").lower()
+        raise UnreadableError(f"{file}: {reason}.", "Give the JSON file that the host's profiler wrote.") from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A regular file, opened; a pipe would be waited for without end.
+
+    Raises:
+        OSError: No such file, or no regular one.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "is a directory" if stat.S_ISDIR(mode) else "not a regular file")
+    # between the two calls another may have taken its place
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)), "rb")
+
+
+def _text_of(raw: BinaryIO) -> Inflated | BinaryIO:
+    """What gives the text of a file."""
+    head = raw.read(len(_GZIP))
+    raw.seek(0)
+    return Inflated(raw) if head == _GZIP else raw
+
+
+class _Collector:
+    """Goes through the events once."""
+
+    def __init__(self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None) -> None:
+        self._path = path
+        self._stream = _text_of(raw)
+        self._raw = raw
+        self._progress = progress
+        self._size = os.fstat(raw.fileno()).st_size
+        unpacked = ALWAYS_UNPACKED + MOST_UNPACKED * self._size
+        self._most = min(MOST_BYTES, unpacked) if isinstance(self._stream, Inflated) else MOST_BYTES
+        self._passed = 0
+        self._damage = ""
+        self._codes: dict[str, int] = {}
+        self._threads: dict[tuple[str, str], int] = {}
+        self._times = (array("q"), array("q"))
+        self._columns = (array("i"), array("i"), array("i"))
+        self._closing: int | None = None
+        self._first_launch: int | None = None
+        self._untimed = 0
+
+    def trace(self) -> HostTrace:
+        events = EventStream(self._read)
+        for event in events:
+            self._add(event)
+        if not events.found and not self._damage:
+            raise UnreadableError(
+                f"{self._path} holds no traceEvents.",
+                "A host trace is Chrome-trace JSON, as PyTorch's profiler writes it.",
+            )
+        start, end = (np.array(values, dtype=np.int64) for values in self._times)
+        name, category, thread = (np.array(values, dtype=np.int32) for values in self._columns)
+        closing, launch = (
+            None if femto is None else nanoseconds(femto) for femto in (self._closing, self._first_launch)
+        )
+        return HostTrace(str(self._path), HostEvents(start, end, name, category, thread), tuple(self._codes),
+                         closing, launch, tuple(self._problems(events)))  # fmt: skip
+
+    def _read(self, count: int) -> bytes:
+        """The next bytes of the text; none when it ends, is damaged, or goes on for too long."""
+        if self._damage:
+            return b""
+        if self._passed >= self._most:
+            self._damage = f"The text is longer than any such file's, {self._most >> 20} MiB"
+            return b""
+        data = self._stream.read(count)
+        self._passed += len(data)
+        if isinstance(self._stream, Inflated) and self._stream.damaged:
+            self._damage = "The compressed data are damaged"
+        if self._progress is not None:
+            self._progress(min(self._raw.tell(), self._size), self._size)
+        return data
+
+    def _add(self, event: dict[str, Any]) -> None:
+        if event.get("ph") != "X":
+            return
+        start, length = femtoseconds(event.get("ts")), femtoseconds(event.get("dur", "0"))
+        if start is None or length is None or length < 0 or nanoseconds(start + length) >= 1 << 62:
+            self._untimed += 1
+            return
+        name, category = _text(event.get("name"), _UNNAMED), _text(event.get("cat"), "")
+        end = start + length
+        if category == LAUNCHES and name == CLOSING:
+            self._closing = end if self._closing is None else max(self._closing, end)
+        if name in PROFILERS:
+            return
+        if category == LAUNCHES and self._first_launch is None:
+            self._first_launch = end
+        thread = (_label(event.get("pid")), _label(event.get("tid")))
+        self._times[0].append(nanoseconds(start))
+        self._times[1].append(nanoseconds(end))
+        self._columns[0].append(self._codes.setdefault(name, len(self._codes)))
+        self._columns[1].append(self._codes.setdefault(category, len(self._codes)))
+        self._columns[2].append(self._threads.setdefault(thread, len(self._threads)))
+
+    def _problems(self, events: EventStream) -> Iterator[Problem]:
+        name = self._path.name
+        kept = "The slices before are shown."
+        if self._damage:
+            yield Problem(Severity.ERROR, f"{self._damage}.", kept, file=name, offset=self._passed)
+        elif events.truncated:
+            yield Problem(Severity.ERROR, "The host trace ends before its list of events.", kept, file=name)
+        elif events.unfinished:
+            yield Problem(Severity.WARNING, "The host trace ends behind its list of events, in the middle of what "
+                          "follows.", "All its slices are shown.", file=name)  # fmt: skip
+        if events.more:
+            yield Problem(Severity.ERROR, "There is text behind the host trace, or a second list of events in it.",
+                          "It was not read.", file=name)  # fmt: skip
+        if events.malformed:
+            yield Problem(Severity.ERROR, "Events of the host trace that cannot be decoded.", "They were left out.",
+                          file=name, count=events.malformed)  # fmt: skip
+        if self._untimed:
+            yield Problem(Severity.ERROR, "Slices of the host trace without a time that can be.",
+                          "They were left out.", file=name, count=self._untimed)  # fmt: skip
+
+
+def _text(value: object, missing: str) -> str:
+    """A text as it can be shown and written."""
+    if not isinstance(value, str) or not value:
+        return missing
+    text = str(value[:_LONGEST_NAME])
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _label(value: object) -> str:
+    return str(value[:64]) if isinstance(value, str) else ""

@@ -1,0 +1,1 @@
+"""The files and figures of the published converter, to the letter."""

@@ -1,0 +1,257 @@
+"""Instructions as JSON lines or CSV: one flat object or row each, streamed, names as the reference writes them.
+
+Rows come by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order. Where the profile knows nothing and the
+reference writes a placeholder, the placeholder is written; else the field is left out (JSON) or empty (CSV). A decoded
+command's row carries its register fields (TIU: ``des_`` before the name) instead of a condensed node's codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.export.rendering import Field, rendered_rows
+from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
+from tpuprof_tui.formats.escape import csv_text, json_text
+from tpuprof_tui.model import COLUMNS, Column, Lane, Profile
+from tpuprof_tui.model.lane import Rows
+
+Format = Literal["jsonl", "csv"]
+ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
+
+#: Rows that are rendered and written at a time.
+SLICE: Final = 16_384
+#: Columns that are written, in order; the engine comes first.
+WRITTEN: Final = tuple(column for column in COLUMNS if column.file_name and column.key != "engine")
+#: Codes of a condensed node: a decoded command has registers instead.
+CONDENSED: Final = frozenset(
+    ("node_type", "node_engine", "tiu_type", "tiu_function", "node_extra", "precision",
+     "data_format", "dma_type", "dma_function")
+)  # fmt: skip
+#: Register fields that every decoded DMA command is given, with 0 where its layout lacks them (metrics 3.2).
+DMA_REGISTERS: Final = ("mask_start_addr_h8", "mask_start_addr_l32")
+#: Groups of columns that hold measured numbers: nearly every row has its own.
+_MEASURED: Final = ("time", "transfer", "operation")
+_PLACES: Final = ("order", "command_id")
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a row is spelled.
+
+    Attributes:
+        opening, closing: Around a row; the engine's text follows the opening.
+        lead: What precedes a value, by field name; it separates from the field before.
+        text: A text as a value.
+        quote: What stands around a text that needs no escapes.
+        absent: What is written for a field without a value.
+        every_field: Whether each row writes every field of the header.
+    """
+
+    opening: str
+    closing: str
+    lead: Callable[[str], str]
+    text: Callable[[str], str]
+    quote: str
+    absent: str
+    every_field: bool
+
+
+STYLES: Final[dict[Format, Style]] = {
+    "jsonl": Style('{"engine": ', "}\n", lambda name: f", {json_text(name)}: ", json_text, '"', "", False),
+    "csv": Style("", "\n", lambda _: ",", csv_text, "", ",", True),
+}
+
+
+def write_instructions(
+    profile: Profile,
+    sink: ByteSink,
+    *,
+    form: Format = "jsonl",
+    core: int | None = None,
+    engine: str | None = None,
+    keep: Callable[[Lane], npt.NDArray[np.bool_]] | None = None,
+) -> int:
+    """Writes all instructions, or those of a core or an engine, to a binary file or pipe.
+
+    Args:
+        profile: The profile.
+        sink: Gets the bytes (UTF-8), some megabytes at a time.
+        form: ``jsonl`` or ``csv``; CSV starts with a line of field names.
+        core: Only this core's instructions, the CDMA commands it submitted among them; None for all.
+        engine: Only this engine's; None for all.
+        keep: Mask of a lane's rows to write; None for all.
+
+    Returns:
+        Number of instructions written.
+
+    Raises:
+        OSError: The sink refused.
+    """
+    style = STYLES[form]
+    lanes = [lane for lane in ordered_lanes(profile.device_part) if engine is None or lane.engine == engine]
+    names = header(lanes)
+    if style.every_field:
+        sink.write((",".join(map(csv_text, names)) + "\n").encode("utf-8"))
+    written = 0
+    for lane in lanes:
+        rows = stream_rows(lane, core)
+        if keep is not None:
+            rows = _kept(rows, keep(lane))
+        count = len(lane) if isinstance(rows, slice) else len(rows)
+        plan = _LanePlan(profile, lane, style, names)
+        for first in range(0, count, SLICE):
+            last = min(first + SLICE, count)
+            part = slice(first, last) if isinstance(rows, slice) else rows[first:last]
+            sink.write("".join(plan.lines(part, last - first)).encode("utf-8"))
+        written += count
+    return written
+
+
+def write_in_order(rows: TableRows, sink: ByteSink, form: Format = "jsonl") -> int:
+    """Writes all fields of some instructions as `write_instructions` does, in the order of ``rows``."""
+    style = STYLES[form]
+    lanes = {number: lane for number, lane in enumerate(rows.profile.lanes) if len(lane) and not lane.on_host}
+    names = header(list(lanes.values()))
+    if style.every_field:
+        sink.write((",".join(map(csv_text, names)) + "\n").encode("utf-8"))
+    return write_lines(
+        rows, {number: _LanePlan(rows.profile, lane, style, names) for number, lane in lanes.items()}, sink
+    )
+
+
+def ordered_lanes(profile: Profile) -> list[Lane]:
+    """Lanes by core, then TIU, GDMA, SDMA; then those of no core, by port."""
+    rank = {name: place for place, name in enumerate(ENGINES)}
+    return sorted(
+        profile.lanes,
+        key=lambda lane: (lane.core < 0, lane.core, rank.get(lane.engine, len(rank)), lane.port),
+    )
+
+
+def stream_rows(lane: Lane, core: int | None = None) -> slice | npt.NDArray[np.int64]:
+    """Rows of a lane in the order of its stream; those of one core when asked for."""
+    order = lane["order"]
+    rows = None if bool((order[1:] >= order[:-1]).all()) else np.argsort(order, kind="stable")
+    if core is None or lane.core == core:
+        return slice(0, len(lane)) if rows is None else rows
+    if lane.core >= 0 or "core" not in lane:
+        return np.zeros(0, dtype=np.int64)
+    if rows is None:
+        rows = np.arange(len(lane), dtype=np.int64)
+    return np.asarray(rows[lane.take("core", rows) == core], dtype=np.int64)
+
+
+def _kept(rows: slice | npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Those of the rows that the mask lets pass, in their order."""
+    if isinstance(rows, slice):
+        return np.flatnonzero(mask)
+    return np.asarray(rows[mask[rows]], dtype=np.int64)
+
+
+def header(lanes: Sequence[Lane]) -> list[str]:
+    """Names of all fields: those of the schema, always, then the register fields that occur."""
+    names = ["engine", *(column.file_name for column in WRITTEN)]
+    known = set(names)
+    for lane in lanes:
+        if lane.registers is None:
+            continue
+        operations = np.unique(lane.registers.operations(slice(0, len(lane))))
+        for operation in operations[operations >= 0].tolist():
+            for name in register_names(lane, operation):
+                if name not in known:
+                    known.add(name)
+                    names.append(name)
+    return names
+
+
+def register_names(lane: Lane, operation: int) -> Iterator[str]:
+    """Names in files of an operation's register fields."""
+    assert lane.registers is not None
+    held = lane.registers.field_names(operation)
+    if lane.engine == "TIU":
+        yield from (f"des_{name}" for name in held)
+        return
+    yield from held
+    yield from (name for name in DMA_REGISTERS if name not in held)
+
+
+class _LanePlan:
+    """How the rows of one lane are spelled."""
+
+    def __init__(self, profile: Profile, lane: Lane, style: Style, names: Sequence[str]) -> None:
+        self._lane = lane
+        self._style = style
+        self._names = names[1:]
+        self._opening = style.opening + style.text(lane.engine)
+        self._fields = {column.file_name: self._field(profile, column) for column in WRITTEN}
+        self._condensed = {column.file_name for column in WRITTEN if column.key in CONDENSED}
+
+    def lines(self, rows: Rows, count: int) -> list[str]:
+        """The lines of some rows."""
+        registers = self._lane.registers
+        if registers is None:
+            return self._rendered(self._fields, rows, count)
+        operations = registers.operations(rows)
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        lines = np.empty(count, dtype=object)
+        for operation in np.unique(operations).tolist():
+            places = np.flatnonzero(operations == operation)
+            fields = self._fields if operation < 0 else self._with_registers(operation)
+            lines[places] = self._rendered(fields, numbers[places], len(places))
+        found: list[str] = lines.tolist()
+        return found
+
+    def _rendered(self, fields: dict[str, Field | str], rows: Rows, count: int) -> list[str]:
+        style = self._style
+        written: list[Field | str] = list(fields.values())
+        if style.every_field:
+            written = [fields.get(name, style.absent) for name in self._names]
+        return rendered_rows(self._opening, written, style.closing, rows, count)
+
+    def _field(self, profile: Profile, column: Column) -> Field | str:
+        """A column as a field; a string where it is the same in every row."""
+        lane, style = self._lane, self._style
+        lead = style.lead(column.file_name)
+        fixed = {"core": lane.core, "port": lane.port}.get(column.key, -1)
+        if column.key not in lane and fixed >= 0:
+            return f"{lead}{fixed}"
+        absent = style.absent
+        if column.applies_to(lane.engine) and column.placeholder is not None:
+            absent = lead + _plain(column.placeholder, style)
+        if column.key not in lane or not column.applies_to(lane.engine):
+            return absent
+        measured = column.group in _MEASURED or column.key in _PLACES
+        return Field(
+            values=partial(lane.take, column.key),
+            lead=lead,
+            absent=absent,
+            texts=[style.text(text) for text in profile.strings[column.key]] if column.kind == "text" else None,
+            number=f"{style.quote}%.{column.decimals}f%%{style.quote}" if column.kind == "percent" else None,
+            decimals=column.decimals if column.kind == "float" else None,
+            span=0 if measured else 4096,
+        )
+
+    def _with_registers(self, operation: int) -> dict[str, Field | str]:
+        """The fields of rows whose command is decoded as ``operation``."""
+        lane, style = self._lane, self._style
+        assert lane.registers is not None
+        fields = {name: field for name, field in self._fields.items() if name not in self._condensed}
+        held = dict(zip(register_names(lane, operation), lane.registers.field_names(operation), strict=False))
+        for name in register_names(lane, operation):
+            lead = style.lead(name)
+            if name in held:
+                values = partial(lane.registers.field, operation, held[name])
+                fields[name] = Field(values, lead, style.absent, span=64)
+            else:
+                fields[name] = f"{lead}0"
+        return fields
+
+
+def _plain(value: str | int | float, style: Style) -> str:
+    return style.text(value) if isinstance(value, str) else str(value)

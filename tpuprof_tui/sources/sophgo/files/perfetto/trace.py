@@ -1,0 +1,249 @@
+"""A profile as a Perfetto trace: the reference's tracks, slices and counters, and what it lacks.
+
+Beyond the reference: launches that overlap get tracks of their own, kernel functions with CDMA commands stay visible on
+their cores, SDMA and CDMA have counters, each core has its DDR and L2M bandwidth, host slices nest as they did, and
+dependencies are flows. Timestamps are ns; with a host trace they are the host's.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis import Links, find_links
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.formats.perfetto.overlaps import by_time, first_free_lanes, nested_tracks
+from tpuprof_tui.formats.perfetto.tracks import PacketSequence, Track, descriptor
+from tpuprof_tui.model import Lane, Profile
+from tpuprof_tui.model.lane import Rows
+
+from .counters import Samples, bandwidth_samples, encoded_samples, rate_samples, total_samples
+from .flows import LaneFlows, lane_flows
+from .kernels import LaunchEncoder, launches_of
+from .plan import Content, Job, planned_jobs
+from .slices import SliceEncoder, encoded_nesting, named_slice, rates_of
+
+#: Slices that are encoded at a time.
+SLICE: Final = 32_768
+_PROGRESS_SECONDS: Final = 0.1
+#: Fact of a profile with a host trace: host time of the profile's zero, ns.
+HOST_BASE: Final = "host_base_ns"
+
+
+class ByteSink(Protocol):
+    """Where the bytes go."""
+
+    def write(self, data: bytes, /) -> Any:
+        """Takes all of ``data``."""
+
+
+def write_perfetto(
+    profile: Profile,
+    target: str | os.PathLike[str] | ByteSink,
+    selection: Selection = Selection(),  # noqa: B008 - immutable
+    *,
+    progress: Callable[[float], None] | None = None,
+    links: Links | None = None,
+) -> int:
+    """Writes a trace that Perfetto opens.
+
+    Args:
+        profile: The profile, with or without host lanes.
+        target: A path (written whole or not at all; compressed where it ends in ``.gz``), or a binary file.
+        selection: Which instructions; tracks of cores that are not selected are left out.
+        progress: Called with the share done, 0 to 1, at most ten times a second and at the end.
+        links: Dependencies to draw as flows; None: those that the profile's registers name.
+
+    Returns:
+        Number of bytes written, before compression.
+
+    Raises:
+        WriteError: The path cannot be written.
+        OSError: The binary file refused.
+    """
+    with _sink(target) as sink:
+        writer = _Writer(profile, sink, selection, progress)
+        writer.write(links)
+        return writer.written
+
+
+@contextmanager
+def _sink(target: str | os.PathLike[str] | ByteSink) -> Iterator[ByteSink]:
+    if not isinstance(target, (str, os.PathLike)):
+        yield target
+        return
+    path = Path(target)
+    with whole_file(path) as stream:
+        if path.suffix != ".gz":
+            yield stream
+            return
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=1, fileobj=stream, mtime=0) as compressed:
+            yield cast(ByteSink, compressed)
+
+
+class _Writer:
+    """Writes one trace."""
+
+    def __init__(
+        self, profile: Profile, sink: ByteSink, selection: Selection, progress: Callable[[float], None] | None
+    ) -> None:
+        self._profile = profile
+        self._sink = sink
+        self._chosen = {place: selection.rows(lane) for place, lane in enumerate(profile.lanes)}
+        self._jobs = planned_jobs(profile, selection, self._chosen)
+        self._base = _base_ns(profile, self._chosen)
+        self._progress = progress
+        self._told = time.monotonic()
+        self._done = 0
+        self._total = max(sum(job.weight for job in self._jobs), 1)
+        self._sequences = 0
+        self._last_rates: tuple[Lane, npt.NDArray[np.int64] | None] | None = None
+        self.written = 0
+
+    def write(self, links: Links | None) -> None:
+        """Writes all tracks, then what is on them."""
+        if links is None:
+            links = find_links(self._profile)
+        flows = lane_flows(self._profile, links, self._chosen) if len(links) else {}
+        sequences = []
+        for job in self._jobs:
+            sequences.append(self._define(job.track))
+        for job, sequence in zip(self._jobs, sequences, strict=True):
+            self._fill(job, sequence, flows)
+        if self._progress is not None:
+            self._progress(1.0)
+
+    def _define(self, track: Track) -> PacketSequence:
+        self._put(descriptor(track))
+        self._sequences += 1
+        return PacketSequence(self._sequences, track)
+
+    def _put(self, data: bytes, work: int = 0) -> None:
+        self._sink.write(data)
+        self.written += len(data)
+        self._done += work
+        now = time.monotonic()
+        if self._progress is not None and now - self._told >= _PROGRESS_SECONDS:
+            self._told = now
+            self._progress(min(self._done / self._total, 1.0))
+
+    def _fill(self, job: Job, sequence: PacketSequence, flows: dict[int, LaneFlows]) -> None:
+        """Writes what is on a track, and on the tracks beside it."""
+        if job.content is Content.SLICES:
+            self._slices(job, sequence, flows)
+        elif job.content is Content.NESTED:
+            self._nested(job, sequence)
+        elif job.content is Content.LAUNCHES:
+            self._launches(job, sequence)
+        elif job.content is Content.NOTICE:
+            self._notice(job, sequence)
+        elif job.content is not Content.GROUP:
+            self._samples(job, sequence)
+
+    def _slices(self, job: Job, sequence: PacketSequence, flows: dict[int, LaneFlows]) -> None:
+        for place, rows in job.sources:
+            lane = self._profile.lanes[place]
+            start, end = lane.take("start", rows), lane.take("end", rows)
+            order = by_time(start, end)
+            if order is not None:
+                rows, start, end = _some(rows, order), start[order], end[order]
+            lanes = first_free_lanes(start, end)
+            del start, end
+            if lanes is None:
+                self._blocks(lane, rows, sequence, flows.get(place))
+                continue
+            for number, places in enumerate(lanes, 1):
+                own = sequence if number == 1 else self._define(job.track.overflow(number))
+                self._blocks(lane, _some(rows, places), own, flows.get(place))
+
+    def _blocks(self, lane: Lane, rows: Rows, sequence: PacketSequence, flows: LaneFlows | None) -> None:
+        encoder = SliceEncoder(self._profile, lane, sequence, self._base, flows, self._rates(lane))
+        for part, count in _parts(rows):
+            self._put(encoder.encoded(part, count), count)
+
+    def _nested(self, job: Job, sequence: PacketSequence) -> None:
+        for place, rows in job.sources:
+            lane = self._profile.lanes[place]
+            thread = lane.take("nest", rows) if "nest" in lane else None
+            tracks = nested_tracks(lane.take("start", rows), lane.take("end", rows), thread)
+            for number, (places, begins) in enumerate(tracks, 1):
+                own = sequence if number == 1 else self._define(job.track.overflow(number))
+                steps = np.asarray(_some(rows, places), dtype=np.int64)
+                for first in range(0, len(steps), SLICE):
+                    some, opens = steps[first : first + SLICE], begins[first : first + SLICE]
+                    self._put(encoded_nesting(self._profile, lane, own, some, opens, self._base), len(some) // 2)
+
+    def _launches(self, job: Job, sequence: PacketSequence) -> None:
+        launches = launches_of(self._profile, [(self._profile.lanes[place], rows) for place, rows in job.sources])
+        self._done += job.weight
+        lanes = first_free_lanes(launches.start, launches.end) or [np.arange(len(launches))]
+        for number, places in enumerate(lanes, 1):
+            own = sequence if number == 1 else self._define(job.track.overflow(number))
+            encoder = LaunchEncoder(self._profile, own, self._base)
+            for first in range(0, len(places), SLICE):
+                self._put(encoder.encoded(launches.take(places[first : first + SLICE])))
+
+    def _samples(self, job: Job, sequence: PacketSequence) -> None:
+        sources = [(self._profile.lanes[place], rows) for place, rows in job.sources]
+        if job.content in (Content.DDR_TOTAL, Content.L2_TOTAL):
+            memory = "ddr" if job.content is Content.DDR_TOTAL else "l2"
+            samples = [total_samples(self._profile, sources, memory)]
+        else:
+            samples = [self._lane_samples(job, lane, rows) for lane, rows in sources]
+        for some in samples:
+            for data in encoded_samples(sequence, some, self._base, 2 * SLICE):
+                self._put(data)
+        self._done += job.weight
+
+    def _lane_samples(self, job: Job, lane: Lane, rows: Rows) -> Samples:
+        if job.content is Content.RATE:
+            return rate_samples(self._profile, lane, rows, self._rates(lane))
+        return bandwidth_samples(self._profile, lane, rows)
+
+    def _rates(self, lane: Lane) -> npt.NDArray[np.int64] | None:
+        """Rates of a lane's rows; kept for the next track, which is about the same lane."""
+        if self._last_rates is None or self._last_rates[0] is not lane:
+            rows = next(some for place, some in self._chosen.items() if self._profile.lanes[place] is lane)
+            self._last_rates = lane, rates_of(lane, (part for part, _ in _parts(rows)))
+        return self._last_rates[1]
+
+    def _notice(self, job: Job, sequence: PacketSequence) -> None:
+        """One slice over the whole of the profile, whose name says what to know of it."""
+        name = job.track.description
+        start, end = self._profile.start_ns, self._profile.end_ns
+        self._put(named_slice(sequence, name, start + self._base, end + self._base))
+
+
+def _parts(rows: Rows) -> Iterator[tuple[Rows, int]]:
+    """Rows a block at a time, with their number."""
+    first = rows.start if isinstance(rows, slice) else 0
+    last = rows.stop if isinstance(rows, slice) else len(rows)
+    for begin in range(first, last, SLICE):
+        end = min(begin + SLICE, last)
+        yield (slice(begin, end) if isinstance(rows, slice) else rows[begin:end]), end - begin
+
+
+def _some(rows: Rows, places: Any) -> Rows:
+    """Rows at some places among rows."""
+    some: Rows = places + rows.start if isinstance(rows, slice) else rows[places]
+    return some
+
+
+def _base_ns(profile: Profile, chosen: Mapping[int, Rows]) -> int:
+    """What is added to all times: host time of the profile's zero, more where a time would be negative."""
+    base = profile.facts.get(HOST_BASE, 0)
+    first = 0
+    for place, rows in chosen.items():
+        start = profile.lanes[place].take("start", rows)
+        if len(start):
+            first = min(first, int(start.min()))
+    return max(int(base) if isinstance(base, int) else 0, -first)

@@ -1,0 +1,154 @@
+"""Instructions as the reference's register text: one block of ``name: value`` lines each, a file per core or port.
+
+``tiuRegInfo_{core}.txt``, ``tdmaRegInfo_{core}.txt`` (GDMA, then SDMA) and ``cdmaRegInfo_{port}.txt``; each begins with
+the parameters of the architecture. Names that a capture made up are written on one line, whatever they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from tpuprof_tui.export.rendering import Field, rendered_rows
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.model import Lane, Profile
+from tpuprof_tui.model.lane import Rows
+
+from .instructions import ordered_lanes
+from .workbook.fields import EVERYTHING, FieldSet, LaneFields, Source
+
+Progress = Callable[[float], None]
+
+#: Rows that are rendered and written at a time.
+SLICE: Final = 16_384
+_FILES: Final = {"TIU": "tiu", "GDMA": "tdma", "SDMA": "tdma", "CDMA": "cdma"}
+
+
+def write_registers_text(
+    profile: Profile, directory: Path, selection: Selection = EVERYTHING, *, progress: Progress | None = None
+) -> int:
+    """Writes the register text of all cores and ports that have chosen instructions.
+
+    Args:
+        profile: The profile.
+        directory: Where the files go; made when needed.
+        selection: Which instructions.
+        progress: Gets the share that is written, 0 to 1.
+
+    Returns:
+        Number of instructions written.
+
+    Raises:
+        WriteError: A file could not be written; those before it are whole.
+    """
+    todo = sum(count for _, _, count in _chosen(profile, selection))
+    written = 0
+    for name, lanes in _files(profile, selection).items():
+        with whole_file(directory / name) as stream:
+            stream.write(_head(profile).encode())
+            for lane, rows in lanes:
+                writer = RegisterBlocks(profile, lane)
+                for part, count in slices(rows, SLICE):
+                    stream.write("".join(writer.blocks(part, count)).encode())
+                    written += count
+                    if progress is not None:
+                        progress(written / todo)
+    return written
+
+
+def register_files(profile: Profile, selection: Selection = EVERYTHING) -> list[str]:
+    """Names of the files that `write_registers_text` writes."""
+    return list(_files(profile, selection))
+
+
+def chosen_rows(lane: Lane, selection: Selection) -> tuple[Rows, int]:
+    """The chosen rows of a lane in the order of its stream, and how many they are."""
+    rows = selection.rows(lane)
+    order = lane.take("order", rows)
+    if bool((order[1:] >= order[:-1]).all()):
+        return rows, len(order)
+    numbers = np.arange(*rows.indices(len(lane))) if isinstance(rows, slice) else rows
+    return numbers[np.argsort(order, kind="stable")], len(order)
+
+
+def slices(rows: Rows, size: int) -> Iterator[tuple[Rows, int]]:
+    """Some rows in parts of up to ``size``, each with its length."""
+    if isinstance(rows, slice):
+        for first in range(rows.start, rows.stop, size):
+            last = min(first + size, rows.stop)
+            yield slice(first, last), last - first
+        return
+    for first in range(0, len(rows), size):
+        part = rows[first : first + size]
+        yield part, len(part)
+
+
+class RegisterBlocks:
+    """The text of a lane's instructions."""
+
+    def __init__(self, profile: Profile, lane: Lane) -> None:
+        self._fields = LaneFields(profile, lane)
+        self._opening = f"__{_FILES[lane.engine].upper()}_REG_INFO__"
+        self._plans: dict[int, list[Field | str]] = {}
+
+    def blocks(self, rows: Rows, count: int) -> list[str]:
+        """One block for each of ``count`` rows."""
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        blocks = np.empty(count, dtype=object)
+        for operation, places in self._fields.groups(rows):
+            if operation not in self._plans:
+                self._plans[operation] = _plan(self._fields.of(operation))
+            plan = self._plans[operation]
+            if places is None:
+                return rendered_rows(self._opening, plan, "\n", rows, count)
+            blocks[places] = rendered_rows(self._opening, plan, "\n", numbers[places], len(places))
+        found: list[str] = blocks.tolist()
+        return found
+
+
+def _head(profile: Profile) -> str:
+    lines = [f"\t{line_text(name)}: {line_text(value)}\n" for name, value in profile.device.parameters]
+    return "__CHIP_ARCH_ARGS__\n" + "".join(lines)
+
+
+def _files(profile: Profile, selection: Selection) -> dict[str, list[tuple[Lane, Rows]]]:
+    files: dict[str, list[tuple[Lane, Rows]]] = {}
+    for lane, rows, _ in _chosen(profile, selection):
+        number = lane.port if lane.core < 0 else lane.core
+        files.setdefault(f"{_FILES[lane.engine]}RegInfo_{number}.txt", []).append((lane, rows))
+    return files
+
+
+def _chosen(profile: Profile, selection: Selection) -> Iterator[tuple[Lane, Rows, int]]:
+    """Lanes that have chosen rows, with them."""
+    for lane in ordered_lanes(profile):
+        if lane.engine in _FILES:
+            rows, count = chosen_rows(lane, selection)
+            if count:
+                yield lane, rows, count
+
+
+def _plan(fields: FieldSet) -> list[Field | str]:
+    """Fields as lines, each with the line end before it."""
+    plan = [_line(f"\n\t{name}: ", source) for name, source in fields.main.items()]
+    if fields.extra:
+        kind = fields.main["Function Type"]
+        plan.append(_line("\n", kind, ":"))
+        plan += [_line(f"\n\t{name}: ", source) for name, source in fields.extra.items()]
+    return plan
+
+
+def _line(lead: str, source: Source, after: str = "") -> Field | str:
+    """A line; none where there is no value."""
+    absent = "" if source.absent is None else f"{lead}{source.absent}{after}"
+    if source.values is None:
+        return absent
+    texts = [line_text(text) + after for text in source.texts] if source.kind == "text" else None
+    number = "%.1f%%" if source.kind == "percent" else None
+    decimals = 4 if source.kind == "float" else None
+    return Field(source.values, lead, absent, texts=texts, number=number, decimals=decimals, span=0 if texts else 64)

@@ -1,0 +1,268 @@
+"""The reference's summary: its definitions, its names, its text cells (metrics 5).
+
+They differ from this package's own figures: cycles are added up per engine and compared with the time from the first
+start to the last end of all engines, so engines that work side by side make a parallelism above 100 %; what a capture
+does not know counts as the reference's placeholder (one operation, ``DDR->DDR``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import Device, Lane, Profile, Role, column, is_missing
+from tpuprof_tui.model.lane import Rows
+
+Array = npt.NDArray[Any]
+
+#: (header, width in the text file), in order.
+COLUMNS: Final[tuple[tuple[str, int], ...]] = (
+    ("CoreId", 7),
+    ("Parallelism(%)", 14),
+    ("totalTime(us)", 14),
+    ("TiuWorkingRatio", 15),
+    ("totalTiuCycle", 14),
+    ("uArchURate", 10),
+    ("totalGdmaCycle", 16),
+    ("GdmaDdrAvgBW(GB/s)", 18),
+    ("GdmaL2AvgBW(GB/s)", 18),
+    ("totalSdmaCycle", 16),
+    ("SdmaDdrAvgBW(GB/s)", 18),
+)
+
+
+#: Sums that lanes of an engine add to, by engine.
+SUMMED: Final[dict[str, tuple[str, ...]]] = {
+    "TIU": ("tiu_cycle", "alg_ops", "uarch_ops"),
+    "GDMA": ("gdma_cycle", "gdma_ddr_bytes", "gdma_ddr_cycle", "gdma_l2_bytes", "gdma_l2_cycle"),
+    "SDMA": ("sdma_cycle", "sdma_ddr_bytes", "sdma_ddr_cycle"),
+}
+
+
+@dataclass(frozen=True)
+class CoreSums:
+    """Sums over the events of one core: cycles, operations, bytes."""
+
+    tiu_cycle: int = 0
+    alg_ops: int = 0
+    uarch_ops: int = 0
+    gdma_cycle: int = 0
+    gdma_ddr_bytes: int = 0
+    gdma_ddr_cycle: int = 0
+    gdma_l2_bytes: int = 0
+    gdma_l2_cycle: int = 0
+    sdma_cycle: int = 0
+    sdma_ddr_bytes: int = 0
+    sdma_ddr_cycle: int = 0
+
+    def __add__(self, other: CoreSums) -> CoreSums:
+        return CoreSums(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One row of the reference's summary.
+
+    Attributes:
+        core: Core number; None for the row over all cores.
+        sums: What the figures are made from.
+        total_ns: Length of the profile, ns.
+        parallelism, tiu_ratio, uarch_rate: Percent.
+        gdma_ddr_bandwidth, gdma_l2_bandwidth, sdma_ddr_bandwidth: GB/s.
+        cells: Texts of the columns, in the order of ``COLUMNS``.
+    """
+
+    core: int | None
+    sums: CoreSums
+    total_ns: int
+    parallelism: float
+    tiu_ratio: float
+    uarch_rate: float
+    gdma_ddr_bandwidth: float
+    gdma_l2_bandwidth: float
+    sdma_ddr_bandwidth: float
+    cells: tuple[str, ...]
+
+
+def summary_table(profile: Profile) -> list[SummaryRow]:
+    """The reference's summary: one row per core, then one over all; empty without cores, instructions or times."""
+    if not profile.cores or not profile.instructions or not profile.timed:
+        return []
+    sums = [core_sums(profile, core) for core in profile.cores]
+    return summary_rows(profile.device, profile.cores, sums, profile.end_ns - profile.start_ns)
+
+
+def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[CoreSums], total_ns: int) -> list[SummaryRow]:
+    """Rows of the summary from sums.
+
+    Args:
+        device: Has the clocks.
+        cores: Numbers of the cores.
+        sums: Sums of each of them.
+        total_ns: From the first start to the last end.
+
+    Returns:
+        One row per core, then one over all.
+    """
+    several = len(cores) > 1
+    rows = [_row(device, core, [each], total_ns, several) for core, each in zip(cores, sums, strict=True)]
+    return [*rows, _row(device, None, sums, total_ns, several)]
+
+
+def core_sums(profile: Profile, core: int) -> CoreSums:
+    """The sums of one core (metrics 5.1)."""
+    found = CoreSums()
+    for lane in profile.core_lanes(core):
+        if lane.engine in SUMMED:
+            found += as_sums(lane, lane_weights(profile, lane, slice(0, len(lane))).sum(axis=1))
+    return found
+
+
+def as_sums(lane: Lane, totals: Array) -> CoreSums:
+    """Totals of ``lane_weights`` by name."""
+    return CoreSums(**dict(zip(SUMMED[lane.engine], totals.tolist(), strict=True)))
+
+
+def to_ns(cycles: int, mhz: float) -> int:
+    """Whole ns of a number of cycles; 0 without a clock."""
+    return int(round(cycles / mhz * 1000, 2)) if mhz > 0 else 0
+
+
+def summary_text(rows: Sequence[SummaryRow]) -> str:
+    """The table as the reference writes it to a file: 190 characters a line."""
+    header = _line([title for title, _ in COLUMNS])
+    double, single = "=" * len(header), "-" * len(header)
+    lines = [double, "Summary", double, header, single, *(_line(row.cells) for row in rows[:-1])]
+    lines += [single, *(_line(row.cells) for row in rows[-1:]), double]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return " | ".join(cell.rjust(width) for cell, (_, width) in zip(cells, COLUMNS, strict=True))
+
+
+def _row(device: Device, core: int | None, parts: Sequence[CoreSums], total: int, several: bool) -> SummaryRow:
+    """A row of one core, or (``core`` None) over all of them."""
+    tiu_mhz, dma_mhz = device.tiu_mhz, device.dma_mhz
+    whole = sum(parts, CoreSums())
+    tiu_time = sum(to_ns(part.tiu_cycle, tiu_mhz) for part in parts)
+    busy_time = tiu_time + sum(to_ns(part.gdma_cycle, dma_mhz) for part in parts)
+    if several:
+        busy_time += sum(to_ns(part.sdma_cycle, dma_mhz) for part in parts)
+    parallelism = _percent(busy_time, total * len(parts))
+    tiu_ratio = _percent(tiu_time, total * len(parts))
+    uarch_rate = _percent(whole.alg_ops, whole.uarch_ops)
+    bandwidths = (
+        _bandwidth(whole.gdma_ddr_bytes, whole.gdma_ddr_cycle, dma_mhz),
+        _bandwidth(whole.gdma_l2_bytes, whole.gdma_l2_cycle, dma_mhz),
+        _bandwidth(whole.sdma_ddr_bytes, whole.sdma_ddr_cycle, dma_mhz),
+    )
+
+    def cycles(name: str, mhz: float) -> str:
+        if core is not None:
+            return str(getattr(whole, name))
+        longest = max(getattr(part, name) for part in parts)
+        return f"{longest / mhz if mhz > 0 else 0:.3f}(us)"
+
+    cells = (
+        "Overall" if core is None else str(core),
+        f"{parallelism:.2f}%",
+        f"{total / 1000:.3f}",
+        f"{tiu_ratio:.2f}%",
+        cycles("tiu_cycle", tiu_mhz),
+        f"{uarch_rate:.2f}%",
+        cycles("gdma_cycle", dma_mhz),
+        f"{bandwidths[0]:.2f}",
+        f"{bandwidths[1]:.2f}",
+        cycles("sdma_cycle", dma_mhz),
+        f"{bandwidths[2]:.2f}",
+    )
+    return SummaryRow(core, whole, total, parallelism, tiu_ratio, uarch_rate, *bandwidths, cells)
+
+
+def _percent(part: int, whole: int) -> float:
+    return part / whole * 100 if whole > 0 else 0.0
+
+
+def _bandwidth(size: int, cycles: int, mhz: float) -> float:
+    time = to_ns(cycles, mhz)
+    return size / time if time else 0.0
+
+
+def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int64]:
+    """What each of some rows adds to the sums of its core.
+
+    Args:
+        profile: Has the texts.
+        lane: A lane of an engine in ``SUMMED``.
+        rows: Some of its rows.
+
+    Returns:
+        int64 (k, rows), one line for each name in ``SUMMED``.
+    """
+    if lane.engine == "TIU":
+        weights = _tiu_weights(profile, lane, rows)
+    elif lane.engine == "GDMA":
+        weights = _gdma_weights(profile, lane, rows)
+    else:
+        weights = _sdma_weights(profile, lane, rows)
+    return np.stack(weights).astype(np.int64, copy=False)
+
+
+def _tiu_weights(profile: Profile, lane: Lane, rows: Rows) -> list[Array]:
+    work = _works(profile, lane, rows)
+    operations = [_with_placeholder(lane, key, rows) for key in ("alg_ops", "uarch_ops")]
+    return [_counted(lane, "cycles", rows, work), *operations]
+
+
+def _gdma_weights(profile: Profile, lane: Lane, rows: Rows) -> list[Array]:
+    work = _works(profile, lane, rows)
+    cycles, sizes = _counted(lane, "cycles", rows, work), _counted(lane, "bytes", rows, work)
+    ddr, l2 = _touches(profile, lane, "DDR", rows), _touches(profile, lane, "L2", rows)
+    to_ddr, to_l2 = (sizes > 0) & ddr, (sizes > 0) & l2 & ~ddr
+    return [cycles, sizes * to_ddr, cycles * to_ddr, sizes * to_l2, cycles * to_l2]
+
+
+def _sdma_weights(profile: Profile, lane: Lane, rows: Rows) -> list[Array]:
+    counted = lane.take("role", rows) != Role.WAIT
+    ddr = counted & _touches(profile, lane, "DDR", rows)
+    return [_counted(lane, "cycles", rows, counted), _counted(lane, "bytes", rows, ddr),
+            _counted(lane, "cycles", rows, ddr)]  # fmt: skip
+
+
+def _works(profile: Profile, lane: Lane, rows: Rows) -> Array:
+    """Whether each row counts as work: the reference takes no command that was issued by RVT for a system command."""
+    work = lane.take("role", rows) == Role.WORK
+    issued = [code for code, text in enumerate(profile.strings["mode"]) if text == "RVT"]
+    if not issued or "mode" not in lane:
+        return np.asarray(work, dtype=np.bool_)
+    return np.asarray(work | np.isin(lane.take("mode", rows), issued), dtype=np.bool_)
+
+
+def _counted(lane: Lane, key: str, rows: Rows, chosen: Array) -> Array:
+    """Values of the chosen rows, 0 for others and where they are missing."""
+    values = lane.take(key, rows)
+    return np.where(chosen & ~is_missing(values), values, 0)
+
+
+def _with_placeholder(lane: Lane, key: str, rows: Rows) -> Array:
+    placeholder: Any = column(key).placeholder
+    if key not in lane:
+        return np.full(len(lane.take("start", rows)), placeholder, dtype=np.int64)
+    values = lane.take(key, rows)
+    return np.where(is_missing(values), placeholder, values).astype(np.int64)
+
+
+def _touches(profile: Profile, lane: Lane, memory: str, rows: Rows) -> Array:
+    """Whether the direction of each row names a memory."""
+    unknown = memory in str(column("direction").placeholder)
+    if "direction" not in lane:
+        return np.full(len(lane.take("start", rows)), unknown, dtype=np.bool_)
+    texts = profile.strings["direction"]
+    # code -1 takes the last place
+    named = np.array([*(memory in text for text in texts), unknown], dtype=np.bool_)
+    return np.asarray(named[lane.take("direction", rows)], dtype=np.bool_)

@@ -1,0 +1,290 @@
+"""summary.txt: the reference's table to the letter, and below it what its description promises and the table lacks.
+
+The figures below the table are this package's own: *effective* is the union of work on an engine, *wait* its system
+waits, *sync* its other system commands, *idle* the rest of the total time. ``~`` stands before what rests on guesswork,
+``-`` where a capture does not know.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from tpuprof_tui.analysis import CoreFigures, Indexes, build_indexes, core_figures, lane_figures
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.model import Lane, Profile, Role
+from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.sources.sophgo.files.summary_table import summary_table
+
+from .summary_moves import Moves, lane_moves
+from .summary_table import summary_text as reference_text
+
+ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
+#: Characters of a line of the reference's table that its console form keeps: eight columns.
+CONSOLE_WIDTH: Final = 130
+NO_CORES: Final = "No core data available for summary."
+NO_EVENTS: Final = "No timing data available for summary."
+_GAP: Final = " | "
+_UNKNOWN: Final = "-"
+_GUESSED: Final = "~"
+
+_ENGINE_HEADER: Final = (
+    ("CoreId", 7), ("Engine", 10), ("Instructions", 12), ("Effective(us)", 14), ("Wait(us)", 14), ("Sync(us)", 14),
+    ("Idle(us)", 14), ("Utilisation", 11),
+)  # fmt: skip
+_MOVE_HEADER: Final = (
+    ("CoreId", 7), ("Engine", 10), ("DdrRead(B)", 16), ("DdrWrite(B)", 16), ("DdrTotal(B)", 16), ("ReadBW(GB/s)", 12),
+    ("WriteBW(GB/s)", 13), ("TotalBW(GB/s)", 13), ("L2Total(B)", 16), ("L2BW(GB/s)", 10),
+)  # fmt: skip
+_SHARE_HEADER: Final = (
+    ("CoreId", 7), ("Compute(us)", 14), ("Transfer(us)", 14), ("Overlap(us)", 14), ("Exposed(us)", 14),
+    ("Idle(us)", 14), ("Compute", 9), ("Transfer", 9), ("Overlap", 9), ("Exposed", 9), ("Idle", 9),
+)  # fmt: skip
+Header = tuple[tuple[str, int], ...]
+
+
+def write_summary_text(
+    profile: Profile,
+    path: str | os.PathLike[str],
+    selection: Selection = Selection(),  # noqa: B008 - immutable
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> int:
+    """Writes summary.txt; nothing where there is nothing to sum up (see ``summary_missing``).
+
+    Args:
+        profile: The profile; lanes of a host do not count.
+        path: The file; it appears whole or not at all.
+        selection: Which instructions count.
+        progress: Called with 1 when it is written.
+
+    Returns:
+        Number of bytes written.
+
+    Raises:
+        WriteError: The file cannot be written.
+    """
+    data = summary_text(profile, selection).encode("ascii")
+    if data:
+        with whole_file(Path(path)) as stream:
+            stream.write(data)
+    if progress is not None:
+        progress(1.0)
+    return len(data)
+
+
+def summary_missing(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
+    """Why there is no summary, in the reference's words; empty where there is one."""
+    chosen = chosen_profile(profile, selection)
+    if not chosen.cores:
+        return NO_CORES
+    return "" if chosen.instructions else NO_EVENTS
+
+
+def summary_console(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
+    """The reference's table as it prints it on the console: the first eight columns; empty without a table."""
+    text = _reference_block(chosen_profile(profile, selection))
+    return "".join(f"{line[:CONSOLE_WIDTH]}\n" for line in text.splitlines())
+
+
+def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
+    """All of summary.txt, ASCII; empty without cores or instructions."""
+    chosen = chosen_profile(profile, selection)
+    block = _reference_block(chosen)
+    if not block:
+        return ""
+    indexes = build_indexes(chosen)
+    start, end = chosen.start_ns, chosen.end_ns
+    cores = [core_figures(chosen, indexes, core, start, end) for core in chosen.cores]
+    parts = [block + _remarks(profile, chosen), _engines(chosen, indexes, cores)]
+    moves = _moves(chosen)
+    if moves:
+        parts.append(moves)
+    parts.append(_shares(cores, end - start))
+    return "\n".join(parts)
+
+
+def chosen_profile(profile: Profile, selection: Selection) -> Profile:
+    """The device's part of a profile, with the chosen instructions alone."""
+    device = [lane for lane in profile.lanes if lane.engine in ENGINES]
+    if selection.everything:
+        return profile if len(device) == len(profile.lanes) else replace(profile, lanes=tuple(device))
+    cores = tuple(core for core in profile.cores if selection.cores is None or core in selection.cores)
+    parts = [(lane, selection.rows(lane)) for lane in device]
+    lanes = tuple(_part(lane, rows) for lane, rows in parts if len(lane.take("start", rows)))
+    return replace(profile, lanes=lanes, cores=cores)
+
+
+def _part(lane: Lane, rows: Rows) -> Lane:
+    """Some rows of a lane; columns are computed when asked for."""
+    if isinstance(rows, slice) and rows == slice(0, len(lane)):
+        return lane
+    numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+    def column(key: str, some: Rows) -> Any:
+        return lane.take(key, numbers[some])
+
+    columns: dict[str, Any] = {key: partial(column, key) for key in lane.keys()}  # noqa: SIM118 - not a mapping
+    columns |= {key: lane.take(key, numbers) for key in ("start", "end")}
+    return Lane(engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group, columns=columns,
+                sublanes=lane.sublanes, role_guessed=lane.role_guessed)  # fmt: skip
+
+
+def _reference_block(profile: Profile) -> str:
+    rows = summary_table(replace(profile, lanes=tuple(_as_labelled(lane) for lane in profile.lanes)))
+    return reference_text(rows) if rows else ""
+
+
+def _as_labelled(lane: Lane) -> Lane:
+    """A lane with the roles that the reference guesses: what never touched the bus passes for a system command."""
+    if not lane.role_guessed or lane.engine != "GDMA" or "transactions" not in lane:
+        return lane
+    silent = (lane["transactions"] == 0) & (lane["role"] == Role.WORK)
+    columns: dict[str, Any] = {key: partial(lane.take, key) for key in lane.keys()}  # noqa: SIM118 - not a mapping
+    columns |= {"start": lane["start"], "end": lane["end"]}
+    columns["role"] = np.where(silent, np.int8(Role.SYNC), lane["role"])
+    return Lane(engine=lane.engine, core=lane.core, port=lane.port, label=lane.label, group=lane.group, columns=columns,
+                sublanes=lane.sublanes, role_guessed=True)  # fmt: skip
+
+
+def _remarks(profile: Profile, chosen: Profile) -> str:
+    """What to know of the reference's table."""
+    lines = []
+    if profile.detail < 2:
+        lines.append(f"uArchURate says nothing in mode {profile.mode}: operations are known from mode 2 on.")
+    device = sum(len(lane) for lane in profile.lanes if lane.engine in ENGINES)
+    if chosen.instructions != device:
+        lines.append(f"Of {device} instructions {chosen.instructions} were chosen; all figures are of these alone.")
+    return "".join(f"{line}\n" for line in lines)
+
+
+# -- engines ------------------------------------------------------------------
+
+
+def _engines(profile: Profile, indexes: Indexes, cores: Sequence[CoreFigures]) -> str:
+    """Effective, wait, sync and idle time of every engine of every core, of every port, and of all together."""
+    start, end = profile.start_ns, profile.end_ns
+    window = end - start
+    shown = [engine for engine in ENGINES if engine in ("TIU", "GDMA") or any(engine in core.lanes for core in cores)]
+    body: list[list[str]] = []
+    totals = {engine: [0, 0, 0, 0, 0] for engine in shown}
+    guessed = False
+    for core in cores:
+        for engine in shown:
+            lane = core.lanes.get(engine)
+            figures = (lane.count, lane.busy, lane.wait, lane.sync, lane.idle) if lane else (0, 0, 0, 0, window)
+            totals[engine] = [total + figure for total, figure in zip(totals[engine], figures, strict=True)]
+            guessed = guessed or (lane is not None and lane.guessed)
+            body.append(_engine_row(str(core.core), engine, figures, window, lane is not None and lane.guessed))
+    for index in indexes:
+        if index.lane.engine == "CDMA":
+            port = lane_figures(index, start, end)
+            figures = (port.count, port.busy, port.wait, port.sync, port.idle)
+            body.append(_engine_row(_UNKNOWN, f"port{index.lane.port}", figures, window, port.guessed))
+    last = [_engine_row("Overall", engine, totals[engine], window * len(cores), guessed) for engine in shown]
+    return _table("Engines", _ENGINE_HEADER, body, last, (
+        "Effective: union of work. Wait: system waits. Sync: other system commands. Idle: none of them.",
+        "Utilisation: effective over total time. CDMA of a core: what it submitted, over all ports.",
+        *(("~ The capture holds no commands: work, wait and sync are told apart by guesswork.",) if guessed else ()),
+    ))  # fmt: skip
+
+
+def _engine_row(core: str, engine: str, figures: Sequence[int], window: int, guessed: bool) -> list[str]:
+    mark = _GUESSED if guessed else ""
+    count, busy, *times = figures
+    return [core, engine, str(count), *(f"{mark}{_us(time)}" for time in (busy, *times)),
+            f"{mark}{_percent(busy, window)}"]  # fmt: skip
+
+
+# -- moves --------------------------------------------------------------------
+
+
+def _moves(profile: Profile) -> str:
+    """What was read and written, and how fast; empty where nothing was moved."""
+    body: list[list[str]] = []
+    sums: dict[str, list[Moves]] = {}
+    everything: list[Moves] = []
+    for lane in sorted(profile.lanes, key=lambda lane: (lane.core < 0, lane.core, ENGINES.index(lane.engine))):
+        if lane.engine == "TIU" or not len(lane):
+            continue
+        found = lane_moves(profile, lane)
+        core, engine = (str(lane.core), lane.engine) if lane.core >= 0 else (_UNKNOWN, f"port{lane.port}")
+        body.append([core, engine, *_move_cells(found)])
+        sums.setdefault(lane.engine, []).append(found)
+        everything.append(found)
+    if not body:
+        return ""
+    last = [["Overall", engine, *_move_cells(Moves.together(parts))] for engine, parts in sums.items()]
+    last.append(["Overall", "all", *_move_cells(Moves.together(everything))])
+    notes = [
+        "Read: bytes from DDR. Write: bytes to DDR. A move within DDR counts as both, in the total once.",
+        "Bandwidth: bytes over the time in which at least one such move ran. CDMA sends read, receives write.",
+    ]
+    if not any(found.directed for found in everything):
+        notes.append("The capture does not know directions: all bytes count as DDR.")
+    elif profile.detail < 2:
+        notes.append("Sizes are those the hardware counted; directions are those of condensed commands.")
+    return _table("Read and write bandwidth", _MOVE_HEADER, body, last, notes)
+
+
+def _move_cells(moves: Moves) -> list[str]:
+    speeds = [_UNKNOWN if size is None else f"{size / time if time else 0:.2f}"
+              for size, time in (moves.read, moves.write, moves.ddr, moves.l2)]  # fmt: skip
+    sizes = [_UNKNOWN if size is None else str(size) for size, _ in (moves.read, moves.write, moves.ddr, moves.l2)]
+    return [*sizes[:3], *speeds[:3], sizes[3], speeds[3]]
+
+
+# -- shares -------------------------------------------------------------------
+
+
+def _shares(cores: Sequence[CoreFigures], window: int) -> str:
+    """How the time of each core divides into computing and moving data."""
+    rows = [_share_row(str(core.core), _times(core), window, core.guessed) for core in cores]
+    sums = [sum(times) for times in zip(*map(_times, cores), strict=True)]
+    last = [_share_row("Overall", sums, window * len(cores), any(core.guessed for core in cores))]
+    return _table("Compute and transfer", _SHARE_HEADER, rows, last, (
+        "Compute: TIU works. Transfer: GDMA, SDMA or submitted CDMA work. Overlap: both. Exposed: transfer alone.",
+        "Idle: no instruction at all. Shares are of the total time.",
+    ))  # fmt: skip
+
+
+def _times(core: CoreFigures) -> tuple[int, ...]:
+    return core.compute, core.transfer, core.overlap, core.exposed, core.idle
+
+
+def _share_row(core: str, times: Sequence[int], window: int, guessed: bool) -> list[str]:
+    mark = _GUESSED if guessed else ""
+    return [core, *(mark + _us(time) for time in times), *(mark + _percent(time, window) for time in times)]
+
+
+# -- layout -------------------------------------------------------------------
+
+
+def _table(
+    title: str, header: Header, body: Iterable[Sequence[str]], last: Iterable[Sequence[str]], notes: Iterable[str]
+) -> str:
+    """A table in the manner of the reference's, and notes below it."""
+    top = _line([name for name, _ in header], header)
+    double, single = "=" * len(top), "-" * len(top)
+    lines = [double, title, double, top, single, *(_line(row, header) for row in body), single]
+    lines += [*(_line(row, header) for row in last), double, *notes]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str], header: Header) -> str:
+    return _GAP.join(cell.rjust(width) for cell, (_, width) in zip(cells, header, strict=True))
+
+
+def _us(ns: int) -> str:
+    return f"{ns / 1000:.3f}"
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{part / whole * 100 if whole > 0 else 0:.2f}%"

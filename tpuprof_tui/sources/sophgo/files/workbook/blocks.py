@@ -1,0 +1,206 @@
+"""The blocks of cells above the rows, where the reference has them (outputs 5.2), and the sheets without rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from tpuprof_tui.formats.xlsx.cells import Grid, Value
+from tpuprof_tui.formats.xlsx.styles import (
+    BLOCK_HEADER,
+    BLOCK_TEXT,
+    BLOCK_VALUE,
+    COLUMN_HEADER,
+    COUNT,
+    KEY_CELL,
+    LABEL,
+    PERCENT,
+    PLAIN,
+    TABS,
+    TOTAL_HEADER,
+    TOTAL_VALUE,
+    Style,
+)
+from tpuprof_tui.model import Profile
+
+from .statistics import SUMMARY_COLUMNS, Totals, TypeRow, bandwidth, ratio
+
+#: Row of the column headers of transfer sheets.
+DMA_HEADER_ROW: Final = 6
+#: A block higher than this would fill the screen if it were frozen unfolded.
+_TALLEST_BLOCK: Final = 26
+
+_TIU_TOTALS: Final = ("totalTiuCycle", "totalAlgCycle", "algTotalOps", "totalUArchOps", "uArchURate",
+                      "waitMsgTotalTime")  # fmt: skip
+_TYPE_COLUMNS: Final = ("Function Name", "Instr Num", "Alg Ops", "Alg Ops Ratio", "Alg Cycle", "Alg Cycle Ratio",
+                        "uArch Ops", "uArch URate", "uArch Ops Ratio", "Asic Cycle", "Asic Cycle Ratio")  # fmt: skip
+_DMA_TOTALS: Final = ("totalDmaCycle", "workingCycle", "totalStallCycle", "stallCycleRatio", "totalDdrDataSize(B)",
+                      "totalL2DataSize(B)", "ddrAvgBandwidth(GB/s)", "l2AvgBandwidth(GB/s)",
+                      "waitMsgTotalTime")  # fmt: skip
+#: Header and the parameter it shows.
+_SPECIFICATION: Final = (
+    ("Platform", "Platform"), ("CHIP ARCH", "Chip Arch"), ("Core Num", "Core Num"), ("NPU Num", "NPU Num"),
+    ("Cube IC Align(8bits)", "Cube IC Align(8bits)"), ("Cube OHOW Align", "Cube OHOW Align(8bits)"),
+    ("Vector OHOW Align(8bits)", "Vector OHOW Align(8bits)"), ("TIU Frequency(MHz)", "TIU Frequency(MHz)"),
+    ("DMA Frequency(MHz)", "DMA Frequency(MHz)"), ("DDR Frequency(MHz)", "DDR Frequency(MHz)"),
+    ("TPU Lmem Size(MiB)", "TPU Lmem Size(MiB)"),
+)  # fmt: skip
+_TIU_NOTES: Final = (
+    ("uArch Rate", "Alg Ops / uArch Ops. The hardware rounds shapes up to its lanes and works on the padding as well; "
+                   "near 100% little of its work is padding."),
+    ("Data Type", "Element formats, first operand -> result."),
+    ("Avg Cycle Last 200", "Mean time per command over the last 200 commands, in ns. Long runs of very short commands "
+                           "burden the profiler itself and slow the chip down."),
+)  # fmt: skip
+_DMA_NOTE: Final = "*Stall Cycle: cycles that a transfer waited because TIU and DMA wanted the same memory bank."
+_SUMMARY_NOTES: Final = (
+    ("Tiu Working Ratio", "totalTiuCycle / totalTime: the share of the time in which the TIU worked."),
+    ("Parallelism(%)", "(totalTiuCycle + totalGdmaCycle + totalSdmaCycle) / totalTime: how far the engines ran side "
+                       "by side."),
+    ("Concurrency(%)", "(totalTiuCycle + totalGdmaCycle - totalTime) / min(totalTiuCycle, totalGdmaCycle): how far "
+                       "TIU and GDMA overlapped; below 0 there was time without either."),
+    ("Total Alg Cycle", "Cycles that the TIU instructions would take at peak rate."),
+    ("Total Alg Ops", "Operations that the algorithm asks for."),
+    ("Total uArch Ops", "Operations that the hardware performs, padding included."),
+    ("uArch Urate", "totalAlgOps / totalUArchOps; near 100% little of the work is padding."),
+)  # fmt: skip
+#: Engine, first column, columns.
+_BANDS: Final = (("TIU", 6, 5), ("GDMA", 11, 5), ("SDMA", 16, 3), ("CDMA", 19, 5))
+
+
+@dataclass
+class Head:
+    """What stands above the rows of a sheet.
+
+    Attributes:
+        grid: The cells.
+        header_row: Row of the column headers.
+        merges: Merged ranges.
+        loose: Cells whose length does not widen their column.
+        rows: Further attributes of some rows.
+    """
+
+    grid: Grid
+    header_row: int
+    merges: list[str] = field(default_factory=list)
+    loose: list[tuple[int, int]] = field(default_factory=list)
+    rows: dict[int, str] = field(default_factory=dict)
+
+
+def tiu_head(profile: Profile, total: Totals, types: Sequence[TypeRow]) -> Head:
+    """Totals, specification, description and statistics of a TIU sheet."""
+    grid = Grid()
+    grid.put(1, 1, "Performance", LABEL)
+    grid.put(2, 1, "Summary", LABEL)
+    grid.line(1, 2, _TIU_TOTALS, TOTAL_HEADER)
+    rate = ratio(total.alg_ops, total.uarch_ops)
+    values = (total.working, total.alg_cycle, total.alg_ops, total.uarch_ops, rate, total.wait_cycles)
+    _values(grid, 2, 2, values, TOTAL_VALUE)
+    grid.put(1, 15, "Detail Spec", LABEL)
+    grid.line(1, 16, (title for title, _ in _SPECIFICATION), BLOCK_HEADER)
+    known = dict(profile.device.parameters)
+    grid.line(2, 16, (known.get(name, "-") for _, name in _SPECIFICATION), BLOCK_VALUE)
+    grid.put(4, 15, "Description", LABEL)
+    grid.line(4, 16, ("Field", "Description"), BLOCK_HEADER)
+    head = Head(grid, len(types) + 9)
+    for row, (name, text) in enumerate(_TIU_NOTES, 5):
+        grid.put(row, 16, name, BLOCK_VALUE)
+        grid.put(row, 17, text, BLOCK_TEXT)
+        head.merges.append(f"Q{row}:AD{row}")
+        head.loose.append((row, 17))
+    grid.put(6, 1, "Statistics", LABEL)
+    grid.line(6, 2, _TYPE_COLUMNS, BLOCK_HEADER)
+    for row, some in enumerate(types, 7):
+        _values(grid, row, 2, _type_cells(some, total), BLOCK_VALUE)
+    overall = TypeRow("Overall", total.count, total.alg_ops, total.alg_cycle, total.uarch_ops, total.working)
+    cells = list(_type_cells(overall, total))
+    cells[3] = cells[5] = cells[8] = cells[10] = 1.0
+    _values(grid, 7 + len(types), 2, cells, BLOCK_VALUE)
+    folded = ' hidden="1"' if head.header_row > _TALLEST_BLOCK else ""
+    head.rows = dict.fromkeys(range(3, head.header_row), f' outlineLevel="1"{folded}')
+    head.rows[head.header_row] = ' collapsed="1"' if folded else ""
+    return head
+
+
+def _type_cells(some: TypeRow, total: Totals) -> tuple[Value, ...]:
+    return (
+        some.name, some.count, some.alg_ops, ratio(some.alg_ops, total.alg_ops), some.alg_cycle,
+        ratio(some.alg_cycle, total.alg_cycle), some.uarch_ops, ratio(some.alg_ops, some.uarch_ops),
+        ratio(some.uarch_ops, total.uarch_ops), some.cycles, ratio(some.cycles, total.working),
+    )  # fmt: skip
+
+
+def dma_head(profile: Profile, total: Totals) -> Head:
+    """Totals and note of a sheet of transfers."""
+    grid = Grid()
+    grid.put(1, 1, "Performance", LABEL)
+    grid.put(2, 1, "Summary", LABEL)
+    grid.line(1, 3, _DMA_TOTALS, TOTAL_HEADER)
+    mhz = profile.device.dma_mhz
+    values = (
+        total.working, total.working, total.stall, ratio(total.stall, total.cycles), total.ddr_bytes, total.l2_bytes,
+        bandwidth(total.ddr_bytes, total.ddr_cycles, mhz), bandwidth(total.l2_bytes, total.l2_cycles, mhz),
+        total.wait_cycles,
+    )  # fmt: skip
+    for column, (name, value) in enumerate(zip(_DMA_TOTALS, values, strict=True), 3):
+        form = PERCENT if name.endswith("Ratio") else "0.00" if "Bandwidth" in name else COUNT
+        grid.put(2, column, value, replace(TOTAL_VALUE, form=form))
+    grid.put(5, 1, _DMA_NOTE, PLAIN)
+    return Head(grid, DMA_HEADER_ROW, loose=[(5, 1)])
+
+
+def summary_sheet(profile: Profile, rows: Sequence[Sequence[Value]], overall: Sequence[Value]) -> Head:
+    """The summary of engines: a row per core, then one over all of them."""
+    grid = Grid()
+    grid.put(1, 1, f"Platform: {profile.device.chip}", LABEL)
+    for engine, first, columns in _BANDS:
+        colour = "000000" if engine == "SDMA" else "FFFFFF"
+        style = Style(fill=TABS[engine], font="Calibri", colour=colour)
+        grid.line(4, first, [engine] + [None] * (columns - 1), style)
+    grid.line(5, 1, SUMMARY_COLUMNS, COLUMN_HEADER)
+    for row, cells in enumerate(rows, 6):
+        for column, (name, value) in enumerate(zip(SUMMARY_COLUMNS, cells, strict=True), 1):
+            grid.put(row, column, value, replace(KEY_CELL, form=_core_form(name)))
+    last = 6 + len(rows)
+    for column, (name, value) in enumerate(zip(SUMMARY_COLUMNS, overall, strict=True), 1):
+        grid.put(last, column, value, replace(TOTAL_VALUE, form=_overall_form(name), align="right"))
+    grid.line(last + 4, 1, ("Field", "Description"), BLOCK_HEADER)
+    loose = []
+    for row, note in enumerate(_SUMMARY_NOTES, last + 5):
+        grid.put(row, 1, note[0], BLOCK_VALUE)
+        grid.put(row, 2, note[1], BLOCK_TEXT)
+        loose += [(row, 2)]
+    return Head(grid, 5, merges=["A1:B1"], loose=[*loose, (1, 1)])
+
+
+def table_sheet(titles: Sequence[str], rows: Sequence[Sequence[Value]], forms: Sequence[str]) -> Head:
+    """A plain table: headers in row 1."""
+    grid = Grid()
+    grid.line(1, 1, titles, COLUMN_HEADER)
+    for row, cells in enumerate(rows, 2):
+        for column, (value, form) in enumerate(zip(cells, forms, strict=True), 1):
+            align = "left" if isinstance(value, str) else "right"
+            grid.put(row, column, value, replace(KEY_CELL, form=form, align=align))
+    return Head(grid, 1)
+
+
+def _values(grid: Grid, row: int, column: int, values: Sequence[Value], style: Style) -> None:
+    """Figures in a row: those that are shares as percentages."""
+    for place, value in enumerate(values, column):
+        form = PERCENT if isinstance(value, float) else COUNT if isinstance(value, int) else "General"
+        grid.put(row, place, value, replace(style, form=form))
+
+
+def _core_form(name: str) -> str:
+    if name in ("TiuWorkingRatio", "Parallelism", "Concurrency", "uArchURate"):
+        return PERCENT
+    if name == "totalTime(us)":
+        return "#,##0.000"
+    return "0.00" if "Bandwidth" in name else "General" if name == "CoreId" else COUNT
+
+
+def _overall_form(name: str) -> str:
+    if name.endswith("Cycle"):
+        return '#,##0.000"(us)"'
+    return '#,##0.00"MiB"' if name.endswith("DataSize") else _core_form(name)

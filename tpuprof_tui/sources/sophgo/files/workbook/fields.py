@@ -1,0 +1,306 @@
+"""What the reference writes of an instruction: its fields by name, in its order, as columns that are read on demand.
+
+Register text, workbook and merged CSV are three spellings of these fields. A command whose registers are known
+(*decoded*) has other fields than a condensed one, so a lane has one set of fields per operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, column, is_missing
+from tpuprof_tui.model.lane import Rows
+
+from .fieldsets import META, TRANSFER, Entry, Filler, Same, layout_of
+
+Array = npt.NDArray[Any]
+
+EVERYTHING: Final = Selection()
+
+#: Names of element formats by code; the result of a TIU command and the source of a transfer share them.
+DATA_TYPES: Final = ("INT8", "FP16", "FP32", "INT16", "INT32", "BFP16", "INT4", "FP8", "FP20", "TF32")
+_FORMATS: Final = (*DATA_TYPES, *(f"unknown_{code}" for code in range(len(DATA_TYPES), 128)))
+_SIDES: Final = (*_FORMATS, "None")
+_NO_FORMAT: Final = len(_FORMATS)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One field of the instructions of a lane.
+
+    Attributes:
+        kind: ``int`` (int64, or uint64 for 64-bit registers), ``float``, ``percent`` (0 to 100) or ``text`` (codes).
+        values: Its values for some rows; None where every row has ``absent``.
+        absent: What is written where there is no value; None: nothing is.
+        texts: Texts by code.
+        filler: Whether it says nothing: the register text has it, sheets do not.
+    """
+
+    kind: Literal["int", "float", "percent", "text"]
+    values: Callable[[Rows], Array] | None = None
+    absent: str | int | float | None = None
+    texts: Sequence[str] = ()
+    filler: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class FieldSet:
+    """Fields of the commands of one kind.
+
+    Attributes:
+        main: By name, in order.
+        extra: Further ones, which the register text puts under a line of their own (TIU).
+    """
+
+    main: dict[str, Source]
+    extra: dict[str, Source] = field(default_factory=dict)
+
+    @property
+    def all(self) -> dict[str, Source]:
+        """Both, in order, without what says nothing."""
+        return {name: source for name, source in {**self.main, **self.extra}.items() if not source.filler}
+
+
+_NODE: Final = {"node_type": "type", "node_engine": "engine", "tiu_type": "des_tsk_typ",
+                "tiu_function": "des_tsk_eu_typ", "node_extra": "extra_info"}  # fmt: skip
+
+
+class LaneFields:
+    """The fields of one lane's instructions.
+
+    Attributes:
+        profile: The profile.
+        lane: The lane.
+    """
+
+    def __init__(self, profile: Profile, lane: Lane) -> None:
+        self.profile = profile
+        self.lane = lane
+        self._sources: dict[str, Source] = {}
+        self._sets: dict[int, FieldSet] = {}
+
+    def of(self, operation: int) -> FieldSet:
+        """Fields of the commands decoded as ``operation``; -1: of condensed ones and of those without a command."""
+        if operation not in self._sets:
+            self._sets[operation] = self._tiu(operation) if self.lane.engine == "TIU" else self._transfer(operation)
+        return self._sets[operation]
+
+    def groups(self, rows: Rows) -> list[tuple[int, Array | None]]:
+        """Operations among some rows, each with the places that have it; None: all places."""
+        registers = self.lane.registers
+        if registers is None:
+            return [(-1, None)]
+        operations = registers.operations(rows)
+        distinct = np.unique(operations).tolist()
+        if len(distinct) == 1:
+            return [(distinct[0], None)]
+        return [(operation, np.flatnonzero(operations == operation)) for operation in distinct]
+
+    def operations(self, parts: Sequence[Rows]) -> list[int]:
+        """All operations among some parts of the lane, ascending."""
+        registers = self.lane.registers
+        if registers is None:
+            return [-1]
+        return sorted({number for rows in parts for number in np.unique(registers.operations(rows)).tolist()})
+
+    # -- sets -------------------------------------------------------------
+
+    def _tiu(self, operation: int) -> FieldSet:
+        layout = layout_of(self.lane)
+        if operation < 0:
+            extra = {name: self._column(key) for key, name in _NODE.items()}
+            precision = self._precision if not layout.unless_rvt else self._plain_precision
+            extra["des_opt_res0_prec"] = Source("int", precision)
+            return FieldSet(self._named((*layout.condensed, *META)), extra)
+        extra = self._registers(operation, "des_")
+        for key in layout.after:
+            # what has no message names message 0
+            source = self._column(str(key))
+            extra[column(str(key)).file_name] = Source("int", source.values, 0)
+        return FieldSet(self._named((*layout.decoded, *META)), extra)
+
+    def _transfer(self, operation: int) -> FieldSet:
+        layout = layout_of(self.lane)
+        if operation < 0:
+            fields = self._named((*layout.condensed, *META))
+            if layout.unless_rvt:
+                for name in (column("data_format").file_name, column("dtype").file_name):
+                    fields[name] = self._unless_rvt(fields[name])
+            return FieldSet(fields)
+        registers = self._registers(operation)
+        for name in layout.zeros:
+            registers.setdefault(name, Source("int", None, 0))
+        own = self._named((*layout.decoded, *META))
+        # a register keeps its value where the reference writes something that says nothing over it
+        own = {name: source for name, source in own.items() if not (source.filler and name in registers)}
+        fields = {**registers, **own}
+        for key, absent in (("direction", f"{layout.memory}->{layout.memory}"), ("from_memory", layout.memory),
+                            ("to_memory", layout.memory)):  # fmt: skip
+            fields[column(key).file_name] = replace(self._column(key), absent=absent)
+        if layout is TRANSFER:
+            for key, memory, other in (("ddr_bandwidth", "DDR", ""), ("l2_bandwidth", "L2M", "DDR")):
+                fields[column(key).file_name] = Source("float", partial(self._bandwidth, key, memory, other), 0)
+        kind = registers.get("src_data_format")
+        fields[column("dtype").file_name] = (
+            Source("text", None, layout.no_format)
+            if kind is None
+            else Source("text", kind.values, texts=_formats(layout.no_format))
+        )
+        return FieldSet(fields)
+
+    def _unless_rvt(self, source: Source) -> Source:
+        """A column that RVT commands have not, and others always."""
+        texts = (*source.texts, str(source.absent))
+        filled = len(texts) - 1 if source.kind == "text" else source.absent or 0
+        rvt = [text == "RVT" for text in self.profile.strings["mode"]]
+        modes = np.array([*rvt, False], dtype=np.bool_)
+
+        def values(rows: Rows) -> Array:
+            mode = self.lane.take("mode", rows) if "mode" in self.lane else np.full(1, -1)
+            if source.values is None:
+                found = np.full(len(self.lane.take("start", rows)), -1 if source.kind == "text" else INT_MISSING)
+            else:
+                found = source.values(rows)
+            return np.where(is_missing(found) & ~modes[mode], found.dtype.type(filled), found)
+
+        return Source(source.kind, values, None, texts if source.kind == "text" else ())
+
+    def _named(self, entries: Sequence[Entry]) -> dict[str, Source]:
+        fields: dict[str, Source] = {}
+        for entry in entries:
+            if isinstance(entry, Filler):
+                fields[entry.name] = Source("text", None, entry.text, filler=True)
+            elif isinstance(entry, Same):
+                fields[entry.name] = self._column(entry.key)
+            else:
+                fields[column(entry).file_name] = self._column(entry)
+        return fields
+
+    def _registers(self, operation: int, prefix: str = "") -> dict[str, Source]:
+        registers = self.lane.registers
+        assert registers is not None
+        return {
+            f"{prefix}{name}": Source("int", partial(registers.field, operation, name))
+            for name in registers.field_names(operation)
+        }
+
+    # -- fields -----------------------------------------------------------
+
+    def _column(self, key: str) -> Source:
+        """A column of the model; the same object whenever it is asked for."""
+        if key not in self._sources:
+            self._sources[key] = self._new_column(key)
+        return self._sources[key]
+
+    def _new_column(self, key: str) -> Source:
+        spec, lane = column(key), self.lane
+        kind = "int" if spec.kind == "hex" else spec.kind
+        absent = "None" if key == "core" else spec.placeholder
+        if key not in lane:
+            fixed = {"core": lane.core, "port": lane.port}.get(key, -1)
+            return Source(kind, None, fixed if fixed >= 0 else absent)
+        texts = self.profile.strings[key] if spec.kind == "text" else ()
+        return Source(kind, partial(lane.take, key), absent, texts)
+
+    def _precision(self, rows: Rows) -> Array:
+        """Format of the result; system commands have none, and what has no command counts as the first."""
+        if "precision" not in self.lane:
+            return np.where(self.lane.take("role", rows) == Role.WORK, 0, INT_MISSING)
+        values = self.lane.take("precision", rows)
+        known = (values != INT_MISSING) | (self.lane.take("role", rows) != Role.WORK)
+        return np.where(known, values, 0)
+
+    def _plain_precision(self, rows: Rows) -> Array:
+        """The same where RVT commands have no format."""
+        if "precision" in self.lane and "mode" in self.lane:
+            rvt = np.array([*(text == "RVT" for text in self.profile.strings["mode"]), False], dtype=np.bool_)
+            return np.where(rvt[self.lane.take("mode", rows)], INT_MISSING, self._precision(rows))
+        return self._precision(rows)
+
+    def _bandwidth(self, key: str, memory: str, other: str, rows: Rows) -> Array:
+        """A bandwidth where the direction names the memory, and not the other one; else NaN."""
+        placeholder = str(column("direction").placeholder)
+        texts = [*self.profile.strings["direction"], placeholder]
+        mine = np.array([memory in text and not (other and other in text) for text in texts], dtype=np.bool_)
+        touched = mine[self.lane.take("direction", rows)] if "direction" in self.lane else mine[-1]
+        return np.where(touched, self.lane.take(key, rows), np.nan)
+
+
+# -- fields that only workbook and CSV have -------------------------------
+
+
+def data_type_source(fields: FieldSet) -> Source:
+    """``{operand} -> {result}`` of TIU commands; without an operand the result twice; ``None`` for what has no format.
+
+    System commands have neither.
+    """
+    result, operand = fields.extra.get("des_opt_res0_prec"), fields.extra.get("des_opt_opd0_prec")
+    operand = operand or result
+
+    def values(rows: Rows) -> Array:
+        codes = _format_codes(operand, rows) * len(_SIDES) + _format_codes(result, rows)
+        return np.asarray(codes, dtype=np.int32)
+
+    if operand is None:
+        return Source("text", None, "None -> None")
+    return Source("text", values, "None -> None", _PAIRS)
+
+
+def _formats(unknown: str) -> Sequence[str]:
+    """Texts of data formats; those that are none are called ``unknown``, or by their code."""
+    return (*DATA_TYPES, *[unknown] * (len(_FORMATS) - len(DATA_TYPES))) if unknown else _FORMATS
+
+
+def _format_codes(source: Source | None, rows: Rows) -> Array:
+    if source is None or source.values is None:
+        return np.array(_NO_FORMAT)
+    codes = source.values(rows)
+    return np.where(is_missing(codes), _NO_FORMAT, codes & (len(_FORMATS) - 1))
+
+
+class _Pairs(Sequence[str]):
+    """Texts of pairs of formats, made when asked for."""
+
+    def __getitem__(self, code: int) -> str:  # type: ignore[override]
+        if not 0 <= code < len(self):
+            raise IndexError(code)
+        return f"{_SIDES[code // len(_SIDES)]} -> {_SIDES[code % len(_SIDES)]}"
+
+    def __len__(self) -> int:
+        return len(_SIDES) ** 2
+
+
+_PAIRS: Final = _Pairs()
+
+
+def recent_cycle_source(lane: Lane) -> Source:
+    """``Avg Cycle Last 200``: ns per command over the last 200 of the stream (metrics 6.1).
+
+    The first 199 rows have their end divided by their command id instead.
+    """
+    order = lane["order"]
+    in_order = bool((order[1:] >= order[:-1]).all())
+    stream = None if in_order else np.argsort(order, kind="stable")
+    place: Array | None = None
+    if stream is not None:
+        place = np.empty(len(stream), dtype=np.int64)
+        place[stream] = np.arange(len(stream))
+
+    def values(rows: Rows) -> Array:
+        numbers = np.arange(*rows.indices(len(lane))) if isinstance(rows, slice) else rows
+        places = numbers if place is None else place[rows]
+        ends = lane.take("end", rows)
+        ids = lane.take("command_id", rows)
+        before = np.maximum(places - 199, 0)
+        starts = lane.take("start", before if stream is None else stream[before])
+        recent = np.where(places < 199, ends / np.maximum(ids, 1), (ends - starts) / 200)
+        return np.where(ends == INT_MISSING, INT_MISSING, np.asarray(np.rint(recent), dtype=np.int64))
+
+    return Source("int", values)

@@ -1,0 +1,171 @@
+"""The chosen instructions of a lane with the values of every column that workbook and merged CSV have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.table import title_in_files
+from tpuprof_tui.formats.xlsx.rows import SheetColumn, Values, values_of
+from tpuprof_tui.model import Lane, Profile, Role
+from tpuprof_tui.model import column as column_of
+from tpuprof_tui.model.counters import COUNTERS
+from tpuprof_tui.model.counters import GROUP as COUNTER_GROUP
+from tpuprof_tui.model.lane import Rows
+
+from ..instructions import ENGINES, ordered_lanes
+from ..registers_text import chosen_rows, slices
+from .columns import further_names, reference_names, sheet_columns
+from .fields import LaneFields, Source, data_type_source, recent_cycle_source
+from .layers import LayerMap
+
+Array = npt.NDArray[Any]
+
+#: What a command waits for, and the message that it sends or waits for.
+_LINKS: Final = ("depends_on", "message", "message_count")
+#: Rows that are read and written at a time.
+SLICE: Final = 16_384
+
+
+def chosen_lanes(profile: Profile, selection: Selection, layers: LayerMap | None = None) -> list[LaneRows]:
+    """The lanes that have chosen instructions: by core, then TIU, GDMA, SDMA; then the ports."""
+    lanes = []
+    for lane in ordered_lanes(profile):
+        rows, count = chosen_rows(lane, selection)
+        if count and lane.engine in ENGINES:
+            lanes.append(LaneRows(profile, lane, rows, count, selection.rows(lane), LaneFields(profile, lane), layers))
+    return lanes
+
+
+@dataclass
+class LaneRows:
+    """The chosen instructions of a lane, as workbook and merged CSV list them.
+
+    Attributes:
+        profile: The profile.
+        lane: The lane.
+        rows: Its chosen rows in the order of its stream.
+        count: How many those are.
+        by_start: The same rows in the order of their start.
+        fields: The fields of the reference.
+        layers: Which layer each command belongs to; None where that is not known.
+    """
+
+    profile: Profile
+    lane: Lane
+    rows: Rows
+    count: int
+    by_start: Rows
+    fields: LaneFields
+    layers: LayerMap | None = None
+
+    @property
+    def title(self) -> str:
+        """Name of its sheet."""
+        return f"{self.lane.engine}_{self.lane.port if self.lane.core < 0 else self.lane.core}"
+
+    @cached_property
+    def operations(self) -> list[int]:
+        """Operations among the rows."""
+        return self.fields.operations([part for part, _ in slices(self.rows, SLICE)])
+
+    @cached_property
+    def occurring(self) -> list[str]:
+        """Names of the fields that the register text would have of these rows, without those that say nothing."""
+        return [name for name, source in self._in_text.items() if not source.filler]
+
+    @cached_property
+    def _in_text(self) -> dict[str, Source]:
+        """Fields of the register text of these rows."""
+        found: dict[str, Source] = {}
+        for operation in self.operations:
+            some = self.fields.of(operation)
+            for name, source in {**some.main, **some.extra}.items():
+                if source.values is not None or source.absent is not None:
+                    found.setdefault(name, source)
+                    found[name] = found[name] if source.filler else source
+        return found
+
+    @cached_property
+    def beyond_text(self) -> dict[str, Source]:
+        """What the register text has not: what a command waits for or tells, and the counters of its record."""
+        keys = [key for key in _LINKS if key in self.lane]
+        keys += [column.key for column in COUNTERS if column.key in self.lane]
+        sources = {}
+        for key in keys:
+            spec = column_of(key)
+            name = spec.key if spec.group == COUNTER_GROUP else title_in_files(spec)
+            if name not in self.occurring:
+                sources[name] = Source("int", partial(self.lane.take, key))
+        return sources
+
+    @cached_property
+    def sources(self) -> dict[int, dict[str, Source]]:
+        """Where the values of each column are, by operation."""
+        recent = recent_cycle_source(self.lane) if self.lane.engine == "TIU" else None
+        found = {}
+        for operation in self.operations:
+            some = self.fields.of(operation)
+            sources = {**self.beyond_text, **some.all, **self._layer_sources}
+            if recent is not None:
+                sources |= {"Avg Cycle Last 200": recent, "Data Type": data_type_source(some)}
+            else:
+                for name, text in (("Direction", "-"), ("Data Type", "None")):
+                    sources[name] = self._without_system(operation, name, sources[name], text)
+            if self.lane.engine == "CDMA":
+                sources["Port"] = Source("int", None, self.lane.port)
+            found[operation] = sources
+        return found
+
+    @cached_property
+    def _layer_sources(self) -> dict[str, Source]:
+        if self.layers is not None and self.lane.engine in ("TIU", "GDMA"):
+            return self.layers.sources(self.lane)
+        return dict.fromkeys(("Layer Id", "Layer Name"), Source("text", None, "-"))
+
+    def _without_system(self, operation: int, name: str, source: Source, text: str) -> Source:
+        """A text column that says ``text`` for system commands, which move nothing."""
+        texts = [*source.texts, text, "" if source.absent is None else str(source.absent)]
+        system, missing = len(texts) - 2, len(texts) - 1
+
+        def values(rows: Rows) -> Array:
+            role = self.lane.take("role", rows)
+            codes = np.full(len(role), missing) if source.values is None else source.values(rows)
+            codes = np.where(codes < 0, missing, codes)
+            return np.where(role == Role.WORK, codes, system).astype(np.int32)
+
+        return Source("text", values, None, texts)
+
+    def reference_names(self, lanes: Sequence[LaneRows]) -> list[str]:
+        """Names of the reference's columns; ``lanes``: those whose register text is in the same file count as well."""
+        names = dict.fromkeys(self._in_text)
+        for other in lanes:
+            if other.lane.core == self.lane.core >= 0 and {other.lane.engine, self.lane.engine} == {"GDMA", "SDMA"}:
+                names |= dict.fromkeys(other._in_text)
+        return reference_names(self.lane.engine, list(names))
+
+    def columns(self, lanes: Sequence[LaneRows]) -> list[SheetColumn]:
+        """The sheet's columns, beside those of other lanes."""
+        further = [*self.occurring, *(["Port"] if self.lane.engine == "CDMA" else []), *self.beyond_text]
+        names = [*self.reference_names(lanes), *further_names(self.lane.engine, further)]
+        known: dict[str, Source] = {}
+        for sources in self.sources.values():
+            for name, source in sources.items():
+                if name not in known or known[name].values is None:
+                    known[name] = source
+        return sheet_columns(names, known)
+
+    def values(self, columns: Sequence[SheetColumn], rows: Rows) -> list[Values]:
+        """Values of all columns in some rows."""
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        groups = [(self.sources[operation], places) for operation, places in self.fields.groups(rows)]
+        return [
+            values_of([(sources.get(column.name), places) for sources, places in groups], rows, numbers)
+            for column in columns
+        ]

@@ -1,0 +1,325 @@
+"""The two sheets about a network's layers: figures by group of operations, and one row per layer and core."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.formats.xlsx.cells import Grid, Value
+from tpuprof_tui.formats.xlsx.styles import (
+    BLOCK_HEADER,
+    BLOCK_VALUE,
+    COLUMN_HEADER,
+    COUNT,
+    KEY_CELL,
+    PERCENT,
+    TOTAL_HEADER,
+)
+from tpuprof_tui.model import Lane, Profile
+from tpuprof_tui.model.lane import Rows
+
+from ..summary_table import to_ns
+from .blocks import Head
+from .layers import Layer, LayerMap
+from .statistics import counted, ratio, touches
+
+Array = npt.NDArray[Any]
+
+_SLICES: Final = tuple(
+    f"{side}_{name}" for side in "ga" for name in ("m_secs_o", "n_secs_o", "k_secs_o", "m_slice", "n_slice", "k_slice",
+                                                   "cost")
+)  # fmt: skip
+LAYER_COLUMNS: Final = (
+    "layer_id", "layer_name", "data_type", "layer_type", "engine_type", "load_bandwidth", "store_bandwidth",
+    "kh", "kw", "k_stride_h", "k_stride_w", "iN", "iC", "iH", "iW", "oN", "oC", "oH", "oW", "ifm", "ofm", "m", "k", "n",
+    "weight_size", "feature_size", "alg_ops", "other_info", "uarch_rate", "uarch_ops", "alg_cycle", "alg_cycle_ratio",
+    *_SLICES, "ddr<->l1/l2 bytes(B)", "l1<->l2 bytes(B)", "sim_cycle", "sim_cycle_ratio", "core_id",
+)  # fmt: skip
+#: Row of the headers in both sheets.
+HEADER_ROW: Final = 9
+_GROUP_COLUMNS: Final = (
+    "Function", "Algorithm OPs", "Algorithm OPs Ratio", "Weight Size(B)", "uArch OPs", "uArch URate",
+    "uArch GOPs Ratio", "ASIC Cycles", "ASIC Time(us)", "Time Ratio", "ASIC FPS", "Operations",
+)  # fmt: skip
+_CASE_COLUMNS: Final = ("Case", "ReducedTime(us)", "CurrentTotalTime(us)", "Concurrency(%)", "macUtil(%)", "Remark")
+#: What begins the name of an operation, and the group it belongs to; others are a group of their own.
+_GROUPS: Final = (
+    ("Conv", "Conv"), ("Deconv", "Conv"), ("MatMul", "MatMul"), ("A16MatMul", "MatMul"), ("Pool", "Pool"),
+    ("AvgPool", "Pool"), ("MaxPool", "Pool"), ("Add", "Eltwise"), ("Sub", "Eltwise"), ("Mul", "Eltwise"),
+    ("Div", "Eltwise"), ("Max", "Eltwise"), ("Min", "Eltwise"),
+)  # fmt: skip
+_FORMATS: Final = {
+    "f8": "FP8",
+    "f16": "FP16",
+    "f32": "FP32",
+    "bf16": "BFP16",
+    **{f"{sign}i{bits}": f"INT{bits}" for sign in ("", "s", "u") for bits in (4, 8, 16, 32)},
+}
+_SUMS: Final = ("alg_ops", "uarch_ops", "alg_cycle", "cycles", "ddr_bytes", "l2_bytes", "load_bytes", "load_cycles",
+                "store_bytes", "store_cycles")  # fmt: skip
+#: Operations whose operands after the first are weights.
+_WEIGHTED: Final = frozenset(("Conv", "MatMul"))
+
+
+class LayerSums:
+    """Figures of each layer, added up from its commands.
+
+    A network that ran several times counts once, as in the reference: of commands with one id the last of its lane.
+    """
+
+    def __init__(self, profile: Profile, layers: LayerMap) -> None:
+        self._profile = profile
+        self._map = layers
+        self._sums = {name: np.zeros(len(layers.network.layers), dtype=np.int64) for name in _SUMS}
+
+    def add(self, lane: Lane, parts: Iterable[Rows]) -> None:
+        """Adds some instructions of a lane."""
+        if lane.engine not in ("TIU", "GDMA"):
+            return
+        seen = np.zeros(0, dtype=np.int64)
+        for rows in reversed(list(parts)):
+            places = self._map.places(lane, rows)
+            ids = lane.take("command_id", rows)
+            distinct, from_end = np.unique(ids[::-1], return_index=True)
+            last = (len(ids) - 1 - from_end)[~np.isin(distinct, seen)]
+            seen = np.union1d(seen, distinct)
+            inside = last[places[last] >= 0]
+            for name, values in (self._of_tiu if lane.engine == "TIU" else self._of_transfers)(lane, rows).items():
+                np.add.at(self._sums[name], places[inside], values[inside])
+
+    def _of_tiu(self, lane: Lane, rows: Rows) -> dict[str, Array]:
+        return {
+            **{key: counted(lane, key, rows) for key in ("alg_ops", "uarch_ops", "alg_cycle")},
+            "cycles": counted(lane, "cycles", rows),
+        }
+
+    def _of_transfers(self, lane: Lane, rows: Rows) -> dict[str, Array]:
+        sizes, cycles = counted(lane, "bytes", rows), counted(lane, "cycles", rows)
+        ddr, l2 = (touches(self._profile, lane, memory, rows) for memory in ("DDR", "L2"))
+        texts = [text.startswith("DDR->") for text in self._profile.strings["direction"]]
+        codes = lane.take("direction", rows) if "direction" in lane else np.full(len(sizes), -1)
+        # code -1 takes the last place; what has no direction moves nothing
+        loads = np.array([*texts, False])[codes] & ddr
+        stores = ddr & ~loads & (codes >= 0)
+        return {
+            "ddr_bytes": np.where(ddr & (codes >= 0), sizes, 0),
+            "l2_bytes": np.where(l2 & ~ddr, sizes, 0),
+            "load_bytes": np.where(loads, sizes, 0),
+            "load_cycles": np.where(loads, cycles, 0),
+            "store_bytes": np.where(stores, sizes, 0),
+            "store_cycles": np.where(stores, cycles, 0),
+        }
+
+    def of(self, name: str, layer: Layer) -> int:
+        """One figure of a layer."""
+        return int(self._sums[name][layer.number - 1])
+
+    def over(self, name: str, layers: Sequence[Layer]) -> int:
+        """The sum of a figure over layers."""
+        return sum(self.of(name, layer) for layer in layers)
+
+
+def group_of(layer: Layer) -> str:
+    """Group of operations that a layer belongs to."""
+    return next((group for start, group in _GROUPS if layer.name.startswith(start)), layer.name)
+
+
+def weight_size(layer: Layer) -> int:
+    """Bytes of the operands that are weights."""
+    return sum(tensor.size for tensor in layer.operands[1:]) if group_of(layer) in _WEIGHTED else 0
+
+
+# -- sheets -------------------------------------------------------------------
+
+
+def layer_sheet(profile: Profile, layers: LayerMap, sums: LayerSums) -> Head:
+    """One row per layer and core."""
+    network = layers.network
+    grid = Grid()
+    peak = [tops * len(profile.cores) for tops in _peak(profile)]
+    names = ("Network", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU FP32 TOPS", "DDR BW(GB/s/Core)",
+             "TPU Frequency(GHz)", "DMA Frequency(GHz)")  # fmt: skip
+    device = profile.device
+    values: list[Value] = [
+        network.name,
+        device.chip,
+        *peak,
+        device.ddr_peak_gbps,
+        device.tiu_mhz / 1000,
+        device.dma_mhz / 1000,
+    ]
+    grid.line(1, 2, names, BLOCK_HEADER)
+    grid.line(2, 2, values, BLOCK_VALUE)
+    _alignment(profile, grid)
+    grid.line(HEADER_ROW, 1, LAYER_COLUMNS, COLUMN_HEADER)
+    whole = {name: sums.over(name, network.layers) for name in ("alg_cycle", "cycles")}
+    for row, layer in enumerate(network.layers, HEADER_ROW + 1):
+        cells = _layer_cells(profile, layer, sums, whole)
+        for column, name in enumerate(LAYER_COLUMNS, 1):
+            value = cells.get(name, "-")
+            form = PERCENT if name.endswith(("ratio", "rate")) else COUNT if isinstance(value, int) else "General"
+            grid.put(row, column, value, replace(KEY_CELL, form="General" if name == "layer_id" else form))
+    return Head(grid, HEADER_ROW)
+
+
+def _layer_cells(profile: Profile, layer: Layer, sums: LayerSums, whole: Mapping[str, int]) -> dict[str, Value]:
+    first = layer.operands[0].shape if layer.operands else ()
+    last = layer.results[0].shape if layer.results else ()
+    taken, given = (sum(tensor.size for tensor in tensors) for tensors in (layer.operands, layer.results))
+    mhz = profile.device.dma_mhz
+    left, right = (tensors[0].matrix if tensors else () for tensors in (layer.operands, layer.results))
+    product = group_of(layer) == "MatMul" and len(left) > 1 and len(right) > 1
+    sizes = (math.prod(left[:-1]), left[-1], right[-1]) if product else (0, 0, 0)
+    form = next((tensor.form for tensor in layer.operands if tensor.form), "-")
+    return {
+        "layer_id": layer.number,
+        "layer_name": layer.name,
+        "data_type": _FORMATS.get(form, form.upper()),
+        "engine_type": "TPU",
+        "load_bandwidth": _speed(sums.of("load_bytes", layer), sums.of("load_cycles", layer), mhz),
+        "store_bandwidth": _speed(sums.of("store_bytes", layer), sums.of("store_cycles", layer), mhz),
+        **dict(zip(("kh", "kw", "k_stride_h", "k_stride_w"), (*layer.kernel, *layer.strides), strict=True)),
+        **dict(zip(("iN", "iC", "iH", "iW"), _four(first), strict=True)),
+        **dict(zip(("oN", "oC", "oH", "oW"), _four(last), strict=True)),
+        **dict(zip("mkn", sizes, strict=True)),
+        "ifm": taken,
+        "ofm": given,
+        "weight_size": weight_size(layer),
+        "feature_size": taken - weight_size(layer),
+        "other_info": "; ".join(f"tensor_{place}: {list(one.shape)}" for place, one in enumerate(layer.operands)),
+        "uarch_rate": ratio(sums.of("alg_ops", layer), sums.of("uarch_ops", layer)),
+        **{name: sums.of(name, layer) for name in ("alg_ops", "uarch_ops", "alg_cycle")},
+        "alg_cycle_ratio": ratio(sums.of("alg_cycle", layer), whole["alg_cycle"]),
+        "ddr<->l1/l2 bytes(B)": sums.of("ddr_bytes", layer),
+        "l1<->l2 bytes(B)": sums.of("l2_bytes", layer),
+        "sim_cycle": sums.of("cycles", layer),
+        "sim_cycle_ratio": ratio(sums.of("cycles", layer), whole["cycles"]),
+        "core_id": layer.core,
+    }
+
+
+def network_sheet(profile: Profile, layers: LayerMap, sums: LayerSums, total_ns: int, concurrency: float) -> Head:
+    """Figures by group of operations, and what less time in one of them would give."""
+    network, device = layers.network, profile.device
+    grid = Grid()
+    cores = len(profile.cores)
+    peak = [tops * cores for tops in _peak(profile)]
+    names = ("Network", "Model GFLOPs", "Quant Type", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU FP32 TOPS",
+             "DDR BW(GB/s)", "TPU Frequency(MHz)", "DMA Frequency(MHz)")  # fmt: skip
+    values: list[Value] = [network.name, network.flops / 1e9, network.mode.lower(), device.chip, *peak,
+              round(device.ddr_peak_gbps * cores, 2), device.tiu_mhz, device.dma_mhz]  # fmt: skip
+    grid.line(1, 2, names, BLOCK_HEADER)
+    grid.line(2, 2, values, BLOCK_VALUE)
+    _alignment(profile, grid)
+    groups: dict[str, list[Layer]] = {}
+    for layer in network.layers:
+        groups.setdefault(group_of(layer), []).append(layer)
+    listed = sorted(groups.items())
+    grid.line(HEADER_ROW, 2, _GROUP_COLUMNS, TOTAL_HEADER)
+    for row, (name, some) in enumerate([*listed, ("Overall", list(network.layers))], HEADER_ROW + 1):
+        _styled(grid, row, _group_cells(profile, name, some, network.layers, sums))
+    head_row = HEADER_ROW + len(listed) + 4
+    grid.line(head_row, 2, _CASE_COLUMNS, TOTAL_HEADER)
+    for row, cells in enumerate(_cases(profile, listed, sums, (total_ns, concurrency, network.flops)), head_row + 1):
+        _styled(grid, row, cells)
+    return Head(grid, HEADER_ROW)
+
+
+def _group_cells(profile: Profile, name: str, some: Sequence[Layer], every: Sequence[Layer],
+                 sums: LayerSums) -> list[Value]:  # fmt: skip
+    alg, uarch, cycles = (sums.over(key, some) for key in ("alg_ops", "uarch_ops", "cycles"))
+    time = _us(profile, cycles)
+    overall = name == "Overall"
+    return [
+        name, alg, _share(alg, sums.over("alg_ops", every)), sum(map(weight_size, some)), uarch, _share(alg, uarch),
+        _share(uarch, sums.over("uarch_ops", every)), cycles, time, _share(cycles, sums.over("cycles", every)),
+        round(1e6 / time, 2) if overall and time else "-",
+        "-" if overall else ", ".join(sorted({layer.name for layer in some})),
+    ]  # fmt: skip
+
+
+def _cases(profile: Profile, groups: Sequence[tuple[str, Sequence[Layer]]], sums: LayerSums,
+           run: tuple[int, float, int]) -> list[list[Value]]:  # fmt: skip
+    """As it is, with engines fully overlapped, then with each group in turn at the chip's peak."""
+    total_ns, concurrency, flops = run
+    tops = _peak(profile)[1] * len(profile.cores)
+
+    def used(time: float) -> float:
+        return round(flops / (time * 1e6 * tops) * 100, 3) if time > 0 and tops else 0.0
+
+    time = round(total_ns / 1000, 3)
+    rows: list[list[Value]] = [["origin", 0, time, round(concurrency * 100, 2), used(time), "without host time"]]
+    busy = sum(_us(profile, sums.over("cycles", some)) for _, some in groups)
+    if busy < time:
+        rows.append(["100% Concurrency", round(time - busy, 3), round(busy, 3), 100, used(busy),
+                     "all transfers hidden behind TIU work"])  # fmt: skip
+        time = busy
+    for name, some in groups:
+        taken = _us(profile, sums.over("cycles", some))
+        best = round(sums.over("alg_ops", some) / (tops * 1e6), 3) if tops else taken
+        if best < taken:
+            time = max(time - (taken - best), 0.0)
+            rows.append([f"{name} tiuTime: {taken:.2f} us -> {best:.2f} us", round(taken - best, 3), round(time, 3),
+                         100, used(time), f"{name} at the chip's peak, the cases above included"])  # fmt: skip
+    return rows
+
+
+def _share(part: int, whole: int) -> float:
+    """A share with three decimals of its percentage."""
+    return round(float(f"{part / whole * 100:.3f}") / 100, 7) if whole else 0.0
+
+
+def _styled(grid: Grid, row: int, cells: Sequence[Value]) -> None:
+    shares = ("Ratio", "Rate")
+    titles = _GROUP_COLUMNS if len(cells) == len(_GROUP_COLUMNS) else _CASE_COLUMNS
+    for column, (title, value) in enumerate(zip(titles, cells, strict=True), 2):
+        form = COUNT if isinstance(value, int) else "#,##0.000"
+        if any(share in title for share in shares):
+            form = "0.000%"
+        align = "left" if isinstance(value, str) else "right"
+        grid.put(row, column, value, replace(KEY_CELL, form="General" if isinstance(value, str) else form, align=align))
+
+
+def _alignment(profile: Profile, grid: Grid) -> None:
+    lanes, channels, pixels, vector = _units(profile)
+    names = ("NPU NUM (lane)", "IC Alignment (8bits)", "Conv OHOW Align", "Vector OHOW Align(8bits)", "Conv Ops/s",
+             "Vect Ops/s", "Pool OPs/s")  # fmt: skip
+    values = (lanes, channels, pixels, vector, lanes * channels * pixels * 2, lanes * vector, lanes * vector * 2)
+    grid.line(4, 2, names, BLOCK_HEADER)
+    grid.line(5, 2, values, replace(BLOCK_VALUE, form=COUNT))
+
+
+def _units(profile: Profile) -> tuple[int, int, int, int]:
+    """Lanes, input channels, output pixels, elements of a vector: what the chip works on in one cycle."""
+    known = dict(profile.device.parameters)
+    names = ("NPU Num", "Cube IC Align(8bits)", "Cube OHOW Align(8bits)", "Vector OHOW Align(8bits)")
+    values = [known.get(name, "0") for name in names]
+    first, second, third, fourth = (int(value) if value.isdecimal() else 0 for value in values)
+    return first, second, third, fourth
+
+
+def _peak(profile: Profile) -> list[float]:
+    """TOPS of one core for 8-bit, 16-bit and 32-bit elements."""
+    lanes, channels, pixels, _ = _units(profile)
+    whole = lanes * channels * pixels * 2 * profile.device.tiu_mhz / 1e6
+    return [round(whole / part, 3) for part in (1, 2, 16)]
+
+
+def _four(shape: Sequence[int]) -> list[int]:
+    """A shape as four dimensions: what is missing is 1, what is beyond is part of the last."""
+    padded = [*shape[:3], math.prod(shape[3:])] if len(shape) > 3 else [*shape, 1, 1, 1, 1]
+    return padded[:4]
+
+
+def _speed(size: int, cycles: int, mhz: float) -> float:
+    time = to_ns(cycles, mhz)
+    return round(size / time, 2) if time else 0.0
+
+
+def _us(profile: Profile, cycles: int) -> float:
+    return round(cycles / profile.device.tiu_mhz, 3) if profile.device.tiu_mhz > 0 else 0.0

@@ -1,0 +1,279 @@
+"""Layers of a network: which commands belong to which, from the compiler's files beside a capture.
+
+``tensor_location.json`` says for each layer and core after which command ids it begins and ends; ``final.mlir`` names
+the network and how its layers are shaped. Both come from elsewhere and may hold anything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING, Lane, Problem, Profile, Severity
+from tpuprof_tui.model.lane import Rows
+
+from .fields import Source
+
+Array = npt.NDArray[Any]
+
+LOCATIONS: Final = "tensor_location.json"
+NETWORK: Final = "final.mlir"
+#: Dimensions of a tensor.
+_MOST_AXES = 8
+#: Larger files are not read: a compiler writes some megabytes.
+_LARGEST: Final = 1 << 28
+_MOST_IDS: Final = 1 << 40
+_NO_SHEETS: Final = "The workbook has no layer sheets."
+_TENSOR: Final = re.compile(r"<?((?:\d{1,9}x){0,8})([a-z]+)(\d{1,2})")
+_NETWORK_NAME: Final = re.compile(r"module\s+@([\w.$-]{1,200})")
+_FLOPS: Final = re.compile(r"module\.FLOPs\s*=\s*(\d{1,18})")
+_MODE: Final = re.compile(r'module\.mode\s*=\s*"([^"\n]{1,40})"')
+_PAIR: Final = r"\s*=\s*\[\s*(\d{1,6})\s*,\s*(\d{1,6})"
+_KERNEL: Final = re.compile("kernel_shape" + _PAIR)
+_STRIDES: Final = re.compile("strides" + _PAIR)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """Shape and format of an operand or result.
+
+    Attributes:
+        shape: Its dimensions as they lie in memory, four or five.
+        form: Element format as the compiler names it ("f16").
+        size: Bytes.
+        matrix: Its dimensions as the operation sees them: of a product the last two are those of its matrices.
+    """
+
+    shape: tuple[int, ...] = ()
+    form: str = ""
+    size: int = 0
+    matrix: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer on one core.
+
+    Attributes:
+        number: Counted from 1, in the order of the file.
+        name: Operation of the layer.
+        core: Core it runs on.
+        tiu, dma: Ids of its commands: after the first number, up to the second.
+        operands, results: Its tensors.
+        kernel, strides: Height and width; zeros where it has none.
+    """
+
+    number: int
+    name: str
+    core: int
+    tiu: tuple[int, int]
+    dma: tuple[int, int]
+    operands: tuple[Tensor, ...] = ()
+    results: tuple[Tensor, ...] = ()
+    kernel: tuple[int, int] = (0, 0)
+    strides: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
+class Network:
+    """The layers of a capture's network.
+
+    Attributes:
+        name: Name of the network.
+        flops: Operations of one run as the compiler counted them.
+        mode: Element format it was compiled for.
+        layers: Its layers.
+        lost: Entries of the file that could not be used.
+    """
+
+    name: str
+    flops: int
+    mode: str
+    layers: tuple[Layer, ...] = field(repr=False)
+    lost: int = 0
+
+
+def read_network(folder: Path) -> Network | None:
+    """The layers described beside a capture; None where there are none, or they cannot be read."""
+    return read_layer_files(folder)[0]
+
+
+def with_layer_problems(profile: Profile) -> Profile:
+    """The profile, with what is wrong with the files of layers beside its capture among its problems."""
+    problems = read_layer_files(Path(profile.path))[1] if profile.path else ()
+    return replace(profile, problems=(*profile.problems, *problems)) if problems else profile
+
+
+def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]:
+    """The layers described beside a capture, None without any; and what is wrong with the files."""
+    there = [name for name in (LOCATIONS, NETWORK) if os.path.exists(folder / name)]
+    if len(there) < 2:
+        missing = NETWORK if there == [LOCATIONS] else LOCATIONS
+        lone = (
+            Problem(Severity.NOTE, f"{there[0]} is there without {missing}.", _NO_SHEETS, there[0]) if there else None
+        )
+        return None, (lone,) if lone else ()
+    try:
+        entries = _entries(_text_of(folder / LOCATIONS))
+        text = _text_of(folder / NETWORK)
+    except _LayerFileError as fault:
+        return None, (Problem(Severity.ERROR, fault.what, _NO_SHEETS, fault.file),)
+    lines = text.split("\n")
+    layers: list[Layer] = []
+    for entry in entries:
+        layer = _layer(entry, len(layers) + 1, lines)
+        if layer is not None:
+            layers.append(layer)
+    name, flops, mode = (form.search(text) for form in (_NETWORK_NAME, _FLOPS, _MODE))
+    network = Network(
+        name=name[1] if name else "-",
+        flops=int(flops[1]) if flops else 0,
+        mode=mode[1] if mode else "-",
+        layers=tuple(layers),
+        lost=len(entries) - len(layers),
+    )
+    return (network if layers else None), tuple(_problems(network, name is not None))
+
+
+def _problems(network: Network, named: bool) -> Iterator[Problem]:
+    if network.lost:
+        yield Problem(Severity.ERROR, "A layer does not say which commands it is made of.",
+                      "It was left out of the layer sheets." if network.layers else _NO_SHEETS, LOCATIONS,
+                      count=network.lost)  # fmt: skip
+    elif not network.layers:
+        yield Problem(Severity.WARNING, "The list of layers is empty.", _NO_SHEETS, LOCATIONS)
+    if network.layers and not named:
+        yield Problem(Severity.ERROR, "No line names the network (module @NAME).",
+                      "The layer sheets know neither network nor kernel sizes.", NETWORK)  # fmt: skip
+
+
+class _LayerFileError(Exception):
+    """A file that cannot be used at all."""
+
+    def __init__(self, file: str, what: str) -> None:
+        super().__init__(what)
+        self.file = file
+        self.what = what
+
+
+def _text_of(path: Path) -> str:
+    try:
+        if not path.is_file():
+            raise _LayerFileError(path.name, "It is no file.")
+        if path.stat().st_size > _LARGEST:
+            raise _LayerFileError(path.name, f"It is larger than {_LARGEST >> 20} MiB, which no compiler writes.")
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise _LayerFileError(path.name, f"It cannot be read: {(error.strerror or str(error)).lower()}.") from None
+
+
+def _entries(text: str) -> list[Any]:
+    try:
+        entries = json.loads(text)
+    except RecursionError:
+        raise _LayerFileError(LOCATIONS, "It is nested too deeply to be read.") from None
+    except ValueError as error:
+        where = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise _LayerFileError(LOCATIONS, f"It is not valid JSON{where}.") from None
+    if not isinstance(entries, list):
+        raise _LayerFileError(LOCATIONS, "It is no list of layers.")
+    return entries
+
+
+def _layer(entry: Any, number: int, lines: Sequence[str]) -> Layer | None:
+    """An entry of the file; None where it does not say which commands it is about."""
+    if not isinstance(entry, Mapping):
+        return None
+    before, after = _ids(entry.get("tiu_dma_id(before)")), _ids(entry.get("tiu_dma_id(after)"))
+    core, opcode, line = entry.get("core_id", 0), entry.get("opcode"), entry.get("file-line")
+    if before is None or after is None or not isinstance(core, int) or not isinstance(opcode, str):
+        return None
+    text = lines[line - 1] if isinstance(line, int) and 0 < line <= len(lines) else ""
+    kernel, strides = (form.search(text) if opcode in text else None for form in (_KERNEL, _STRIDES))
+    return Layer(
+        number=number,
+        name=opcode.removeprefix("tpu.").removeprefix("top."),
+        core=core,
+        tiu=(before[0], after[0]),
+        dma=(before[1], after[1]),
+        operands=_tensors(entry.get("operands")),
+        results=_tensors(entry.get("results")),
+        kernel=(int(kernel[1]), int(kernel[2])) if kernel else (0, 0),
+        strides=(int(strides[1]), int(strides[2])) if strides else (0, 0),
+    )
+
+
+def _ids(value: Any) -> tuple[int, int] | None:
+    if not isinstance(value, list) or len(value) != 2:
+        return None
+    first, second = value
+    if not isinstance(first, int) or not isinstance(second, int) or min(first, second) < 0:
+        return None
+    return (first, second) if max(first, second) < _MOST_IDS else None
+
+
+def _tensors(value: Any) -> tuple[Tensor, ...]:
+    if not isinstance(value, list):
+        return ()
+    return tuple(
+        _tensor(item.get("memory_type"), item.get("shape")) for item in value[:64] if isinstance(item, Mapping)
+    )
+
+
+def _tensor(text: Any, logical: Any) -> Tensor:
+    found = _TENSOR.match(text) if isinstance(text, str) else None
+    axes = logical if isinstance(logical, list) and len(logical) <= _MOST_AXES else []
+    matrix = tuple(axes) if all(isinstance(size, int) and 0 < size < _MOST_IDS for size in axes) else ()
+    if found is None:
+        return Tensor(matrix=matrix)
+    shape = tuple(int(part) for part in found[1].split("x") if part)
+    bits = int(found[3])
+    return Tensor(shape, found[2] + found[3], math.prod(shape) * max(bits, 1) // 8, matrix or shape)
+
+
+class LayerMap:
+    """Which layer each command of a lane belongs to."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self._names = [layer.name for layer in network.layers]
+        self._bounds: dict[tuple[str, int], tuple[Array, Array, Array]] = {}
+        for engine in ("TIU", "GDMA"):
+            for core in {layer.core for layer in network.layers}:
+                mine = [layer for layer in network.layers if layer.core == core]
+                spans = np.array([layer.tiu if engine == "TIU" else layer.dma for layer in mine], dtype=np.int64)
+                order = np.argsort(spans[:, 1], kind="stable")
+                places = np.array([layer.number - 1 for layer in mine], dtype=np.int64)
+                self._bounds[engine, core] = spans[order, 0], spans[order, 1], places[order]
+
+    def places(self, lane: Lane, rows: Rows) -> Array:
+        """Place of each row's layer in ``network.layers``; -1 without one."""
+        ids = lane.take("command_id", rows)
+        bounds = self._bounds.get((lane.engine, lane.core))
+        if bounds is None:
+            return np.full(len(ids), -1, dtype=np.int64)
+        before, after, places = bounds
+        found = np.minimum(np.searchsorted(after, ids, side="left"), len(after) - 1)
+        inside = (before[found] < ids) & (ids <= after[found])
+        return np.where(inside, places[found], -1)
+
+    def sources(self, lane: Lane) -> dict[str, Source]:
+        """The columns that name the layer."""
+
+        def number(rows: Rows) -> Array:
+            places = self.places(lane, rows)
+            return np.where(places < 0, INT_MISSING, places + 1)
+
+        return {
+            "Layer Id": Source("int", number, "-"),
+            "Layer Name": Source("text", lambda rows: self.places(lane, rows).astype(np.int32), "-", self._names),
+        }

@@ -1,0 +1,291 @@
+"""The figures above and beside the rows of the workbook (metrics 6 and 7), from columns, a part of a lane at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import Lane, Profile, Role, column, is_missing
+from tpuprof_tui.model.lane import Rows
+
+from ..summary_table import to_ns
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over instructions of one engine.
+
+    Attributes:
+        count: Instructions.
+        cycles: Cycles of all of them.
+        wait_cycles: Cycles of system waits.
+        alg_cycle, alg_ops, uarch_ops: Of TIU commands.
+        stall: Stalled cycles of transfers.
+        ddr_bytes, ddr_cycles, l2_bytes, l2_cycles: Of transfers whose direction names DDR, or else L2 memory.
+        start, end: First start and last end, ns; None without instructions.
+    """
+
+    count: int = 0
+    cycles: int = 0
+    wait_cycles: int = 0
+    alg_cycle: int = 0
+    alg_ops: int = 0
+    uarch_ops: int = 0
+    stall: int = 0
+    ddr_bytes: int = 0
+    ddr_cycles: int = 0
+    l2_bytes: int = 0
+    l2_cycles: int = 0
+    start: int | None = None
+    end: int | None = None
+
+    @property
+    def working(self) -> int:
+        """Cycles without system waits."""
+        return self.cycles - self.wait_cycles
+
+    def __add__(self, other: Totals) -> Totals:
+        joined: dict[str, Any] = {
+            item.name: getattr(self, item.name) + getattr(other, item.name)
+            for item in fields(self)
+            if item.name not in ("start", "end")
+        }
+        starts = [some.start for some in (self, other) if some.start is not None]
+        ends = [some.end for some in (self, other) if some.end is not None]
+        return Totals(**joined, start=min(starts, default=None), end=max(ends, default=None))
+
+
+def lane_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> Totals:
+    """Sums over some rows of a lane."""
+    total = Totals()
+    for rows in parts:
+        total += _tiu_part(lane, rows) if lane.engine == "TIU" else _transfer_part(profile, lane, rows)
+    return total
+
+
+def port_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> dict[int | None, Totals]:
+    """Sums over some rows of a port, by the core that submitted them; None: not known which."""
+    totals: dict[int | None, Totals] = {}
+    for rows in parts:
+        cores = lane.take("core", rows) if "core" in lane else None
+        if cores is None:
+            totals[None] = totals.get(None, Totals()) + _transfer_part(profile, lane, rows)
+            continue
+        numbers = np.arange(*rows.indices(len(lane))) if isinstance(rows, slice) else rows
+        for core in np.unique(cores).tolist():
+            known = None if core < 0 else core
+            part = _transfer_part(profile, lane, numbers[cores == core])
+            totals[known] = totals.get(known, Totals()) + part
+    return totals
+
+
+def _tiu_part(lane: Lane, rows: Rows) -> Totals:
+    cycles, wait = counted(lane, "cycles", rows), lane.take("role", rows) == Role.WAIT
+    return Totals(
+        count=len(cycles),
+        cycles=int(cycles.sum()),
+        wait_cycles=int(cycles[wait].sum()),
+        alg_cycle=int(counted(lane, "alg_cycle", rows).sum()),
+        alg_ops=int(counted(lane, "alg_ops", rows).sum()),
+        uarch_ops=int(counted(lane, "uarch_ops", rows).sum()),
+        start=_bound(lane, "start", rows, np.min),
+        end=_bound(lane, "end", rows, np.max),
+    )
+
+
+def _transfer_part(profile: Profile, lane: Lane, rows: Rows) -> Totals:
+    cycles, role = counted(lane, "cycles", rows), lane.take("role", rows)
+    sizes = counted(lane, "bytes", rows)
+    # system commands have no direction
+    works = role == Role.WORK
+    if lane.engine == "CDMA":
+        works = works & (sizes > 0)
+    ddr = works & touches(profile, lane, "DDR", rows)
+    l2 = works & ~ddr & touches(profile, lane, "L2", rows)
+    return Totals(
+        count=len(cycles),
+        cycles=int(cycles.sum()),
+        wait_cycles=int(cycles[role == Role.WAIT].sum()),
+        stall=int(counted(lane, "stall", rows).sum()),
+        ddr_bytes=int(sizes[ddr].sum()),
+        ddr_cycles=int(cycles[ddr].sum()),
+        l2_bytes=int(sizes[l2].sum()),
+        l2_cycles=int(cycles[l2].sum()),
+        start=_bound(lane, "start", rows, np.min),
+        end=_bound(lane, "end", rows, np.max),
+    )
+
+
+def _bound(lane: Lane, key: str, rows: Rows, of: Callable[[Array], Any]) -> int | None:
+    values = lane.take(key, rows)
+    return int(of(values)) if len(values) and not is_missing(values[:1])[0] else None
+
+
+def counted(lane: Lane, key: str, rows: Rows) -> Array:
+    """An integer column with what the reference writes where it is missing, 0 where that is nothing."""
+    placeholder: Any = column(key).placeholder
+    if key not in lane:
+        return np.full(len(lane.take("start", rows)), placeholder or 0, dtype=np.int64)
+    values = lane.take(key, rows)
+    missing = is_missing(values)
+    return np.where(missing, placeholder or 0, values) if bool(missing.any()) else values
+
+
+def touches(profile: Profile, lane: Lane, memory: str, rows: Rows) -> Array:
+    """Whether the direction of each row names a memory."""
+    unknown = memory in str(column("direction").placeholder)
+    if "direction" not in lane:
+        return np.full(len(lane.take("start", rows)), unknown, dtype=np.bool_)
+    # code -1 takes the last place
+    named = np.array([*(memory in text for text in profile.strings["direction"]), unknown], dtype=np.bool_)
+    return np.asarray(named[lane.take("direction", rows)], dtype=np.bool_)
+
+
+# -- TIU: by function type ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TypeRow:
+    """Sums over the TIU commands of one function type."""
+
+    name: str
+    count: int
+    alg_ops: int
+    alg_cycle: int
+    uarch_ops: int
+    cycles: int
+
+
+def type_rows(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> list[TypeRow]:
+    """Sums by function type, in order of first appearance."""
+    keys = ("alg_ops", "alg_cycle", "uarch_ops", "cycles")
+    sums: dict[int, list[int]] = {}
+    for rows in parts:
+        count = len(lane.take("start", rows))
+        codes = lane.take("type", rows) if "type" in lane else np.full(count, -1, dtype=np.int32)
+        distinct, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        columns = [np.ones(count, dtype=np.int64), *(counted(lane, key, rows) for key in keys)]
+        added = [np.zeros(len(distinct), dtype=np.int64) for _ in columns]
+        for total, values in zip(added, columns, strict=True):
+            np.add.at(total, inverse, values)
+        for place in np.argsort(first).tolist():
+            known = sums.setdefault(int(distinct[place]), [0] * len(columns))
+            for number, total in enumerate(added):
+                known[number] += int(total[place])
+    unknown = str(column("type").placeholder)
+    return [TypeRow(profile.strings["type"][code] or unknown, *values) for code, values in sums.items()]
+
+
+# -- ratios -------------------------------------------------------------------
+
+
+def ratio(part: float, whole: float) -> float:
+    """``part / whole`` as the reference's percentage: two decimals, 0 where there is no whole; 0 to 1."""
+    # the text is what rounds as the reference does
+    return round(float(f"{part / whole * 100:.2f}") / 100, 6) if whole else 0.0
+
+
+def bandwidth(size: int, cycles: int, mhz: float) -> float:
+    """GB/s with two decimals; 0 without time."""
+    time = to_ns(cycles, mhz)
+    return round(size / time, 2) if time else 0
+
+
+@dataclass(frozen=True)
+class CoreTotals:
+    """Sums of one core, by engine; CDMA is what it submitted."""
+
+    core: int
+    engines: dict[str, Totals]
+
+    def of(self, engine: str) -> Totals:
+        """Sums of an engine, zeros without instructions."""
+        return self.engines.get(engine, Totals())
+
+
+#: Columns of the summary of engines, in order.
+SUMMARY_COLUMNS: Final = (
+    "CoreId", "TiuWorkingRatio", "Parallelism", "Concurrency", "totalTime(us)",
+    "totalTiuCycle", "totalAlgCycle", "totalAlgOps", "totalUArchOps", "uArchURate",
+    "totalGdmaCycle", "totalDdrDataSize", "totalL2DataSize", "ddrAvgBandwidth", "l2AvgBandwidth",
+    "totalSdmaCycle", "totalDdrDataSize", "ddrAvgBandwidth",
+    "totalcdmaCycle", "totalDdrDataSize", "totalL2DataSize", "ddrAvgBandwidth", "l2AvgBandwidth",
+)  # fmt: skip
+
+
+def summary_row(profile: Profile, core: CoreTotals, total_ns: int, many: bool) -> list[int | float]:
+    """Figures of one core, in the order of `SUMMARY_COLUMNS` without the first.
+
+    All engines' times are ns here; the reference adds DMA cycles to ns, which is the same at 1000 MHz.
+    """
+    tiu_mhz, dma_mhz = profile.device.tiu_mhz, profile.device.dma_mhz
+    tiu, gdma, sdma, cdma = (core.of(engine) for engine in ("TIU", "GDMA", "SDMA", "CDMA"))
+    tiu_ns, gdma_ns = to_ns(tiu.working, tiu_mhz), to_ns(gdma.working, dma_mhz)
+    sdma_ns = to_ns(sdma.working, dma_mhz) if many else 0
+    return [
+        ratio(tiu_ns, total_ns),
+        ratio(tiu_ns + gdma_ns + sdma_ns, total_ns),
+        ratio(tiu_ns + gdma_ns - total_ns, min(tiu_ns, gdma_ns)),
+        round(total_ns / 1000, 3),
+        tiu.working, tiu.alg_cycle, tiu.alg_ops, tiu.uarch_ops, ratio(tiu.alg_ops, tiu.uarch_ops),
+        *_moved(gdma, dma_mhz),
+        sdma.working, sdma.ddr_bytes, bandwidth(sdma.ddr_bytes, sdma.ddr_cycles, dma_mhz),
+        *_moved(cdma, dma_mhz),
+    ]  # fmt: skip
+
+
+def overall_row(profile: Profile, cores: Sequence[CoreTotals], loose: Totals, total_ns: int,
+                many: bool) -> list[int | float]:  # fmt: skip
+    """Figures over all cores: cycles as us of the busiest core, sizes in MiB; ``loose``: CDMA of no known core."""
+    tiu_mhz, dma_mhz = profile.device.tiu_mhz, profile.device.dma_mhz
+
+    def longest(engine: str, name: str = "working") -> int:
+        return max((getattr(core.of(engine), name) for core in cores), default=0)
+
+    def whole(engine: str) -> Totals:
+        return sum((core.of(engine) for core in cores), loose if engine == "CDMA" else Totals())
+
+    tiu, gdma, sdma, cdma = (whole(engine) for engine in ("TIU", "GDMA", "SDMA", "CDMA"))
+    tiu_ns, gdma_ns = to_ns(longest("TIU"), tiu_mhz), to_ns(longest("GDMA"), dma_mhz)
+    moving = to_ns(longest("GDMA") + (longest("SDMA") if many else 0), dma_mhz)
+
+    def transfer(engine: str, some: Totals) -> list[int | float]:
+        time = max(longest(engine), loose.working if engine == "CDMA" else 0)
+        return [_us(time, dma_mhz), _mib(some.ddr_bytes), _mib(some.l2_bytes), *_moved(some, dma_mhz)[3:]]
+
+    moved = transfer("SDMA", sdma)
+    return [
+        ratio(tiu_ns, total_ns),
+        ratio(tiu_ns + moving, total_ns),
+        ratio(tiu_ns + gdma_ns - total_ns, min(tiu_ns, gdma_ns)),
+        round(total_ns / 1000, 3),
+        _us(longest("TIU"), tiu_mhz), _us(longest("TIU", "alg_cycle"), tiu_mhz), tiu.alg_ops, tiu.uarch_ops,
+        ratio(tiu.alg_ops, tiu.uarch_ops),
+        *transfer("GDMA", gdma),
+        moved[0], moved[1], moved[3],
+        *transfer("CDMA", cdma),
+    ]  # fmt: skip
+
+
+def _moved(some: Totals, mhz: float) -> list[int | float]:
+    return [
+        some.working,
+        some.ddr_bytes,
+        some.l2_bytes,
+        bandwidth(some.ddr_bytes, some.ddr_cycles, mhz),
+        bandwidth(some.l2_bytes, some.l2_cycles, mhz),
+    ]
+
+
+def _us(cycles: int, mhz: float) -> float:
+    return round(cycles / mhz, 3) if mhz > 0 else 0.0
+
+
+def _mib(size: int) -> float:
+    return round(size / (1 << 20), 2)

@@ -1,0 +1,309 @@
+"""A capture directory -> a Profile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.model import Device, Lane, Profile, Scopes
+
+from ..chips import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
+from .columns.lanes import LaneBuilder, LaneSource
+from .columns.untimed import note_untimed, untimed_commands
+from .commands.command_table import CORE_ENGINES, Commands
+from .commands.details import Detail
+from .commands.register_problems import doubts
+from .core import note_unrecorded, read_core
+from .core_data import CoreData, EngineData
+from .lost import Lost, check_counts, refuse_without_files
+from .problems import I64, Report, RowsOf, Where
+from .records.align import align_cores
+from .records.monitor import Stream
+from .records.no_preamble import share_last_barrier
+from .stream.files import SETTINGS_FILE, capture_directory, list_files, settings_file
+from .stream.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from .pairing.ports import PortData
+
+#: A lower bound for the number of cores beyond this is no such thing.
+_MOST_CORES = 1024
+
+
+def read(
+    path: Path, *, chip: str | None = None, tiu_mhz: int | None = None, progress: Callable[[Any], None] | None = None
+) -> Profile:
+    """Read a capture; see ``tpuprof_tui.sources.catalog.open_profile``."""
+    directory = capture_directory(path)
+    report = Report()
+    settings = read_settings(settings_file(directory), report)
+    kind = _chip(settings, chip, directory, report)
+    files = list_files(directory, report, kind)
+    if not files.cores and not files.ports:
+        refuse_without_files(directory, settings)
+    mhz = tiu_mhz or settings.tpu_freq or kind.tiu_mhz
+    cores = _read_cores(files.cores, kind, mhz, settings.bmodel, progress)
+    ports = _read_ports(files.ports, kind)
+    lost = check_counts(settings, kind, cores, ports, report)
+    first_scope = 0
+    for core in cores:
+        core.first_scope = first_scope
+        first_scope += len(core.nodes.scope_names) if core.nodes is not None else 0
+    untimed: list[dict[str, Commands]] = []
+    if not any(core.engines for core in cores) and not any(len(port.stream) for port in ports):
+        untimed = [untimed_commands(core, kind) for core in cores]
+    if any(untimed):
+        note_untimed(cores, untimed, report)
+    else:
+        for core in cores:
+            if not core.engines:
+                note_unrecorded(core)
+    share_last_barrier(cores, kind, report)
+    align_cores(cores, report)
+    if ports:
+        from .pairing.ports import anchor_ports, note_unplaced
+        from .pairing.submitters import match_ports
+
+        anchor_ports(ports, cores)
+        match_ports(ports, cores, kind)
+        if settings.bmodel:
+            from .commands.model_ports import match_streams
+
+            match_streams(ports, cores, kind)
+        note_unplaced(ports)
+    for found in (*(core.report for core in cores), *(port.report for port in ports)):
+        report.extend(found)
+    return _Builder(directory, settings, kind, mhz, cores, ports, lost, report, untimed).profile()
+
+
+def _chip(settings: Settings, asked: str | None, directory: Path, report: Report) -> Chip:
+    known = ", ".join(name.upper() for name in chip_names())
+    if asked is not None:
+        chip = chip_by_name(asked) or chip_by_arch(asked)
+        if chip is None:
+            raise UnreadableError(f"There is no chip named {asked!r}.", f"Known chips: {known}.")
+        return chip
+    if settings.arch is None:
+        raise UnreadableError(f"{directory}: global.profile names no chip.", f"Name it with --chip ({known}).")
+    chip = chip_by_arch(settings.arch)
+    if chip is None:
+        name = unsupported_arch(settings.arch)
+        what = f"chip {name} cannot be read" if name else f"global.profile names an unknown arch {settings.arch[:40]!r}"
+        raise UnreadableError(f"{directory}: {what}.", f"If it is one of {known}, name it with --chip.")
+    return chip
+
+
+def _read_cores(
+    files: tuple[tuple[int, Path], ...], chip: Chip, mhz: float, bmodel: bool, progress: Callable[[Any], None] | None
+) -> list[CoreData]:
+    """All core files, in parallel: numpy leaves the interpreter free for most of the work."""
+    from tpuprof_tui.sources.catalog import Progress
+
+    total = sum(_size(path) for _, path in files)
+    done = 0
+    results: dict[int, CoreData] = {}
+    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+        pending = {pool.submit(read_core, core, path, chip, mhz, bmodel=bmodel): path for core, path in files}
+        while pending:
+            finished, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in finished:
+                done += _size(pending.pop(future))
+                core = future.result()
+                results[core.core] = core
+                if progress is not None:
+                    try:
+                        progress(Progress("reading cores", done, total, core.core, core.records))
+                    except BaseException:
+                        for other in pending:
+                            other.cancel()
+                        raise
+    return [results[number] for number, _ in files]
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _read_ports(files: tuple[tuple[int, Path], ...], chip: Chip) -> list[PortData]:
+    if not files:
+        return []
+    from .pairing.ports import read_port  # most captures have no ports
+
+    return [read_port(number, path, chip) for number, path in files]
+
+
+@dataclass
+class _Builder:
+    """Puts the parts together: zero, tail, lanes, strings, facts."""
+
+    directory: Path
+    settings: Settings
+    chip: Chip
+    mhz: float
+    cores: list[CoreData]
+    ports: list[PortData]
+    lost: Lost
+    report: Report
+    untimed: list[dict[str, Commands]]
+
+    def profile(self) -> Profile:
+        sources = self._sources()
+        zero = min((int(source.stream.start.min()) for source in sources), default=0)
+        builder = LaneBuilder(self.chip, self.mhz)
+        scopes = self._scopes(builder)
+        lanes: list[Lane] = []
+        rows_of: dict[tuple[int, str], RowsOf] = {}
+        tail: int | None = None
+        for source in sources:
+            stream = source.stream
+            stream.start = stream.start - zero
+            stream.end = stream.end - zero
+            tail = max(tail or 0, int(stream.end.max()))
+            lane = builder.build(source, scopes.kernel)
+            lanes.append(lane)
+            rows_of[lane.core, lane.label] = partial(_rows_of, stream, lane)
+        for core, commands in zip(self.cores, self.untimed, strict=False):
+            lanes += [builder.build_untimed(name, core.core, some, core.first_scope, core.data, scopes.kernel)
+                      for name, some in commands.items()]  # fmt: skip
+        self._note_undecoded(lanes)
+        for core_data in self.cores:
+            for engine in core_data.engines.values():
+                if engine.closing_end is not None:
+                    tail = max(tail or 0, engine.closing_end - zero)
+        chip = self.chip
+        return Profile(
+            path=str(self.directory),
+            name=self.directory.resolve().name,
+            source="cdm",
+            device=Device(
+                chip.name,
+                self.settings.arch,
+                self.mhz,
+                chip.dma_mhz,
+                chip.ddr_gbps,
+                chip.l2_gbps,
+                tuple((label, str(value)) for label, value in chip.parameters),
+            ),
+            mode=max((core.mode for core in self.cores), default=0),
+            bmodel=self.settings.bmodel,
+            cores=self._core_numbers(),
+            lost_cores=self.lost.cores,
+            lost_ports=self.lost.ports,
+            ports=tuple(port.port for port in self.ports if len(port.stream)),
+            lanes=tuple(lanes),
+            strings={key: strings.build() for key, strings in builder.strings.items()},
+            scopes=scopes,
+            problems=self.report.problems(rows_of),
+            tail_ns=tail,
+            tail_offset_ns=self.settings.tail_offset_ns,
+            timed=not any(self.untimed),
+        )
+
+    def _core_numbers(self) -> tuple[int, ...]:
+        """Cores with a file, and as many idle ones as ``core_num`` asks for; lost ones are neither."""
+        numbers = {core.core for core in self.cores} | set(self.lost.cores)
+        wanted = self.settings.core_num or 0
+        if wanted > _MOST_CORES:
+            self.report.error(
+                f"core_num={wanted} is more than a device can have.", "It was ignored.", file=SETTINGS_FILE
+            )
+            wanted = 0
+        free = (number for number in range(_MOST_CORES + len(numbers)) if number not in numbers)
+        while len(numbers) < wanted:
+            numbers.add(next(free))
+        return tuple(sorted(numbers.difference(self.lost.cores)))
+
+    def _scopes(self, builder: LaneBuilder) -> Scopes:
+        kernel, owner = [], []
+        for core in self.cores:
+            for name in core.nodes.scope_names if core.nodes is not None else ():
+                kernel.append(builder.strings["kernel"].code(name))
+                owner.append(core.core)
+        return Scopes(np.array(kernel, np.int32), np.array(owner, np.int32))
+
+    def _sources(self) -> list[LaneSource]:
+        """Instructions of each engine with their commands, in the order of lanes; the profiler's own are left out."""
+        result: list[LaneSource] = []
+        for core in self.cores:
+            for name in CORE_ENGINES:
+                engine = core.engines.get(name)
+                stream = engine.stream.take(engine.keep) if engine is not None else None
+                if engine is not None and stream is not None and len(stream):
+                    commands = _commands_of(engine)
+                    result.append(LaneSource(stream, commands, core.core, None, core.first_scope, core.data))
+        for port in self.ports:
+            stream = port.stream.take(port.keep)
+            if len(stream):
+                commands, cores = _port_commands(port, len(stream))
+                result.append(LaneSource(stream, commands, -1, cores, 0, port.data))
+        return result
+
+    def _note_undecoded(self, lanes: list[Lane]) -> None:
+        """A Problem for each thing that is odd about the registers of a lane."""
+        files = {core.core: core.file for core in self.cores}
+        for lane in lanes:
+            if not isinstance(lane.registers, Detail):
+                continue
+            file = files.get(lane.core, "")
+            for doubt in doubts(lane.registers):
+                tell = self.report.note if doubt.harmless else self.report.error if doubt.lost else self.report.warning
+                offset = int(lane.registers.offset[doubt.rows[0]]) if lane.core >= 0 else -1
+                where = Where(file=file, core=lane.core, lane=lane.label, offset=offset, count=len(doubt.rows))
+                if not doubt.harmless:  # what harms nothing may concern every row: no place to go to
+                    where["rows"] = doubt.rows
+                tell(doubt.what, doubt.done, **where)
+
+
+def _rows_of(stream: Stream, lane: Lane, records: I64) -> I64:
+    """Rows of a lane that some records became; of those that are none the rows of what is next in the dump.
+
+    Args:
+        stream: The instructions of the lane, in the order of the stream.
+        lane: The lane, at least one row.
+        records: int64, places in the dump.
+    """
+    places = stream.dumped()[lane["order"]]
+    by_place = np.argsort(places, kind="stable")
+    found = np.searchsorted(places, records, sorter=by_place)
+    rows: I64 = np.unique(by_place[np.minimum(found, len(places) - 1)])
+    return rows
+
+
+def _commands_of(engine: EngineData) -> Commands | None:
+    """Command of each instruction; views of the command list where records and commands correspond one to one."""
+    if engine.commands is None:
+        return None
+    whole = len(engine.bound) == len(engine.commands) and bool((engine.bound >= 0).all())
+    if whole and isinstance(engine.keep, slice):
+        return engine.commands.take(engine.keep)
+    return _taken(engine.commands, engine.bound[engine.keep])
+
+
+def _taken(commands: Commands, bound: Any) -> Commands:
+    """Commands at ``bound``; empty ones (word 0, no scope, no mode) where it is -1."""
+    loose = bound < 0
+    result = commands.take(np.where(loose, 0, bound))
+    for name, value in (("word", 0), ("scope", -1), ("batch", -1), ("mode", 0), ("extra", -1), ("des", -1)):
+        getattr(result, name)[loose] = value
+    if result.register is not None:
+        result.register[loose] = -1
+    return result
+
+
+def _port_commands(port: PortData, count: int) -> tuple[Commands | None, Any]:
+    if port.commands is None:
+        return None, np.full(count, port.anchor_core, np.int32)
+    bound = port.bound[port.keep]
+    cores = np.where(bound >= 0, port.core[np.maximum(bound, 0)], -1).astype(np.int32)
+    return _taken(port.commands, bound), cores

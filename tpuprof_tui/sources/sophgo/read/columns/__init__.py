@@ -1,0 +1,1 @@
+"""Columns of lanes from records and commands."""

@@ -1,0 +1,135 @@
+"""Columns of TIU instructions: codes of condensed commands, operation counts of decoded ones, ratios and the peak."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.lane import Array, LazyColumn, Rows
+from tpuprof_tui.sources.sophgo.chips import Chip
+
+from ..commands.details import Detail
+from ..records.monitor import Stream
+from .lane_columns import Work, field
+from .lane_columns import bits as bit_field
+
+if TYPE_CHECKING:
+    from ..commands.operation_counts import OperationCounts
+
+#: What the reference adds to the cycles it divides by.
+_RATIO_FLOOR = 0.0001
+#: Rows whose operation counts are kept.
+_MOST_KEPT = 1 << 17
+
+
+def condensed_columns(work: Work) -> dict[str, LazyColumn]:
+    """Codes of the commands' nodes (metrics 2.1)."""
+    word = work.word
+    return {
+        "tiu_type": field(word, 10, 5),
+        "tiu_function": field(word, 15, 5),
+        "node_type": field(word, 0, 7),
+        "node_engine": field(word, 7, 3),
+        "node_extra": field(word, 20, 12),
+        "precision": work.column(lambda rows: bit_field(word[rows], 20, 7), INT_MISSING, coded=True),
+    }
+
+
+class _LastCounts:
+    """Operation counts of the rows asked for last: columns of the same rows are read one after the other.
+
+    What is kept is bounded by the slices that readers of whole lanes work in.
+    """
+
+    def __init__(self, chip: Chip, detail: Detail) -> None:
+        self._chip = chip
+        self._detail = detail
+        self._last: tuple[tuple[int, int, int], OperationCounts] | None = None
+
+    def of(self, rows: Rows) -> OperationCounts:
+        """Counts of some rows."""
+        if not isinstance(rows, slice):
+            return self._counted(rows)
+        key = rows.indices(len(self._detail.operation))
+        last = self._last
+        if last is None or last[0] != key:
+            last = key, self._counted(rows)
+            self._last = last if len(range(*key)) <= _MOST_KEPT else None
+        return last[1]
+
+    def _counted(self, rows: Rows) -> OperationCounts:
+        detail = self._detail
+        from ..commands.operation_counts import count_operations  # read when first asked for
+
+        return count_operations(self._chip, detail.data, detail.offset[rows], detail.operation[rows])
+
+
+def _figure(counts: _LastCounts, name: str) -> LazyColumn:
+    def values(rows: Rows) -> Array:
+        some: Array = getattr(counts.of(rows), name)
+        return some if some.dtype.kind == "f" else np.where(some < 0, INT_MISSING, some)
+
+    return values
+
+
+def operation_columns(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
+    """Operation counts of decoded commands (metrics 3.1)."""
+    return _operations(_LastCounts(chip, detail))
+
+
+def _operations(counts: _LastCounts) -> dict[str, LazyColumn]:
+    return {"alg_ops": _figure(counts, "alg_ops"), "uarch_ops": _figure(counts, "uarch_ops"),
+            "alg_cycle": _figure(counts, "alg_cycles"), "uarch_rate": _figure(counts, "uarch_rates")}  # fmt: skip
+
+
+def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn, mhz: float) -> dict[str, LazyColumn]:
+    """The same, and how close they come to the peak (metrics 3.1, 4)."""
+    counts = _LastCounts(chip, detail)
+
+    def ratio(name: str) -> LazyColumn:
+        def values(rows: Rows) -> Array:
+            some = _figure(counts, name)(rows)
+            return np.where(some == INT_MISSING, np.nan, 100.0 * some / (cycles(rows) + _RATIO_FLOOR))
+
+        return values
+
+    def ideal(rows: Rows) -> Array:
+        alg = _figure(counts, "alg_cycles")(rows)
+        return np.where(alg > 0, alg * (1000.0 / mhz), np.nan)
+
+    columns = {**_operations(counts), "ideal": ideal}
+    from ..commands.operation_counts import model_of
+
+    model = model_of(chip)
+    if model is not None and model.initial_cycles:
+        columns["initial_ratio"] = ratio("initial_cycles")
+    if model is not None and model.bank_conflicts:
+        columns["conflict_ratio"] = ratio("bank_conflicts")
+    return columns
+
+
+def conflict_columns(stream: Stream, cycles: LazyColumn) -> dict[str, LazyColumn]:
+    """Thread and bank conflicts where records count them (metrics 2.2, 3.1); they go before the modelled ones."""
+    if "bank_conflict" not in stream.layout.by_name:
+        return {}
+
+    def counter(name: str) -> LazyColumn:
+        return lambda rows: stream.counter(name, rows)  # type: ignore[arg-type]
+
+    def ratio(rows: Rows) -> npt.NDArray[np.float64]:
+        result: npt.NDArray[np.float64] = 100.0 * counter("bank_conflict")(rows) / np.maximum(cycles(rows), 1)
+        return result
+
+    return {"thread": counter("thread_id"), "conflict_cycles": counter("bank_conflict"), "conflict_ratio": ratio}
+
+
+def at_peak(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:
+    """Time at the peak over time taken, in percent; NaN where the former is unknown."""
+
+    def values(rows: Rows) -> Array:
+        return 100.0 * ideal(rows) / np.maximum(duration(rows), 1)
+
+    return values

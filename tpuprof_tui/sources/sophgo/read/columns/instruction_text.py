@@ -1,0 +1,235 @@
+"""One line that says what an instruction did, from all that the capture holds of it.
+
+    mm2.nn R[64,1,128] f16 b1+0x0 <- L[64,4096] f16 b0+0x0 x R[4096,128] f16 b2+0x0 +acc relu
+    tensor DDR->LMEM 2.0 MiB f16 [1,64,32,512] strides [1048576,16384,512,1] 61.2 of 68.3 GB/s
+    wait for 4 sends of message 7, 2,819 ns
+
+With registers it is decoded from them; of condensed commands it says name, data type, size and rate, of bare records
+what their counters tell. Decoded when asked for, nothing is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tpuprof_tui.model import INT_MISSING, Role
+from tpuprof_tui.model.lane import Array, LazyColumn
+from tpuprof_tui.sources.sophgo.chips import Chip, family_of
+from tpuprof_tui.sources.sophgo.chips.commands import command_table
+
+from ..commands.details import NO_FORMAT, Detail
+from ..commands.messages import dependency_in, message_in
+from ..commands.registers import LOW_ADDRESS_BITS, Command, address_fields, decode, memory_text
+from .computation_text import local_address, tiu_text, type_text
+
+_AXES = "nchw"
+_OTHER_ENGINE = {"TIU": "GDMA", "GDMA": "TIU"}
+_LOCAL = "LMEM"
+
+
+@dataclass(frozen=True)
+class LaneReading:
+    """Reads instructions of one lane.
+
+    Attributes:
+        chip: Chip.
+        engine: Engine of the lane.
+        columns: The lane's columns.
+        text: Text of a code of a text column, by column key.
+        detail: Registers of the commands; None without any.
+        guessed: Whether work and wait are told apart by guesswork.
+    """
+
+    chip: Chip
+    engine: str
+    columns: Mapping[str, Array | LazyColumn]
+    text: Callable[[str, int], str]
+    detail: Detail | None
+    guessed: bool
+
+    def __call__(self, row: int) -> str:
+        """The reading of one row."""
+        command = self._command(row)
+        if command is None:
+            return " ".join(part for part in self._condensed(row) if part)
+        return " ".join(part for part in self._detailed(row, command) if part)
+
+    def _command(self, row: int) -> Command | None:
+        """The row's decoded command; None where it has none."""
+        if self.detail is None or self.detail.operation[row] < 0:
+            return None
+        command = decode(self.chip, self.engine, self.detail.raw(row))
+        return command if command.operation is not None else None
+
+    # -- columns ----------------------------------------------------------
+
+    def _value(self, key: str, row: int) -> Any:
+        """Value of a column; None where it is unknown."""
+        column = self.columns.get(key)
+        if column is None:
+            return None
+        rows = np.array([row])
+        value = (column[rows] if isinstance(column, np.ndarray) else column(rows))[0].item()
+        return None if value == INT_MISSING or value != value else value
+
+    def _name(self, key: str, row: int) -> str:
+        code = self._value(key, row)
+        return "" if code is None or code < 0 else self.text(key, code)
+
+    def _time(self, row: int) -> str:
+        return f"{self._value('end', row) - self._value('start', row):,} ns"
+
+    # -- with registers ---------------------------------------------------
+
+    def _detailed(self, row: int, command: Command) -> list[str]:
+        values = command.values
+        system = command_table(self.chip, self.engine).end.operation == self.detail_operation(row)
+        if system:
+            parts = [self._system(row, command, values)]
+        elif family_of(self.engine) == "tiu":
+            parts = [tiu_text(self.chip, command)]
+        else:
+            parts = [*self._transfer(row, command, values), self._rate(row)]
+        after = dependency_in(self.chip, self.engine, values)
+        if after:
+            parts.append(f"after {_OTHER_ENGINE[self.engine]} {after}")
+        return parts
+
+    def detail_operation(self, row: int) -> int:
+        """Operation index of a row that has registers."""
+        assert self.detail is not None
+        return int(self.detail.operation[row])
+
+    def _system(self, row: int, command: Command, values: Mapping[str, int]) -> str:
+        family = family_of(self.engine)
+        message = message_in(self.chip, self.engine, values)
+        if message is not None and command.function in self.chip.wait_functions[family]:
+            return f"wait for {_counted(message.count, 'send', ' of ')}message {message.id}, {self._time(row)}"
+        if message is not None and command.function in self.chip.send_functions[family]:
+            return f"send message {message.id} {_counted(message.count, 'wait', '', 'to ')}".rstrip()
+        name = command.function_text.rpartition(".")[2]
+        wait = command.function in self.chip.wait_functions[family]
+        return f"{name}, {self._time(row)}" if wait else name
+
+    def _transfer(self, row: int, command: Command, values: Mapping[str, int]) -> list[str]:
+        source, target = self._place("src", values), self._place("dst", values)
+        shape, other = _sizes("src", values) or _sizes("dst", values), _sizes("dst", values)
+        strides, others = _strides("src", values), _strides("dst", values)
+        way = f"{source}->{target}" if source and target else source or target
+        parts = [transfer_name(command), way or self._known_direction(row)]
+        parts += [_size_text(self._value("bytes", row)), type_text(values["src_data_format"])
+                  if "src_data_format" in values else ""]  # fmt: skip
+        if shape:
+            parts.append(f"[{shape}]" if not other or other == shape else f"[{shape}]->[{other}]")
+        if values.get("stride_enable") and strides:
+            same = not others or others == strides
+            parts.append(f"strides [{strides}]" if same else f"strides [{strides}]->[{others}]")
+        if values.get("fill_constant_en"):
+            parts.append(f"fill {values.get('constant_value', 0):#x}")
+        return parts
+
+    def _known_direction(self, row: int) -> str:
+        """What the node says of a command whose registers tell no place."""
+        return "" if family_of(self.engine) == "cdma" else self._name("direction", row)
+
+    def _place(self, side: str, values: Mapping[str, int]) -> str:
+        """Memory and address of one side of a transfer; empty where the command has none."""
+        low, high = address_fields(self.chip, side)
+        if low not in values:
+            return ""
+        address = values.get(high, 0) << LOW_ADDRESS_BITS | values[low]
+        memory = memory_text(self.chip, address)
+        inside = address & (1 << self.chip.memory_of_address.tag_bit) - 1
+        return f"{memory} {local_address(self.chip, inside) if memory == _LOCAL else f'{inside:#x}'}"
+
+    # -- without ----------------------------------------------------------
+
+    def _condensed(self, row: int) -> list[str]:
+        name = self._name("name", row)
+        mark = "~" if self.guessed else ""
+        role = Role(self._value("role", row))
+        if role != Role.WORK:
+            label = "wait" if role == Role.WAIT else name or "sync"
+            return [f"{mark}{label}, {self._time(row)}" if role == Role.WAIT else f"{mark}{label}"]
+        if family_of(self.engine) == "tiu":
+            return self._computation(row, name)
+        direction = self._name("direction", row) or self._counted_direction(row)
+        dtype = self._value("data_format", row)
+        return [
+            transfer_label(name) or "transfer",
+            "" if family_of(self.engine) == "cdma" else direction,
+            _size_text(self._value("bytes", row)),
+            type_text(dtype) if dtype is not None and dtype != NO_FORMAT and name else "",
+            self._rate(row),
+        ]
+
+    def _computation(self, row: int, name: str) -> list[str]:
+        precision = self._value("precision", row)
+        cycles = self._value("cycles", row)
+        return [name or "computation", type_text(precision & 15) if precision is not None and name else "",
+                "" if cycles is None else f"{cycles:,} cycles"]  # fmt: skip
+
+    def _counted_direction(self, row: int) -> str:
+        """Where data went, by the counters of a record without a command."""
+        local, bus = self._value("gif_mem_w_cntr", row), self._value("axi_d0_w_cntr", row)
+        if local is None or bus is None or bool(local) == bool(bus):
+            return ""
+        return f"to {_LOCAL}" if local else "to DDR or L2M"
+
+    def _rate(self, row: int) -> str:
+        """Bytes over time, against the peak of the memory involved."""
+        size = self._value("bytes", row)
+        if not size:
+            return ""
+        length = max(self._value("end", row) - self._value("start", row), 1)
+        direction = self._name("direction", row)
+        port = family_of(self.engine) == "cdma"
+        peak = 0.0 if port else self.chip.peak_gbps(direction)
+        rate = f"{size / length:.1f}"
+        return f"{rate} of {peak:.1f} GB/s" if peak else f"{rate} GB/s"
+
+
+def _counted(count: int, what: str, behind: str, before: str = "") -> str:
+    """A number of things; empty for none."""
+    return f"{before}{count} {what}{'s' * (count != 1)}{behind}" if count else ""
+
+
+def transfer_name(command: Command) -> str:
+    """Operation and function of a transfer, without the engine: ``tensor``, ``tensor.transpose``, ``gather``."""
+    assert command.operation is not None
+    operation = transfer_label(command.operation.name)
+    function = command.function_text
+    for prefix in ("dma.", "gdma.", "cdma.", "DMA_"):
+        function = function.removeprefix(prefix)
+    if function in ("", "none") or function == operation:
+        return operation
+    return function if function.startswith(operation) else f"{operation} {function}"
+
+
+def transfer_label(name: str) -> str:
+    """Name of an operation without the engine and without what stands in brackets behind it."""
+    return name.partition("（")[0].strip().removeprefix("sDMA_").removeprefix("DMA_").removeprefix("CDMA_")
+
+
+def _sizes(side: str, values: Mapping[str, int]) -> str:
+    known = [values[f"{side}_{axis}size"] for axis in _AXES if f"{side}_{axis}size" in values]
+    return ",".join(map(str, known)) if any(known) else ""
+
+
+def _strides(side: str, values: Mapping[str, int]) -> str:
+    known = [values[f"{side}_{axis}stride"] for axis in _AXES if f"{side}_{axis}stride" in values]
+    return ",".join(map(str, known)) if any(known) else ""
+
+
+def _size_text(size: int | None) -> str:
+    """Bytes in the largest binary unit that leaves at least 1."""
+    if size is None:
+        return ""
+    for unit, bits in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << bits:
+            return f"{size / (1 << bits):.1f} {unit}"
+    return f"{size} B"

@@ -1,0 +1,133 @@
+"""Pieces that columns of lanes are made of: each computes the rows asked for and keeps nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.lane import Array, LazyColumn, Rows
+
+from ..commands.command_table import Commands
+
+I64 = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint32]
+
+
+def bits(word: Words, first: int, width: int) -> I64:
+    """A bit field of node words."""
+    result: I64 = ((word >> np.uint32(first)) & np.uint32((1 << width) - 1)).astype(np.int64)
+    return result
+
+
+def field(word: Words, first: int, width: int) -> LazyColumn:
+    """A bit field of the node words; missing where there is no command."""
+
+    def values(rows: Rows) -> Array:
+        some = word[rows]
+        result = bits(some, first, width)
+        result[some == 0] = INT_MISSING
+        return result
+
+    return values
+
+
+@dataclass(frozen=True)
+class Work:
+    """Which commands of a lane are no system commands.
+
+    Attributes:
+        word: Node words.
+        system: Type code of system commands.
+        generated: Which commands carry generator indices instead of codes; None where none do.
+    """
+
+    word: Words
+    system: int
+    generated: npt.NDArray[np.bool_] | None = None
+
+    def lacks(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Rows without a command or with a system command."""
+        some = self.word[rows]
+        system = bits(some, 10, 5) == self.system
+        if self.generated is not None:
+            system &= ~self.generated[rows]
+        result: npt.NDArray[np.bool_] = (some == 0) | system
+        return result
+
+    def column(self, read: Callable[[Rows], Array], missing: int, *, coded: bool = False) -> LazyColumn:
+        """What ``read`` gives, missing where there is no command and for system commands.
+
+        Args:
+            read: Values of some rows, in an array of its own.
+            missing: Value where nothing is known.
+            coded: Whether it is in the codes, so that generator indices do not tell it.
+        """
+
+        def values(rows: Rows) -> Array:
+            result = read(rows)
+            result[self.lacks(rows)] = missing
+            if coded and self.generated is not None:
+                result[self.generated[rows]] = missing
+            return result
+
+        return values
+
+
+def counting(count: int) -> LazyColumn:
+    """0, 1, 2, ..."""
+
+    def values(rows: Rows) -> Array:
+        return np.arange(*rows.indices(count)) if isinstance(rows, slice) else np.asarray(rows, np.int64)
+
+    return values
+
+
+def constant(count: int, value: float, dtype: type[np.generic]) -> LazyColumn:
+    """The same value in every row."""
+
+    def values(rows: Rows) -> Array:
+        return np.full(row_count(rows, count), value, dtype)
+
+    return values
+
+
+def row_count(rows: Rows, count: int) -> int:
+    """How many rows are asked for, of ``count``."""
+    return len(range(*rows.indices(count))) if isinstance(rows, slice) else len(rows)
+
+
+def scoped(commands: Commands, first_scope: int, scope_kernel: npt.NDArray[np.int32]) -> dict[str, LazyColumn]:
+    """Kernel function, launch, batch and mode of commands."""
+    scope, batch, mode = commands.scope, commands.batch, commands.mode
+    kernels = np.concatenate([scope_kernel, np.array([-1], np.int32)])
+
+    def scopes(rows: Rows) -> Array:
+        some = scope[rows].astype(np.int64)
+        return np.where(some < 0, INT_MISSING, some + first_scope)
+
+    def kernel(rows: Rows) -> Array:
+        some = scope[rows]
+        result: Array = kernels[np.where(some < 0, len(scope_kernel), some + first_scope)]
+        return result
+
+    def batches(rows: Rows) -> Array:
+        some = batch[rows].astype(np.int64)
+        return np.where(some < 0, INT_MISSING, some)
+
+    return {"kernel": kernel, "scope": scopes, "batch": batches,
+            "mode": lambda rows: mode[rows].astype(np.int32) - 1}  # fmt: skip
+
+
+def known_or_missing(values: npt.NDArray[Any]) -> LazyColumn:
+    """Non-negative numbers as int64, missing where negative."""
+
+    def some(rows: Rows) -> Array:
+        wanted = values[rows].astype(np.int64)
+        return np.where(wanted < 0, INT_MISSING, wanted)
+
+    return some

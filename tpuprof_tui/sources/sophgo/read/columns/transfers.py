@@ -1,0 +1,226 @@
+"""Columns of GDMA, SDMA and CDMA instructions: from where to where, what, how much, how fast.
+
+The formulas are those of metrics 2.3 to 2.5 and 3.2 to 3.4; the counters they add up are chip data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING, StringsBuilder
+from tpuprof_tui.model.lane import Array, LazyColumn, Rows
+from tpuprof_tui.sources.sophgo.chips import Chip, family_of
+
+from ..commands.details import NO_FORMAT, NODE_MEMORIES, PLACE_BITS, UNKNOWN_MEMORY, Detail, largest_memory
+from ..commands.registers import LOW_ADDRESS_BITS, address_fields
+from ..records.monitor import Stream
+from .lane_columns import I64, Words, Work, bits, constant, field
+
+_PLACES = 1 << 2 * PLACE_BITS
+_SIDE = (1 << PLACE_BITS) - 1
+
+
+class TransferTables:
+    """Strings of places and data types by code; shared by the lanes of a profile."""
+
+    def __init__(self, chip: Chip, strings: dict[str, StringsBuilder]) -> None:
+        self.chip = chip
+        most = max(NODE_MEMORIES - 1, largest_memory(chip))
+        sides = [chip.memories[min(code, most)] for code in range(_SIDE + 1)]
+        sides[UNKNOWN_MEMORY] = ""
+        ends = [(sides[place & _SIDE], sides[place >> PLACE_BITS]) for place in range(_PLACES)]
+        ways = ["->".join(pair) if all(pair) else "" for pair in ends]
+
+        def codes(key: str, texts: list[str]) -> npt.NDArray[np.int32]:
+            return np.array([strings[key].code(text) if text else -1 for text in texts], np.int32)
+
+        self.direction = codes("direction", ways)
+        self.source, self.target = codes("from_memory", sides), codes("to_memory", sides)
+        self.dtype = np.array([strings["dtype"].code(chip.data_type_text(code)) for code in range(16)], np.int32)
+        self.no_dtype = strings["dtype"].code("")
+        self.ddr = np.array(["DDR" in way for way in ways])
+        self.l2 = np.array(["L2" in way for way in ways])
+        self.peak = np.array([chip.peak_gbps(way) for way in ways])
+
+
+def node_places(word: Words) -> npt.NDArray[np.uint8]:
+    """Source and destination memory of condensed commands, packed."""
+    result: npt.NDArray[np.uint8] = (bits(word, 24, 2) | bits(word, 26, 2) << PLACE_BITS).astype(np.uint8)
+    return result
+
+
+class Transfers:
+    """Makes the columns of one lane.
+
+    Args:
+        tables: Strings.
+        engine: Engine name.
+        stream: Records; None where there are none, so that nothing was measured.
+        work: Node words; those of decoded commands made from their registers.
+        places: Memories of each row, packed, where they are not simply those of ``word``.
+        detail: Registers of the commands; None without any.
+    """
+
+    def __init__(
+        self,
+        tables: TransferTables,
+        engine: str,
+        stream: Stream | None,
+        work: Work,
+        places: npt.NDArray[np.uint8] | None,
+        detail: Detail | None,
+    ) -> None:
+        self.tables = tables
+        self.chip = tables.chip
+        self.stream = stream
+        self.work = work
+        self.word = work.word
+        self.places = places
+        self.detail = detail
+        self.family = family_of(engine)
+        self.figures = self.chip.figures[self.family]
+
+    def told(self) -> dict[str, LazyColumn]:
+        """What commands tell."""
+        word, tables, column = self.word, self.tables, self.work.column
+        dtype = tables.dtype
+        if self.detail is not None or self.family == "cdma":
+            dtype = np.append(dtype[:NO_FORMAT], tables.no_dtype).astype(np.int32)
+        columns: dict[str, LazyColumn] = {
+            "direction": column(self._direction, -1),
+            "from_memory": column(lambda rows: tables.source[self._place(rows) & _SIDE], -1),
+            "to_memory": column(lambda rows: tables.target[self._place(rows) >> PLACE_BITS], -1),
+            "dtype": column(lambda rows: dtype[bits(word[rows], 20, 4)], -1, coded=True),
+            "data_format": column(lambda rows: bits(word[rows], 20, 4), INT_MISSING, coded=True),
+            "dma_type": field(word, 10, 5),
+            "dma_function": field(word, 15, 5),
+        }
+        if self.detail is not None:
+            columns |= _addressed(self.chip, self.detail)
+        return columns
+
+    def unmeasured(self, count: int) -> dict[str, LazyColumn]:
+        """Columns without records: all of `columns`, missing where records would tell."""
+        numbers = [*self.figures.condensed, *self.figures.detailed]
+        rates = [*self.figures.rates, "ddr_bandwidth", "l2_bandwidth", "ideal"]
+        return {
+            **self.told(),
+            **dict.fromkeys(numbers, constant(count, INT_MISSING, np.int64)),
+            **dict.fromkeys(rates, constant(count, np.nan, np.float64)),
+        }
+
+    def columns(self) -> dict[str, LazyColumn]:
+        """All columns: what commands tell, and what records measured."""
+        tables, columns = self.tables, self.told()
+        keys = [*self.figures.condensed, *self.figures.detailed]
+        columns |= {key: self._figure(key) for key in dict.fromkeys(keys)}
+        columns |= {key: self._rate(source) for key, source in self.figures.rates.items()}
+        columns["ddr_bandwidth"] = self._bandwidth(tables.ddr, "gmem_bytes", others=True)
+        if self.detail is not None or self.figures.by_direction:
+            touched = tables.l2 if self.figures.by_direction else tables.l2 & ~tables.ddr
+            columns["l2_bandwidth"] = self._bandwidth(touched, "bytes", others=False)
+        columns["ideal"] = self._ideal
+        return columns
+
+    # -- places -----------------------------------------------------------
+
+    def _place(self, rows: Rows) -> npt.NDArray[np.uint8]:
+        return node_places(self.word[rows]) if self.places is None else self.places[rows]
+
+    def _direction(self, rows: Rows) -> Array:
+        if self.family == "cdma":
+            return np.full(len(self.word[rows]), self.tables.direction[0], np.int32)
+        result: Array = self.tables.direction[self._place(rows)]
+        return result
+
+    def _decoded(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        if self.detail is None:
+            return np.zeros(len(self.word[rows]), np.bool_)
+        return self.detail.leading(rows)
+
+    @property
+    def _records(self) -> Stream:
+        assert self.stream is not None
+        return self.stream
+
+    # -- figures ----------------------------------------------------------
+
+    def _figure(self, key: str) -> LazyColumn:
+        """A sum of counters, by the rule for decoded or for condensed commands."""
+        condensed, detailed = self.figures.condensed.get(key), self.figures.detailed.get(key)
+
+        def values(rows: Rows) -> Any:
+            def counter(name: str) -> I64:
+                return self._records.counter(name, rows)  # type: ignore[arg-type]
+
+            if detailed is None or self.detail is None:
+                result = condensed.of(counter) if condensed else np.full(len(self.word[rows]), INT_MISSING)
+            else:
+                other = condensed.of(counter) if condensed else INT_MISSING
+                result = np.where(self._decoded(rows), detailed.of(counter), other)
+            if key in self.figures.ddr_only:
+                result = np.where(self.tables.ddr[self._place(rows)], result, 0)
+            return result
+
+        return values
+
+    def _rate(self, source: str) -> LazyColumn:
+        """Bytes of a column per ns, four digits."""
+        size = self._figure(source)
+
+        def values(rows: Rows) -> Array:
+            known = size(rows)
+            length = np.maximum(self._records.end[rows] - self._records.start[rows], 1)
+            return np.where(known == INT_MISSING, np.nan, np.round(known / length, 4))
+
+        return values
+
+    def _bandwidth(self, touched: npt.NDArray[np.bool_], source: str, *, others: bool) -> LazyColumn:
+        """Bandwidth of one memory: of decoded commands (of all, where the chip's rule says so) by their direction.
+
+        Args:
+            touched: Which places touch that memory.
+            source: Column of its bytes where the rule is by direction; else all bytes count.
+            others: Whether what a condensed command moved counts as this memory's.
+        """
+        by_direction = self.figures.by_direction
+        rate = self._rate(source if by_direction and source in self.figures.condensed else "bytes")
+
+        def values(rows: Rows) -> Array:
+            result = rate(rows)
+            if self.detail is None and not by_direction:
+                return result
+            mine = touched[self._place(rows)]
+            if by_direction:
+                return np.where(mine, result, 0.0)
+            return np.where(self._decoded(rows), np.where(mine, result, 0.0), result if others else np.nan)
+
+        return values
+
+    def _ideal(self, rows: Rows) -> Array:
+        """Ns at the peak bandwidth of the memory involved; NaN where none has one, or nothing moved."""
+        if self.family == "cdma":
+            return np.full(len(self.word[rows]), np.nan)
+        size = self._figure("bytes")(rows)
+        peak = self.tables.peak[self._place(rows)]
+        known = (peak > 0) & (size > 0) & (self.word[rows] != 0)
+        result: Array = np.where(known, size / np.where(known, peak, 1.0), np.nan)
+        return result
+
+
+def _addressed(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
+    """Addresses of decoded commands."""
+
+    def address(side: str) -> LazyColumn:
+        def values(rows: Rows) -> Array:
+            operation = detail.operation[rows]
+            first = int(operation[0]) if len(operation) else -1
+            low, high = (detail.field(first, name, rows).astype(np.int64) for name in address_fields(chip, side))
+            return np.where(detail.leading(rows), high << LOW_ADDRESS_BITS | low, INT_MISSING)
+
+        return values
+
+    return {"src_addr": address("src"), "dst_addr": address("dst")}

@@ -1,0 +1,1 @@
+"""What was issued: nodes, commands, registers."""

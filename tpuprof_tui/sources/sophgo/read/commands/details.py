@@ -1,0 +1,384 @@
+"""Commands whose registers are known: attached to the node stream, and decoded for the lanes on demand.
+
+A command's registers stay the bytes they came as. What is settled when a capture is opened is only what every view
+needs of every command: which operation it is, and for transfers which memories and data type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.sources.sophgo.chips import Chip, family_of
+from tpuprof_tui.sources.sophgo.chips.commands import command_table
+
+from ..core_data import CoreData
+from ..stream.blocks import BlockType
+from ..stream.files import Bytes
+from .announced import ModelStream
+from .command_table import Commands, Mode
+from .registers import (
+    addresses_of_many,
+    codes_of_many,
+    commands_of_one_kind,
+    field_of_lines,
+    field_of_many,
+    memories_of,
+    operation_keys,
+    operation_texts,
+    select_many,
+)
+
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+I16 = npt.NDArray[np.int16]
+
+_KV_HEADER = 12
+#: More bytes are no command's own.
+_LONGEST = (1 << 31) - 1
+#: Bytes shown of what cannot be decoded.
+_MOST_RAW = 512
+#: Bits of a memory code where source and destination are packed into one place.
+PLACE_BITS = 3
+#: Data type code in words made from registers that name none.
+NO_FORMAT = 15
+#: In a place: nobody knows which memory.
+UNKNOWN_MEMORY = 7
+#: Memory codes that a node's two bits can hold.
+NODE_MEMORIES = 4
+_L2M = 1
+#: Commands whose bytes are kept for the next field.
+_MOST_LINES = 1 << 16
+#: Blocks of ready-made command streams, by engine.
+_STREAM_BLOCKS = {"TIU": BlockType.DES_BDC, "GDMA": BlockType.DES_GDMA, "SDMA": BlockType.DES_SDMA}
+
+
+# -- attaching ----------------------------------------------------------------
+
+
+def attach_registers(core: CoreData, chip: Chip) -> None:
+    """Give the commands of a core's nodes the places of their registers: DYN_EXTRA records and DES blocks."""
+    nodes = core.nodes
+    if nodes is None:
+        return
+    lists = [*nodes.engines.values(), *nodes.ports.values()]
+    if nodes.nodes_set and core.mode == 2:
+        places, rooms = _extra_places(core)
+        if len(places) != nodes.nodes_set:
+            _note_unequal(core, len(places), nodes.nodes_set)
+        absent = np.full(max(0, nodes.nodes_set - len(places)) + 1, -1, np.int64)
+        places, rooms = np.concatenate([places, absent]), np.concatenate([rooms, absent.astype(np.int32)])
+        for commands in lists:
+            if len(commands):
+                commands.register, commands.room = places[commands.extra], rooms[commands.extra]
+    if nodes.des_nodes:
+        _attach_blocks(core, chip)
+
+
+def _note_unequal(core: CoreData, records: int, commands: int) -> None:
+    """A Problem for commands without a detail record, or detail records without a command."""
+    what, done = (
+        (f"{commands - records} commands have no detail record (DYN_EXTRA).", "They are shown by their condensed node.")
+        if records < commands
+        else (f"{records - commands} detail records (DYN_EXTRA) belong to no command.", "The last ones were ignored.")
+    )
+    last = max((block for block in core.blocks if block.kind == BlockType.DYN_EXTRA), key=lambda block: block.offset)
+    core.report.error(what, done, file=core.file, offset=last.offset + last.length, core=core.core)
+
+
+def _extra_places(core: CoreData) -> tuple[I64, I32]:
+    """Offset in the file and length of the content of each DYN_EXTRA record, over all blocks."""
+    from ..stream.streams import split_extras  # only captures with registers need it
+
+    parts, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    payloads, offsets = core.payloads(BlockType.DYN_EXTRA)
+    for payload, offset in zip(payloads, offsets, strict=True):
+        records = split_extras(payload)
+        parts.append(records.offsets + offset)
+        lengths.append(np.minimum(records.lengths, _LONGEST).astype(np.int32))
+        for place, reason, count in records.problems:
+            core.report.error(f"Detail records (DYN_EXTRA): {reason}.", "What is sound of them is used.",
+                              file=core.file, offset=offset + place, core=core.core, count=count)  # fmt: skip
+    return np.concatenate(parts), np.concatenate(lengths)
+
+
+def _attach_blocks(core: CoreData, chip: Chip) -> None:
+    from ..stream.streams import walk  # only captures with registers need it
+
+    assert core.nodes is not None
+    for short in core.blocks:
+        if short.kind == BlockType.DES_KV and short.length < _KV_HEADER:
+            core.report.error("A keyed command block is too short for its header.", "It was ignored.",
+                              file=core.file, offset=short.offset, core=core.core)  # fmt: skip
+    blocks = keyed_blocks(core)
+    of_ports = any(block.kind == BlockType.DES_CDMA for block in core.blocks)
+    walked: dict[tuple[str, int, int], tuple[I64, I32]] = {}
+    lost = 0
+    for node in core.nodes.des_nodes:
+        commands = core.nodes.ports[node.port] if node.engine == "CDMA" else core.nodes.engines[node.engine]
+        if commands.register is None or commands.room is None:
+            commands.register, commands.room = np.full(len(commands), -1, np.int64), np.zeros(len(commands), np.int32)
+        if node.stream >= 0:
+            own = core.streams[node.engine][node.stream]
+            rows = slice(node.first, node.first + len(own))
+            commands.register[rows], commands.room[rows] = own.offsets, own.lengths
+            continue
+        block = blocks.get((node.key, node.count))
+        if block is None:
+            lost += not (node.engine == "CDMA" and of_ports)
+            continue
+        key = (family_of(node.engine), node.key, node.count)
+        if key not in walked:
+            first, last = block
+            stream = walk(chip, node.engine, core.data[first:last])
+            walked[key] = stream.offsets + first, np.minimum(stream.lengths, _LONGEST).astype(np.int32)
+            if len(stream.offsets) < node.count:
+                core.report.error(f"A block of {node.count} pre-built commands (DES) holds {len(stream.offsets)}.",
+                                  "The others are shown as unknown.", file=core.file, offset=first - _KV_HEADER,
+                                  core=core.core)  # fmt: skip
+        places, rooms = (part[: node.count] for part in walked[key])
+        rows = slice(node.first, node.first + len(places))
+        commands.register[rows], commands.room[rows] = places, rooms
+    if lost:
+        core.report.warning("Pre-built command blocks (DES) whose commands were not captured.",
+                            "Their instructions are shown as unknown under the kernel function they have.",
+                            file=core.file, core=core.core, count=lost)  # fmt: skip
+
+
+def keyed_blocks(core: CoreData) -> dict[tuple[int, int], tuple[int, int]]:
+    """First and last byte of each keyed command stream by (key, number of commands); a later block replaces."""
+    result: dict[tuple[int, int], tuple[int, int]] = {}
+    for block in core.blocks:
+        if block.kind == BlockType.DES_KV and block.length >= _KV_HEADER:
+            key, count, _ = core.data[block.offset : block.offset + _KV_HEADER].view("<u4").tolist()
+            result[(key, count)] = (block.offset + _KV_HEADER, block.offset + block.length)
+    return result
+
+
+def model_streams(core: CoreData, chip: Chip, engine: str) -> list[ModelStream]:
+    """The streams a bmodel carries for an engine, in the order of the file."""
+    from ..stream.streams import walk  # only captures with registers need it
+
+    result = []
+    payloads, offsets = core.payloads(_STREAM_BLOCKS[engine])
+    known: dict[bytes, ModelStream] = {}  # launches repeat one another to the byte
+    for payload, offset in zip(payloads, offsets, strict=True):
+        content = payload.tobytes()
+        alike = known.get(content)
+        if alike is None:
+            stream = walk(chip, engine, payload)
+            ends = stream.ended and len(stream) == 1 and stream.ops[0] == command_table(chip, engine).end.operation
+            lengths = np.minimum(stream.lengths, _LONGEST).astype(np.int32)
+            alike = known[content] = ModelStream(stream.offsets, lengths, only_ends=bool(ends) or not len(stream))
+        result.append(ModelStream(alike.offsets + offset, alike.lengths, alike.only_ends))
+    return result
+
+
+def block_commands(streams: Sequence[ModelStream]) -> Commands | None:
+    """Commands of a bmodel's streams for an engine, numbered from 0 in each; None without any."""
+    places = [stream.offsets for stream in streams]
+    count = sum(map(len, places))
+    if not count:
+        return None
+    none = np.full(count, -1, np.int32)
+    ids = np.concatenate([np.arange(len(part), dtype=np.int64) for part in places])
+    # streams of all engines alternate subnet by subnet; their places in the file keep that order
+    return Commands(np.zeros(count, np.uint32), ids, none, none, np.full(count, Mode.NONE, np.int8),
+                    np.concatenate([np.full(len(part), number, np.int64) for number, part in enumerate(places)]),
+                    none, none, np.concatenate(places), np.concatenate([stream.lengths for stream in streams]),
+                    )  # fmt: skip
+
+
+# -- decoding -----------------------------------------------------------------
+
+
+@dataclass
+class Detail:
+    """Registers of a lane's commands.
+
+    Attributes:
+        chip: Chip.
+        engine: Engine of the lane.
+        data: The bytes the commands lie in.
+        offset: First byte of each row's command, -1 without one.
+        room: How many bytes from there on are the command's own.
+        operation: Operation index of each row, -1 without one or where it cannot be decoded.
+        function: Function code of each row.
+        places: Source and destination memory of each row, packed, where nodes could not hold them; else None.
+        by_node: Rows whose figures and files go by their node all the same (see `decode_lane`); None for no row.
+        unlike: Rows whose node names another type of command than their registers.
+        odd_format: Rows whose registers hold a data type that the chip does not know.
+    """
+
+    chip: Chip
+    engine: str
+    data: Bytes
+    offset: I64
+    room: I32
+    operation: I16
+    function: npt.NDArray[np.int8]
+    places: npt.NDArray[np.uint8] | None = None
+    by_node: npt.NDArray[np.bool_] | None = None
+    unlike: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    odd_format: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    _last: tuple[int, Rows, Bytes] | None = field(default=None, repr=False)
+
+    def operations(self, rows: Rows) -> I16:
+        """Operation index of each row's command; -1 without registers, and where files go by the node."""
+        own: I16 = self.operation[rows]
+        return own if self.by_node is None else np.where(self.by_node[rows], np.int16(-1), own)
+
+    def leading(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Rows whose figures come by the rule for decoded commands."""
+        return self.operations(rows) >= 0
+
+    def operation_of(self, row: int) -> int:
+        """Operation index of one row's command, whatever files go by; -1 without registers."""
+        return int(self.operation[row])
+
+    def field_names(self, operation: int) -> tuple[str, ...]:
+        """Names of an operation's fields, in the order of the register; repeated reserved ones once."""
+        names = dict.fromkeys(
+            field.name for field in command_table(self.chip, self.engine).operations[operation].fields
+        )
+        return tuple(names)
+
+    def field(self, operation: int, name: str, rows: Rows) -> I64:
+        """Values of one field for rows that all have ``operation``."""
+        lines = self._lines(operation, rows)
+        if lines is not None:
+            values = field_of_lines(self.chip, self.engine, lines, operation, name)
+        else:
+            own, offset = self.operation[rows], self.offset[rows]
+            values, _ = field_of_many(self.chip, self.engine, self.data, offset, own, name)
+        return values  # type: ignore[return-value]  # uint64 where a field has 64 bits
+
+    def _lines(self, operation: int, rows: Rows) -> Bytes | None:
+        """The commands of rows that all have ``operation``, a line each; None where they are not of one kind, or many.
+
+        Fields of the same rows are asked for one after the other: the lines of the last rows are kept. Who asks for an
+        array of rows does not change it afterwards.
+        """
+        last = self._last
+        if last is not None and last[0] == operation and (last[1] is rows or _same_slice(last[1], rows)):
+            return last[2]
+        own = self.operation[rows]
+        if operation < 0 or not 0 < len(own) <= _MOST_LINES or not bool((own == operation).all()):
+            return None
+        lines = commands_of_one_kind(self.chip, self.engine, self.data, self.offset[rows], operation)
+        self._last = operation, rows, lines
+        return lines
+
+    def raw(self, row: int) -> bytes:
+        """The command as it was captured; empty without registers."""
+        operation, offset = int(self.operation[row]), int(self.offset[row])
+        if offset < 0:
+            return b""
+        size = command_table(self.chip, self.engine).steps[operation] if operation >= 0 else 0
+        return self.data[offset : offset + (int(size) or min(int(self.room[row]), _MOST_RAW))].tobytes()
+
+    def unexplained(self, row: int) -> bytes:
+        """The command as it was captured where not all of its fields are known; empty where they are."""
+        operation = int(self.operation[row])
+        known = operation >= 0 and not command_table(self.chip, self.engine).operations[operation].partial
+        return b"" if known else self.raw(row)
+
+    def texts(self) -> tuple[I16, npt.NDArray[np.int32], list[str], list[str]]:
+        """Distinct operations and functions, each row's place among them (-1 without), their types and names."""
+        return self._texts_of(self.operation >= 0)
+
+    def partial_texts(self) -> tuple[npt.NDArray[np.int32], list[str], list[str]] | None:
+        """The same without the keys, for commands that are known in part alone; None where the lane has none."""
+        partly = _partly_told(self.chip, self.engine, self.operation)
+        if partly is None:
+            return None
+        keys, places, types, functions = self._texts_of(partly)
+        operations = command_table(self.chip, self.engine).operations
+        stems = [operations[key >> 5].name.lower().replace("_", ".") for key in keys.tolist()]
+        rests = [text.removeprefix(stem).strip(".") for text, stem in zip(functions, stems, strict=True)]
+        return places, types, [f"{name} {rest}".rstrip() for name, rest in zip(types, rests, strict=True)]
+
+    def _texts_of(self, which: npt.NDArray[np.bool_]) -> tuple[I16, npt.NDArray[np.int32], list[str], list[str]]:
+        keys = operation_keys(self.operation, self.function)
+        keys[~which] = -1
+        present = np.bincount(keys[keys >= 0], minlength=1)
+        distinct = np.flatnonzero(present)
+        place = np.full(max(len(present), 1), -1, np.int32)
+        place[distinct] = np.arange(len(distinct), dtype=np.int32)
+        codes = np.where(keys >= 0, place[np.maximum(keys, 0)], -1).astype(np.int32)
+        types, names = operation_texts(self.chip, self.engine, distinct)
+        return distinct.astype(np.int16), codes, types, names
+
+
+def _same_slice(first: Rows, second: Rows) -> bool:
+    return isinstance(first, slice) and isinstance(second, slice) and first == second
+
+
+def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Detail | None:
+    """What views need of every command of a lane; sets node words made from the registers in ``commands``.
+
+    Two kinds of commands keep the word of the node they have: CDMA's, whose files are condensed as published, and
+    those of which registers tell only a part.
+
+    Returns:
+        None where no command has registers.
+    """
+    offset = commands.register
+    if offset is None or not bool((offset >= 0).any()):
+        return None
+    room = np.zeros(len(commands), np.int32) if commands.room is None else commands.room
+    operation = select_many(chip, engine, data, offset, room)
+    types, functions = codes_of_many(chip, engine, data, offset, operation)
+    decoded = operation >= 0
+    partly = _partly_told(chip, engine, operation)
+    by_node = commands.word != 0 if family_of(engine) == "cdma" else partly
+    if by_node is not None:
+        decoded &= ~by_node | (commands.word == 0)
+    word = (types & 31) << 10 | (functions & 31) << 15
+    places: npt.NDArray[np.uint8] | None = None
+    odd_format = np.zeros(0, np.int64)
+    if family_of(engine) != "tiu":
+        source, target = (memories_of(chip, side) for side in addresses_of_many(chip, engine, data, offset, operation))
+        if largest_memory(chip) >= NODE_MEMORIES or partly is not None:
+            if partly is not None:
+                source, target = (np.where(partly, UNKNOWN_MEMORY, side) for side in (source, target))
+            old = commands.word >> np.uint32(24)
+            node = old & np.uint32(3) | (old >> np.uint32(2) & np.uint32(3)) << np.uint32(PLACE_BITS)
+            places = np.where(decoded, source | target << PLACE_BITS, node).astype(np.uint8)
+        kind, missing = field_of_many(chip, engine, data, offset, operation, "src_data_format")
+        odd_format = np.flatnonzero(decoded & ~missing & (kind.astype(np.int64) & 15 >= len(chip.data_types)))
+        word |= np.where(missing, NO_FORMAT, kind.astype(np.int64) & 15) << 20 | _node_memories(source, target)
+    unlike = _unlike(commands, decoded, types)
+    commands.word = np.where(decoded, (word | 1).astype(np.uint32), commands.word)
+    return Detail(chip, engine, data, offset, room, operation, functions.astype(np.int8), places, by_node, unlike,
+                  odd_format)  # fmt: skip
+
+
+def _unlike(commands: Commands, decoded: npt.NDArray[np.bool_], types: I64) -> I64:
+    """Rows whose node names another type of command than the registers beside it."""
+    node = (commands.word >> np.uint32(10)).astype(np.int64) & 31
+    rows: I64 = np.flatnonzero(decoded & (commands.mode == Mode.TDI) & (node != types & 31))
+    return rows
+
+
+def _partly_told(chip: Chip, engine: str, operation: I16) -> npt.NDArray[np.bool_] | None:
+    """Commands of which only some fields are known; None where the lane has none."""
+    partial = [index for index, each in enumerate(command_table(chip, engine).operations) if each.partial]
+    told = np.isin(operation, partial) if partial else None
+    return told if told is not None and told.any() else None
+
+
+def _node_memories(source: I64, target: I64) -> I64:
+    """Memories as a node's extra bits hold them; those it has no code for count as L2M."""
+    sides = [np.where(side < NODE_MEMORIES, side, _L2M) for side in (source, target)]
+    return sides[0] << 24 | sides[1] << 26
+
+
+def largest_memory(chip: Chip) -> int:
+    """Largest memory code that an address of the chip can mean."""
+    rule = chip.memory_of_address
+    return max(rule.other, *rule.tags.values(), *(memory for _, _, memory in rule.windows))

@@ -1,0 +1,115 @@
+"""What a command waits for by its registers: the command id it depends on, and the message of a send or wait.
+
+Where the fields lie is chip data (``messages`` and ``dependencies`` of the chip files): a wait names a message id and
+how many sends of it release the wait; a send names the id and how many waits the message serves. ``cmd_id_dep`` holds
+the Cmd Id of a command of the other engine (GDMA's of TIU, TIU's of GDMA), counted from 1 since the last id reset; 0
+means none. On AKS and AKSV a bit above the id says whether it is used at all: compiled streams set it in every
+computing and every moving command and in no send, wait or end, which may hold an id all the same. On BM1688 and CV84X6
+bits above TIU's id select the engine whose command it is; no public text says which value means which.
+
+SDMA's field has the same bits as GDMA's, and none that tells whose command its id is: it is shown as it is. CDMA's
+sends and waits hold a constant of 64 bits; no public text says how it names a message: it is shown as it is, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.lane import LazyColumn, Rows
+from tpuprof_tui.sources.sophgo.chips import Chip, MessageRule, family_of
+from tpuprof_tui.sources.sophgo.chips.commands import command_table
+
+from .details import Detail
+from .registers import field_of_many
+
+I64 = npt.NDArray[np.int64]
+
+#: Bits of a register that a column can hold.
+_WIDEST = 63
+#: Engines whose dependency is understood: of SDMA commands no public text says which engine they name.
+_DEPENDENT = ("TIU", "GDMA")
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a send or wait command names."""
+
+    id: int
+    count: int
+
+
+def message_in(chip: Chip, engine: str, values: Mapping[str, int]) -> Message | None:
+    """The message of a send or wait, from the registers of one command; None where they hold none."""
+    rule = chip.messages.get(family_of(engine))
+    if rule is None or rule.field not in values:
+        return None
+    value = values[rule.field]
+    return Message(value & (1 << rule.id_bits) - 1, value >> rule.count_bit & (1 << rule.count_bits) - 1)
+
+
+def dependency_in(chip: Chip, engine: str, values: Mapping[str, int]) -> int:
+    """Cmd Id of the other engine's command that one waits for; 0 without one."""
+    return int(_depends(chip, engine, np.array([values.get("cmd_id_dep", 0)], np.int64))[0])
+
+
+def _depends(chip: Chip, engine: str, values: I64) -> I64:
+    rule = chip.dependencies.get(family_of(engine))
+    if rule is None or engine not in _DEPENDENT:
+        return np.zeros(values.shape, np.int64)
+    ids = values & (1 << rule.id_bits) - 1
+    used = np.ones(values.shape, np.bool_) if rule.enable_bit is None else values >> rule.enable_bit & 1 == 1
+    return np.where(used, ids, 0)
+
+
+def message_columns(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
+    """Columns of what the commands of a lane wait for and tell."""
+    family = family_of(detail.engine)
+    system = command_table(chip, detail.engine).end.operation
+    told = np.zeros(32, np.bool_)
+    told[[*chip.send_functions[family], *chip.wait_functions[family]]] = True
+
+    def field(name: str, rows: Rows) -> I64:
+        values, missing = field_of_many(
+            chip, detail.engine, detail.data, detail.offset[rows], detail.operation[rows], name
+        )
+        return np.where(missing, INT_MISSING, values.astype(np.int64))
+
+    def dependency(rows: Rows) -> I64:
+        values = field("cmd_id_dep", rows)
+        return np.where(values == INT_MISSING, INT_MISSING, _depends(chip, detail.engine, np.maximum(values, 0)))
+
+    def of_message(rule: MessageRule, first: int, bits: int) -> LazyColumn:
+        def values(rows: Rows) -> I64:
+            held = field(rule.field, rows)
+            mine = (detail.operation[rows] == system) & told[detail.function[rows].astype(np.int64) & 31]
+            return np.where(mine, held >> first & (1 << bits) - 1, INT_MISSING)
+
+        return values
+
+    def depends_engine(rows: Rows) -> I64:
+        values = field("cmd_id_dep", rows)
+        return np.where(values == INT_MISSING, INT_MISSING, values >> chip.dependencies[family].id_bits)
+
+    def destination(rule: MessageRule) -> LazyColumn:
+        ids, counts = (1 << rule.id_bits) - 1, ((1 << rule.count_bits) - 1) << rule.count_bit
+
+        def values(rows: Rows) -> I64:
+            held = of_message(rule, 0, _WIDEST)(rows)
+            return np.where(held == INT_MISSING, INT_MISSING, held & ~(ids | counts))
+
+        return values
+
+    columns: dict[str, LazyColumn] = {"dependency": lambda rows: field("cmd_id_dep", rows), "depends_on": dependency}
+    if detail.engine in _DEPENDENT and chip.dependencies[family].enable_bit is None:
+        columns["depends_engine"] = depends_engine
+    rule = chip.messages.get(family)
+    if rule is not None:
+        columns["message"] = of_message(rule, 0, rule.id_bits)
+        columns["message_count"] = of_message(rule, rule.count_bit, rule.count_bits)
+        columns["message_destination"] = destination(rule)
+    return columns

@@ -1,0 +1,351 @@
+"""CDMA commands of a compiled model: which of its command streams ran on which port, and when.
+
+A stream holds the commands of one launch on one port, numbered from 1 like the records of a launch. Nothing in it names
+the port, so a launch is given to a stream only where the records leave no other: all ids within the stream, system
+records where it has system commands and transfers where it has transfers, and, where streams still compete, bytes that
+are those of the commands in every record. Streams of equal content are as good as one another, and a stream runs once.
+
+Of what stays open, records get the operation that all streams in question have at their place, and no registers; a
+Problem says so. In a port's own file the port is known, and with a single port and a single core the order settles
+what is left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.sources.sophgo.chips import Chip
+from tpuprof_tui.sources.sophgo.chips.commands import command_table
+
+from ..core_data import CoreData
+from ..pairing.ports import COMMAND_BYTES, PortData, copied_commands
+from ..stream.blocks import BlockType
+from ..stream.files import Bytes
+from ..stream.streams import walk
+from .command_table import Commands, Mode
+from .details import NO_FORMAT
+from .registers import codes_of_many, field_of_many, select_many
+
+I64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+#: Bits of a node's word that say which operation it is.
+_OPERATION = (1 << 20) - 1
+#: Launches times different streams that are tried; damaged captures may have any number of both.
+_MOST_PAIRS = 500_000
+#: What is settled may settle more, so many times.
+_MOST_ROUNDS = 100
+_ELEMENT_BYTES = (1, 2, 4, 2, 4, 2, 1, 1)
+
+
+#: Core, port and content: streams of one kind are interchangeable.
+_Kind = tuple[int, int, bytes]
+
+
+@dataclass(frozen=True, eq=False)
+class _Stream:
+    """Commands for one launch on some port.
+
+    Attributes:
+        core: Core whose file they are in, -1 for a port's file.
+        port: Port, -1 unknown.
+        data: Bytes of the file.
+        offsets: First byte of each command.
+        lengths: Its bytes.
+        system: Which are system commands.
+        size: Bytes each moves; -1 where the registers do not tell.
+        content: Equal for streams of equal commands.
+        codes: Type, function and data type of each, as a node holds them; 0 where it cannot be decoded.
+    """
+
+    core: int
+    port: int
+    data: Bytes
+    offsets: I64
+    lengths: I64
+    system: Bools
+    size: I64
+    content: bytes
+    codes: npt.NDArray[np.uint32]
+
+    @property
+    def agreed(self) -> bool:
+        """Whether it stands for several streams and has no registers of its own."""
+        return not self.content
+
+
+@dataclass(frozen=True, eq=False)
+class _Launch:
+    """Records ``begin`` to ``end`` of a port."""
+
+    port: PortData
+    begin: int
+    end: int
+    number: I64
+    system: Bools
+    size: I64
+
+    def fits(self, stream: _Stream) -> bool:
+        """Whether the records can be those of the stream."""
+        if stream.port not in (-1, self.port.port) or self.number[-1] >= len(stream.offsets):
+            return False
+        return bool((stream.system[self.number] == self.system).all())
+
+    def moves(self, stream: _Stream) -> bool:
+        """Whether every record moved just the bytes that the stream's command moves, as far as registers tell."""
+        wanted = stream.size[self.number]
+        return bool(((wanted == self.size) | (wanted < 0) | self.system).all())
+
+
+def match_streams(ports: Sequence[PortData], cores: Sequence[CoreData], chip: Chip) -> None:
+    """Give the ports' records of a compiled model their commands."""
+    streams = [stream for core in cores for stream in _core_streams(core, chip)]
+    streams += [stream for port in ports for stream in _port_streams(port, chip)]
+    launches = [launch for port in ports for launch in _launches(port, chip)]
+    chosen = _chosen(launches, streams)
+    for port in ports:
+        mine = [(launch, found) for launch, found in zip(launches, chosen, strict=True) if launch.port is port]
+        _bind(port, mine)
+        if streams:
+            _report_loose(port, mine)
+    _report_unused(cores, streams, chosen)
+
+
+# -- what there is ------------------------------------------------------------
+
+
+def _core_streams(core: CoreData, chip: Chip) -> list[_Stream]:
+    payloads, offsets = core.payloads(BlockType.DES_CDMA)
+    return [
+        _stream(chip, core.data, payload, offset, core=core.core)
+        for payload, offset in zip(payloads, offsets, strict=True)
+    ]
+
+
+def _port_streams(port: PortData, chip: Chip) -> list[_Stream]:
+    return [
+        _stream(chip, port.file_data, port.file_data[first:last], first, port=port.port)
+        for first, last in port.stream_blocks
+    ]
+
+
+def _stream(chip: Chip, data: Bytes, payload: Bytes, offset: int, *, core: int = -1, port: int = -1) -> _Stream:
+    found = walk(chip, "CDMA", payload)
+    ops = select_many(chip, "CDMA", payload, found.offsets, found.lengths)
+    system = ops == command_table(chip, "CDMA").end.operation
+    content = b"".join(
+        payload[first : first + size].tobytes()
+        for first, size in zip(found.offsets.tolist(), found.lengths.tolist(), strict=True)
+    )
+    size = _sizes(chip, payload, found.offsets, ops)
+    codes = _codes(chip, payload, found.offsets, ops)
+    return _Stream(core, port, data, found.offsets + offset, found.lengths, system, size, content, codes)
+
+
+def _codes(chip: Chip, payload: Bytes, offsets: I64, ops: npt.NDArray[np.int16]) -> npt.NDArray[np.uint32]:
+    types, functions = codes_of_many(chip, "CDMA", payload, offsets, ops)
+    kind, missing = field_of_many(chip, "CDMA", payload, offsets, ops, "src_data_format")
+    words = 1 | types << 10 | functions << 15 | np.where(missing, NO_FORMAT, kind.astype(np.int64) & 15) << 20
+    return np.where(ops >= 0, words, 0).astype(np.uint32)
+
+
+def _sizes(chip: Chip, payload: Bytes, offsets: I64, ops: npt.NDArray[np.int16]) -> I64:
+    """Bytes each command moves, from its shape and data type; -1 where the registers do not tell."""
+
+    def register(name: str) -> tuple[I64, Bools]:
+        values, missing = field_of_many(chip, "CDMA", payload, offsets, ops, name)
+        return values.astype(np.int64), missing
+
+    format_, unknown = register("src_data_format")
+    unknown |= format_ >= len(_ELEMENT_BYTES)
+    total = np.array(_ELEMENT_BYTES, np.int64)[np.where(unknown, 0, format_)].astype(np.float64)
+    for axis in "nchw":
+        values, missing = register(f"src_{axis}size")
+        unknown |= missing
+        total = total * values
+    return np.where(unknown | (total >= 1 << 62), -1, total).astype(np.int64)
+
+
+def _launches(port: PortData, chip: Chip) -> list[_Launch]:
+    system = port.stream.system(chip)
+    size = chip.figures["cdma"].condensed["bytes"].of(port.stream.counter)
+    result = []
+    for begin, end in port.launches:
+        rows = slice(begin, end)
+        result.append(_Launch(port, begin, end, port.stream.id[rows] - 1, system[rows], size[rows]))
+    return [launch for launch in result if launch.number[0] >= 0]
+
+
+# -- which is whose -----------------------------------------------------------
+
+
+def _chosen(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_Stream | None]:
+    """Stream of each launch; None where none or more than one can be it, and where there are too many to try."""
+    if len({launch.port.port for launch in launches}) == 1 and len({stream.core for stream in streams}) == 1:
+        return _in_order(launches, streams)
+    kinds: dict[_Kind, list[_Stream]] = {}
+    for stream in streams:
+        kinds.setdefault((stream.core, stream.port, stream.content), []).append(stream)
+    left = {key: len(found) for key, found in kinds.items()}
+    if len(launches) * len(kinds) > _MOST_PAIRS:
+        return [None] * len(launches)
+    open_ = {place: _candidates(launch, kinds) for place, launch in enumerate(launches)}
+    result: list[_Stream | None] = [None] * len(launches)
+
+    def settle(place: int, key: _Kind, *, core: int) -> None:
+        found = kinds[key]
+        result[place] = replace(found[len(found) - left[key]], core=core)
+        left[key] -= 1
+        del open_[place]
+
+    for _ in range(_MOST_ROUNDS):
+        open_ = {place: [key for key in keys if left[key]] for place, keys in open_.items()}
+        settled = [(place, keys[0]) for place, keys in open_.items() if len(keys) == 1]
+        asked = Counter(key for _, key in settled)
+        sound = [(place, key) for place, key in settled if asked[key] <= left[key]]
+        for place, key in sound:
+            settle(place, key, core=key[0])
+        if not sound and not _settle_alike(open_, left, settle):
+            break
+    for place, keys in open_.items():
+        if len(keys) > 1:
+            result[place] = _agreement([kinds[key][0] for key in keys])
+    return result
+
+
+def _agreement(streams: Sequence[_Stream]) -> _Stream | None:
+    """What streams of different content have in common: the operation at each place; None where that is nothing."""
+    count = min(len(stream.codes) for stream in streams)
+    codes = np.stack([stream.codes[:count] for stream in streams])
+    formats = codes >> np.uint32(20)
+    same_format = (formats == formats[0]).all(axis=0)
+    operations = codes & np.uint32(_OPERATION)
+    same = (operations == operations[0]).all(axis=0) & (codes[0] != 0)
+    if not same.any():
+        return None
+    formats = np.where(same_format, formats[0], NO_FORMAT).astype(np.uint32)
+    cores, ports = {stream.core for stream in streams}, {stream.port for stream in streams}
+    return _Stream(
+        cores.pop() if len(cores) == 1 else -1, ports.pop() if len(ports) == 1 else -1, streams[0].data,
+        np.full(count, -1, np.int64), np.zeros(count, np.int64), streams[0].system[:count], streams[0].size[:count],
+        b"", np.where(same, operations[0] | formats << np.uint32(20), 0).astype(np.uint32),
+    )  # fmt: skip
+
+
+def _settle_alike(open_: dict[int, list[_Kind]], left: dict[_Kind, int], settle: Callable[..., None]) -> bool:
+    """Launches that only streams of one content explain: their commands are known, which core's they were is not."""
+    alike: dict[tuple[_Kind, ...], list[int]] = {}
+    for place, keys in open_.items():
+        if len(keys) > 1 and len({key[1:] for key in keys}) == 1:
+            alike.setdefault(tuple(keys), []).append(place)
+    done = False
+    for group, places in alike.items():
+        if len(places) <= sum(left[key] for key in group):
+            for place in places:
+                settle(place, next(key for key in group if left[key]), core=-1)
+                done = True
+    return done
+
+
+def _candidates(launch: _Launch, kinds: dict[_Kind, list[_Stream]]) -> list[_Kind]:
+    fitting = [key for key, found in kinds.items() if launch.fits(found[0])]
+    exact = [key for key in fitting if launch.moves(kinds[key][0])]
+    return exact or fitting
+
+
+def _in_order(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_Stream | None]:
+    """Streams of one core and launches of one port, both in their order: as many as fit; None where that is open."""
+    if len(launches) * len(streams) > _MOST_PAIRS:
+        return [None] * len(launches)
+    forward = _greedy(launches, streams)
+    backward = _greedy(launches[::-1], streams[::-1])[::-1]
+    return [
+        one if one is not None and other is not None and one.content == other.content else None
+        for one, other in zip(forward, backward, strict=True)
+    ]
+
+
+def _greedy(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_Stream | None]:
+    """Each launch with the first stream behind the last one's that it can be."""
+    result: list[_Stream | None] = []
+    at = 0
+    for launch in launches:
+        hit = next(
+            (number for number in range(at, len(streams))
+             if launch.fits(streams[number]) and launch.moves(streams[number])),
+            None,
+        )  # fmt: skip
+        result.append(None if hit is None else streams[hit])
+        at = at if hit is None else hit + 1
+    return result
+
+
+# -- binding ------------------------------------------------------------------
+
+
+def _bind(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> None:
+    """Enter the commands of each launch's stream."""
+    bound = [(launch, stream) for launch, stream in matches if stream is not None]
+    if not bound:
+        return
+    raws, owners, ids, registers = [], [], [], []
+    first = 0
+    for launch, stream in bound:
+        raws.append(copied_commands(stream.data, stream.offsets, stream.lengths))
+        owners.append(np.full(len(stream.offsets), stream.core, np.int32))
+        ids.append(np.arange(len(stream.offsets), dtype=np.int64))
+        told = ~np.full(len(launch.number), stream.agreed) | (stream.codes[launch.number] != 0)
+        port.bound[launch.begin : launch.end] = np.where(told, first + launch.number, -1)
+        places = first + np.arange(len(stream.offsets), dtype=np.int64)
+        registers.append(np.where(stream.agreed, -1, places * COMMAND_BYTES))
+        first += len(stream.offsets)
+    none = np.full(first, -1, np.int32)
+    words = np.concatenate([stream.codes * np.uint32(stream.agreed) for _, stream in bound])
+    rooms = np.concatenate([stream.lengths for _, stream in bound]).astype(np.int32)
+    port.commands = Commands(
+        words, np.concatenate(ids), none, none, np.full(first, Mode.NONE, np.int8),
+        np.arange(first, dtype=np.int64), none, none, np.concatenate(registers), rooms,
+    )  # fmt: skip
+    port.core = np.concatenate(owners)
+    port.data = np.concatenate(raws)
+
+
+def _report_loose(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> None:
+    """Problems for records without a command, and for those whose core is not known."""
+    loose = [launch for launch, stream in matches if stream is None]
+    agreed = [launch for launch, stream in matches if stream and stream.agreed]
+    alike = [launch for launch, stream in matches if stream and not stream.agreed and stream.core < 0 > stream.port]
+    told = (
+        ("CDMA records of a compiled model that none of its command streams explains, or too many.",
+         "They are shown as unknown: a stream does not say which port it is for.", loose),
+        ("CDMA records of a compiled model that several of its command streams explain.",
+         "What all of these streams agree on is shown; a stream does not say which port it is for.", agreed),
+        ("Several cores have the CDMA command stream of these records.",
+         "Their commands are known, the core that submitted them is not.", alike),
+    )  # fmt: skip
+    for what, done, launches in told:
+        if launches:
+            rows = np.concatenate([np.arange(launch.begin, launch.end, dtype=np.int64) for launch in launches])
+            port.report.warning(what, done, file=port.file, lane=f"port {port.port}", count=len(rows),
+                                records=port.stream.dumped(rows))  # fmt: skip
+
+
+def _report_unused(cores: Sequence[CoreData], streams: Sequence[_Stream], chosen: Sequence[_Stream | None]) -> None:
+    used = {id(stream.offsets) for stream in chosen if stream is not None}
+    for core in cores:
+        mine = [stream for stream in streams if stream.core == core.core and id(stream.offsets) not in used]
+        count = sum(len(stream.offsets) for stream in mine)
+        if count:
+            core.report.warning(
+                "CDMA commands of a compiled model whose port is not known, or that left no record.",
+                "They belong to no instruction that is shown.",
+                file=core.file,
+                offset=int(mine[0].offsets[0]) if len(mine[0].offsets) else -1,
+                core=core.core,
+                count=count,
+            )

@@ -1,0 +1,136 @@
+"""The first pass over a node stream: which words are nodes, and what function names and DES nodes say.
+
+Names and the second words of DES nodes are data that may look like nodes, so these alone are followed one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..problems import Report
+from .command_table import Node, NodeRules, Words
+
+#: Zero words in a row that are no padding any more.
+_FEWEST_ZEROS = 8
+_DES_ENGINE = {Node.DES_TIU: "TIU", Node.DES_GDMA: "GDMA", Node.DES_SDMA: "SDMA", Node.DES_CDMA: "CDMA"}
+
+
+@dataclass
+class Skeleton:
+    """The walk over names and DES nodes: which words are nodes, and what the walked ones said."""
+
+    is_node: npt.NDArray[np.bool_]
+    func_places: list[int]
+    func_names: list[str]
+    des: list[tuple[int, str, int, int, int]]  # place, engine, port, key, count
+
+
+def walk_nodes(
+    words: Words, kinds: npt.NDArray[np.uint8], rules: NodeRules, report: Report, file: str, offset: int, core: int
+) -> Skeleton:
+    """Follow the names and DES nodes of a stream; ``kinds`` are the words' low seven bits."""
+    is_node = words != 0
+    zeros = len(words) - int(np.count_nonzero(is_node))
+    candidates = np.flatnonzero(is_node & ((kinds == Node.FUNC) | ((kinds >= Node.DES_TIU) & (kinds <= Node.DES_CDMA))))
+    result = Skeleton(is_node, [], [], [])
+    behind = 0  # first word that is not part of a walked node
+    name_zeros = 0
+    count = len(words)
+    for place in candidates.tolist():
+        if place < behind:
+            continue
+        word = int(words[place])
+        kind = word & 127
+        if kind == Node.FUNC:
+            length = word >> 7
+            size = (length + 3) // 4
+            raw = words[place + 1 : place + 1 + size].tobytes()[:length]
+            overrun = place + 1 + size > count
+            if overrun:
+                size = _text_words(words[place + 1 :])
+                raw = words[place + 1 : place + 1 + size].tobytes().rstrip(b"\0")
+                report.error(
+                    f"A function name of {length} bytes runs past the end of the node stream.",
+                    "The text that is there was taken for the name.",
+                    file=file,
+                    offset=offset + 4 * place,
+                    core=core,
+                )
+            behind = place + 1 + size
+            if not (overrun and behind >= count):  # else nothing can have run under it
+                result.func_places.append(place)
+                result.func_names.append(_name(raw, report, file, offset + 4 * place, core))
+            name_zeros += size - int(np.count_nonzero(is_node[place + 1 : behind]))
+        else:
+            behind = place + 2
+            if behind > count:
+                report.error(
+                    "A DES node at the end of the node stream lacks its second word.",
+                    "It was ignored.",
+                    file=file,
+                    offset=offset + 4 * place,
+                    core=core,
+                )
+                is_node[place] = False
+                break
+            engine = _DES_ENGINE[Node(kind)]
+            number = int(words[place + 1])
+            name_zeros += number == 0
+            port, number = (number >> 28, number & 0xFFFFFFF) if engine == "CDMA" else (-1, number)
+            result.des.append((place, engine, port, word >> 7, number))
+        is_node[place + 1 : behind] = False
+    hole = _hole(words) if zeros > name_zeros + _FEWEST_ZEROS else None
+    if hole is not None:
+        report.error(
+            "A stretch of zeros in the node stream.",
+            "What was there is lost.",
+            file=file,
+            offset=offset + 4 * hole[0],
+            core=core,
+            count=hole[1],
+        )
+    elif zeros > name_zeros:
+        report.note(
+            "Zero words in the node stream.",
+            "Taken for padding; no kernel function was closed by them.",
+            file=file,
+            core=core,
+            count=zeros - name_zeros,
+        )
+    return result
+
+
+def _hole(words: Words) -> tuple[int, int] | None:
+    """Where the first stretch of zeros too long for padding begins, and how long it is."""
+    edges = np.flatnonzero(np.diff((words == 0).astype(np.int8), prepend=0, append=0))
+    lengths = edges[1::2] - edges[::2]
+    long = np.flatnonzero(lengths > _FEWEST_ZEROS)
+    return (int(edges[::2][long[0]]), int(lengths[long[0]])) if len(long) else None
+
+
+def _text_words(words: Words) -> int:
+    """How many leading words read as text: every byte printable, zeros only as the last word's padding."""
+    for place, word in enumerate(words[:256].tolist()):
+        raw = word.to_bytes(4, "little")
+        if not raw.rstrip(b"\0") or min(raw.rstrip(b"\0")) < 0x20:
+            return place
+        if raw[3] == 0:
+            return place + 1
+    return min(len(words), 256)
+
+
+def _name(raw: bytes, report: Report, file: str, offset: int, core: int) -> str:
+    try:
+        return raw.decode("utf-8").rstrip("\0")
+    except UnicodeDecodeError:
+        report.error(
+            "A kernel function name is not UTF-8.",
+            "Bytes that are not were replaced.",
+            file=file,
+            offset=offset,
+            core=core,
+        )
+        return raw.decode("utf-8", "replace").rstrip("\0")

@@ -1,0 +1,320 @@
+"""The dynamic node stream (DYN_DATA): which commands were issued, in which order, under which kernel function.
+
+Only function names, pre-built blocks (DES) and changes of scope are walked one by one; everything about the
+commands themselves is computed on whole arrays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ..problems import Report
+from .announced import announced, note_unlike
+from .command_table import CORE_ENGINES, I32, I64, Commands, DesNode, Mode, Node, NodeRules, NodeStream, Words, bits_of
+from .node_walk import Skeleton, walk_nodes
+
+_IGNORED = (2, 3, 4, 5, 6, 7, 100, 127)
+_LIST_OF = {"TIU": "TIU", "GDMA": "GDMA", "SDMA": "SDMA", "VSDMA": "SDMA", "CDMA": "CDMA"}
+
+
+def decode_nodes(
+    words: Words, rules: NodeRules, report: Report, *, file: str, offset: int, core: int, odd_as_commands: bool = False
+) -> NodeStream:
+    """Decode a node stream.
+
+    Args:
+        words: The payload as little-endian 32-bit words.
+        rules: The chip's codes and limits.
+        report: Takes the problems.
+        file, offset, core: Where the payload lies, for the problems.
+        odd_as_commands: Take nodes of unknown type for commands of the engine their bits name (a damaged type).
+
+    Returns:
+        Commands by engine and port, and the scopes.
+    """
+    kinds = (words & np.uint32(127)).astype(np.uint8)
+    skeleton = walk_nodes(words, kinds, rules, report, file, offset, core)
+    decoder = _Decoder(words, kinds, skeleton, rules, report, file, offset, core)
+    return decoder.decode(odd_as_commands)
+
+
+class _Decoder:
+    """The array work behind ``decode_nodes``."""
+
+    def __init__(
+        self,
+        words: Words,
+        kinds: npt.NDArray[np.uint8],
+        skeleton: Skeleton,
+        rules: NodeRules,
+        report: Report,
+        file: str,
+        offset: int,
+        core: int,
+    ) -> None:
+        self.words = words
+        self.kinds = np.where(skeleton.is_node, kinds, np.uint8(Node.FUNC))
+        self.skeleton = skeleton
+        self.rules = rules
+        self.report = report
+        self.file = file
+        self.core = core
+        self.offset = offset
+
+    def decode(self, odd_as_commands: bool) -> NodeStream:
+        stream = NodeStream(scope_names=self.skeleton.func_names)
+        stream.announced = announced(self.skeleton.des, self.rules.streams, self.rules.keyed)
+        self._note_odd_kinds(odd_as_commands)
+        self.engine_of = self._engines()
+        is_set = self.kinds == Node.NODE_SET
+        is_rvt = self.kinds == Node.RVT_NODE_SET
+        stream.nodes_set = int(np.count_nonzero(is_set))
+        self.extra_number = np.cumsum(is_set, dtype=np.int32) if stream.nodes_set else None
+        self.is_command = is_set | is_rvt
+        if odd_as_commands:
+            self.is_command |= self.odd
+        self.scope_at, self.scope_values = self._scope_changes()
+        self.batch_at = np.flatnonzero(self.kinds == Node.BATCH_IDX)
+        self.resets = np.flatnonzero(self.kinds == Node.ID_RESET)
+        self.des_at = np.array([entry[0] for entry in self.skeleton.des], dtype=np.int64)
+        places = {name: self._places(name) for name in CORE_ENGINES}
+        fills = self._rvt_restarts(places, bool(is_rvt.any()))
+        for name in CORE_ENGINES:
+            stream.engines[name] = self._commands(name, -1, places[name], fills.get(name), stream)
+        cdma = self._places("CDMA")
+        if len(cdma):
+            port_of = (self.words[cdma] >> np.uint32(28)).astype(np.int32)
+            for port in np.unique(port_of).tolist():
+                if port >= self.rules.ports:
+                    self.report.error(
+                        f"Commands for CDMA port {port}, which the chip does not have.",
+                        "They were ignored.",
+                        count=int((port_of == port).sum()),
+                        file=self.file,
+                        core=self.core,
+                    )
+                else:
+                    stream.ports[port] = self._commands("CDMA", port, cdma[port_of == port], None, stream)
+        for _, engine, port, _, _ in self.skeleton.des:
+            if engine == "CDMA" and port < self.rules.ports and port not in stream.ports:
+                stream.ports[port] = self._commands("CDMA", port, cdma[:0], None, stream)
+        if stream.announced:
+            note_unlike(self.skeleton.des, stream.announced, self.rules.streams, self.report,
+                        file=self.file, core=self.core)  # fmt: skip
+        return stream
+
+    # -- what each word is ------------------------------------------------
+
+    def _note_odd_kinds(self, odd_as_commands: bool) -> None:
+        known = np.zeros(128, np.bool_)
+        known[[*(int(kind) for kind in Node), *_IGNORED]] = True
+        self.odd = ~known[self.kinds]
+        if not self.odd.any():
+            return
+        done = "Taken for commands whose type is unreadable." if odd_as_commands else "They were skipped."
+        for kind in np.unique(self.kinds[self.odd]).tolist():
+            places = np.flatnonzero(self.odd & (self.kinds == kind))
+            self.report.error(
+                f"Node of unknown type {kind}.",
+                done,
+                offset=self.offset + 4 * int(places[0]),
+                count=len(places),
+                file=self.file,
+                core=self.core,
+            )
+
+    def _engines(self) -> npt.NDArray[np.uint8]:
+        codes: npt.NDArray[np.uint8] = bits_of(self.words, 7, 7).astype(np.uint8)
+        return codes
+
+    def _places(self, name: str) -> I64:
+        """Places of an engine's commands in the stream."""
+        codes = np.zeros(8, np.bool_)
+        for code, engine in self.rules.engine_codes.items():
+            codes[code] = _LIST_OF.get(engine) == name
+        if name == "TIU":
+            unknown = self.is_command & ~np.isin(np.arange(8), list(self.rules.engine_codes))[self.engine_of]
+            if unknown.any():
+                first = int(np.flatnonzero(unknown)[0])
+                self.report.error(
+                    "Commands of an engine the chip does not have.",
+                    "They were skipped.",
+                    offset=self.offset + 4 * first,
+                    count=int(unknown.sum()),
+                    file=self.file,
+                    core=self.core,
+                )
+        return np.flatnonzero(self.is_command & codes[self.engine_of])
+
+    def _scope_changes(self) -> tuple[I64, I32]:
+        ends = np.flatnonzero(self.kinds == Node.FUNC_END)
+        starts = np.array(self.skeleton.func_places, dtype=np.int64)
+        at = np.concatenate([starts, ends])
+        values = np.concatenate([np.arange(len(starts), dtype=np.int32), np.full(len(ends), -1, np.int32)])
+        order = np.argsort(at, kind="stable")
+        return at[order], values[order]
+
+    # -- ids --------------------------------------------------------------
+
+    def _reset_places(self, name: str, port: int) -> I64:
+        """Where the id counter of an engine (or port) restarts: its own resets, and every DES node."""
+        codes = [code for code, engine in self.rules.engine_codes.items() if _LIST_OF.get(engine) == name]
+        mine = np.isin(self.engine_of[self.resets], codes)
+        if port >= 0:
+            mine &= (self.words[self.resets] >> np.uint32(28)).astype(np.int64) == port
+        return np.sort(np.concatenate([self.resets[mine], self.des_at]))
+
+    def _rvt_restarts(self, places: dict[str, I64], any_rvt: bool) -> dict[str, I64]:
+        """Places (of words) behind which firmware inserted a pair of commands that restarts TIU and GDMA ids."""
+        limit = self.rules.rvt_id_limit
+        if limit is None or not any_rvt or len(places["TIU"]) < limit:
+            return {}
+        rvt = np.zeros(len(self.words), np.bool_)
+        for name in ("TIU", "GDMA"):
+            rvt[places[name]] = self.kinds[places[name]] == Node.RVT_NODE_SET
+        rvt_at = np.flatnonzero(rvt)
+        tiu = places["TIU"]
+        resets = self._reset_places("TIU", -1)
+        fills: list[int] = []
+        first = 0  # TIU commands counted from here
+        while first + limit <= len(tiu):
+            last = first + limit - 1
+            reset = np.searchsorted(resets, tiu[first], side="left")
+            if reset < len(resets) and resets[reset] < tiu[last]:
+                inside = resets[(resets > tiu[first]) & (resets < tiu[last])]
+                first = int(np.searchsorted(tiu, inside[-1]))
+                continue
+            # the counter stands at the limit from tiu[last] on, until the next TIU command or reset
+            until = tiu[last + 1] if last + 1 < len(tiu) else len(self.words)
+            reset = np.searchsorted(resets, tiu[last])
+            until = min(until, resets[reset]) if reset < len(resets) else until
+            hit = np.searchsorted(rvt_at, tiu[last])
+            if hit < len(rvt_at) and rvt_at[hit] < until:
+                fills.append(int(rvt_at[hit]))
+                first = int(np.searchsorted(tiu, rvt_at[hit], side="right"))
+            else:
+                # past the limit without an insertion: only the next reset can bring the counter back to it
+                if reset >= len(resets):
+                    break
+                first = int(np.searchsorted(tiu, resets[reset]))
+        at = np.array(fills, dtype=np.int64)
+        return {"TIU": at, "GDMA": at} if fills else {}
+
+    # -- one list ---------------------------------------------------------
+
+    def _commands(self, name: str, port: int, places: I64, fills: I64 | None, stream: NodeStream) -> Commands:
+        entries = [entry for entry in self.skeleton.des if entry[1] == name and entry[2] == port]
+        commands = self._simple(places)
+        if fills is not None and len(fills):
+            commands = self._with_fills(commands, name, fills)
+        if entries:
+            commands = self._with_blocks(commands, name, port, entries, stream)
+        self._number(commands, name, port, fills)
+        return commands
+
+    def _simple(self, places: I64) -> Commands:
+        kinds = self.kinds[places]
+        mode = np.where(kinds == Node.NODE_SET, np.int8(Mode.TDI), np.int8(Mode.NONE))
+        mode[kinds == Node.RVT_NODE_SET] = Mode.RVT
+        if self.extra_number is not None:
+            extra = self.extra_number[places] - 1
+            extra[kinds != Node.NODE_SET] = -1
+        else:
+            extra = np.full(len(places), -1, np.int32)
+        word = self.words[places]
+        if self.odd.any():
+            word[self.odd[places]] = 0
+        # the columns that repeat over long stretches are filled in by _number
+        empty = np.zeros(0, np.int32)
+        return Commands(
+            word, np.zeros(0, np.int64), empty, empty, mode, places, extra, np.full(len(places), -1, np.int32)
+        )
+
+    def _with_fills(self, commands: Commands, name: str, fills: I64) -> Commands:
+        typ, function = self.rules.rvt_fill[name]
+        code = next(code for code, engine in self.rules.engine_codes.items() if engine == name)
+        word = np.uint32(code << 7 | typ << 10 | function << 15)
+        at = np.searchsorted(commands.place, fills, side="right")
+        return Commands(
+            np.insert(commands.word, at, word),
+            commands.id,
+            commands.scope,
+            commands.batch,
+            np.insert(commands.mode, at, np.int8(Mode.NONE)),
+            np.insert(commands.place, at, fills),
+            np.insert(commands.extra, at, -1),
+            np.insert(commands.des, at, -1),
+        )
+
+    def _with_blocks(
+        self,
+        commands: Commands,
+        name: str,
+        port: int,
+        entries: list[tuple[int, str, int, int, int]],
+        stream: NodeStream,
+    ) -> Commands:
+        counts = [entry[4] for entry in entries]
+        left = self.rules.most_des
+        streams = [stream.announced.get(entry[0], -1) for entry in entries]
+        for number, entry in enumerate(entries):
+            if streams[number] >= 0:  # what it claims of SDMA says nothing
+                counts[number] = len(self.rules.streams[name][streams[number]])
+                continue
+            if counts[number] > left:
+                self.report.error(
+                    f"A DES node claims {counts[number]} commands, more than the file has records and bytes for.",
+                    f"{left} of them were taken.",
+                    offset=self.offset + 4 * entry[0],
+                    file=self.file,
+                    core=self.core,
+                )
+                counts[number] = left
+            left -= counts[number]
+        at = np.searchsorted(commands.place, np.array([entry[0] for entry in entries]))
+        where = np.repeat(at, counts)
+        first = at + np.concatenate([[0], np.cumsum(counts)[:-1]])
+        numbers = np.arange(len(stream.des_nodes), len(stream.des_nodes) + len(entries), dtype=np.int32)
+        for entry, count, start, own in zip(entries, counts, first.tolist(), streams, strict=True):
+            stream.des_nodes.append(DesNode(name, port, entry[3], count, start, own))
+        mode = np.repeat(np.where(np.array(streams) < 0, np.int8(Mode.DES), np.int8(Mode.NONE)), counts)
+        place = np.repeat(np.array([entry[0] for entry in entries], dtype=np.int64), counts)
+        return Commands(
+            np.insert(commands.word, where, np.uint32(0)),
+            commands.id,
+            commands.scope,
+            commands.batch,
+            np.insert(commands.mode, where, mode),
+            np.insert(commands.place, where, place),
+            np.insert(commands.extra, where, -1),
+            np.insert(commands.des, where, np.repeat(numbers, counts)),
+        )
+
+    def _number(self, commands: Commands, name: str, port: int, fills: I64 | None) -> None:
+        """Fill in ids, scopes and batches: constant between the places where they change."""
+        place = commands.place
+        count = len(place)
+        # a DES node resets before its own commands, which share its place
+        resets = np.searchsorted(place, self._reset_places(name, port), side="left")
+        if fills is not None and len(fills):
+            # the inserted command still has the old numbering; the next one starts anew
+            resets = np.sort(np.concatenate([resets, np.searchsorted(place, fills, side="right")]))
+        after_des = np.zeros(0, np.int64)
+        if commands.des.max(initial=-1) >= 0:
+            after_des = np.flatnonzero(np.diff(commands.des, prepend=-1, append=-1))
+        edges = np.unique(np.concatenate([[0], resets, after_des, [count]]).astype(np.int64))
+        commands.id = np.arange(count, dtype=np.int64) - np.repeat(edges[:-1], np.diff(edges))
+        commands.scope = _spread(np.searchsorted(place, self.scope_at), self.scope_values, count)
+        batches = (self.words[self.batch_at] >> np.uint32(7)).astype(np.int32)
+        commands.batch = _spread(np.searchsorted(place, self.batch_at), batches, count)
+        inserted = (commands.mode == Mode.NONE) & (commands.word != 0)
+        if inserted.any():
+            commands.scope[inserted] = -1
+            commands.batch[inserted] = -1
+
+
+def _spread(at: I64, values: I32, count: int) -> I32:
+    """Value in force at each of ``count`` places, when it changes to ``values[i]`` at place ``at[i]``; -1 before."""
+    edges = np.concatenate([[0], at, [count]])
+    return np.repeat(np.concatenate([[-1], values]).astype(np.int32), np.diff(edges))

@@ -1,0 +1,334 @@
+"""How many operations a TIU command stands for, and how many cycles it would take at best.
+
+The formulas are data (``chips/common/models.json``): products of registers, of lane counts and of the few terms below.
+``a*b^L`` rounds the product a·b up to a multiple of L; cycles are Alg Ops divided by a product, rounded up.
+They are the reference's, but for the transposed matrix product, where it counts one dimension twice, and for vector
+correlation, where it fails.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof_tui.sources.sophgo import chips
+from tpuprof_tui.sources.sophgo.chips import Chip, ChipDataError
+from tpuprof_tui.sources.sophgo.chips.commands import command_table
+
+from .registers import Buffer, Offsets, codes_of_many, commands_of_one_kind, field_of_lines
+
+Counts = NDArray[np.int64]
+
+MISSING = -1
+"""Stands for a count that cannot be told: hostile registers, a command that cannot be decoded, no model."""
+
+_LARGEST = 2.0**62
+_PRECISIONS = {"0": "opt_opd0_prec", "1": "opt_opd1_prec", "2": "opt_opd2_prec", "r": "opt_res0_prec"}
+
+
+@dataclass(frozen=True)
+class OperationCounts:
+    """Figures of many TIU commands; int64 arrays of one length, `MISSING` where they cannot be told.
+
+    Attributes:
+        alg_ops: Operations the algorithm needs.
+        uarch_ops: Operations the hardware does, padding included.
+        alg_cycles: Cycles for ``alg_ops`` with every lane busy.
+        initial_cycles: Cycles before the first result; missing on chips without a model of it.
+        bank_conflicts: Modelled bank conflicts; missing on chips without a model of them.
+    """
+
+    alg_ops: Counts
+    uarch_ops: Counts
+    alg_cycles: Counts
+    initial_cycles: Counts
+    bank_conflicts: Counts
+
+    @property
+    def uarch_rates(self) -> NDArray[np.float64]:
+        """Alg Ops per uArch Ops in percent; 0 where there are no uArch Ops, NaN where missing."""
+        rates = np.where(self.uarch_ops > 0, 100.0 * self.alg_ops / np.maximum(self.uarch_ops, 1), 0.0)
+        return np.where((self.alg_ops < 0) | (self.uarch_ops < 0), np.nan, rates)
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """Formulas for some functions of one operation; see the module's text for how products are written.
+
+    Attributes:
+        functions: Function codes it holds for; None for all.
+        precisions: Precision codes of operand 0 it holds for; None for all.
+        alg: Factors of Alg Ops.
+        uarch: Factors of uArch Ops.
+        cycles: Factors that divide Alg Ops; None when the cycles are 0.
+        initial: Initial cycles.
+        conflict: Name of the bank conflict model; empty for none.
+    """
+
+    functions: frozenset[int] | None
+    precisions: frozenset[int] | None
+    alg: tuple[str, ...]
+    uarch: tuple[str, ...]
+    cycles: tuple[str, ...] | None
+    initial: int
+    conflict: str
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Formulas and lane counts of one chip.
+
+    Attributes:
+        unit_bytes: Bytes a lane works on at once.
+        element_bytes: Bytes per element by precision code.
+        vector_lanes: Vector lanes by precision code; `MISSING` where the chip has no such precision (0 in the file).
+        cube_lanes: Cube lanes by precision code.
+        initial_cycles: Whether initial cycles are modelled.
+        bank_conflicts: Whether bank conflicts are modelled.
+        rules: Rules by operation name without the mark of short forms; the first that holds counts.
+    """
+
+    unit_bytes: int
+    element_bytes: Counts
+    vector_lanes: Counts
+    cube_lanes: Counts
+    initial_cycles: bool
+    bank_conflicts: bool
+    rules: Mapping[str, tuple[Rule, ...]]
+
+
+def count_operations(chip: Chip, buffer: Buffer, offsets: Offsets, ops: NDArray[np.integer[Any]]) -> OperationCounts:
+    """Figures of TIU commands.
+
+    Args:
+        chip: The chip.
+        buffer: Contiguous bytes that hold the commands.
+        offsets: First byte of each command.
+        ops: Operation index of each as `registers.select_many` gave it.
+
+    Returns:
+        Figures in the order of the commands.
+    """
+    model = model_of(chip)
+    result = OperationCounts(*(np.full(offsets.shape, MISSING, np.int64) for _ in range(5)))
+    if model is None:
+        return result
+    operations = command_table(chip, "TIU").operations
+    for op in np.unique(ops[ops >= 0]).tolist():
+        rules = model.rules.get(base_name(operations[op].name), ())
+        left = np.flatnonzero(ops == op)
+        for rule in rules:
+            commands = _Commands(chip, model, buffer, offsets[left], op)
+            holds = commands.fit(rule)
+            _put(result, left[holds], commands if holds.all() else commands.part(holds), rule)
+            left = left[~holds]
+    return result
+
+
+def base_name(name: str) -> str:
+    """Name of an operation without the mark of its short form (``sCW&sBC`` is ``CW&BC``)."""
+    return name.replace("s", "")
+
+
+class _Commands:
+    """Registers and terms of commands of one operation, each computed once."""
+
+    def __init__(
+        self, chip: Chip, model: Model, buffer: Buffer, offsets: Offsets, op: int, lines: Buffer | None = None
+    ) -> None:
+        self.chip = chip
+        self.model = model
+        self.buffer = buffer
+        self.offsets = offsets
+        self.op = op
+        self._lines = commands_of_one_kind(chip, "TIU", buffer, offsets, op) if lines is None else lines
+        self._registers: dict[str, Counts] = {}
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def part(self, rows: NDArray[np.bool_]) -> _Commands:
+        """Some of these commands."""
+        return _Commands(self.chip, self.model, self.buffer, self.offsets[rows], self.op, self._lines[rows])
+
+    def register(self, name: str) -> Counts:
+        """Values of a register; 0 where the layout has none."""
+        if name not in self._registers:
+            values = field_of_lines(self.chip, "TIU", self._lines, self.op, name)
+            self._registers[name] = values.astype(np.int64)
+        return self._registers[name]
+
+    @cached_property
+    def functions(self) -> Counts:
+        """Function codes."""
+        ops = np.full(len(self), self.op, np.int16)
+        return codes_of_many(self.chip, "TIU", self.buffer, self.offsets, ops)[1]
+
+    def fit(self, rule: Rule) -> NDArray[np.bool_]:
+        """Which commands ``rule`` holds for."""
+        holds = np.ones(len(self), np.bool_)
+        if rule.functions is not None:
+            holds &= np.isin(self.functions, list(rule.functions))
+        if rule.precisions is not None:
+            holds &= np.isin(self.register("opt_opd0_prec"), list(rule.precisions))
+        return holds
+
+    def by_precision(self, table: Counts, operand: str) -> Counts:
+        """Entries of ``table`` for the precision of an operand."""
+        return table[self.register(_PRECISIONS[operand])]
+
+    def value(self, token: str) -> Counts:
+        """Values of one factor without rounding: a number, a lane count, a term or a register."""
+        if token.isdigit():
+            return np.full(len(self), int(token), np.int64)
+        if token in _TERMS:
+            return _TERMS[token](self)
+        return self.register(token)
+
+
+def _kernel(depth: Counts, commands: _Commands) -> Counts:
+    """Multiplications and additions per result of a convolution; with a constant bias one more."""
+    kernel = commands.register("opd1_h") * commands.register("opd1_w")
+    return 2 * depth * kernel - 1 + commands.register("opt_opd2_const")
+
+
+def _rounded_up(values: Counts, grain: Counts) -> Counts:
+    """``values`` rounded up to multiples of ``grain``; negative where the grain is not positive."""
+    positive = np.maximum(grain, 1)
+    rounded: Counts = -(-values // positive) * positive
+    return np.where(grain > 0, rounded, MISSING)
+
+
+def _narrowest(commands: _Commands) -> Counts:
+    widths = [commands.by_precision(commands.model.element_bytes, operand) for operand in "01r"]
+    lanes: Counts = commands.model.unit_bytes // np.maximum.reduce(widths)
+    return lanes
+
+
+def _lane_terms(operand: str) -> dict[str, Callable[[_Commands], Counts]]:
+    """Lane counts for the precision of one operand: vector (E), cube (C) and by element size (V)."""
+    return {
+        f"E{operand}": lambda c: c.by_precision(c.model.vector_lanes, operand),
+        f"C{operand}": lambda c: c.by_precision(c.model.cube_lanes, operand),
+        f"V{operand}": lambda c: c.model.unit_bytes // c.by_precision(c.model.element_bytes, operand),
+    }
+
+
+_TERMS: Mapping[str, Callable[[_Commands], Counts]] = {
+    "N": lambda c: np.full(len(c), c.chip.npu_lanes, np.int64),
+    "conv_kernel": lambda c: _kernel(c.register("opd0_c"), c),
+    "conv_kernel_padded": lambda c: _kernel(_rounded_up(c.register("opd0_c"), c.value("C0")), c),
+    "pool_kernel": lambda c: 2 * c.register("opd1_h") * c.register("opd1_w") - 1,
+    "taylor_steps": lambda c: c.register("opd1_n"),
+    "taylor_operations": lambda c: 2 * c.register("opd1_n") - 1,
+    "vc_rows": lambda c: (c.register("opd0_c") - 1) * c.register("opd0_w") + c.register("opd1_w"),
+    "Vmin": _narrowest,
+    **{name: term for operand in _PRECISIONS for name, term in _lane_terms(operand).items()},
+}
+
+
+def _factor(commands: _Commands, text: str) -> Counts:
+    """Values of one factor, rounded up where it says so."""
+    product, _, grain = text.partition("^")
+    values = np.ones(len(commands), np.int64)
+    for token in product.split("*"):
+        values = values * commands.value(token)
+    return _rounded_up(values, commands.value(grain)) if grain else values
+
+
+def _product(commands: _Commands, factors: tuple[str, ...]) -> Counts:
+    """Product of the factors; `MISSING` where a factor is negative or the product does not fit."""
+    result = np.ones(len(commands), np.int64)
+    size = np.ones(len(commands), np.float64)
+    sound = np.ones(len(commands), np.bool_)
+    for text in factors:
+        values = _factor(commands, text)
+        sound &= values >= 0
+        result = result * values
+        size *= values
+    return np.where(sound & (size < _LARGEST), result, MISSING)
+
+
+def _put(result: OperationCounts, rows: NDArray[np.int64], commands: _Commands, rule: Rule) -> None:
+    """Enter the figures of ``commands`` at ``rows``."""
+    model = commands.model
+    alg = _product(commands, rule.alg)
+    result.alg_ops[rows] = alg
+    result.uarch_ops[rows] = _product(commands, rule.uarch)
+    result.alg_cycles[rows] = 0 if rule.cycles is None else _cycles(alg, _product(commands, rule.cycles))
+    if model.initial_cycles:
+        result.initial_cycles[rows] = rule.initial
+    if model.bank_conflicts:
+        result.bank_conflicts[rows] = _requantise_conflicts(commands) if rule.conflict == "requantise" else 0
+
+
+def _cycles(alg: Counts, per_cycle: Counts) -> Counts:
+    return np.where((alg >= 0) & (per_cycle > 0), -(-alg // np.maximum(per_cycle, 1)), MISSING)
+
+
+def _requantise_conflicts(commands: _Commands) -> Counts:
+    """2 where the result lies at half the operand's address, else 1."""
+    return np.where(commands.register("res0_addr") * 2 == commands.register("opd0_addr"), 2, 1).astype(np.int64)
+
+
+def model_of(chip: Chip) -> Model | None:
+    """Formulas of ``chip``, loaded at the first call; None when there are none."""
+    return _model(chip.name)
+
+
+@cache
+def _model(chip_name: str) -> Model | None:
+    data = _models().get(chip_name)
+    while data is not None and "same_as" in data:
+        data = _models().get(data["same_as"])
+    return None if data is None else model_from_data(data)
+
+
+@lru_cache(maxsize=1)
+def _models() -> Mapping[str, Any]:
+    path = Path(chips.__file__).parent / "common" / "models.json"
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return MappingProxyType(data)
+
+
+def model_from_data(data: Mapping[str, Any]) -> Model:
+    """The checked model of a data file's entry.
+
+    Raises:
+        ChipDataError: a table does not have an entry per precision code.
+    """
+    tables = {key: np.array(data[key], np.int64) for key in ("element_bytes", "vector_lanes", "cube_lanes")}
+    for key in ("vector_lanes", "cube_lanes"):
+        tables[key][tables[key] == 0] = MISSING
+    if any(table.shape != (8,) for table in tables.values()) or tables["element_bytes"].min() < 1:
+        raise ChipDataError("a precision table does not have eight entries, or an element has no bytes")
+    return Model(
+        unit_bytes=data["unit_bytes"],
+        initial_cycles=data["initial_cycles"],
+        bank_conflicts=data["bank_conflicts"],
+        rules=MappingProxyType(
+            {name: tuple(_rule(item) for item in rules) for name, rules in data["operations"].items()}
+        ),
+        **tables,
+    )
+
+
+def _rule(item: Mapping[str, Any]) -> Rule:
+    functions, precisions, cycles = item.get("functions"), item.get("precisions"), item["cycles"]
+    return Rule(
+        functions=None if functions is None else frozenset(functions),
+        precisions=None if precisions is None else frozenset(precisions),
+        alg=tuple(item["alg"].split()),
+        uarch=tuple(item["uarch"].split()),
+        cycles=None if cycles is None else tuple(cycles.split()),
+        initial=item.get("initial", 0),
+        conflict=item.get("conflict", ""),
+    )

@@ -1,0 +1,76 @@
+"""What is odd about the registers of a lane's commands: one entry per thing, whatever the number of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.sources.sophgo.chips.commands import command_table
+
+from .details import Detail
+
+#: Operations that one sentence names.
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Something odd about some rows.
+
+    Attributes:
+        what: What it is.
+        done: What is done about it.
+        rows: The rows it concerns, at least one.
+        harmless: Whether nothing is lost by it.
+        lost: Whether something that was recorded cannot be read.
+    """
+
+    what: str
+    done: str
+    rows: npt.NDArray[np.int64]
+    harmless: bool = False
+    lost: bool = False
+
+
+def doubts(detail: Detail) -> Iterator[Doubt]:
+    """What cannot be decoded, what only in part, and bytes that belong to no command."""
+    table = command_table(detail.chip, detail.engine)
+    counts = np.bincount(detail.operation.astype(np.int64) + 1, minlength=1)
+    if counts[0]:
+        lost = np.flatnonzero((detail.operation < 0) & (detail.offset >= 0))
+        if len(lost):
+            yield Doubt(
+                "Commands whose registers cannot be decoded.", "Their bytes are shown as they are.", lost, lost=True
+            )
+    if len(detail.unlike):
+        yield Doubt("Detail records (DYN_EXTRA) of another command than their nodes.", "What the records say is shown.",
+                    detail.unlike, lost=True)  # fmt: skip
+    if len(detail.odd_format):
+        yield Doubt(f"Commands with a data type that {detail.chip.name} does not know.", "It is shown by its code.",
+                    detail.odd_format, lost=True)  # fmt: skip
+    sure = table.sizes.copy()
+    for index in np.flatnonzero(counts[1:]).tolist():
+        if table.operations[index].partial:
+            sure[index] = np.iinfo(np.int64).max
+            yield Doubt(
+                f"The registers of {table.operations[index].name} are not known.",
+                "What all such commands of the chip share is decoded; the rest is shown as bytes.",
+                np.flatnonzero(detail.operation == index),
+            )
+    assumed = [index for index in np.flatnonzero(counts[1:]).tolist() if table.operations[index].assumed]
+    if assumed:
+        names = ", ".join(table.operations[index].name for index in assumed[:_MOST_NAMED])
+        more = len(assumed) - _MOST_NAMED
+        yield Doubt(
+            f"The registers of {names}{f' and {more} more' if more > 0 else ''} are described for a sibling chip only.",
+            "Its layout is taken for theirs: headers agree, fields may not.",
+            np.flatnonzero(np.isin(detail.operation, assumed)),
+            harmless=True,
+        )
+    sure[-1] = np.iinfo(np.int64).max
+    longer = np.flatnonzero(detail.room > sure[detail.operation])
+    if len(longer):
+        yield Doubt("Bytes behind the command in its detail record (DYN_EXTRA).", "Ignored.", longer, harmless=True)

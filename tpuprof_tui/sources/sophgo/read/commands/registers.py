@@ -1,0 +1,286 @@
+"""Commands as register fields: one command for the detail pane, or one field of many commands.
+
+Commands stay as the bytes they came as; these functions decode what is asked for. Engines may be given as engine
+(``GDMA``) or family (``dma``) in either case. Nothing here raises on bad data or reads outside its buffer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof_tui.sources.sophgo.chips import Chip, Field
+from tpuprof_tui.sources.sophgo.chips.commands import HEADER_BYTES, CommandTable, Operation, command_table, has_commands
+
+Buffer = NDArray[np.uint8]
+Offsets = NDArray[np.int64]
+Values = NDArray[np.int64] | NDArray[np.uint64]
+
+LOW_ADDRESS_BITS = 32
+
+
+@dataclass(frozen=True)
+class Command:
+    """One decoded command.
+
+    Attributes:
+        raw: The bytes it was decoded from.
+        operation: What it is; None when it cannot be decoded.
+        type_code: Opcode of the header, the condensed type; -1 without a readable header.
+        function: Function code of the header; -1 without a readable header.
+        function_text: Name of the function in the operation's own table.
+        fields: Field and value in layout order, reserved ones included.
+        reason: Why it cannot be decoded, or what is doubtful about it; empty when nothing is.
+    """
+
+    raw: bytes
+    operation: Operation | None
+    type_code: int = -1
+    function: int = -1
+    function_text: str = ""
+    fields: tuple[tuple[Field, int], ...] = field(default=(), repr=False)
+    reason: str = ""
+
+    @property
+    def values(self) -> dict[str, int]:
+        """Values by field name; a repeated (reserved) name stands at its first place with its last value."""
+        return {item.name: value for item, value in self.fields}
+
+
+def decode(chip: Chip, engine: str, data: bytes | bytearray | memoryview) -> Command:
+    """The command at the start of ``data``; bytes behind it are named in ``reason`` and else ignored."""
+    raw = bytes(data)
+    if not has_commands(chip, engine):
+        return Command(raw, None, reason=f"{chip.name} has no {engine} commands")
+    table = command_table(chip, engine)
+    operation, reason = _selected(table, raw)
+    if len(raw) < HEADER_BYTES:
+        return Command(raw, None, reason=reason)
+    type_code, function = _codes(table, int.from_bytes(raw[:HEADER_BYTES], "little"), operation)
+    if operation is None:
+        return Command(raw, None, type_code, function, reason=reason)
+    value = int.from_bytes(raw[: operation.size], "little")
+    return Command(
+        raw,
+        operation,
+        type_code,
+        function,
+        operation.function_text(function),
+        tuple((item, item.of(value)) for item in operation.fields),
+        _doubts(operation, len(raw)),
+    )
+
+
+def _selected(table: CommandTable, data: bytes | bytearray | memoryview) -> tuple[Operation | None, str]:
+    if len(data) < HEADER_BYTES:
+        return None, f"{len(data)} bytes are too short for a command"
+    header = int.from_bytes(data[:HEADER_BYTES], "little")
+    index = int(table.selection[table.selection_key(header)])
+    if index < 0:
+        type_code, function = _codes(table, header, None)
+        return None, f"no operation has type {type_code}, function {function}"
+    operation = table.operations[index]
+    if not operation.known:
+        return None, f"the registers of {operation.name} are not known"
+    if len(data) < operation.needed:
+        return None, f"{operation.name} is cut off: {len(data)} of {operation.needed} bytes"
+    return operation, ""
+
+
+def _codes(table: CommandTable, header: int, operation: Operation | None) -> tuple[int, int]:
+    type_code = header >> table.opcode_bit & (1 << table.opcode_width) - 1
+    width = operation.function_width if operation else table.function_width
+    return type_code, header >> table.opcode_bit + table.opcode_width & (1 << width) - 1
+
+
+def _doubts(operation: Operation, length: int) -> str:
+    doubts = []
+    if operation.assumed:
+        doubts.append("the register layout is assumed from a sibling chip")
+    if operation.partial:
+        doubts.append("of its registers only those are known that all such commands share")
+    elif length > operation.size:
+        doubts.append(f"{length - operation.size} bytes follow the command")
+    return "; ".join(doubts)
+
+
+def as_buffer(data: bytes | bytearray | memoryview | Buffer) -> Buffer:
+    """``data`` as the contiguous bytes that the functions below read."""
+    return np.ascontiguousarray(np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else data)
+
+
+def select_many(
+    chip: Chip, engine: str, buffer: Buffer, offsets: Offsets, lengths: NDArray[np.integer[Any]] | None = None
+) -> NDArray[np.int16]:
+    """Operation index of many commands, -1 for those that cannot be decoded.
+
+    Args:
+        chip: The chip.
+        engine: Engine or family.
+        buffer: Contiguous bytes that hold the commands.
+        offsets: First byte of each command, any values; those outside the buffer give -1.
+        lengths: Bytes of each command; without it a command may reach to the end of the buffer.
+
+    Returns:
+        Indices into ``command_table(chip, engine).operations``, shape of ``offsets``.
+    """
+    ops = np.full(offsets.shape, -1, np.int16)
+    if not has_commands(chip, engine):
+        return ops
+    table = command_table(chip, engine)
+    room = len(buffer) - offsets if lengths is None else np.minimum(lengths, len(buffer) - offsets)
+    readable = np.flatnonzero((offsets >= 0) & (room >= HEADER_BYTES))
+    found = table.selection[table.selection_keys(_words_at(buffer, offsets[readable]))]
+    sizes = table.sizes[found]
+    ops[readable] = np.where((sizes > 0) & (sizes <= room[readable]), found, -1)
+    return ops
+
+
+def field_of_many(
+    chip: Chip, engine: str, buffer: Buffer, offsets: Offsets, ops: NDArray[np.integer[Any]], name: str
+) -> tuple[Values, NDArray[np.bool_]]:
+    """Values of one field of many commands, and which of them have no such field.
+
+    Args:
+        chip: The chip.
+        engine: Engine or family.
+        buffer: Contiguous bytes that hold the commands.
+        offsets: First byte of each command.
+        ops: Operation index of each command as `select_many` gave it; -1 has no fields.
+        name: Name of the field, without prefix.
+
+    Returns:
+        Values, 0 where missing (int64; uint64 for fields that have 64 bits in some operation), and the missing mask;
+        both have the shape of ``offsets``.
+    """
+    place = command_table(chip, engine).place(name) if has_commands(chip, engine) else None
+    if place is None or len(buffer) < HEADER_BYTES:
+        return np.zeros(offsets.shape, np.int64), np.ones(offsets.shape, np.bool_)
+    sizes = command_table(chip, engine).sizes[ops]
+    missing = (place.mask[ops] == 0) | (offsets < 0) | (offsets > len(buffer) - sizes)
+    positions = np.where(missing, 0, offsets + place.byte[ops])
+    values = _words_at(buffer, positions) >> place.shift[ops]
+    spill = place.spill[ops]
+    spilled = np.flatnonzero((spill > 0) & ~missing)
+    if len(spilled):
+        ninth = buffer[positions[spilled] + HEADER_BYTES].astype(np.uint64)
+        values[spilled] |= ninth << (np.uint64(64) - place.shift[ops[spilled]])
+    values &= np.where(missing, np.uint64(0), place.mask[ops])
+    return (values, missing) if place.wide else (values.astype(np.int64), missing)
+
+
+def commands_of_one_kind(chip: Chip, engine: str, buffer: Buffer, offsets: Offsets, operation: int) -> Buffer:
+    """The bytes of commands of one operation, a line each; all of them lie inside the buffer."""
+    size = int(command_table(chip, engine).sizes[operation])
+    whole = np.dtype((np.void, size))
+    everywhere: NDArray[Any] = np.ndarray((len(buffer) - size + 1,), whole, buffer.data, 0, (1,))
+    lines: Buffer = everywhere[offsets].view(np.uint8).reshape(len(offsets), size)
+    return lines
+
+
+def field_of_lines(chip: Chip, engine: str, lines: Buffer, operation: int, name: str) -> Values:
+    """Values of one field of commands that `commands_of_one_kind` gave; zeros where the operation has no such field."""
+    place = command_table(chip, engine).place(name) if has_commands(chip, engine) else None
+    if place is None or not place.mask[operation]:
+        return np.zeros(len(lines), np.int64)
+    first = int(place.byte[operation])
+    words: NDArray[np.uint64] = lines[:, first : first + HEADER_BYTES].view("<u8")[:, 0]
+    values: NDArray[np.uint64] = words >> place.shift[operation]
+    if place.spill[operation]:
+        ninth = lines[:, first + HEADER_BYTES].astype(np.uint64)
+        values |= ninth << (np.uint64(64) - place.shift[operation])
+    values &= place.mask[operation]
+    return values if place.wide else values.astype(np.int64)
+
+
+def _words_at(buffer: Buffer, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The eight bytes at each position as one integer; every position must leave eight bytes."""
+    if not len(positions):
+        return np.zeros(positions.shape, np.uint64)
+    everywhere: NDArray[np.uint64] = np.ndarray((len(buffer) - 7,), "<u8", buffer.data, 0, (1,))
+    return everywhere[positions]
+
+
+def codes_of_many(
+    chip: Chip, engine: str, buffer: Buffer, offsets: Offsets, ops: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Type and function codes of many commands, from their headers; -1 where ``ops`` is negative.
+
+    They are the condensed codes (``cmd_type``, ``cmd_special_function``; ``tsk_typ``, ``tsk_eu_typ``), also for
+    layouts that have no such field or repeat another engine's header.
+    """
+    types, functions = np.full(offsets.shape, -1, np.int64), np.full(offsets.shape, -1, np.int64)
+    rows = np.flatnonzero((ops >= 0) & (offsets >= 0) & (offsets <= len(buffer) - HEADER_BYTES))
+    if not len(rows) or not has_commands(chip, engine):
+        return types, functions
+    table = command_table(chip, engine)
+    codes = table.selection_keys(_words_at(buffer, offsets[rows])) >> 1
+    masks = np.array([(1 << operation.function_width) - 1 for operation in table.operations], np.int64)
+    types[rows] = codes & (1 << table.opcode_width) - 1
+    functions[rows] = codes >> table.opcode_width & masks[ops[rows]]
+    return types, functions
+
+
+def addresses_of_many(
+    chip: Chip, engine: str, buffer: Buffer, offsets: Offsets, ops: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Source and destination addresses of many commands: high part << 32 | low part, missing parts count as 0.
+
+    As in the reference, only high parts of the chip's usual width count: CDMA layouts that name theirs ``h8`` on
+    chips with 13 bits keep the low part alone.
+    """
+
+    def address(side: str) -> NDArray[np.int64]:
+        low, high = (
+            field_of_many(chip, engine, buffer, offsets, ops, name)[0].astype(np.int64)
+            for name in address_fields(chip, side)
+        )
+        return high << LOW_ADDRESS_BITS | low
+
+    return address("src"), address("dst")
+
+
+def address_fields(chip: Chip, side: str) -> tuple[str, str]:
+    """Names of the low and the high part of the ``src`` or ``dst`` address."""
+    return f"{side}_start_addr_l32", f"{side}_start_addr_h{chip.memory_of_address.high_bits}"
+
+
+def memories_of(chip: Chip, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Memory code of each address, by its tag and the chip's windows."""
+    rule = chip.memory_of_address
+    tags = addresses >> rule.tag_bit
+    memories = np.full(addresses.shape, rule.other, np.int64)
+    inside = addresses & (1 << rule.tag_bit) - 1
+    for first, size, memory in rule.windows:
+        memories[(inside >= first) & (inside < first + size)] = memory
+    for tag, memory in rule.tags.items():
+        memories[tags == tag] = memory
+    return memories
+
+
+def memory_text(chip: Chip, address: int) -> str:
+    """Name of the memory that ``address`` lies in."""
+    return chip.memories[int(memories_of(chip, np.array([address], np.int64))[0])]
+
+
+def operation_keys(ops: NDArray[np.integer[Any]], functions: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Keys of `operation_texts`: operation index << 5 | function code."""
+    return ops.astype(np.int64) << 5 | functions.astype(np.int64) & 0x1F
+
+
+def operation_texts(chip: Chip, engine: str, keys: NDArray[np.int64]) -> tuple[list[str], list[str]]:
+    """Operation names and function names, one per key; keys of commands that cannot be decoded give empty texts.
+
+    These are the Function Type and Function Name of detailed TIU commands; detailed transfers use the condensed
+    names (`chips.name_table`) with their type and function codes.
+    """
+    operations = command_table(chip, engine).operations if has_commands(chip, engine) else ()
+    pairs = [(key >> 5, key & 0x1F) for key in keys.tolist()]
+    known = [0 <= index < len(operations) for index, _ in pairs]
+    return (
+        [operations[index].name if ok else "" for (index, _), ok in zip(pairs, known, strict=True)],
+        [operations[index].function_text(code) if ok else "" for (index, code), ok in zip(pairs, known, strict=True)],
+    )

@@ -1,0 +1,339 @@
+"""One core's file: its records in order, its commands, and which belongs to which."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ..chips import Chip, family_of
+from .commands.command_table import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream
+from .commands.details import attach_registers, block_commands, keyed_blocks, model_streams
+from .commands.model_core import Lists, interleaved, joined
+from .commands.nodes import decode_nodes
+from .commands.odd_codes import note_odd_codes
+from .core_data import CoreData, EngineData
+from .pairing.pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, paired
+from .problems import Report
+from .records.monitor import Stream, in_order, lifted_ids, read_stream, to_ns
+from .records.no_preamble import note_sync, trim_edges
+from .records.profiler_records import mark_own, without_own
+from .stream.blocks import BlockType, walk_blocks
+from .stream.files import read_bytes
+
+_WRAP = 1 << 32
+_MONITORS = {"TIU": BlockType.MONITOR_BD, "GDMA": BlockType.MONITOR_GDMA, "SDMA": BlockType.MONITOR_SDMA}
+_LOCAL_MEMORY = 2
+#: Commands without a record that are nothing odd, however few records there are.
+_LOST = 1024
+#: Bytes of the shortest command of any engine.
+_SHORTEST_COMMAND = 16
+#: Counters of engines of one core whose openings lie further apart than this do not share an origin.
+_ORIGIN_SLACK_NS = 1_000_000
+
+
+def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool = False) -> CoreData:
+    """Read, order and pair one core's file; what is odd goes to the result's report."""
+    report = Report()
+    result = CoreData(core, path.name, read_bytes(path, report), report, bmodel=bmodel)
+    result.blocks = walk_blocks(result.data, report, path.name, core)
+    for name in CORE_ENGINES:
+        payloads, offsets = result.payloads(_MONITORS[name])
+        stream = read_stream(payloads, offsets, chip, name, report, file=path.name, core=core)
+        result.records += len(stream)
+        if len(stream):
+            result.engines[name] = EngineData(in_order(stream, chip, report, file=path.name))
+    if bmodel:
+        _take_block_commands(result, chip)
+    else:
+        _decode_commands(result, chip)
+        attach_registers(result, chip)
+    _lift_ids(result)
+    _one_epoch(result, chip, tiu_mhz)
+    trim_edges(result, chip)
+    if bmodel and not result.announced:  # its streams hold none of the profiler's own commands
+        mark_own(result, chip)
+        _interleave(result, chip)
+        _bind(result, chip)
+    else:
+        _bind(result, chip)
+        mark_own(result, chip)
+    note_sync(result, chip)
+    _report_unpaired(result)
+    note_odd_codes(result, chip)
+    return result
+
+
+def _report_unpaired(result: CoreData) -> None:
+    """Problems for records without a command and commands without a record."""
+    warn = partial(result.report.warning, file=result.file, core=result.core)
+    for name, engine in result.engines.items():
+        if engine.commands is None:
+            continue
+        loose = int(np.count_nonzero(engine.bound[engine.keep] < 0))
+        lost = len(engine.commands) - int(np.count_nonzero(engine.bound >= 0))
+        if loose:
+            rows = np.flatnonzero(_kept(engine.bound < 0, engine.keep))
+            result.report.error(f"{name} records without a command.", "They are shown as unknown.", file=result.file,
+                                offset=engine.stream.place_in(result.data, int(rows[0])), core=result.core, lane=name,
+                                count=loose, records=engine.stream.dumped(rows))  # fmt: skip
+        if lost:
+            done = "Times and sums lack what they took."
+            behind = engine.stream.dumped(_behind_lost(engine.bound, len(engine.commands)))
+            warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost,
+                 behind=True, records=behind)  # fmt: skip
+    if result.engines:
+        note_unrecorded(result)
+
+
+def note_unrecorded(result: CoreData) -> None:
+    """Problems for engines of which nodes name commands and no record tells."""
+    for name, commands in (result.nodes.engines if result.nodes is not None else {}).items():
+        if name not in result.engines and len(commands):
+            result.report.warning(f"{name} has commands but no record.", "Nothing of it can be shown.",
+                                  file=result.file, core=result.core, count=len(commands))  # fmt: skip
+
+
+def _report_doubtful(result: CoreData, streams: list[Stream], doubtful: list[npt.NDArray[np.bool_]]) -> None:
+    """Problems for records of which more than one launch could be."""
+    for stream, doubt in zip(streams, doubtful, strict=True):
+        if doubt.any():
+            result.report.warning(
+                f"{stream.engine} records whose launch cannot be told for certain: too many beside them are lost.",
+                "They are shown in the likelier one; their kernel function may be its neighbour.",
+                file=result.file, core=result.core, lane=stream.engine, count=int(doubt.sum()),
+                records=stream.dumped(doubt),
+            )  # fmt: skip
+
+
+def _behind_lost(bound: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """Records right behind commands that have none; the last one where nothing is behind them."""
+    rows = np.flatnonzero(bound >= 0)
+    if not len(rows):
+        return rows
+    there = np.zeros(count, np.bool_)
+    there[bound[rows]] = True
+    behind = np.searchsorted(np.maximum.accumulate(bound[rows]), np.flatnonzero(~there))
+    return np.unique(rows[np.minimum(behind, len(rows) - 1)])
+
+
+def _kept(rows: npt.NDArray[np.bool_], keep: npt.NDArray[np.bool_] | slice) -> npt.NDArray[np.bool_]:
+    """Those of the rows that are kept."""
+    chosen = np.zeros(len(rows), np.bool_)
+    chosen[keep] = rows[keep]
+    return chosen
+
+
+def _take_block_commands(result: CoreData, chip: Chip) -> None:
+    """The command streams a bmodel carries instead of nodes, and the nodes of what firmware issued beside them."""
+    result.streams = {name: model_streams(result, chip, name) for name in CORE_ENGINES}
+    _decode_commands(result, chip)
+    attach_registers(result, chip)
+    for name, engine in result.engines.items() if not result.announced else ():
+        static = block_commands(result.streams[name])
+        dynamic = engine.commands if engine.commands is None else without_own(name, result, chip)
+        parts = [part for part in (static, dynamic) if part is not None and len(part)]
+        engine.commands = joined(parts) if parts else None
+        engine.static = 0 if static is None else len(static)
+    found = [name for name, engine in result.engines.items() if engine.static]
+    for name, engine in result.engines.items():
+        if found and engine.commands is None and name != "SDMA":
+            result.report.error(f"There is no stream of {name} commands.", "Its records are shown as unknown.",
+                                file=result.file, core=result.core, lane=name)  # fmt: skip
+    if result.nodes is None:
+        return
+    # what DES nodes stand for lies in streams of its own
+    beside = sum(int(np.count_nonzero(commands.des < 0)) for commands in result.nodes.ports.values())
+    if beside:
+        result.report.warning(
+            "CDMA commands that firmware issued beside a compiled model.",
+            "They are not matched with the records of their ports.",
+            file=result.file,
+            core=result.core,
+            count=beside,
+        )
+    result.nodes.ports.clear()
+
+
+def _interleave(result: CoreData, chip: Chip) -> None:
+    """Put a model's streams and the nodes beside them into the order in which they ran."""
+    engines = [engine for engine in result.engines.values() if engine.commands is not None]
+    if result.nodes is None or not any(len(_commands(engine)) > engine.static for engine in engines):
+        return
+    lists = [
+        Lists(
+            _record_side(_bindable(engine), chip),
+            _commands(engine).take(slice(0, engine.static)),
+            _commands(engine).take(slice(engine.static, None)),
+        )
+        for engine in engines
+    ]
+    for engine, commands in zip(engines, interleaved(lists), strict=True):
+        engine.commands = commands
+
+
+# -- commands -----------------------------------------------------------------
+
+
+def _decode_commands(result: CoreData, chip: Chip) -> None:
+    payloads, offsets = result.payloads(BlockType.DYN_DATA)
+    if not payloads:
+        return
+    result.mode = 1
+    if len(payloads) > 1:
+        result.report.note(
+            f"{len(payloads)} blocks of dynamic data.", "Read as one stream.", file=result.file, core=result.core
+        )
+    joined = payloads[0] if len(payloads) == 1 else np.concatenate([part[: len(part) // 4 * 4] for part in payloads])
+    rest = sum(len(part) % 4 for part in payloads)
+    if rest:
+        result.report.error(
+            f"Bytes at the end of the dynamic data that are no whole word: {rest}.",
+            "They were ignored.",
+            file=result.file,
+            offset=offsets[-1] + len(payloads[-1]) // 4 * 4,
+            core=result.core,
+        )
+    words = joined[: len(joined) // 4 * 4].view("<u4")
+    fills = {name: chip.rvt_fill[family_of(name)] for name in CORE_ENGINES if family_of(name) in chip.rvt_fill}
+    held = sum(len(stream) for streams in result.streams.values() for stream in streams)
+    held += sum(map(len, result.payloads(BlockType.DES_KV)[0])) // _SHORTEST_COMMAND
+    most = held + (2 * result.records + _LOST if result.records else 0)
+    keyed = set(keyed_blocks(result)) if any(result.streams.values()) else set()
+    rules = NodeRules(chip.engine_codes, chip.rvt_id_limit, fills, chip.cdma_ports, most, result.streams, keyed)
+    where = {"file": result.file, "offset": offsets[0], "core": result.core}
+    report = Report()
+    nodes = decode_nodes(words, rules, report, **where)  # type: ignore[arg-type]
+    if any("unknown type" in problem.what for problem in report.problems()) and not _all_clean(result, nodes):
+        other_report = Report()
+        other = decode_nodes(words, rules, other_report, odd_as_commands=True, **where)  # type: ignore[arg-type]
+        if _all_clean(result, other):
+            nodes, report = other, other_report
+    result.report.extend(report)
+    result.nodes = nodes
+    for name, engine in result.engines.items():
+        commands = nodes.engines[name]
+        engine.commands = commands if len(commands) else None
+    if any(block.kind == BlockType.DYN_EXTRA for block in result.blocks):
+        result.mode = 2
+
+
+def _all_clean(result: CoreData, nodes: NodeStream) -> bool:
+    return all(
+        clean_binding(engine.stream.id, nodes.engines[name].id) is not None
+        for name, engine in result.engines.items()
+        if len(nodes.engines[name])
+    )
+
+
+def _lift_ids(result: CoreData) -> None:
+    for engine in result.engines.values():
+        longest = None if engine.commands is None else int(engine.commands.id.max(initial=0))
+        engine.stream.id = lifted_ids(engine.stream.id, longest)
+
+
+# -- one time line per core ---------------------------------------------------
+
+
+def _one_epoch(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
+    """Put the engines of a core on one count, then turn it into ns.
+
+    All counters of a core start at once, but each may have wrapped before its first record.
+    """
+    streams = [engine.stream for engine in result.engines.values()]
+    clocks = {
+        stream.engine: float(tiu_mhz if family_of(stream.engine) == "tiu" else chip.dma_mhz) for stream in streams
+    }
+    one_clock = len(set(clocks.values())) == 1
+    base = next((stream for stream in streams if not stream.lapped), streams[0] if streams else None)
+    for stream in streams:
+        if one_clock and base is not None and stream is not base:
+            at_end = stream.lapped or base.lapped
+            mine, theirs = (stream.end[-1], base.end[-1]) if at_end else (stream.start[0], base.start[0])
+            turns = int(np.rint((int(theirs) - int(mine)) / _WRAP))
+            if turns:
+                stream.start = stream.start + turns * _WRAP
+                stream.end = stream.end + turns * _WRAP
+    for stream in streams:
+        to_ns(stream, clocks[stream.engine])
+    if one_clock or base is None:
+        return
+    for stream in streams:
+        apart = int(base.start[0]) - int(stream.start[0])
+        if not stream.lapped and not base.lapped and abs(apart) > _ORIGIN_SLACK_NS:
+            stream.start = stream.start + apart
+            stream.end = stream.end + apart
+            result.report.warning(
+                f"The {stream.engine} counter has wrapped and does not tick like {base.engine}: they share no origin.",
+                "Their opening commands were taken to start together; offsets under 2 us between engines are unknown.",
+                file=result.file,
+                core=result.core,
+            )
+
+
+# -- binding ------------------------------------------------------------------
+
+
+def _bind(result: CoreData, chip: Chip) -> None:
+    """Give each record its command."""
+    names = [name for name, engine in result.engines.items() if engine.commands is not None]
+    for engine in result.engines.values():
+        engine.bound = np.full(len(engine.stream), -1, np.int64)
+    if not names:
+        return
+    streams = [_bindable(result.engines[name]) for name in names]
+    lists = [_commands(result.engines[name]) for name in names]
+    bindings = [clean_binding(stream.id, commands.id) for stream, commands in zip(streams, lists, strict=True)]
+    exact = [binding is not None and len(binding) == len(some) for binding, some in zip(bindings, lists, strict=True)]
+    if not all(exact):
+        records = [_record_side(stream, chip) for stream in streams]
+        commands = [_command_side(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
+        pairings = paired(records, commands, lapped=any(stream.lapped for stream in streams))
+        found = [pairing.bound for pairing in pairings]
+        _report_doubtful(result, streams, [pairing.doubtful for pairing in pairings])
+    else:
+        found = [binding for binding in bindings if binding is not None]
+    for name, binding in zip(names, found, strict=True):
+        engine = result.engines[name]
+        if len(binding) == len(engine.stream):
+            engine.bound = binding
+        else:
+            engine.bound[engine.keep] = binding
+
+
+def _bindable(engine: EngineData) -> Stream:
+    """The records that can have a command: all of them, unless the profiler's own are known already."""
+    return engine.stream if engine.keep == slice(None) else engine.stream.take(engine.keep)
+
+
+def _commands(engine: EngineData) -> Commands:
+    assert engine.commands is not None
+    return engine.commands
+
+
+def _record_side(stream: Stream, chip: Chip) -> Side:
+    system = stream.system(chip)
+    kind = np.where(system, np.int8(SYSTEM), np.int8(WORK))
+    if family_of(stream.engine) == "dma" and "gif_mem_w_cntr" in stream.layout.by_name:
+        local = stream.counter("gif_mem_w_cntr") > 0
+        bus = stream.counter("axi_d0_w_cntr") > 0
+        kind[local & ~bus] = TO_LOCAL
+        kind[bus & ~local] = TO_BUS
+    elif family_of(stream.engine) not in chip.system_records:
+        kind[:] = UNKNOWN
+    return Side(stream.id, stream.start, kind, stream.end)
+
+
+def _command_side(name: str, commands: Commands, chip: Chip) -> Side:
+    family = family_of(name)
+    kind = np.where(commands.type_code == chip.system_types[family], np.int8(SYSTEM), np.int8(WORK))
+    if family == "dma":
+        to = (commands.word >> np.uint32(26)) & np.uint32(3)
+        plain = (kind == WORK) & (commands.mode == Mode.TDI)
+        kind[plain] = np.where(to[plain] == _LOCAL_MEMORY, TO_LOCAL, TO_BUS)
+    kind[commands.word == 0] = UNKNOWN
+    if "rvt" in chip.name_tables:  # generator indices are no codes
+        kind[commands.mode == Mode.RVT] = UNKNOWN
+    return Side(commands.id, commands.place, kind)

@@ -1,0 +1,82 @@
+"""What one core's file holds, as it goes through the stages of reading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from .commands.announced import ModelStream
+from .commands.command_table import Commands, NodeStream
+from .problems import Report
+from .records.monitor import Stream
+from .stream.blocks import Block, BlockType
+from .stream.files import Bytes
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass
+class EngineData:
+    """One engine of a core.
+
+    Attributes:
+        stream: Its records.
+        commands: Its commands; None where the capture holds none.
+        bound: Index of each record's command, -1 without one.
+        sync_end: End (ns) of the opening wait; None when it was not recorded.
+        closing_end: End (ns) of the closing pair; None without one.
+        keep: Which records are instructions (the profiler's own are not).
+        port_sync_ends: On SDMA, end (ns) of the k-th release of a CDMA port, by k.
+        static: Of a compiled model: how many of the commands, the first ones, are of its streams.
+    """
+
+    stream: Stream
+    commands: Commands | None = None
+    bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    sync_end: int | None = None
+    closing_end: int | None = None
+    keep: npt.NDArray[np.bool_] | slice = field(default_factory=lambda: slice(None))
+    port_sync_ends: dict[int, int] = field(default_factory=dict)
+    static: int = 0
+
+
+@dataclass
+class CoreData:
+    """What one core's file holds.
+
+    Attributes:
+        core: Core number.
+        file: File name.
+        data: The file's bytes; records and registers are views of it.
+        engines: By name, those with records.
+        nodes: Dynamic nodes; None in PMU-only captures.
+        mode: 0, 1 or 2, by the blocks present.
+        bmodel: Whether commands come as streams instead of nodes.
+        streams: Those streams, by engine.
+        report: Problems of this core.
+    """
+
+    core: int
+    file: str
+    data: Bytes
+    report: Report
+    blocks: list[Block] = field(default_factory=list)
+    engines: dict[str, EngineData] = field(default_factory=dict)
+    nodes: NodeStream | None = None
+    mode: int = 0
+    records: int = 0
+    first_scope: int = 0
+    bmodel: bool = False
+    streams: dict[str, list[ModelStream]] = field(default_factory=dict)
+
+    @property
+    def announced(self) -> bool:
+        """Whether nodes tell where each stream ran, so that they hold all commands in order."""
+        return self.nodes is not None and bool(self.nodes.announced)
+
+    def payloads(self, kind: BlockType) -> tuple[list[Bytes], list[int]]:
+        """Payloads and offsets of the blocks of one type."""
+        blocks = [block for block in self.blocks if block.kind == kind]
+        return [self.data[b.offset : b.offset + b.length] for b in blocks], [b.offset for b in blocks]

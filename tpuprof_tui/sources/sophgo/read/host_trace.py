@@ -1,0 +1,159 @@
+"""A device's profile with the host's slices on its time line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import Lane, Problem, Profile, Role, Severity, Strings
+from tpuprof_tui.sources.chrome.nesting import nested_depths
+from tpuprof_tui.sources.chrome.trace import HostTrace, read_host_trace
+
+#: Fact: host time of the profile's zero, ns.
+HOST_BASE: Final = "host_base_ns"
+#: Fact: ``exact``, or one sentence on how the host was laid beside the device.
+HOST_ALIGNMENT: Final = "host_alignment"
+#: Fact: where the host trace was read from.
+HOST_TRACE: Final = "host_trace"
+EXACT: Final = "exact"
+
+ENGINE: Final = "HOST"
+GROUP: Final = "Host"
+CPU_LABEL: Final = "cpu op"
+LAUNCH_LABEL: Final = "tpudnn op"
+
+
+#: Host times of the profile's zero beyond these, ns, would carry other times out of 64 bits.
+_SMALLEST_BASE: Final = -(1 << 60)
+_LARGEST_BASE: Final = 1 << 62
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Where a profile's zero lies on the host's clock.
+
+    Attributes:
+        base_ns: Host time of the profile's zero.
+        how: ``exact``, or one sentence.
+    """
+
+    base_ns: int
+    how: str = EXACT
+
+
+def with_host_trace(
+    profile: Profile, path: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None
+) -> Profile:
+    """A profile with the slices of a host trace.
+
+    Args:
+        profile: The device's profile.
+        path: Chrome-trace JSON, also compressed.
+        progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
+
+    Returns:
+        A profile with the lanes ``cpu op`` and ``tpudnn op`` (engine ``HOST``, group ``Host``) behind those of the
+        device. All times stay on the device's time line, so those of the host may be negative; the facts
+        ``host_base_ns`` and ``host_alignment`` say where its zero lies. Sub-lanes are depths of nesting; the column
+        ``nest`` numbers the stacks of slices, which never share a sub-lane. Without anything to align by, the profile
+        has no host lanes and a Problem says so.
+
+    Raises:
+        UnreadableError: No such file, or no list of events in it.
+    """
+    trace = read_host_trace(path, progress=progress)
+    found = alignment(profile, trace)
+    problems = (*profile.problems, *trace.problems, *_remarks(trace, found))
+    facts = {**profile.facts, HOST_TRACE: os.fspath(trace.path)}
+    if found is None:
+        return replace(profile, problems=problems, facts=facts)
+    facts |= {HOST_BASE: found.base_ns, HOST_ALIGNMENT: found.how}
+    strings, codes = _joined_strings(profile, trace)
+    launches = trace.launches
+    lanes = [_lane(trace, codes, found.base_ns, label, np.flatnonzero(mine))
+             for label, mine in ((CPU_LABEL, ~launches), (LAUNCH_LABEL, launches)) if mine.any()]  # fmt: skip
+    return replace(profile, lanes=(*profile.lanes, *lanes), strings=strings, problems=problems, facts=facts)
+
+
+def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
+    """Where the profile's zero lies on the host's clock; None where nothing tells.
+
+    Best by the tail: the last record lies ``tail_offset_ns`` before the end of ``disable_profile``. Without that the
+    first launch's end stands for the first instruction's start.
+    """
+    base: int | None = None
+    if trace.closing_ns is not None and profile.tail_offset_ns is not None and profile.tail_ns is not None:
+        base = trace.closing_ns - profile.tail_offset_ns - profile.tail_ns
+        if _SMALLEST_BASE < base < _LARGEST_BASE:
+            return Alignment(base)
+    if trace.first_launch_ns is None:
+        return None
+    if base is not None:
+        lacks = f"tail_offset_ns={profile.tail_offset_ns} cannot be"
+    elif trace.closing_ns is None:
+        lacks = "the host trace has no disable_profile"
+    elif profile.tail_offset_ns is None:
+        lacks = "the capture has no tail_offset_ns"
+    else:
+        lacks = "the capture has no records"
+    return Alignment(
+        trace.first_launch_ns, f"Approximate: {lacks}; the first launch's end stands for the device's start."
+    )
+
+
+def _remarks(trace: HostTrace, found: Alignment | None) -> list[Problem]:
+    """What to know of the alignment."""
+    name = os.path.basename(trace.path)
+    if found is None:
+        return [Problem(Severity.WARNING, "The host trace has neither a launch nor an end of profiling to align by.",
+                        "Its slices are not shown.", file=name)]  # fmt: skip
+    if found.how != EXACT:
+        return [Problem(Severity.WARNING, "Host and device could not be aligned exactly.", found.how, file=name)]
+    return []
+
+
+def _joined_strings(profile: Profile, trace: HostTrace) -> tuple[dict[str, Strings], dict[str, npt.NDArray[np.int32]]]:
+    """String tables with the trace's texts behind the profile's own, and the code of each of the trace's texts."""
+    strings = dict(profile.strings)
+    codes: dict[str, npt.NDArray[np.int32]] = {}
+    used = {"name": trace.events.name, "type": trace.events.category}
+    for key, values in used.items():
+        table = {text: code for code, text in enumerate(profile.strings.get(key, ()))}
+        wanted = np.unique(values)
+        place = np.full(len(trace.texts) + 1, -1, dtype=np.int32)
+        for number in wanted.tolist():
+            place[number] = table.setdefault(trace.texts[number], len(table))
+        strings[key] = Strings(table)
+        codes[key] = place
+    engines = {text: code for code, text in enumerate(profile.strings.get("engine", ()))}
+    codes["engine"] = np.array([engines.setdefault(ENGINE, len(engines))], dtype=np.int32)
+    strings["engine"] = Strings(engines)
+    return strings, codes
+
+
+def _lane(
+    trace: HostTrace, codes: dict[str, npt.NDArray[np.int32]], base_ns: int, label: str, rows: npt.NDArray[np.intp]
+) -> Lane:
+    events = trace.events
+    # whoever began first, and of those who began together whoever ended last, holds the others
+    rows = rows[np.lexsort((-events.end[rows], events.start[rows]))]
+    start, end = events.start[rows] - base_ns, events.end[rows] - base_ns
+    sublane, nest, sublanes = nested_depths(start, end, events.thread[rows])
+    columns: dict[str, Any] = {
+        "start": start,
+        "end": end,
+        "order": rows.astype(np.int64),
+        "sublane": sublane,
+        "role": np.full(len(rows), Role.WORK, np.int8),
+        "duration": lambda some: end[some] - start[some],
+        "engine": np.full(len(rows), codes["engine"][0], np.int32),
+        "name": codes["name"][events.name[rows]],
+        "type": codes["type"][events.category[rows]],
+        "nest": nest,
+    }
+    return Lane(engine=ENGINE, core=-1, port=-1, label=label, group=GROUP, columns=columns, sublanes=sublanes)

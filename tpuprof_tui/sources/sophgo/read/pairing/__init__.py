@@ -1,0 +1,1 @@
+"""Which record is of which command."""

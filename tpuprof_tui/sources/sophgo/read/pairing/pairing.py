@@ -1,0 +1,375 @@
+"""Which command each record is of.
+
+Within a launch a record belongs to the command with its id. What has to be found is the launch: record ids restart at
+every id reset as command ids do, so an undamaged stream is cut by its restarts exactly as the commands are. Where
+records are lost, pieces vanish or melt together; then the launches of all engines of a core are matched at once
+(they follow one another in time), by ids, system flags and transfer directions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .doubts import Runs, split_runs
+from .rest import ordered, repaired
+from .sides import SYSTEM as SYSTEM
+from .sides import TO_BUS as TO_BUS
+from .sides import TO_LOCAL as TO_LOCAL
+from .sides import UNKNOWN as UNKNOWN
+from .sides import WORK as WORK
+from .sides import Side as Side
+from .sides import contradicts
+
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+I8 = npt.NDArray[np.int8]
+
+
+def clean_binding(records: I64, commands: I64) -> I64 | None:
+    """Command of each record where restarts cut both alike, else None.
+
+    Args:
+        records, commands: Ids in order.
+
+    Returns:
+        Index of the command of each record (-1: its section has fewer commands than the id asks for); None when the
+        numbers of sections or their spans (last id - first id + 1) differ.
+    """
+    if len(records) == len(commands) and np.array_equal(records, commands):
+        return np.arange(len(records), dtype=np.int64)
+    if not len(records) or not len(commands):
+        return None
+    cuts = [np.concatenate([[0], np.flatnonzero(ids[1:] <= ids[:-1]) + 1, [len(ids)]]) for ids in (records, commands)]
+    if len(cuts[0]) != len(cuts[1]):
+        return None
+    spans = [ids[cut[1:] - 1] - ids[cut[:-1]] for ids, cut in zip((records, commands), cuts, strict=True)]
+    if not np.array_equal(*spans):
+        return None
+    lengths = np.diff(cuts[0])
+    place: I64 = records - np.repeat(records[cuts[0][:-1]] - cuts[1][:-1], lengths)
+    place[place >= np.repeat(cuts[1][1:], lengths)] = -1
+    return place
+
+
+def _uncontradicted(side: Side, other: Side) -> I64 | None:
+    """The clean binding, unless the records that are left speak against it: what was lost may end in equal spans."""
+    binding = clean_binding(side.id, other.id)
+    if binding is None or len(side.id) == len(other.id):
+        return binding
+    against = (binding >= 0) & contradicts(side.kind, other.kind[np.maximum(binding, 0)])
+    return None if against.any() else binding
+
+
+def joint_groups(sides: list[Side]) -> I64:
+    """Keys at which a new launch begins: an engine restarts its ids that has had items since the last beginning."""
+    keys: list[int] = []
+    before: list[int] = []
+    for side in sides:
+        starts = side.sections()
+        keys.extend(side.key[starts].tolist())
+        if len(starts):
+            before.append(np.iinfo(np.int64).min)
+            before.extend(side.key[starts[1:] - 1].tolist())
+    if not keys:
+        return np.zeros(0, np.int64)
+    order = np.argsort(np.array(keys), kind="stable").tolist()
+    begin = keys[order[0]]
+    result = [begin]
+    for place in order:
+        if before[place] >= begin:
+            begin = keys[place]
+            result.append(begin)
+    return np.array(result, dtype=np.int64)
+
+
+def pair(records: list[Side], commands: list[Side], *, lapped: bool) -> list[I64]:
+    """Commands of the records of all engines of a core.
+
+    Args:
+        records, commands: One side per engine, in the same order of engines.
+        lapped: Whether the oldest records were overwritten, so that the ends rather than the beginnings correspond.
+
+    Returns:
+        For each engine the index of each record's command, -1 where none was found. No command is given twice, and
+        commands of one engine keep their order.
+    """
+    return [pairing.bound for pairing in paired(records, commands, lapped=lapped)]
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """What was found for the records of one engine.
+
+    Attributes:
+        bound: Index of each record's command, -1 where none was found.
+        doubtful: Which records may as well be of another launch.
+    """
+
+    bound: I64
+    doubtful: Bools
+
+
+def paired(records: list[Side], commands: list[Side], *, lapped: bool) -> list[Pairing]:
+    """Commands of the records of all engines of a core, and what of it is in doubt; see `pair`."""
+    clean = [_uncontradicted(side, other) for side, other in zip(records, commands, strict=True)]
+    if all(
+        binding is not None or not len(side.id) or not len(other.id)
+        for binding, side, other in zip(clean, records, commands, strict=True)
+    ):
+        return [
+            Pairing(binding if binding is not None else np.full(len(side.id), -1), np.zeros(len(side.id), np.bool_))
+            for binding, side in zip(clean, records, strict=True)
+        ]
+    # damaged times may step back; runs are cut in the order of the stream
+    in_order = [Side(side.id, np.maximum.accumulate(side.key), side.kind, side.end) for side in records]
+    matcher = _Matcher(in_order, commands, clean)
+    matcher.align(lapped)
+    return matcher.pairings()
+
+
+#: Score of a record whose id the launch has, with a kind that agrees; and of the ways in which it can fail.
+_AGREES, _CONTRADICTS, _NO_SUCH_ID, _OTHER_LAUNCH = 1.0, -2.0, -3.0, -10.0
+#: Each command of a launch that would have no record speaks a little against the match.
+_LOST = -0.25
+_LOOK = 12
+_MARGIN = 2.0
+_BLOCK = 2048
+_SMALLEST_BLOCK = 64
+_NEAR = (-1, 1, 2, 3)
+_WIDE = 256
+
+
+class _Matcher:
+    """Matches runs of records (cut at restarts, over all engines) with launches of commands."""
+
+    def __init__(self, records: list[Side], commands: list[Side], clean: list[I64 | None]) -> None:
+        self.records = records
+        self.commands = commands
+        self.clean = clean
+        runs = joint_groups(records)
+        launches = joint_groups(commands)
+        self.lapped = False
+        self.runs = len(runs)
+        self.launches = len(launches)
+        #: run of each record, launch of each command, and where launches and runs begin in each engine's list
+        self.run_of = [np.searchsorted(runs, side.key, side="right") - 1 for side in records]
+        launch_of = [np.searchsorted(launches, side.key, side="right") - 1 for side in commands]
+        self.launch_of = launch_of
+        edges = np.arange(self.launches + 1)
+        self.launch_start = [np.searchsorted(launch, edges) for launch in launch_of]
+        self.run_start = [np.searchsorted(run, np.arange(self.runs + 1)) for run in self.run_of]
+        self.commands_in = sum((np.diff(start) for start in self.launch_start), np.zeros(self.launches, np.int64))
+        self.records_in = sum((np.diff(start) for start in self.run_start), np.zeros(self.runs, np.int64))
+        first = np.full(self.runs, np.iinfo(np.int64).max)
+        last = np.full(self.runs, np.iinfo(np.int64).min)
+        for side, run in zip(records, self.run_of, strict=True):
+            if len(side.key):
+                np.minimum.at(first, run, side.key)
+                np.maximum.at(last, run, side.key)
+        self.gap_before = np.concatenate([[0], first[1:] - last[:-1]]) if self.runs else np.zeros(0, np.int64)
+        self.launch = np.full(self.runs, -1, np.int64)
+
+    # -- how well a run fits a launch -------------------------------------
+
+    def _place(self, engine: int, rows: slice, launch: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
+        """Command that each record would have in the launch given for it, and whether the launch has that id."""
+        starts = self.launch_start[engine]
+        inside = (launch >= 0) & (launch < self.launches)
+        known = np.where(inside, launch, 0)
+        low, high = starts[known], starts[known + 1]
+        ids = self.commands[engine].id
+        first = ids[np.minimum(low, len(ids) - 1)] if len(ids) else np.zeros(len(low), np.int64)
+        place = low + self.records[engine].id[rows] - first
+        fits = inside & (place >= low) & (place < high)
+        return np.where(fits, place, 0), fits
+
+    def _scores(self, begin: int, end: int, offset: int) -> F64:
+        """Score of runs ``begin`` to ``end`` if run i is of launch i + offset."""
+        total = np.zeros(end - begin)
+        for engine, (side, other) in enumerate(zip(self.records, self.commands, strict=True)):
+            rows = slice(int(self.run_start[engine][begin]), int(self.run_start[engine][end]))
+            if rows.start == rows.stop:
+                continue
+            run = self.run_of[engine][rows]
+            launch = run + offset
+            place, fits = self._place(engine, rows, launch)
+            score = np.full(len(run), _NO_SUCH_ID)
+            if len(other.id):
+                against = contradicts(side.kind[rows], other.kind[place])
+                score[fits] = np.where(against, _CONTRADICTS, _AGREES)[fits]
+                fixed = self.clean[engine]
+                if fixed is not None:
+                    known = fixed[rows]
+                    elsewhere = (known >= 0) & (self.launch_of[engine][known] != launch)
+                    score[elsewhere] = _OTHER_LAUNCH
+            total += np.bincount(run - begin, weights=score, minlength=end - begin)
+        launches = np.arange(begin, end) + offset
+        inside = (launches >= 0) & (launches < self.launches)
+        wanted = self.commands_in[np.where(inside, launches, 0)]
+        lost = np.maximum(wanted - self.records_in[begin:end], 0)
+        if begin == 0 and self.lapped:
+            lost[:1] = 0  # the head of the oldest launch was overwritten, however long it was
+        total[inside] += _LOST * lost[inside]
+        return total
+
+    # -- alignment --------------------------------------------------------
+
+    def align(self, lapped: bool) -> None:
+        """Find the launch of each run: keep to one offset until another explains what follows better."""
+        if not self.runs or not self.launches:
+            return
+        self.lapped = lapped
+        offset = self._first_offset(lapped)
+        at = 0
+        stuck = False  # two offsets must not take turns at one place
+        block = _BLOCK
+        search_from = fruitless = 0  # records that fit nowhere are not searched for at every step
+        while at < self.runs:
+            end = min(self.runs, at + block)
+            offsets = [offset, *(offset + step for step in _NEAR)]
+            totals = np.stack([np.concatenate([[0.0], np.cumsum(self._scores(at, end, value))]) for value in offsets])
+            ahead = np.minimum(np.arange(end - at) + _LOOK, end - at)
+            look = totals[:, ahead] - totals[:, : end - at]
+            possible = np.cumsum(np.concatenate([[0], self.records_in[at:end]]))
+            weak = look[0] < 0.25 * (possible[ahead] - possible[: end - at])
+            weak[: max(0, search_from - at)] = False
+            better = (look[1:].max(axis=0) > look[0] + _MARGIN) | weak
+            if end < self.runs:
+                better[-_LOOK:] = False
+            hits = np.flatnonzero(better)
+            if not len(hits):
+                stop = end if end == self.runs else end - _LOOK
+                self.launch[at:stop] = np.arange(at, stop) + offset
+                at, block = stop, min(_BLOCK, 2 * block)
+                continue
+            hit = int(hits[0])
+            block = min(_BLOCK, max(_SMALLEST_BLOCK, 4 * hit))
+            choice = int(look[1:, hit].argmax()) + 1
+            new = offsets[choice]
+            if weak[hit] and look[choice, hit] < 0.6 * (possible[ahead[hit]] - possible[hit]):
+                new = self._wide_offset(at + self._misfit(totals[0], at, hit), offset)
+                fruitless = 0 if new != offset else fruitless + 1
+                search_from = at + hit + (1 << min(max(0, fruitless - _LOOK), 11))
+            if new == offset:
+                stop = hit + 1
+                self.launch[at : at + stop] = np.arange(at, at + stop) + offset
+                at += stop
+                continue
+            cut = self._switch(at, hit, offset, new)
+            if cut == at and stuck:
+                self.launch[at] = at + new
+                cut += 1
+            stuck = cut == at
+            at, offset = cut, new
+        outside = (self.launch < 0) | (self.launch >= self.launches)
+        self.launch[outside] = -1
+
+    def _misfit(self, total: F64, at: int, hit: int) -> int:
+        """Place, from ``hit`` on, of the first run that does not fit; what fits speaks for no other offset."""
+        scores = np.diff(total[hit : hit + _LOOK + 1])
+        return hit + int((scores < 0.25 * self.records_in[at + hit :][: len(scores)]).argmax())
+
+    def _switch(self, at: int, hit: int, old: int, new: int) -> int:
+        """Assign runs up to where the new offset takes over; returns the first run of the new offset."""
+        low, high = max(at, at + hit - _LOOK), min(self.runs, at + hit + _LOOK)
+        before = np.concatenate([[0.0], np.cumsum(self._scores(low, high, old))])
+        after = np.concatenate([[0.0], np.cumsum(self._scores(low, high, new))])
+        value = before + (after[-1] - after)
+        best = np.flatnonzero(value >= value.max() - 1e-9)
+        best = best[best < high - low] if bool((best < high - low).any()) else best
+        gaps = np.concatenate([self.gap_before, [0]])[low + best]
+        cut = low + int(best[gaps.argmax()])
+        self.launch[at:cut] = np.arange(at, cut) + old
+        return cut
+
+    def _wide_offset(self, run: int, offset: int) -> int:
+        """The offset at which the next runs fit best, looked for far around; the old one when none is convincing."""
+        end = min(self.runs, run + _LOOK)
+        candidates = self._candidates(run, end)
+        low = max(int(self.launch[:run].max(initial=-1)) + 1 - run, -run)
+        near = [value for value in range(offset - 16, offset + _WIDE) if value >= low]
+        best, best_score = offset, float(self._scores(run, end, offset).sum()) + _MARGIN
+        for value in [*near, *(value for value in candidates if value >= low)]:
+            score = float(self._scores(run, end, value).sum())
+            if score > best_score:
+                best, best_score = value, score
+        return best
+
+    def _candidates(self, begin: int, end: int) -> list[int]:
+        """Offsets at which some of the runs look exactly like launches, the most frequent first."""
+        runs = self._signatures(self.run_start, [side.kind for side in self.records], begin, end)
+        launches = self._signatures(self.launch_start, [side.kind for side in self.commands], 0, self.launches)
+        votes: dict[int, int] = {}
+        places: dict[int, list[int]] = {}
+        for place, value in enumerate(launches.tolist()):
+            places.setdefault(value, []).append(place)
+        for number, value in enumerate(runs.tolist()):
+            for place in places.get(value, [])[:4096]:
+                votes[place - begin - number] = votes.get(place - begin - number, 0) + 1
+        return sorted(votes, key=lambda value: -votes[value])[:32]
+
+    @staticmethod
+    def _signatures(starts: list[I64], kinds: list[I8], begin: int, end: int) -> I64:
+        """A number per run or launch made of its counts per engine."""
+        result = np.zeros(end - begin, np.int64)
+        for start, _ in zip(starts, kinds, strict=True):
+            result = result * 1_000_003 + np.diff(start[begin : end + 1])
+        return result
+
+    def _first_offset(self, lapped: bool) -> int:
+        """The offset of the first run, on the best way through the first runs; others may hold soon behind it.
+
+        Of a lapped ring the first runs are cut and thin: what explains most of them holds for all.
+        """
+        end = min(self.runs, 2 * _LOOK)
+        last = self.launches - self.runs
+        likely = [last, 0] if lapped else [0, last, *range(1, _LOOK)]
+        offsets = list(dict.fromkeys([*likely, *self._candidates(0, end)]))
+        scores = np.stack([self._scores(0, end, value) for value in offsets], axis=1)
+        value = scores.sum(axis=0)
+        if not lapped:
+            value = scores[-1]
+            for score in scores[-2::-1]:
+                value = score + np.maximum(value, value.max() - _MARGIN)
+        return offsets[int(value.argmax())]
+
+    # -- result -----------------------------------------------------------
+
+    def pairings(self) -> list[Pairing]:
+        """Command of each record, by engine, and what of it is in doubt."""
+        result: list[Pairing] = []
+        known = [fixed is not None for fixed in self.clean]
+        wanted = self.commands_in[np.maximum(self.launch, 0)]
+        share = self.records_in / np.maximum(wanted, 1)
+        launches, doubts = split_runs(
+            Runs(self.records, self.run_start, self.launch, known, self._fits, self.records_in, share)
+        )
+        for engine, (side, other) in enumerate(zip(self.records, self.commands, strict=True)):
+            fixed, nothing = self.clean[engine], np.zeros(len(side.id), np.bool_)
+            if fixed is not None:
+                result.append(Pairing(fixed, nothing))
+                continue
+            if not len(side.id) or not len(other.id):
+                result.append(Pairing(np.full(len(side.id), -1, np.int64), nothing))
+                continue
+            place, fits = self._place(engine, slice(0, len(side.id)), launches[engine])
+            place[~fits | contradicts(side.kind, other.kind[place])] = -1
+            place = ordered(place)
+            # where one record fits nowhere in its run, the run may not be of this launch
+            odd = np.bincount(self.run_of[engine], weights=place < 0, minlength=self.runs)
+            doubts[engine] |= (odd > 0)[self.run_of[engine]]
+            bound = repaired(place, side, other)
+            result.append(Pairing(bound, doubts[engine] & (bound >= 0)))
+        return result
+
+    def _fits(self, engine: int, rows: slice, launch: int) -> Bools:
+        """Which records a launch has commands for that they do not contradict."""
+        place, fits = self._place(engine, rows, np.full(rows.stop - rows.start, launch, np.int64))
+        kinds = self.commands[engine].kind
+        if not len(kinds):
+            return fits
+        return fits & ~contradicts(self.records[engine].kind[rows], kinds[place])

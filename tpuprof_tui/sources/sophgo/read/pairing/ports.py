@@ -1,0 +1,227 @@
+"""CDMA ports: one stream of records per port, shared by all cores that submit to it.
+
+Each port has a clock origin of its own. The profiler opens every active port with a wait that a core releases by an
+SDMA send; equating both ends anchors the port. Each launch on a port is then given to the core and kernel function
+whose commands lie at that time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.sources.sophgo.chips import Chip
+
+from ..commands.command_table import Commands
+from ..core_data import CoreData
+from ..problems import Report
+from ..records.monitor import Stream, read_stream, to_ns
+from ..records.port_wraps import unwrapped_port, wrap_ns
+from ..stream.blocks import BlockType, walk_blocks
+from ..stream.files import Bytes, read_bytes
+
+I64 = npt.NDArray[np.int64]
+#: No command of a CDMA port is longer.
+COMMAND_BYTES = 128
+_ID_DROP = 10
+#: Cycles without a command of the port that lie between launches rather than within one that is out of order.
+_LAUNCH_PAUSE = 20_000
+#: Blocks that mean nothing without a core.
+_OF_CORES = (BlockType.DYN_DATA, BlockType.MONITOR_BD, BlockType.MONITOR_GDMA, BlockType.MONITOR_SDMA)
+
+
+@dataclass
+class PortData:
+    """One CDMA port.
+
+    Attributes:
+        port: Port number.
+        file: File name.
+        stream: Its records in launch order.
+        commands: Commands of all cores for the port, one list after the other; None without any.
+        core: Submitting core of each command.
+        bound: Index of each record's command, -1 without one.
+        keep: Which records are instructions.
+        data: Register bytes of the commands.
+        file_data: Bytes of the port's file.
+        stream_blocks: First and last byte of each command stream in it.
+        anchored: Whether the port's times are on the cores' time line.
+        anchor_core: The core that released it; -1 when unknown.
+        wrap_ns: How long its counter takes to wrap, ns.
+    """
+
+    port: int
+    file: str
+    report: Report
+    stream: Stream
+    commands: Commands | None = None
+    core: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    keep: slice | npt.NDArray[np.bool_] = field(default_factory=lambda: slice(None))
+    data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    file_data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    stream_blocks: list[tuple[int, int]] = field(default_factory=list)
+    anchored: bool = False
+    anchor_core: int = -1
+    wrap_ns: int = 0
+    head: int = 0
+    head_wait_end: int | None = None
+    launches: list[tuple[int, int]] = field(default_factory=list)
+
+
+def read_port(port: int, path: Path, chip: Chip) -> PortData:
+    """Read a port's file and put its records in launch order."""
+    report = Report()
+    data = read_bytes(path, report)
+    found = walk_blocks(data, report, path.name)
+    blocks = [block for block in found if block.kind == BlockType.MONITOR_CDMA]
+    for block in found:
+        if block.kind in _OF_CORES:
+            report.error(
+                f"A block of type {block.kind} belongs into a core's file.",
+                "It was ignored.",
+                file=path.name,
+                offset=block.offset - 8,
+            )
+    payloads = [data[block.offset : block.offset + block.length] for block in blocks]
+    stream = read_stream(payloads, [block.offset for block in blocks], chip, "CDMA", report, file=path.name, port=port)
+    result = PortData(port, path.name, report, stream)
+    result.stream_blocks = [(b.offset, b.offset + b.length) for b in found if b.kind == BlockType.DES_CDMA]
+    if result.stream_blocks:
+        result.file_data = data
+    if not len(stream):
+        return result
+    stream = unwrapped_port(stream, report, file=path.name)
+    result.head = _head_length(stream, chip)
+    _order_launches(result, stream)
+    to_ns(result.stream, chip.dma_mhz)
+    result.wrap_ns = wrap_ns(chip.dma_mhz)
+    if result.head:
+        result.head_wait_end = int(result.stream.end[0])
+    result.bound = np.full(len(result.stream), -1, np.int64)
+    result.keep = slice(result.head, len(result.stream))
+    return result
+
+
+def _head_length(stream: Stream, chip: Chip) -> int:
+    """Records of the opening wait and nop: system, ids n and n + 1, and ids restart behind them."""
+    ids = stream.id[:3].tolist()
+    system = stream.system(chip, slice(0, 2)).tolist()
+    if len(ids) >= 2 and all(system) and ids[1] == ids[0] + 1 and (len(ids) == 2 or ids[2] <= ids[1]):
+        return 2
+    if len(ids) >= 2 and system[0] and ids[0] > 2 and ids[1] < ids[0] - _ID_DROP:
+        return 1
+    return 0
+
+
+def _order_launches(result: PortData, stream: Stream) -> None:
+    """Cut the records behind the head into launches and put each launch in the order of its ids."""
+    ids = stream.id
+    cuts = _launch_cuts(stream, result.head)
+    order: list[I64] = [np.arange(result.head, dtype=np.int64)]
+    at = result.head
+    for begin, end in pairwise([*cuts, len(ids)]):
+        for part_begin, part_end in _without_repeats(ids, begin, end):
+            order.append(part_begin + np.argsort(ids[part_begin:part_end], kind="stable"))
+            result.launches.append((at, at + part_end - part_begin))
+            at += part_end - part_begin
+    result.stream = stream.take(np.concatenate(order))
+
+
+def _launch_cuts(stream: Stream, head: int) -> list[int]:
+    """Where launches begin: at id 1, where the id drops by more than ten, or drops at all after a pause."""
+    ids = stream.id
+    if head >= len(ids):
+        return []
+    drop = ids[:-1] - ids[1:]
+    # what is written late within a launch ran with it; a launch of few commands may have lost its id 1
+    pause = stream.start[1:] - np.maximum.accumulate(stream.end)[:-1]
+    cut = np.concatenate([[True], (drop > _ID_DROP) | (ids[1:] == 1) | ((drop > 0) & (pause > _LAUNCH_PAUSE))])
+    cut[: head + 1] = False
+    cut[head] = True
+    places: list[int] = np.flatnonzero(cut).tolist()
+    result = places[:1]
+    for place in places[1:]:
+        begun = ids[result[-1] : place]
+        # id 1 may be written behind the first few of its own launch
+        late_one = ids[place] == 1 and len(begun) <= _ID_DROP and begun.max() <= _ID_DROP + 1 and not (begun == 1).any()
+        if not late_one or len(begun) >= begun.max() or pause[place - 1] > _LAUNCH_PAUSE:
+            result.append(place)
+    return result
+
+
+def _without_repeats(ids: I64, begin: int, end: int) -> list[tuple[int, int]]:
+    """Pieces of a launch in which no id occurs twice: launches that lost their id 1 look like one."""
+    piece = ids[begin:end]
+    if len(np.unique(piece)) == len(piece):
+        return [(begin, end)]
+    result: list[tuple[int, int]] = []
+    seen: set[int] = set()
+    start = begin
+    drop_at = begin
+    for place in range(begin, end):
+        value = int(ids[place])
+        if place > start and value < ids[place - 1]:
+            drop_at = place
+        if value in seen:
+            cut = drop_at if drop_at > start else place
+            result.append((start, cut))
+            start = cut
+            seen = set(ids[cut:place].tolist())
+        seen.add(value)
+    result.append((start, end))
+    return result
+
+
+# -- anchoring ----------------------------------------------------------------
+
+
+def anchor_ports(ports: list[PortData], cores: list[CoreData]) -> None:
+    """Put ports on the cores' time line by the sends that released their opening waits; cores are aligned already."""
+    active = [port for port in ports if len(port.stream)]
+    anchor = next(
+        (core for core in reversed(cores) if "SDMA" in core.engines and core.engines["SDMA"].port_sync_ends), None
+    )
+    if anchor is None:
+        return
+    ends = anchor.engines["SDMA"].port_sync_ends
+    named = sorted(anchor.nodes.ports) if anchor.nodes is not None else []
+    order = named if len(named) >= len(active) else [port.port for port in active]
+    for port in active:
+        release = ends.get(order.index(port.port)) if port.port in order else None
+        if release is None or port.head_wait_end is None:
+            continue
+        shift_port(port.stream, release - port.head_wait_end)
+        port.anchored = True
+        port.anchor_core = anchor.core
+
+
+def note_unplaced(ports: list[PortData]) -> None:
+    """A Problem for each port that nothing puts on the cores' time line."""
+    for port in ports:
+        if len(port.stream) and not port.anchored:
+            port.report.warning(
+                "Neither a send of a core nor its commands tell when this port ran.",
+                "It keeps its own clock; its times do not compare with those of the cores.",
+                file=port.file,
+                lane=f"port {port.port}",
+            )
+
+
+def copied_commands(data: Bytes, offsets: I64, rooms: npt.NDArray[np.integer[Any]]) -> Bytes:
+    """Commands from anywhere in ``data``, `COMMAND_BYTES` for each, zeros behind its own."""
+    places = offsets[:, None] + np.arange(COMMAND_BYTES)
+    inside = (np.arange(COMMAND_BYTES) < rooms[:, None]) & (places < len(data))
+    raw: Bytes = np.where(inside, data[np.minimum(places, max(len(data) - 1, 0))], np.uint8(0)).reshape(-1)
+    return raw
+
+
+def shift_port(stream: Stream, by: int) -> None:
+    """Move all times of a port, ns."""
+    stream.start = stream.start + by
+    stream.end = stream.end + by

@@ -1,0 +1,328 @@
+"""Which core submitted each launch on a CDMA port, and under which kernel function.
+
+Cores are aligned first; then the commands of all cores for a port, in the order of the times they can have run, are
+paired with the port's launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.sources.sophgo.chips import Chip
+
+from ..commands.command_table import Commands, Mode
+from ..commands.model_core import joined
+from ..core_data import CoreData
+from ..records.port_wraps import filled_turns, turns_into
+from ..stream.files import Bytes
+from .ports import COMMAND_BYTES, PortData, copied_commands, shift_port
+
+I64 = npt.NDArray[np.int64]
+#: A record and the command that caused it may lie this far apart by what anchoring cannot know.
+_SLACK_NS = 2_000
+#: Largest table of launches times command sections that is filled exactly.
+_MOST_CELLS = 4_000_000
+
+
+@dataclass
+class _Section:
+    """Consecutive commands of one core for a port that belong to one launch, and when they can have run.
+
+    They were issued behind the record that started at ``after_ns``, in a kernel function that ran from ``from_ns`` to
+    ``before_ns``.
+    """
+
+    core: int
+    first: int
+    count: int
+    from_ns: int
+    after_ns: int
+    before_ns: int
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """First and last ns at which its launch can have run, by anchors that are not exact."""
+        return self.from_ns - _SLACK_NS, self.before_ns + _SLACK_NS
+
+
+def match_ports(ports: list[PortData], cores: list[CoreData], chip: Chip) -> None:
+    """Give each port's records their commands; ports that no send anchors are placed where those allow."""
+    clocks = {core.core: _Clock(core) for core in cores if core.nodes is not None and core.nodes.ports}
+    for port in ports:
+        if not len(port.stream):
+            continue
+        sections = _sections(port, cores, clocks, chip)
+        if not sections:
+            continue
+        _bind_sections(port, sections)
+        if not port.anchored:
+            _place_by_causality(port, sections)
+
+
+class _Clock:
+    """When a core's commands ran: tells for a place in its node stream which records lie before and around it."""
+
+    def __init__(self, core: CoreData) -> None:
+        places, starts, ends, scopes = [], [], [], []
+        for engine in core.engines.values():
+            if engine.commands is None:
+                continue
+            rows = np.flatnonzero(engine.bound >= 0)
+            command = engine.bound[rows]
+            places.append(engine.commands.place[command])
+            starts.append(engine.stream.start[rows])
+            ends.append(engine.stream.end[rows])
+            scopes.append(engine.commands.scope[command])
+        self.place = np.concatenate(places) if places else np.zeros(0, np.int64)
+        order = np.argsort(self.place, kind="stable")
+        self.place = self.place[order]
+        self.start = np.concatenate(starts)[order] if places else np.zeros(0, np.int64)
+        self.end = np.concatenate(ends)[order] if places else np.zeros(0, np.int64)
+        self.scope = np.concatenate(scopes)[order] if places else np.zeros(0, np.int32)
+
+    def window(self, place: int, scope: int) -> tuple[int, int, int]:
+        """Start of the kernel function, of the record before ``place``, and end of the kernel function."""
+        if not len(self.place):
+            return -(1 << 62), -(1 << 62), 1 << 62
+        at = int(np.searchsorted(self.place, place))
+        low, high = max(0, at - 4096), min(len(self.place), at + 4096)
+        before = self.start[low:at]
+        mine = self.scope[low:at] == scope
+        behind = before[mine] if mine.any() else before
+        after_ns = int(behind.max()) if len(behind) else int(self.start[0])
+        inside = self.scope[low:high] == scope
+        if inside.any():
+            from_ns = int(self.start[low:high][inside].min())
+            before_ns = int(self.end[low:high][inside].max())
+        else:
+            from_ns = after_ns
+            before_ns = int(self.end[at]) if at < len(self.end) else int(self.end[-1])
+        return min(from_ns, after_ns), after_ns, max(after_ns, before_ns)
+
+
+def _sections(port: PortData, cores: list[CoreData], clocks: dict[int, _Clock], chip: Chip) -> list[_Section]:
+    """Sections of all cores for a port in the order of their estimated times; fills ``port.commands``."""
+    lists: list[Commands] = []
+    raws: list[Bytes] = []
+    owners: list[npt.NDArray[np.int32]] = []
+    sections: list[_Section] = []
+    base = 0
+    for core in cores:
+        commands = core.nodes.ports.get(port.port) if core.nodes is not None else None
+        if commands is None or not len(commands):
+            continue
+        first = _own_opening(commands, chip)
+        cuts = np.flatnonzero((np.diff(commands.scope) != 0) | (np.diff(commands.id) <= 0)) + 1
+        edges = [first, *(cut for cut in cuts.tolist() if cut > first), len(commands)]
+        for begin, end in pairwise(edges):
+            if end > begin:
+                window = clocks[core.core].window(int(commands.place[begin]), int(commands.scope[begin]))
+                sections.append(_Section(core.core, base + begin, end - begin, *window))
+        shifted = commands.take(slice(None))
+        shifted.scope = np.where(commands.scope >= 0, commands.scope + core.first_scope, -1).astype(np.int32)
+        shifted.register, shifted.room, raw = _copied_registers(commands, core, sum(map(len, raws)))
+        raws.append(raw)
+        lists.append(shifted)
+        owners.append(np.full(len(commands), core.core, np.int32))
+        base += len(commands)
+    if lists:
+        port.commands = joined(lists)
+        port.core = np.concatenate(owners)
+        port.data = np.concatenate(raws)
+    return sorted(sections, key=lambda section: (section.after_ns, section.core))
+
+
+def _copied_registers(commands: Commands, core: CoreData, base: int) -> tuple[I64, npt.NDArray[np.int32], Bytes]:
+    """Registers of a core's commands for a port: offsets in their copy from ``base`` on (-1 without), room, copy."""
+    if commands.register is None or commands.room is None:
+        return np.full(len(commands), -1, np.int64), np.zeros(len(commands), np.int32), np.zeros(0, np.uint8)
+    has = np.flatnonzero(commands.register >= 0)
+    offsets = np.full(len(commands), -1, np.int64)
+    offsets[has] = base + COMMAND_BYTES * np.arange(len(has))
+    copied = copied_commands(core.data, commands.register[has], commands.room[has])
+    return offsets, np.minimum(commands.room, COMMAND_BYTES).astype(np.int32), copied
+
+
+def _own_opening(commands: Commands, chip: Chip) -> int:
+    """Commands of the profiler's opening pair at the head of a port's list: system, outside every kernel function."""
+    head = commands.take(slice(0, 2))
+    mine = (head.scope < 0) & (head.type_code == chip.system_types["cdma"]) & (head.mode == Mode.TDI)
+    return 2 if len(head) == 2 and bool(mine.all()) else 0
+
+
+def _bind_sections(port: PortData, sections: list[_Section]) -> None:
+    """Bind the records of each launch to the commands of the section that is its own."""
+    launches = [_Launch(port, begin, end) for begin, end in port.launches]
+    matches = _match(launches, sections, port.wrap_ns if port.anchored else 0)
+    _lift(port, launches, matches)
+    for launch, section in matches:
+        relative = port.stream.id[launch.begin : launch.end] - launch.first_id
+        fits = (relative >= 0) & (relative < section.count)
+        port.bound[launch.begin : launch.end] = np.where(fits, section.first + relative, -1)
+    _report_alike(port, matches, sections)
+    loose = port.head + np.flatnonzero(port.bound[port.head :] < 0)
+    if len(loose):
+        port.report.warning(
+            "CDMA records without a matching command of any core.",
+            "They are shown as unknown.",
+            file=port.file,
+            lane=f"port {port.port}",
+            count=len(loose),
+            records=port.stream.dumped(loose),
+        )
+
+
+def _lift(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, _Section]]) -> None:
+    """Move launches by whole wraps to where the kernel functions of their submitters ran."""
+    apart = 0  # what the port's clock is behind those of the cores
+    if matches and not port.anchored:
+        apart = matches[0][1].after_ns - matches[0][0].start
+    window_of = {launch.begin: section.window for launch, section in matches}
+    known: list[int | None] = []
+    for launch in launches:
+        start, stop, window = launch.start + apart, launch.stop + apart, window_of.get(launch.begin)
+        if window is not None and not port.anchored:  # by guess, within the length of a kernel function
+            known.append(round((window[0] + window[1] - start - stop) / (2 * port.wrap_ns)))
+        else:
+            known.append(None if window is None else turns_into(start, stop, window, port.wrap_ns))
+    turns, unsure = filled_turns(known, [each.start for each in launches], [each.stop for each in launches])
+    if not any(turns):
+        return
+    moved = np.zeros(len(port.stream), np.int64)
+    for launch, count in zip(launches, turns, strict=True):
+        moved[launch.begin : launch.end] = count * port.wrap_ns
+    port.stream.start = port.stream.start + moved
+    port.stream.end = port.stream.end + moved
+    place = {"file": port.file, "lane": f"port {port.port}"}
+    rows = np.flatnonzero(moved)
+    port.report.note(
+        "The counter of a CDMA port wrapped in a pause of the port.",
+        "Its launches were put where the kernel functions of their submitters ran.",
+        **place,  # type: ignore[arg-type]
+        count=sum(map(bool, turns)),
+        records=port.stream.dumped(rows),
+    )
+    if unsure:
+        port.report.warning(
+            "The counter of a CDMA port wrapped in a pause, and nothing tells on which side of it launches ran.",
+            "They were put to the nearer of the launches around them.",
+            **place,  # type: ignore[arg-type]
+            count=unsure,
+        )
+
+
+class _Launch:
+    """Records of one launch on a port."""
+
+    def __init__(self, port: PortData, begin: int, end: int) -> None:
+        self.begin, self.end = begin, end
+        ids = port.stream.id[begin:end]
+        # ids count from 1 since the reset before the launch; what is missing at the front was lost
+        self.first_id = 1 if ids[0] < 1024 else int(ids[0])
+        self.span = int(ids[-1]) - self.first_id + 1
+        self.count = end - begin
+        self.start = int(port.stream.start[begin:end].min())
+        self.stop = int(port.stream.end[begin:end].max())
+
+
+def _match(launches: list[_Launch], sections: list[_Section], wrap: int) -> list[tuple[_Launch, _Section]]:
+    """Launches with their sections, both in time order: as many records as can be bound, losing as few commands.
+
+    Where the port's times are those of the cores a launch lies in the window of its section, but for whole wraps
+    (``wrap``, ns); 0: they are not.
+    """
+
+    def value(launch: _Launch, section: _Section) -> float:
+        if launch.span > section.count:
+            return -1.0
+        if wrap and turns_into(launch.start, launch.stop, section.window, wrap) is None:
+            return -1.0
+        return launch.count - 0.2 * (section.count - launch.count)
+
+    if len(launches) == len(sections):
+        pairs = list(zip(launches, sections, strict=True))
+        if all(value(launch, section) > 0 for launch, section in pairs):
+            return pairs
+    if len(launches) * len(sections) > _MOST_CELLS:
+        return _greedy(launches, sections, value)
+    m, n = len(launches), len(sections)
+    best = np.zeros((m + 1, n + 1))
+    for i in range(1, m + 1):
+        gain = np.array([value(launches[i - 1], section) for section in sections])
+        take = np.where(gain >= 0, best[i - 1, :-1] + np.maximum(gain, 0.01), -1.0)
+        row = np.maximum(best[i - 1], np.concatenate([[0.0], take]))
+        best[i] = np.maximum.accumulate(row)
+    result = []
+    i, j = m, n
+    while i and j:
+        if best[i, j] == best[i, j - 1]:
+            j -= 1
+        elif best[i, j] == best[i - 1, j]:
+            i -= 1
+        else:
+            i, j = i - 1, j - 1
+            result.append((launches[i], sections[j]))
+    return result[::-1]
+
+
+def _greedy(
+    launches: list[_Launch], sections: list[_Section], value: Callable[[_Launch, _Section], float]
+) -> list[tuple[_Launch, _Section]]:
+    """Launches with the first section in reach that fits, for ports with very many of both."""
+    result: list[tuple[_Launch, _Section]] = []
+    at = 0
+    for launch in launches:
+        hit = next((j for j in range(at, min(at + 64, len(sections))) if value(launch, sections[j]) > 0), None)
+        if hit is not None:
+            result.append((launch, sections[hit]))
+            at = hit + 1
+    return result
+
+
+def _report_alike(port: PortData, matches: list[tuple[_Launch, _Section]], sections: list[_Section]) -> None:
+    """A Problem for launches that commands of two cores explain equally well."""
+    alike = 0
+    for first, second in pairwise(sections):
+        if first.core != second.core and first.count == second.count:
+            together = abs(first.after_ns - second.after_ns) <= _SLACK_NS // 2
+            alike += together
+    if alike and matches:
+        port.report.warning(
+            "Two cores submitted alike launches at the same time.",
+            "Given to them in the order of their estimated times; the submitters may be exchanged.",
+            file=port.file,
+            lane=f"port {port.port}",
+            count=alike,
+        )
+
+
+def _place_by_causality(port: PortData, sections: list[_Section]) -> None:
+    """Place a port that no send anchors: each launch lies between the records around its commands."""
+    firsts = np.array(sorted(section.first for section in sections))
+    section_at = {section.first: section for section in sections}
+    spans: list[tuple[_Section, int, int]] = []
+    for begin, end in port.launches:
+        known = port.bound[begin:end][port.bound[begin:end] >= 0]
+        if len(known):
+            section = section_at[int(firsts[np.searchsorted(firsts, known[0], side="right") - 1])]
+            spans.append((section, int(port.stream.start[begin:end].min()), int(port.stream.end[begin:end].max())))
+    if not spans:
+        return
+    highest = min(section.before_ns - stop for section, _, stop in spans)
+    lowest = max(section.after_ns - start for section, start, _ in spans)
+    if lowest > highest:  # the port ran ahead of the other engines
+        lowest = max(section.from_ns - start for section, start, _ in spans)
+    slack = max(0, highest - lowest)
+    shift_port(port.stream, lowest + slack // 2)
+    port.anchored = True
+    port.report.warning(
+        "No send of a core anchors this port's clock.",
+        f"Its times were estimated from the commands around them (within {slack / 1000:.1f} us).",
+        file=port.file,
+        lane=f"port {port.port}",
+    )

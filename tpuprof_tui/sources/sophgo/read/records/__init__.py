@@ -1,0 +1,1 @@
+"""What the hardware recorded: monitor records in order, on one time line."""

@@ -1,0 +1,92 @@
+"""One time line for all cores: the profiler's opening waits end at the same instant on every core."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..commands.command_table import CORE_ENGINES
+from ..core_data import CoreData
+from ..problems import Report
+
+
+def align_cores(cores: list[CoreData], report: Report) -> None:
+    """Shift the streams of each core so that the cores' clocks agree.
+
+    Measured on the engine whose opening wait every core has recorded, TIU first. Where no engine has it everywhere,
+    each core uses the best it has, corrected by how far engines lie apart on the other cores; a core that lost all
+    opening waits is placed by the end of its closing pair.
+    """
+    active = [core for core in cores if core.engines]
+    if not active:
+        return
+    syncs = {
+        core.core: {name: end for name in CORE_ENGINES if (end := _sync(core, name)) is not None} for core in active
+    }
+    common = next((name for name in CORE_ENGINES if all(name in syncs[core.core] for core in active)), None)
+    base: int | None = None
+    for core in active:
+        instant = syncs[core.core][common] if common else _instant(core, syncs, active, report)
+        if instant is None:
+            if len(active) > 1:
+                report.warning(
+                    "The core recorded neither the opening nor the closing synchronisation.",
+                    "It keeps its own clock; its times do not compare with those of other cores.",
+                    file=core.file,
+                    core=core.core,
+                )
+            continue
+        if base is None:
+            base = instant
+        shift_core(core, base - instant)
+    if common is not None and common != "TIU":
+        report.note(f"Some core lost its opening TIU wait; all cores were aligned on {common}.", "")
+
+
+def _sync(core: CoreData, name: str) -> int | None:
+    engine = core.engines.get(name)
+    return engine.sync_end if engine is not None else None
+
+
+def _instant(core: CoreData, syncs: dict[int, dict[str, int]], active: list[CoreData], report: Report) -> int | None:
+    """The instant of the opening TIU wait's end on a core's own clock, as well as it can be told."""
+    mine = syncs[core.core]
+    if "TIU" in mine:
+        return mine["TIU"]
+    for name, end in mine.items():
+        apart = [other["TIU"] - other[name] for other in syncs.values() if "TIU" in other and name in other]
+        report.warning(
+            f"The opening TIU wait was not recorded; the core was aligned on {name}.",
+            "" if apart else "Offsets below 1 us against other cores are not known.",
+            file=core.file,
+            core=core.core,
+        )
+        return end + (int(np.median(apart)) if apart else 0)
+    closing = _closing(core)
+    if closing is None:
+        return None
+    ends = [(_closing(peer), syncs[peer.core].get("TIU")) for peer in active]
+    spans = [end - opening for end, opening in ends if end is not None and opening is not None]
+    report.warning(
+        "The opening synchronisation was overwritten; the core was aligned on its closing pair.",
+        "Small offsets against other cores are possible.",
+        file=core.file,
+        core=core.core,
+    )
+    return closing - (int(np.median(spans)) if spans else 0)
+
+
+def _closing(core: CoreData) -> int | None:
+    ends = [core.engines[name].closing_end for name in ("TIU", "GDMA") if name in core.engines]
+    return next((end for end in ends if end is not None), None)
+
+
+def shift_core(core: CoreData, by: int) -> None:
+    """Move all times of a core."""
+    if not by:
+        return
+    for engine in core.engines.values():
+        engine.stream.start = engine.stream.start + by
+        engine.stream.end = engine.stream.end + by
+        if engine.closing_end is not None:
+            engine.closing_end += by
+        engine.port_sync_ends = {number: end + by for number, end in engine.port_sync_ends.items()}

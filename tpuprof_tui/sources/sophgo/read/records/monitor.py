@@ -1,0 +1,378 @@
+"""Monitor (PMU) records of one engine: views of the bytes read, put in order, with counters that no longer wrap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.sources.sophgo.chips import Chip, RecordLayout, family_of
+
+from ..problems import Report
+from .opening import begins_with_preamble
+from .plausible import DISORDER, found_again, impossible
+
+I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
+Bools = npt.NDArray[np.bool_]
+
+_WRAP = 1 << 32
+_HALF = 1 << 31
+#: A 16-bit id counter wraps when an id in this range is followed by one below 1000.
+_LAST_IDS = (65001, 65535)
+_FIRST_IDS = 1000
+
+#: Counters that are all 0 for a system record. More than the published rule looks at: moves within local memory
+#: touch no AXI bus, so AXI handshakes alone would take them for system commands.
+_DMA_IDLE = (
+    "axi_d0_wr_vaild_cntr",
+    "axi_d0_rd_vaild_cntr",
+    "gif_wr_valid_cntr",
+    "gif_rd_valid_cntr",
+    "gif_mem_w_cntr",
+    "axi_d0_w_cntr",
+)
+
+
+@dataclass
+class Stream:
+    """Records of one engine of a core, or of one CDMA port, in stream order.
+
+    Attributes:
+        engine: Engine name.
+        core, port: Which; -1 where it does not apply.
+        layout: Layout of a record.
+        words: (records, words) view of the bytes read, in dump order.
+        rows: Row of ``words`` of each record; None: as dumped.
+        id: Command ids, freed of 16-bit wraps.
+        start, end: Times; cycles of the engine's clock on one unwrapped count, later ns.
+        cycles: end - start + 1 in clock cycles; None while ``start`` and ``end`` are cycles.
+        lapped: Whether the dump was a ring that had lapped.
+        left_out: Records of the dump that are not among these, because they cannot be.
+        first: Place of the first of ``words`` in the dump.
+    """
+
+    engine: str
+    core: int
+    port: int
+    layout: RecordLayout
+    words: U32
+    rows: I64 | None
+    id: I64
+    start: I64
+    end: I64
+    cycles: I64 | None = None
+    lapped: bool = False
+    left_out: int = 0
+    first: int = 0
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, rows: I64 | Bools | slice) -> Stream:
+        """The records at some places of the stream."""
+        words, first = self.words, self.first
+        if self.rows is not None:
+            own: I64 | None = self.rows[rows]
+        elif isinstance(rows, slice):
+            own, words, first = None, words[rows], first + rows.indices(len(words))[0]
+        else:
+            own = np.arange(len(words), dtype=np.int64)[rows]
+        return Stream(
+            self.engine,
+            self.core,
+            self.port,
+            self.layout,
+            words,
+            own,
+            self.id[rows],
+            self.start[rows],
+            self.end[rows],
+            None if self.cycles is None else self.cycles[rows],
+            self.lapped,
+            self.left_out,
+            first,
+        )
+
+    def dumped(self, rows: I64 | Bools | slice = slice(None)) -> I64:
+        """Places of some records in the dump; what a record is called before it is known which are instructions."""
+        own = np.arange(len(self), dtype=np.int64) if self.rows is None else self.rows
+        return self.first + own[rows]
+
+    def place_in(self, data: npt.NDArray[np.uint8], row: int) -> int:
+        """Where a record lies in the bytes it was read from; -1 where several blocks were joined."""
+        if not np.may_share_memory(self.words, data):
+            return -1
+        first = self.words.__array_interface__["data"][0] - data.__array_interface__["data"][0]
+        return int(first) + (row if self.rows is None else int(self.rows[row])) * self.layout.size
+
+    def counter(self, name: str, rows: I64 | slice = slice(None)) -> I64:
+        """A counter of some records, by the name the record layout gives it."""
+        return self.layout.column(self._words(rows), name)
+
+    def _words(self, rows: I64 | slice) -> U32:
+        return self.words[rows] if self.rows is None else self.words[self.rows[rows]]
+
+    def system(self, chip: Chip, rows: I64 | slice = slice(None)) -> Bools:
+        """Which records are of system commands, by their counters; all False where the chip's records cannot tell."""
+        words = self._words(rows)
+        rule = chip.system_records.get(family_of(self.engine))
+        if rule is None:
+            return np.zeros(len(words), np.bool_)
+        fields = _DMA_IDLE if rule.fields[0] == _DMA_IDLE[0] else rule.fields
+        result = np.ones(len(words), np.bool_)
+        for name in fields:
+            result &= self.layout.column(words, name) == rule.equals
+        return result
+
+
+def read_stream(
+    payloads: list[npt.NDArray[np.uint8]],
+    offsets: list[int],
+    chip: Chip,
+    engine: str,
+    report: Report,
+    *,
+    file: str,
+    core: int = -1,
+    port: int = -1,
+) -> Stream:
+    """Records of the monitor blocks of one engine, as one dump.
+
+    Args:
+        payloads: Block payloads in file order; a partial record at the end of one is dropped with a Problem.
+        offsets: Where they lie in the file.
+        chip: Gives the record layout.
+        engine: ``TIU``, ``GDMA``, ``SDMA`` or ``CDMA``.
+        report: Takes the problems.
+        file, core, port: Whose they are.
+    """
+    layout = chip.records[family_of(engine)]
+    parts: list[U32] = []
+    places: list[int] = []
+    for payload, offset in zip(payloads, offsets, strict=True):
+        for piece, place in _pieces(payload, offset, layout, engine, report, file=file, core=core, port=port):
+            parts.append(layout.words(piece))
+            places.append(place)
+    if len(payloads) > 1:
+        report.note(f"{len(payloads)} blocks of {engine} records.", "Read as one dump.", file=file, core=core)
+    words = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else layout.words(b"")
+    start = words[:, 0].astype(np.int64)
+    end = words[:, 1].astype(np.int64)
+    ids = layout.column(words, "inst_id")
+    stream = Stream(engine, core, port, layout, words, None, ids, start, end)
+    # the SDMA of a core writes some records late
+    bad = impossible(words, start, end, serial=port < 0, prompt=engine in ("TIU", "GDMA"))
+    if bad is None:
+        return stream
+    report.error(
+        f"{engine} records that cannot be: overwritten, or with times that no engine has.",
+        "They were left out.",
+        file=file,
+        offset=_offset(int(bad.argmax()), [len(part) for part in parts], places, layout.size),
+        core=core,
+        lane=f"port {port}" if port >= 0 else engine,
+        count=int(bad.sum()),
+        behind=True,
+        records=np.flatnonzero(bad),
+    )
+    stream.left_out = int(bad.sum())
+    return stream.take(~bad)
+
+
+def _pieces(
+    payload: npt.NDArray[np.uint8],
+    offset: int,
+    layout: RecordLayout,
+    engine: str,
+    report: Report,
+    *,
+    file: str,
+    core: int,
+    port: int,
+) -> list[tuple[npt.NDArray[np.uint8], int]]:
+    """Whole records of a block and where they lie; two pieces where bytes too many or too few part them."""
+    rest = len(payload) % layout.size
+    whole = len(payload) - rest
+    if not rest:
+        return [(payload, offset)]
+    cut = found_again(lambda side: layout.words(payload[side * rest : side * rest + whole])) if port < 0 else None
+    if cut is None:
+        report.error(
+            f"The {engine} records end with {rest} bytes of a partial record.",
+            "Those bytes were ignored.",
+            file=file,
+            offset=offset + whole,
+            core=core,
+        )
+        return [(payload[:whole], offset)]
+    place = cut * layout.size
+    report.error(
+        f"{engine} records are parted by bytes too many or too few.",
+        "Those behind were found again; one may be wrong.",
+        file=file,
+        offset=offset + place,
+        core=core,
+    )
+    return [(payload[:place], offset), (payload[rest + place :], offset + rest + place)]
+
+
+def _offset(row: int, counts: list[int], offsets: list[int], size: int) -> int:
+    """Where a record lies in the file, given the blocks' counts of records and where they begin."""
+    for count, offset in zip(counts, offsets, strict=True):
+        if row < count:
+            return offset + row * size
+        row -= count
+    return -1
+
+
+def in_order(stream: Stream, chip: Chip, report: Report, *, file: str) -> Stream:
+    """The stream of a serial engine with a lapped ring turned, counters unwrapped and late-written records in place."""
+    count = len(stream)
+    if count == 0:
+        return stream
+    start, end = stream.start, stream.end
+    steps_back = bool((start[1:] < end[:-1]).any()) or bool((end < start).any())
+    if not steps_back and not _long_gap_seam(stream, chip):
+        return stream
+    seam = _ring_seam(stream, chip)
+    if seam:
+        stream = stream.take(np.roll(np.arange(count, dtype=np.int64), -seam))
+        stream.lapped = True
+        report.warning(
+            f"The {stream.engine} ring buffer had lapped: only its last {count} records survive.",
+            "Capture again with a larger max_record_num to see what came before.",
+            file=file,
+            core=stream.core,
+            lane=stream.engine,
+            records=stream.dumped(slice(0, 1)),
+        )
+    stream = _unwrapped(stream, report, file=file)
+    late = stream.start[1:] < stream.start[:-1]
+    if late.any() and stream.engine == "SDMA":
+        order = np.argsort(stream.start, kind="stable")
+        stream = stream.take(order)
+        report.note(
+            "SDMA records written late were put in the order they started.",
+            "",
+            file=file,
+            core=stream.core,
+            count=int(late.sum()),
+        )
+    return stream
+
+
+def _signed(values: I64) -> I64:
+    """Differences of 32-bit counters as signed 32-bit numbers."""
+    return ((values + _HALF) & (_WRAP - 1)) - _HALF
+
+
+def _ring_seam(stream: Stream, chip: Chip) -> int:
+    """Where the oldest record of a lapped ring lies in the dump; 0 when the dump had not lapped.
+
+    Modulo 2^32 a counter wrap is no step back; the seam of a ring is one, as long as the survivors span less than
+    2^31 cycles, and the dump's last record leads on to its first. A dump that begins with the opening pair has not
+    lapped. Beyond 2^31 cycles only ids tell.
+    """
+    if len(stream) < 3 or begins_with_preamble(stream, chip):
+        return 0
+    step = _signed(np.diff(stream.start))
+    seam = int(step.argmin()) + 1
+    closing = int(_signed(stream.start[:1] - stream.end[-1:])[0])
+    back = -int(step[seam - 1])
+    if back > 0 and closing > -DISORDER and back > 2 * max(0, -closing):
+        others = int((step < -DISORDER).sum())
+        if others <= 1 and not _continues(stream, seam):
+            return seam
+    return _long_gap_seam(stream, chip)
+
+
+def _continues(stream: Stream, place: int) -> bool:
+    """Whether the id at ``place`` follows the one before it while the dump's ends do not follow one another."""
+    here = stream.id[place] == stream.id[place - 1] + 1
+    ends = stream.id[0] in (stream.id[-1] + 1, 0)
+    return bool(here and not ends)
+
+
+def _long_gap_seam(stream: Stream, chip: Chip) -> int:
+    """The seam of a lapped ring whose survivors span more than 2^31 cycles, found by ids; 0 without one."""
+    ids = stream.id
+    if len(ids) < 3 or ids[0] == 0:
+        return 0
+    odd = np.flatnonzero((ids[1:] != ids[:-1] + 1) & (ids[1:] > 1)) + 1
+    if len(odd) != 1 or ids[0] != ids[-1] + 1 or begins_with_preamble(stream, chip):
+        return 0
+    return int(odd[0])
+
+
+#: What a step back is told as.
+BACK_IN_TIME = (
+    "A step back in time: the counter wrapped in a gap of over 2.1 s, or records are in disorder.",
+    "Taken for a wrap.",
+)
+
+
+def _unwrapped(stream: Stream, report: Report, *, file: str) -> Stream:
+    """Times of a serial engine on one count that does not wrap.
+
+    A step back of more than 2^31 is a wrap, a small one an overlap or a record written late. A step back of more than
+    2^24 cycles cannot be that: the counter wrapped during a gap of more than 2^31.
+    """
+    start, end = stream.start, stream.end
+    length = end - start
+    length[length < 0] += _WRAP
+    step = np.diff(start)
+    jumps = np.flatnonzero((step < -DISORDER) | (step > _HALF)) + 1
+    offsets = np.zeros(len(jumps) + 1, np.int64)
+    lift = 0
+    for number, place in enumerate(jumps.tolist()):
+        change = int(step[place - 1])
+        if change < 0:
+            lift += _WRAP
+            if change >= -_HALF:
+                records = stream.dumped(slice(place, place + 1))
+                report.warning(*BACK_IN_TIME, file=file, core=stream.core, lane=stream.engine, records=records)
+        elif lift and change - _WRAP > -DISORDER:
+            lift -= _WRAP  # written after the wrap, started before it
+        offsets[number + 1] = lift
+    if len(jumps):
+        edges = np.concatenate([[0], jumps, [len(start)]])
+        start = start + np.repeat(offsets, np.diff(edges))
+    stream.start = start
+    stream.end = start + length
+    return stream
+
+
+def lifted_ids(ids: I64, longest: int | None) -> I64:
+    """Ids freed of wraps of a 16-bit counter.
+
+    Args:
+        ids: Raw ids in stream order.
+        longest: Largest command id there is; None when commands are not known.
+
+    Returns:
+        Ids; a wrap lifts by 65536 until the next reset, after which counting starts at 0 again.
+    """
+    if longest is not None and longest <= _LAST_IDS[1]:
+        return ids
+    before, after = ids[:-1], ids[1:]
+    wraps = (before >= _LAST_IDS[0]) & (before <= _LAST_IDS[1]) & (after < _FIRST_IDS)
+    if not wraps.any():
+        return ids
+    drops = np.flatnonzero(after <= before) + 1
+    offsets = np.zeros(len(drops) + 1, np.int64)
+    lift = 0
+    for number, place in enumerate(drops.tolist()):
+        lift = lift + 65536 if wraps[place - 1] else 0
+        offsets[number + 1] = lift
+    return ids + np.repeat(offsets, np.diff(np.concatenate([[0], drops, [len(ids)]])))
+
+
+def to_ns(stream: Stream, mhz: float) -> None:
+    """Turn the stream's times into integer ns (half to even of t / f x 1000, as published) and keep its cycles."""
+    if mhz == 1000:
+        return
+    stream.cycles = stream.end - stream.start + 1
+    stream.start = np.rint(stream.start / mhz * 1000).astype(np.int64)
+    stream.end = np.rint(stream.end / mhz * 1000).astype(np.int64)

@@ -1,0 +1,133 @@
+"""Chips whose firmware opens no stream with commands of its own: stray records, and what their cores have in common.
+
+CV84X6 leaves a stray TIU record at each end. The instant that its cores share is the end of one of the first records;
+BM1688 has no such record: its cores are aligned on the last wait of a kernel function that all of them ran, since the
+last record of all, which the reference takes, is of different kernels where cores ran different numbers of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.sources.sophgo.chips import Chip
+
+from ..commands.command_table import Commands, Mode
+from ..core_data import CoreData, EngineData
+from ..pairing.pairing import clean_binding
+from ..problems import Report
+
+I64 = npt.NDArray[np.int64]
+
+
+def trim_edges(core: CoreData, chip: Chip) -> None:
+    """Leave out stray TIU records, before records are given their commands."""
+    engine = core.engines.get("TIU")
+    if not chip.tiu_edge_trim or engine is None:
+        return
+    count = len(engine.stream)
+    most = chip.tiu_edge_trim
+    if core.bmodel:
+        head, tail = min(most, count), min(most, max(count - most, 0))
+    elif engine.commands is not None:
+        head, tail = _strays(engine.stream.id, engine.commands.id, most)
+    else:
+        head, tail = _strays_by_reset(engine.stream.id, most, alone=len(core.engines) == 1)
+    engine.keep = slice(head, count - tail)
+    if head or tail:
+        core.report.note("Stray TIU records at the edges of the stream.", "They are not shown.", file=core.file,
+                         core=core.core, lane="TIU", count=head + tail)  # fmt: skip
+
+
+def _strays(records: I64, commands: I64, most: int) -> tuple[int, int]:
+    """How many records at the head and at the tail are stray: those without which ids match the commands'."""
+    sizes = [(head, tail) for head in range(most, -1, -1) for tail in range(most, -1, -1)]
+    for head, tail in sizes:
+        if head + tail < len(records) and clean_binding(records[head : len(records) - tail], commands) is not None:
+            return head, tail
+    # with records lost nothing matches exactly: a stray has an id of its own, or stands alone where no command does
+    head = int(len(records) > 1 and (records[0] not in commands or records[1] <= records[0] != 0))
+    rest = records[head:]
+    if len(rest) < 2:
+        return head, 0
+    surplus = np.count_nonzero(rest == rest[-1]) > np.count_nonzero(commands == rest[-1])
+    last_alone = len(commands) > 1 and commands[-1] <= commands[-2]
+    return head, int(bool(surplus or (rest[-1] <= rest[-2] and not last_alone)))
+
+
+def _strays_by_reset(records: I64, most: int, *, alone: bool) -> tuple[int, int]:
+    """The same where only ids tell: counting begins at 0, and a last record that restarts it is stray.
+
+    A core that ran nothing else and never counts from 0 never ran: all its records are stray.
+    """
+    begins = np.flatnonzero(records[: most + 1] == 0)
+    if not len(begins):
+        return (len(records), 0) if alone and not (records == 0).any() else (0, 0)
+    head = int(begins[0])
+    tail = int(len(records) - head >= 2 and records[-1] <= records[-2])
+    return head, tail
+
+
+def note_sync(core: CoreData, chip: Chip) -> None:
+    """Note the end of the TIU record that ends at one instant on all cores, where a fixed record does."""
+    engine = core.engines.get("TIU")
+    if chip.preamble or engine is None or not len(engine.stream):
+        return
+    rule = chip.sync_record
+    ends = engine.stream.end
+    if core.bmodel:
+        ends = ends[engine.keep] if rule.bmodel_after_trim else ends
+        engine.sync_end = int(ends[rule.bmodel]) if len(ends) > rule.bmodel else None
+    elif rule.operator >= 0:
+        engine.sync_end = int(ends[min(rule.operator, len(ends) - 1)])
+
+
+def share_last_barrier(cores: list[CoreData], chip: Chip, report: Report) -> None:
+    """The same where no fixed record does: the last wait of the last kernel function that all cores ran.
+
+    Without commands the last record serves if all cores have equally many; else they keep their own clocks.
+    """
+    running = [core for core in cores if "TIU" in core.engines and len(core.engines["TIU"].stream)]
+    if chip.preamble or chip.sync_record.operator >= 0 or not running or running[0].bmodel:
+        return
+    waits = [_last_waits(core, chip) for core in running]
+    shared = set(waits[0]).intersection(*waits[1:]) if all(waits) else set()
+    same = [launch for launch in shared if len({core_waits[launch][0] for core_waits in waits}) == 1]
+    if same:
+        for core, core_waits in zip(running, waits, strict=True):
+            core.engines["TIU"].sync_end = core_waits[max(same)][1]
+    elif len({len(core.engines["TIU"].stream) for core in running}) == 1:
+        for core in running:
+            core.engines["TIU"].sync_end = int(core.engines["TIU"].stream.end[-1])
+    elif len(running) > 1:
+        report.warning("The cores have no wait in common and different numbers of records.",
+                       "Each keeps its own clock; times of different cores do not compare.")  # fmt: skip
+
+
+def _last_waits(core: CoreData, chip: Chip) -> dict[int, tuple[str, int]]:
+    """Kernel function and end of the last TIU wait of each launch of a core, by the launch's number on the core."""
+    engine = core.engines["TIU"]
+    if core.nodes is None or engine.commands is None or len(engine.bound) != len(engine.stream):
+        return {}
+    waits = _waits(engine.commands, chip)
+    rows = np.flatnonzero((engine.bound >= 0) & waits[engine.bound])
+    scopes = engine.commands.scope[engine.bound[rows]]
+    known = scopes >= 0
+    names = core.nodes.scope_names
+    return {
+        scope: (names[scope], end)
+        for scope, end in zip(scopes[known].tolist(), _ends(engine, rows[known]), strict=True)
+        if scope < len(names)
+    }
+
+
+def _waits(commands: Commands, chip: Chip) -> npt.NDArray[np.bool_]:
+    waits = np.isin(commands.function_code, list(chip.wait_functions["tiu"]))
+    waits &= (commands.type_code == chip.system_types["tiu"]) & (commands.word != 0)
+    result: npt.NDArray[np.bool_] = waits & (commands.mode != Mode.RVT)
+    return result
+
+
+def _ends(engine: EngineData, rows: I64) -> list[int]:
+    ends: list[int] = engine.stream.end[rows].tolist()
+    return ends

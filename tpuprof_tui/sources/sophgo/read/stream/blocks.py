@@ -1,0 +1,145 @@
+"""Block framing of core and CDMA files: type, length, payload, and so on to the end of the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from ..problems import Report
+from .files import Bytes
+
+
+class BlockType(IntEnum):
+    """Types of blocks; those without a use here are skipped."""
+
+    SUMMARY = 1
+    COMPILER_LOG = 2
+    MONITOR_BD = 3
+    MONITOR_GDMA = 4
+    DYN_DATA = 5
+    DYN_EXTRA = 6
+    FIRMWARE_LOG = 7
+    COMMAND = 8
+    BMLIB = 9
+    BMLIB_EXTRA = 10
+    MONITOR_SDMA = 11
+    MONITOR_CDMA = 12
+    DES_BDC = 13
+    DES_GDMA = 14
+    DES_SDMA = 15
+    DES_CDMA = 16
+    DES_KV = 17
+    SUBNET_ANCHOR = 100
+
+
+_KNOWN = frozenset(int(kind) for kind in BlockType)
+_HEADER = 8
+#: Problems about framing that one file may add before the rest is only counted.
+_MOST_RESYNCS = 64
+#: No runtime writes this many; a file of empty blocks must not hold the reader up.
+_MOST_BLOCKS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block: payload at ``offset``, ``length`` bytes, all inside the file."""
+
+    kind: int
+    offset: int
+    length: int
+
+
+def walk_blocks(data: Bytes, report: Report, file: str, core: int = -1) -> list[Block]:
+    """Blocks of a file in file order; damage becomes Problems and costs no sound block behind it.
+
+    Args:
+        data: The whole file.
+        report: Takes the problems.
+        file: Its name, for the problems.
+        core: Its core, for the problems.
+    """
+    blocks: list[Block] = []
+    size = len(data)
+    at = 0
+    headers = resyncs = 0
+    while at < size:
+        left = size - at
+        headers += 1
+        if headers > _MOST_BLOCKS:
+            report.error(
+                "More blocks than a capture can have.",
+                "The rest of the file was not read.",
+                file=file,
+                offset=at,
+                core=core,
+            )
+            break
+        if left < _HEADER:
+            report.error(
+                f"{left} bytes of a block header at the end of the file.",
+                "They were ignored.",
+                file=file,
+                offset=at,
+                core=core,
+            )
+            break
+        kind, length = (int(value) for value in data[at : at + _HEADER].view("<u4"))
+        if length <= left - _HEADER:
+            if kind in _KNOWN:
+                blocks.append(Block(kind, at + _HEADER, length))
+                at += _HEADER + length
+                continue
+            # zeros are many empty blocks: where a disk was full, all the rest of the file
+            times = 1 if kind or length else _zeros_from(data, at) // _HEADER
+            what = f"Block of unknown type {kind}."
+            report.error(what, "It was skipped.", file=file, offset=at, core=core, count=times)
+            at += times * _HEADER + length
+            continue
+        following = _next_chain(data, at + 1) if resyncs < _MOST_RESYNCS else size
+        resyncs += 1
+        available = following - at - _HEADER
+        what = f"Block of type {kind} claims {length} bytes, {left - _HEADER} are left in the file"
+        if kind in _KNOWN:
+            blocks.append(Block(kind, at + _HEADER, available))
+            report.error(f"{what}.", f"Its first {available} bytes were used.", file=file, offset=at, core=core)
+        else:
+            report.error(f"{what}.", "It was skipped.", file=file, offset=at, core=core)
+        at = following
+    return blocks
+
+
+def _zeros_from(data: Bytes, start: int) -> int:
+    """Number of zeros from ``start`` to the next other byte or the end; takes as long as they are many."""
+    at, step = start, 256
+    while at < len(data):
+        used = np.flatnonzero(data[at : at + step])
+        if len(used):
+            return at + int(used[0]) - start
+        at, step = at + step, min(2 * step, 1 << 20)
+    return len(data) - start
+
+
+def _next_chain(data: Bytes, start: int) -> int:
+    """Offset of the next header from which known blocks follow one another to the exact end of the file.
+
+    Returns the file's size when there is none. Linear: lengths only lead forward, so each offset is settled once,
+    from the end.
+    """
+    size = len(data)
+    # every offset whose four type bytes spell a known type
+    low = data[start : size - _HEADER + 1]
+    zero = (data[start + 1 : size - 6] == 0) & (data[start + 2 : size - 5] == 0) & (data[start + 3 : size - 4] == 0)
+    known = np.zeros(256, np.bool_)
+    known[list(_KNOWN)] = True
+    places = np.flatnonzero(known[low[: len(zero)]] & zero) + start
+    sound = {size}
+    best = size
+    for place in places[::-1].tolist():
+        length = int(data[place + 4 : place + 8].view("<u4")[0])
+        # empty blocks are too easily met by chance to be trusted
+        if length and place + _HEADER + length in sound:
+            sound.add(place)
+            best = place
+    return best

@@ -1,0 +1,347 @@
+"""Runs of commands and runs of detail records: where each item starts and ends.
+
+Both are chains: an item's place follows from the lengths of all before it. What every place would hold is computed at
+once; only the hops from item to item are followed one by one. Time and memory are linear in the bytes, whatever they
+say, and nothing here raises on bad data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof_tui.sources.sophgo.chips import Chip
+from tpuprof_tui.sources.sophgo.chips.commands import GRAIN, CommandTable, command_table, has_commands
+
+from ..commands.registers import Buffer, as_buffer, field_of_many
+
+SOUND_CHAIN = 3
+"""Commands in a row that must decode where a walk resumes after one that did not."""
+
+ZERO_TAIL_BYTES = 128
+"""Longest rest of zeros that a final system command may leave."""
+
+EXTRA_HEADER_BYTES = 12
+EXTRA_KINDS = {0: "STRING", 1: "BINARY", 100: "CUSTOM"}
+
+_STEP = 0x0F
+_STOP = 0x80
+_CHUNK = 1 << 20
+_RUN = 512
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The commands of one stream; arrays of one length, in stream order.
+
+    Attributes:
+        offsets: First byte of each command.
+        lengths: Its bytes. Of a command whose layout is not known: the bytes up to where the walk resumed.
+        ops: Operation index (``command_table(...).operations``); -1 for one that cannot be decoded.
+        end: First byte behind the last command; what follows was not read.
+        ended: Whether a command ended the stream, rather than the data.
+    """
+
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    ops: NDArray[np.int16]
+    end: int
+    ended: bool
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """What the walk needs to know of every place of a stream, one entry per 16 bytes.
+
+    Attributes:
+        codes: Command length in 16 bytes, plus ``_STOP`` where the stream ends behind it; 0 where nothing decodes or
+            the length is not certain.
+        likely: The same, with the usual length where it is not certain.
+        ops: Operation index that the place's header selects, also without a layout or room; -1 for none.
+    """
+
+    codes: NDArray[np.uint8]
+    likely: NDArray[np.uint8]
+    ops: NDArray[np.int16]
+
+
+def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Buffer) -> Stream:
+    """The commands of a stream, numbered from 0 here and from 1 by the hardware.
+
+    A command whose layout is not known keeps its place in the numbering; the walk resumes behind it, at the length its
+    kind usually has when the commands there are sound, else at the next place from which a chain of `SOUND_CHAIN`
+    commands decodes or the chain ends exactly with the data. Zeros up to the end of the data are no command.
+    """
+    buffer = as_buffer(data)
+    if not has_commands(chip, engine):
+        return _single_undecodable(len(buffer))
+    table = command_table(chip, engine)
+    steps = _steps(chip, engine, table, buffer)
+    places, ended = _followed(table, buffer, steps)
+    return _without_final(chip, engine, table, buffer, _stream(table, buffer, steps, places, ended))
+
+
+def _single_undecodable(size: int) -> Stream:
+    count = 1 if size else 0
+    return Stream(
+        np.zeros(count, np.int64), np.full(count, size, np.int64), np.full(count, -1, np.int16), size, ended=False
+    )
+
+
+def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Buffer) -> _Steps:
+    count = len(buffer) // GRAIN
+    codes, likely = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
+    ops = np.empty(count, np.int16)
+    headers = buffer[: count * GRAIN].view("<u8")[::2]
+    for first in range(0, count, _CHUNK):
+        part = slice(first, min(first + _CHUNK, count))
+        ops[part] = table.selection[table.selection_keys(headers[part])]
+        codes[part], likely[part] = (sizes[ops[part]] // GRAIN for sizes in (table.steps, table.usual))
+    near_end = np.arange(max(0, count - _STEP), count)
+    stops = _ending_places(chip, engine, table, buffer, ops)
+    for steps in (codes, likely):
+        steps[near_end[steps[near_end] > count - near_end]] = 0
+        steps[stops] |= _STOP
+    return _Steps(codes, likely, ops)
+
+
+def _ending_places(
+    chip: Chip, engine: str, table: CommandTable, buffer: Buffer, ops: NDArray[np.int16]
+) -> NDArray[np.int64]:
+    """Places of system commands behind which a stream ends."""
+    places = np.flatnonzero(ops == table.end.operation)
+    first_zero = len(buffer) - _zero_tail(buffer, ZERO_TAIL_BYTES)
+    size = int(table.sizes[table.end.operation])
+    behind = places * GRAIN + size
+    ending = (behind >= first_zero) & (len(buffer) - behind <= ZERO_TAIL_BYTES)
+    if table.end.function is not None:
+        offsets, system = places * GRAIN, ops[places]
+        headers = buffer[: len(ops) * GRAIN].view("<u8")[::2][places]
+        functions = table.selection_keys(headers) >> 1 + table.opcode_width
+        by_itself = functions == table.end.function
+        if table.end.field is not None:
+            by_itself &= field_of_many(chip, engine, buffer, offsets, system, table.end.field)[0] == table.end.value
+        ending |= by_itself
+    return places[ending]
+
+
+def _zero_tail(buffer: Buffer, most: int) -> int:
+    """How many of the last ``most`` bytes are zeros without a break up to the end."""
+    used = np.flatnonzero(buffer[max(0, len(buffer) - most) :])
+    length = min(most, len(buffer))
+    return length - int(used[-1]) - 1 if len(used) else length
+
+
+def _followed(table: CommandTable, buffer: Buffer, steps: _Steps) -> tuple[list[int], bool]:
+    """Places of the commands that a walk from the first place meets, and whether a command ended it."""
+    codes = steps.codes.tobytes()
+    count = len(codes)
+    places: list[int] = []
+    sound: NDArray[np.int64] | None = None
+    used = _used_places(buffer)
+    place = 0
+    while place < count:
+        code = codes[place]
+        if code > _STEP:
+            places.append(place)
+            return places, True
+        if not code:
+            if place >= used:
+                break
+            if sound is None:
+                sound = _sound_places(buffer, steps)
+            places.append(place)
+            place = _resumed(table, buffer, steps, sound, place)
+            continue
+        places.append(place)
+        place += code
+    return places, False
+
+
+def _used_places(buffer: Buffer) -> int:
+    """Number of places up to the last byte that is not zero."""
+    end = len(buffer)
+    while end > 0:
+        used = np.flatnonzero(buffer[max(0, end - _CHUNK) : end])
+        if len(used):
+            return (max(0, end - _CHUNK) + int(used[-1])) // GRAIN + 1
+        end -= _CHUNK
+    return 0
+
+
+def _sound_places(buffer: Buffer, steps: _Steps) -> NDArray[np.int64]:
+    """Places from which a chain of commands decodes, in order; places that hold only zeros are none."""
+    count = len(steps.likely)
+    lengths = steps.likely & _STEP
+    following = np.arange(count, dtype=np.int64) + lengths
+    at_end = ((steps.likely & _STOP) > 0) | (following == count)
+    np.minimum(following, count - 1, out=following)
+    sound = lengths > 0
+    for _ in range(SOUND_CHAIN - 1):
+        sound = (lengths > 0) & (at_end | sound[following])
+    headers = buffer[: count * GRAIN].view("<u8")[::2]
+    return np.flatnonzero(sound & (headers != 0))
+
+
+def _resumed(table: CommandTable, buffer: Buffer, steps: _Steps, sound: NDArray[np.int64], place: int) -> int:
+    """Where the walk goes on after ``place``, whose command cannot be decoded."""
+    count = len(steps.codes)
+    op = int(steps.ops[place])
+    if op >= 0 and table.steps[op]:  # cut off
+        return count
+    usual = _usual_size(table, int.from_bytes(buffer[place * GRAIN : place * GRAIN + 8].tobytes(), "little"))
+    wanted = place + usual // GRAIN
+    if usual and (wanted == count or _contains(sound, wanted)):
+        return wanted
+    index = int(np.searchsorted(sound, place + 1))
+    return int(sound[index]) if index < len(sound) else count
+
+
+def _contains(ordered: NDArray[np.int64], value: int) -> bool:
+    index = int(np.searchsorted(ordered, value))
+    return index < len(ordered) and int(ordered[index]) == value
+
+
+def _usual_size(table: CommandTable, header: int) -> int:
+    """Bytes of commands with this opcode and short flag, whatever their function; 0 when there are none."""
+    opcode = header >> table.opcode_bit & (1 << table.opcode_width) - 1
+    short = bool(header >> table.short_bit & 1) if table.short_bit is not None else None
+    for operation in table.operations:
+        if operation.opcode == opcode and (operation.short is None or operation.short == short):
+            return operation.size
+    return 0
+
+
+def _stream(table: CommandTable, buffer: Buffer, steps: _Steps, places: list[int], ended: bool) -> Stream:
+    at = np.array(places, np.int64)
+    codes = steps.codes[at]
+    offsets = at * GRAIN
+    behind = np.append(offsets[1:], len(buffer))
+    lengths = np.where(codes > 0, (codes & _STEP).astype(np.int64) * GRAIN, behind - offsets)
+    ops = steps.ops[at]
+    sizes = table.sizes[ops]
+    ops = np.where((sizes > 0) & (sizes <= lengths), ops, -1).astype(np.int16)
+    end = int(offsets[-1] + lengths[-1]) if len(at) else 0
+    rest = len(buffer) - end
+    if not ended and 0 < rest < GRAIN and _zero_tail(buffer, rest) < rest:
+        offsets, lengths, ops = np.append(offsets, end), np.append(lengths, rest), np.append(ops, np.int16(-1))
+        end = len(buffer)
+    return Stream(offsets, lengths, ops, end, ended)
+
+
+def _without_final(chip: Chip, engine: str, table: CommandTable, buffer: Buffer, stream: Stream) -> Stream:
+    """``stream`` without a last system command that leaves no record."""
+    unrecorded = table.end.drop_final_function
+    if unrecorded is None or not len(stream) or stream.ops[-1] != table.end.operation:
+        return stream
+    header = int.from_bytes(buffer[stream.offsets[-1] :][:8].tobytes(), "little")
+    if header >> table.opcode_bit + table.opcode_width & (1 << table.function_width) - 1 != unrecorded:
+        return stream
+    return Stream(stream.offsets[:-1], stream.lengths[:-1], stream.ops[:-1], stream.end, stream.ended)
+
+
+@dataclass(frozen=True)
+class ExtraRecords:
+    """The detail records of one block; arrays of one length, in order.
+
+    Attributes:
+        offsets: First byte of each record's content.
+        lengths: Bytes of the content.
+        kinds: Kind code; see `EXTRA_KINDS`.
+        problems: Offset, what is wrong, and how many records it concerns.
+    """
+
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    kinds: NDArray[np.int64]
+    problems: tuple[tuple[int, str, int], ...]
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+def split_extras(payload: bytes | bytearray | memoryview | Buffer) -> ExtraRecords:
+    """The records of a DYN_EXTRA payload: u32 profile id, u32 kind, u32 length, then the content, without padding.
+
+    A last record that is cut off is named as a problem and left out.
+    """
+    buffer = as_buffer(payload)
+    headers = np.concatenate([np.zeros(0, np.int64), *_header_runs(buffer)])
+    offsets = headers + EXTRA_HEADER_BYTES
+    kinds, lengths = (_words_before(buffer, offsets, back) for back in (8, 4))
+    if len(offsets) and offsets[-1] + lengths[-1] > len(buffer):
+        offsets, kinds, lengths = offsets[:-1], kinds[:-1], lengths[:-1]
+    end = int(offsets[-1] + lengths[-1]) if len(offsets) else 0
+    problems = [*_kind_problems(offsets, kinds), *_rest_problems(buffer, end)]
+    return ExtraRecords(offsets, lengths, kinds, tuple(problems))
+
+
+def _header_runs(buffer: Buffer) -> Iterator[NDArray[np.int64]]:
+    """Offsets of the record headers, in runs; the last record may reach beyond the buffer.
+
+    Records are followed one by one; where the last ones had one length, those like them are found at once.
+    """
+    data = buffer.data
+    length_at = Struct("<I").unpack_from
+    place, last = 0, len(buffer) - EXTRA_HEADER_BYTES
+    while place <= last:
+        run: list[int] = []
+        keep = run.append
+        for _ in range(_RUN):
+            keep(place)
+            place += EXTRA_HEADER_BYTES + length_at(data, place + 8)[0]
+            if place > last:
+                break
+        yield np.array(run, np.int64)
+        stride = place - run[-1]
+        if place <= last and len(run) > 1 and run[-1] - run[-2] == stride:
+            alike = _equal_records(buffer, place, stride)
+            yield place + np.arange(alike, dtype=np.int64) * stride
+            place += alike * stride
+
+
+def _equal_records(buffer: Buffer, place: int, stride: int) -> int:
+    """How many complete records from ``place`` on have ``stride`` bytes each."""
+    most = (len(buffer) - place) // stride
+    counted, window = 0, _RUN
+    while counted < most:
+        window = min(window * 2, most - counted)
+        first = place + counted * stride + 8
+        lengths: NDArray[np.uint32] = np.ndarray((window,), "<u4", buffer.data, first, (stride,))
+        other = np.flatnonzero(lengths != stride - EXTRA_HEADER_BYTES)
+        if len(other):
+            return counted + int(other[0])
+        counted += window
+    return counted
+
+
+def _words_before(buffer: Buffer, offsets: NDArray[np.int64], back: int) -> NDArray[np.int64]:
+    """The u32 that starts ``back`` bytes before each offset."""
+    if not len(offsets):
+        return np.zeros(0, np.int64)
+    everywhere: NDArray[np.uint32] = np.ndarray((len(buffer) - 3,), "<u4", buffer.data, 0, (1,))
+    return everywhere[offsets - back].astype(np.int64)
+
+
+def _kind_problems(offsets: NDArray[np.int64], kinds: NDArray[np.int64]) -> Iterator[tuple[int, str, int]]:
+    foreign: NDArray[Any] = np.flatnonzero(~np.isin(kinds, list(EXTRA_KINDS)))
+    if len(foreign):
+        first = int(foreign[0])
+        yield int(offsets[first]) - EXTRA_HEADER_BYTES, f"detail record of unknown kind {kinds[first]}", len(foreign)
+
+
+def _rest_problems(buffer: Buffer, end: int) -> Iterator[tuple[int, str, int]]:
+    rest = len(buffer) - end
+    if 0 < rest < EXTRA_HEADER_BYTES:
+        yield end, f"{rest} bytes are too short for the header of a detail record", 1
+    elif rest:
+        claimed = int.from_bytes(buffer[end + 8 : end + 12].tobytes(), "little")
+        yield end, f"the last detail record is cut off: {rest - EXTRA_HEADER_BYTES} of {claimed} bytes", 1

@@ -14,7 +14,7 @@ from profiles import make_lane, make_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.state import Sort
-from tpuprof_tui.analysis.totals.colouring import STEPS, kernel_family
+from tpuprof_tui.app.drawing.colouring import STEPS, kernel_family
 from tpuprof_tui.app.drawing.theme import ENGINE_COLOURS, FAMILIES, OTHER
 from tpuprof_tui.app.drawing.themes import THEMES, after
 from tpuprof_tui.app.settings.actions import ACTIONS, keys_of

@@ -11,11 +11,11 @@ from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
-from tpuprof_tui.analysis.totals.published_summary import reference_table
 from tpuprof_tui.analysis.totals.window_figures import figures_of
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_table
 from tpuprof_tui.sources.sophgo.files.summary_text import chosen_profile
+from tpuprof_tui.sources.sophgo.views.published_summary import reference_table
 
 
 @pytest.fixture(scope="module")

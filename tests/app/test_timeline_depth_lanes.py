@@ -13,7 +13,7 @@ from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.links.launches import launches, span_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection
-from tpuprof_tui.analysis.totals.colouring import (
+from tpuprof_tui.app.drawing.colouring import (
     STEPS,
     Flow,
     cell_shares,

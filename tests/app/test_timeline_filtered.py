@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.links.launches import launches, launches_with, span_of
 from tpuprof_tui.analysis.selecting.passing import passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
-from tpuprof_tui.analysis.totals.colouring import is_summed
+from tpuprof_tui.app.drawing.colouring import is_summed
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import paint_lane, paint_passing
 from tpuprof_tui.app.drawing.theme import Palette, plain_palette

@@ -112,7 +112,7 @@ import asyncio
 sys.path.insert(0, {str(Path(__file__).resolve().parents[1] / "app")!r})
 from screen import frame, opened, press
 from tpuprof_tui import open_profile
-from tpuprof_tui.app import charts
+from tpuprof_tui.app.drawing import charts
 
 async def look():
     async with opened(open_profile({str(SAMPLE)!r}), (120, 160)) as pilot:

@@ -89,7 +89,7 @@ def test_the_wheel_holds_the_whole_package(wheel):
     assert {name for name in names if name.startswith("tpuprof_tui/")} <= package_files()
     assert any(name.startswith("tpuprof_tui/export/web/page_parts/") and name.endswith(".js") for name in names)
     assert any(name.endswith(".data/data/share/man/man1/tpuprof.1") for name in names)
-    assert sum(name.startswith("tpuprof_tui/readers/cdm/chips/") and name.endswith(".json") for name in names) >= 8
+    assert sum(name.startswith("tpuprof_tui/sources/sophgo/chips/") and name.endswith(".json") for name in names) >= 8
 
 
 def test_the_wheel_is_for_any_machine(wheel):

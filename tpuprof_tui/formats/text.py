@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from rich.cells import cell_len, set_cell_size
-
 #: Shown where nothing is known.
 MISSING: Final = "-"
 #: Prefix of figures that rest on guesswork.
@@ -55,11 +53,27 @@ def clean(text: str) -> str:
     return "".join(kept)
 
 
+def cell_len(text: str) -> int:
+    """Cells that a terminal gives a text: two for each wide character."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len as measured  # only wide characters need its table
+
+    return measured(text)
+
+
+def set_cell_size(text: str, total: int) -> str:
+    """``text`` cut or padded with blanks to ``total`` cells."""
+    from rich.cells import set_cell_size as sized
+
+    return sized(text, total)
+
+
 def fit(text: str, width: int, *, right: bool = False) -> str:
     """``text`` in exactly ``width`` cells: padded, or cut with an ellipsis. Wide characters count as two."""
     if width <= 0:
         return ""
-    length = len(text) if text.isascii() else cell_len(text)
+    length = cell_len(text)
     if length > width:
         return set_cell_size(text, width - 1) + ELLIPSIS
     padding = " " * (width - length)

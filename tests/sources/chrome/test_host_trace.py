@@ -25,7 +25,7 @@ from tpuprof_tui.sources.chrome.nesting import nested_depths
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "cdm"))
+sys.path.insert(0, str(HERE.parent / "sophgo"))
 from kept_captures import DATA, kept_truth, unpacked  # noqa: E402
 
 HOST_TRACE = DATA / "host" / "aks_host_trace.host_trace.json"

@@ -218,7 +218,8 @@ def test_data_that_contradicts_itself_is_refused(path: list[Any], value: Any) ->
 
 def test_choosing_a_chip_reads_no_command_layouts() -> None:
     program = (
-        "from tpuprof_tui.sources.sophgo.read import chips, operations, registers, streams\n"
+        "from tpuprof_tui.sources.sophgo import chips\n"
+        "from tpuprof_tui.sources.sophgo.read.commands import operation_counts as operations, registers\n"
         "from tpuprof_tui.sources.sophgo.chips import commands\n"
         "chips.name_table(chips.chip_by_arch('5'), 'TIU').texts_of(3)\n"
         "assert commands._layouts.cache_info().currsize == operations._models.cache_info().currsize == 0\n"

@@ -10,7 +10,7 @@ from capture_writer.kinds import KINDS
 
 import tpuprof_tui.sources.sophgo.read
 
-PAGE = (Path(tpuprof_tui.sources.sophgo.read.__file__).parent / "REFERENCE.md").read_text(encoding="utf-8")
+PAGE = (Path(tpuprof_tui.sources.sophgo.__file__).parent / "REFERENCE.md").read_text(encoding="utf-8")
 TESTS = Path(__file__).resolve().parents[2]
 #: Entries of the format's description that each section answers: pipeline 13, metrics 8, outputs 9.
 ENTRIES = {"Reading": 24, "Figures": 12, "Files": 14}
@@ -37,7 +37,7 @@ def test_every_test_it_names_exists():
 
 
 def test_every_path_and_every_kind_of_capture_it_names_exists():
-    named = re.findall(r"`((?:export|analysis|readers|benchmarks|samples)/[\w./]*?)(?:::|`)", PAGE)
+    named = re.findall(r"`((?:export|analysis|sources|benchmarks|samples)/[\w./]*?)(?:::|`)", PAGE)
     assert named
     assert [path for path in named if not (TESTS / path).exists()] == []
     for cell in (row[4] for rows in SECTIONS.values() for row in rows):

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tpuprof_tui.app.drawing.painter import text_of
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.model import Role
 
 from ..index.lane_index import event_at

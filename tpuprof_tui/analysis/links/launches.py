@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.app.drawing.painter import text_of
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.text import clean
 from tpuprof_tui.model import Lane, Profile, Role
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from tpuprof_tui.formats.text import MISSING, clean
-from tpuprof_tui.model import Column, Lane, is_missing
+from tpuprof_tui.model import Column, Lane, Profile, is_missing
 from tpuprof_tui.model.lane import Array
 
 from .session import Ints, Session, lane_values
@@ -62,3 +62,11 @@ def row_texts(session: Session, columns: tuple[Column, ...], numbers: Ints) -> l
 def header_text(title: str, unit: str) -> str:
     """A column's header: its title, and its unit where that says something."""
     return f"{title} {unit}" if unit and unit not in ("%", "cycles", "ops") and unit not in title else title
+
+
+def text_of(profile: Profile, lane: Lane, key: str, row: int) -> str:
+    """Cleaned text of a text column of one instruction; empty where it is unknown."""
+    if key not in lane or row < 0:
+        return ""
+    code = int(lane.take(key, slice(row, row + 1))[0])
+    return clean(profile.text(key, code)) if code >= 0 else ""

@@ -13,10 +13,10 @@ from tpuprof_tui.model import Lane, Role, is_missing
 from tpuprof_tui.model.lane import Rows
 
 from ..index.axis import edges_of
+from ..index.flow import Flow
 from ..index.lane_index import LaneIndex, rows_between
 from ..index.running_sums import BLOCK, FEWEST, inner_blocks
 from ..selecting.passing import shown_session
-from .colouring import Flow
 from .work_sums import submitting_cores
 
 if TYPE_CHECKING:

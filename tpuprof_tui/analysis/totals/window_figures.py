@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from tpuprof_tui.sources.sophgo.views.published_summary import ReferenceTable, reference_table
+
 from ..findings.core_busy import CoreReason, core_reason
 from ..selecting.passing import shown_session
 from ..selecting.session import Session
 from ..selecting.state import Scope, ViewState
 from .figures import CoreFigures, LaneFigures, core_figures, lane_figures
 from .headroom import HeadroomRow, headroom_rows
-from .published_summary import ReferenceTable, reference_table
 from .top import TopRow, top_rows
 from .work_sums import Grouping, work_sums
 

@@ -17,10 +17,11 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, cells
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.state import Colouring
-from tpuprof_tui.analysis.totals.colouring import cell_families, families, shares_of
 from tpuprof_tui.analysis.totals.figures import CoreIndex
-from tpuprof_tui.formats.text import clean, fit, percent_text
+from tpuprof_tui.app.drawing.colouring import cell_families, families, shares_of
+from tpuprof_tui.formats.text import fit, percent_text
 from tpuprof_tui.model import Lane, Profile, Role
 
 from .glyphs import Glyphs
@@ -270,14 +271,6 @@ def _runs(values: Ints) -> list[tuple[int, int]]:
     begins = np.concatenate(([0], bounds)).tolist()
     ends = np.concatenate((bounds, [len(values)])).tolist()
     return [(begin, end) for begin, end in zip(begins, ends, strict=True) if values[begin] >= 0]
-
-
-def text_of(profile: Profile, lane: Lane, key: str, row: int) -> str:
-    """Cleaned text of a text column of one instruction; empty where it is unknown."""
-    if key not in lane or row < 0:
-        return ""
-    code = int(lane.take(key, slice(row, row + 1))[0])
-    return clean(profile.text(key, code)) if code >= 0 else ""
 
 
 def paint_core(index: CoreIndex, edges: Ints, palette: Palette, glyphs: Glyphs) -> Painted:

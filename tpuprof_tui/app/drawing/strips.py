@@ -9,7 +9,7 @@ from rich.segment import Segment
 
 from tpuprof_tui.analysis.index.lane_index import LaneIndex
 from tpuprof_tui.analysis.selecting.state import Colouring, StripKind
-from tpuprof_tui.analysis.totals.colouring import TITLES, legend, share_flows
+from tpuprof_tui.app.drawing.colouring import TITLES, legend, share_flows
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.model import Profile
 

@@ -7,10 +7,10 @@ from functools import partial
 
 from tpuprof_tui.analysis.links.dependencies import Link, LinkKind, Links
 from tpuprof_tui.analysis.links.session_links import known_links, links_of
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.formats.text import clean, time_text
 
-from ..drawing.painter import text_of
 from ..panes.keybar import KeyBar
 from ..panes.timeline.timeline import Timeline
 from .filter_search import Finding

@@ -12,12 +12,10 @@ import numpy as np
 from tpuprof_tui.analysis.findings.peers import Neighbour, alike, neighbours
 from tpuprof_tui.analysis.findings.problem_rows import about_text, oddities
 from tpuprof_tui.analysis.links.dependencies import Links
-from tpuprof_tui.analysis.selecting.cell_texts import column_texts
+from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.text import MISSING, clean, exact_time, time_text
 from tpuprof_tui.model import COLUMNS, Column, Lane
-
-from ..drawing.painter import text_of
 
 #: How an entry is drawn: a name, text, a remark, a warning, the title of a group, a field, a link to follow.
 Kind = Literal["name", "text", "remark", "warning", "group", "field", "link"]

@@ -93,7 +93,7 @@ class RememberingApp(WatchingApp):
     def _with_looks(self, view: ViewState, profile: Profile) -> ViewState:
         """The view with the looks that were chosen last, as far as the profile knows what they show."""
         from tpuprof_tui.analysis.selecting.time_scale import clock_of
-        from tpuprof_tui.analysis.totals.colouring import is_known
+        from tpuprof_tui.app.drawing.colouring import is_known
 
         looks: dict[str, Any] = dict(self.config.looks)
         if not is_known(profile, looks.get("colouring", "operation")):

@@ -1,8 +1,9 @@
 """One HTML page with everything in it: opens from disk, asks the network for nothing.
 
 The page is ``page_parts/page.html`` with its style and scripts put in place, the overview as JSON, and the columns of
-the instructions as compressed chunks. Whatever comes from the capture stands in JSON strings without ``<``, ``>``, ``&``
-and ``/``, so that none of it can end a script, open an element or be an address; the scripts show it as text only.
+the instructions as compressed chunks. Whatever comes from the capture stands in JSON strings without ``<``, ``>``,
+``&`` and ``/``, so that none of it can end a script, open an element or be an address; the scripts show it as text
+only.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import is_missing
-from tpuprof_tui.sources.sophgo.files.workbook.fields import Source
+from tpuprof_tui.model.lane import Rows
 
 from .cells import EXACT, SharedStrings, column_letters, text_style
 from .digits import digits, fractions, hex_digits, rounded_rates
@@ -27,6 +27,25 @@ Bytes = npt.NDArray[np.uint8]
 #: Rows of one matrix: some megabytes.
 BLOCK: Final = 2048
 _DECIMALS: Final = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One field of the instructions of a lane.
+
+    Attributes:
+        kind: ``int`` (int64, or uint64 for 64-bit registers), ``float``, ``percent`` (0 to 100) or ``text`` (codes).
+        values: Its values for some rows; None where every row has ``absent``.
+        absent: What is written where there is no value; None: nothing is.
+        texts: Texts by code.
+        filler: Whether it says nothing: the register text has it, sheets do not.
+    """
+
+    kind: Literal["int", "float", "percent", "text"]
+    values: Callable[[Rows], Array] | None = None
+    absent: str | int | float | None = None
+    texts: Sequence[str] = ()
+    filler: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from rich.style import Style
 
 from tpuprof_tui.analysis.findings.findings import Findings, Found
 from tpuprof_tui.analysis.index.extremes import LARGE
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
@@ -21,7 +22,6 @@ from tpuprof_tui.analysis.totals.headroom import HeadroomRow
 from tpuprof_tui.analysis.totals.top import TopRow
 from tpuprof_tui.analysis.totals.window_figures import Figures, summary_scope
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
-from tpuprof_tui.app.drawing.painter import text_of
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import (
     GUESS,

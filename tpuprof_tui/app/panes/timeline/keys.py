@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import (
     TimeError,
     copied_range,
@@ -18,8 +19,7 @@ from tpuprof_tui.analysis.selecting.passing import is_known as is_passing_known
 from tpuprof_tui.analysis.selecting.passing import passing
 from tpuprof_tui.analysis.selecting.state import StripKind, TimeScale, ViewState
 from tpuprof_tui.analysis.selecting.time_scale import clock_of
-from tpuprof_tui.analysis.totals.colouring import TITLES, is_known, next_colouring
-from tpuprof_tui.app.drawing.painter import text_of
+from tpuprof_tui.app.drawing.colouring import TITLES, is_known, next_colouring
 from tpuprof_tui.app.shell.messages import Change, CopyText, Say
 from tpuprof_tui.formats.text import clean
 

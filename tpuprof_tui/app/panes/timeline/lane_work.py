@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.links.session_links import Tie, known_links, links_of,
 from tpuprof_tui.analysis.selecting.passing import Passing, is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, ViewState
-from tpuprof_tui.analysis.totals.colouring import AT_ONCE, is_summed, share_flows
+from tpuprof_tui.app.drawing.colouring import AT_ONCE, is_summed, share_flows
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.shell.messages import tell_failure

@@ -18,12 +18,13 @@ from textual.strip import Strip
 
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.links.launches import core_text, launch_text, launches, launches_with
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import measured_text
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
-from tpuprof_tui.analysis.totals.colouring import TITLES, is_summed
+from tpuprof_tui.app.drawing.colouring import TITLES, is_summed
 from tpuprof_tui.app.drawing.glyphs import Glyphs
-from tpuprof_tui.app.drawing.painter import Painted, merged, paint_core, paint_lane, paint_passing, text_of
+from tpuprof_tui.app.drawing.painter import Painted, merged, paint_core, paint_lane, paint_passing
 from tpuprof_tui.app.drawing.strips import paint_strip
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import GUESS, clean, fit, percent_text

@@ -17,10 +17,11 @@ from tpuprof_tui.export.rendering import Field, rendered_rows
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.escape import csv_text
 from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows
 
-from .workbook.fields import EVERYTHING, Source
+from .workbook.fields import EVERYTHING
 from .workbook.lanes import LaneRows, chosen_lanes
 from .workbook.layers import LayerMap, read_network
 

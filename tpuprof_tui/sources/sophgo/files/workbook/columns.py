@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from tpuprof_tui.formats.xlsx.rows import SheetColumn
+from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source
 from tpuprof_tui.formats.xlsx.styles import CELL, COUNT, KEY_CELL
-
-from .fields import Source
 
 #: outputs 5.1; the order is the sheet's.
 TIU_COLUMNS: Final = tuple(

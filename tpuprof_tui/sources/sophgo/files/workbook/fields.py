@@ -6,15 +6,16 @@ Register text, workbook and merged CSV are three spellings of these fields. A co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, column, is_missing
 from tpuprof_tui.model.lane import Rows
 
@@ -29,25 +30,6 @@ DATA_TYPES: Final = ("INT8", "FP16", "FP32", "INT16", "INT32", "BFP16", "INT4", 
 _FORMATS: Final = (*DATA_TYPES, *(f"unknown_{code}" for code in range(len(DATA_TYPES), 128)))
 _SIDES: Final = (*_FORMATS, "None")
 _NO_FORMAT: Final = len(_FORMATS)
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """One field of the instructions of a lane.
-
-    Attributes:
-        kind: ``int`` (int64, or uint64 for 64-bit registers), ``float``, ``percent`` (0 to 100) or ``text`` (codes).
-        values: Its values for some rows; None where every row has ``absent``.
-        absent: What is written where there is no value; None: nothing is.
-        texts: Texts by code.
-        filler: Whether it says nothing: the register text has it, sheets do not.
-    """
-
-    kind: Literal["int", "float", "percent", "text"]
-    values: Callable[[Rows], Array] | None = None
-    absent: str | int | float | None = None
-    texts: Sequence[str] = ()
-    filler: bool = False
 
 
 @dataclass(frozen=True, eq=False)

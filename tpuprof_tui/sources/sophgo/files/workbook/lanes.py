@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.export.table import title_in_files
-from tpuprof_tui.formats.xlsx.rows import SheetColumn, Values, values_of
+from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source, Values, values_of
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model import column as column_of
 from tpuprof_tui.model.counters import COUNTERS
@@ -22,7 +22,7 @@ from tpuprof_tui.model.lane import Rows
 from ..instructions import ENGINES, ordered_lanes
 from ..registers_text import chosen_rows, slices
 from .columns import further_names, reference_names, sheet_columns
-from .fields import LaneFields, Source, data_type_source, recent_cycle_source
+from .fields import LaneFields, data_type_source, recent_cycle_source
 from .layers import LayerMap
 
 Array = npt.NDArray[Any]

@@ -18,10 +18,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import INT_MISSING, Lane, Problem, Profile, Severity
 from tpuprof_tui.model.lane import Rows
-
-from .fields import Source
 
 Array = npt.NDArray[Any]
 

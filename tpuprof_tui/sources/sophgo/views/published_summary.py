@@ -9,6 +9,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tpuprof_tui.analysis.index.lane_index import LaneIndex
+from tpuprof_tui.analysis.index.running_sums import BLOCK, FEWEST, RunningSums, running_rows, span_of
+from tpuprof_tui.analysis.selecting.passing import shown_session
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.formats.text import MISSING
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count
@@ -21,12 +26,6 @@ from tpuprof_tui.sources.sophgo.files.summary_table import (
     lane_weights,
     summary_rows,
 )
-
-from ..index.lane_index import LaneIndex
-from ..index.running_sums import BLOCK, FEWEST, RunningSums, running_rows, span_of
-from ..selecting.passing import shown_session
-from ..selecting.session import Session
-from ..selecting.state import Scope, ViewState
 
 #: Place of the uArch rate among the cells.
 _RATE: Final = [title for title, _ in COLUMNS].index("uArchURate")

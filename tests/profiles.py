@@ -186,7 +186,7 @@ def make_profile(
 ) -> Profile:
     """A profile of these lanes; ``cores`` defaults to those of the lanes."""
     known = {key: Strings() for key in TEXT_KEYS}
-    own = sorted({lane.group for lane in lanes if lane.kind != "CDMA"}) if cores is None else cores
+    own = sorted({lane.group for lane in lanes if lane.kind != "CDMA" and lane.group >= 0}) if cores is None else cores
     ports = sorted(lane.number for lane in lanes if lane.kind == "CDMA")
     groups = capture_groups(own, ports, ())
     lanes = [_placed(lane, groups) for lane in lanes]

@@ -11,7 +11,7 @@ from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.formats.tables import MISSING, Report, TimeUnit, clean
 from tpuprof_tui.model import Lane, Profile
 
-from .summary import MODES, engines_table, problems_table
+from .summary import MODES, commands_table, engines_table, lost_text, problems_table
 
 
 def info_record(profile: Profile) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def info_record(profile: Profile) -> dict[str, Any]:
     its busy time over the profile's whole length. ``guessed`` says that work and wait are told apart by guesswork.
     """
     profile = profile.device_part
-    device = profile.device
+    device, groups = profile.device, profile.groups
     return {
         "path": profile.path,
         "name": profile.name,
@@ -32,9 +32,11 @@ def info_record(profile: Profile) -> dict[str, Any]:
         "bmodel": profile.bmodel,
         "tiu_mhz": _whole(device.tiu_mhz),
         "dma_mhz": _whole(device.dma_mhz),
-        "cores": list(profile.groups.numbers),
+        "cores": sorted((*groups.numbers, *groups.lost_numbers("core"))),
+        "lost_cores": list(groups.lost_numbers("core")),
         "cdma_ports": list(profile.numbers_in("ports")),
-        "total_ns": profile.end_ns - profile.start_ns,
+        "lost_cdma_ports": list(groups.lost_numbers("port")),
+        "total_ns": profile.end_ns - profile.start_ns if profile.timed else None,
         "tail_offset_ns": profile.tail_offset_ns,
         "pmu_tail_ns": profile.tail_ns,
         "instructions": profile.instructions,
@@ -63,19 +65,29 @@ def info_report(profile: Profile) -> Report:
         ("Clocks", f"TIU {device.tiu_mhz:g} MHz, DMA {device.dma_mhz:g} MHz"),
         ("Cores", ", ".join(map(str, profile.groups.numbers)) or MISSING),
         ("CDMA ports", ", ".join(map(str, profile.numbers_in("ports"))) or MISSING),
+        *((("Lost", lost),) if (lost := lost_text(profile)) else ()),
         ("Instructions", f"{profile.instructions:,}"),
         ("Kernel launches", f"{len(profile.scopes):,}"),
-        ("Total time", span.named(profile.end_ns - profile.start_ns)),
+        ("Total time", span.named(profile.end_ns - profile.start_ns) if profile.timed else MISSING),
     ]
     width = max(len(label) for label, _ in facts)
     lines = tuple(f"{label:{width}}  {text}" for label, text in facts)
-    tables = (engines_table(profile, _figures(profile), span), problems_table(profile))
+    lanes = engines_table(profile, _figures(profile), span) if profile.timed else commands_table(profile)
+    tables = (lanes, problems_table(profile))
     return Report(clean(profile.name), lines, tuple(table for table in tables if table.rows))
 
 
 def _lane_records(profile: Profile) -> list[dict[str, Any]]:
-    records = []
+    records: list[dict[str, Any]] = []
     for lane, figures in zip(profile.lanes, _figures(profile), strict=True):
+        measured = {
+            "busy_ns": figures.busy,
+            "wait_ns": figures.wait,
+            "sync_ns": figures.sync,
+            "idle_ns": figures.idle,
+            "utilisation": round(figures.utilisation, 6),
+            "bytes": figures.bytes,
+        }
         records.append(
             {
                 "engine": lane.kind,
@@ -84,12 +96,7 @@ def _lane_records(profile: Profile) -> list[dict[str, Any]]:
                 "label": lane.label,
                 "group": profile.groups.label(lane.group),
                 "instructions": len(lane),
-                "busy_ns": figures.busy,
-                "wait_ns": figures.wait,
-                "sync_ns": figures.sync,
-                "idle_ns": figures.idle,
-                "utilisation": round(figures.utilisation, 6),
-                "bytes": figures.bytes,
+                **(measured if profile.timed else dict.fromkeys(measured)),
                 "sublanes": lane.sublanes,
                 "guessed": figures.guessed,
             }

@@ -97,8 +97,13 @@ class Groups(tuple[Group, ...]):
         return self[group].number if 0 <= group < len(self) else -1
 
     def unit_number(self, group: int) -> int:
-        """Number of the unit that a group is or lies in; -1 without."""
-        return self.number(self.unit_of(group))
+        """Number of the unit that a group is or lies in, or of one that is lost; -1 without."""
+        lost = 0 <= group < len(self) and self[group].lost
+        return self.number(group if lost else self.unit_of(group))
+
+    def lost_numbers(self, kind: str) -> tuple[int, ...]:
+        """Numbers of the groups of a kind that are lost, ascending."""
+        return tuple(sorted(group.number for group in self if group.lost and group.kind == kind))
 
     def label(self, group: int) -> str:
         """A group's label; empty without a group."""

@@ -79,6 +79,8 @@ class Profile:
         tail_ns: Largest end of all records, ns on the profile's time line; None without records.
         tail_offset_ns: Host time from the last record to the end of ``disable_profile``; None when not captured.
         facts: Further facts of the source, for `info`.
+        timed: Whether instructions have times; without, lanes hold commands in the order they were issued, and their
+            start, end and duration are ``INT_MISSING``.
     """
 
     path: str
@@ -95,6 +97,7 @@ class Profile:
     tail_ns: int | None = None
     tail_offset_ns: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    timed: bool = True
 
     @property
     def detail(self) -> int:
@@ -113,13 +116,13 @@ class Profile:
 
     @cached_property
     def start_ns(self) -> int:
-        """Smallest start of all instructions; 0 without any."""
-        return min((int(lane["start"][0]) for lane in self.lanes if len(lane)), default=0)
+        """Smallest start of all instructions; 0 without any, or without times."""
+        return min((int(lane["start"][0]) for lane in self.lanes if len(lane) and self.timed), default=0)
 
     @cached_property
     def end_ns(self) -> int:
-        """Largest end of all instructions; 0 without any."""
-        return max((int(lane["end"].max()) for lane in self.lanes if len(lane)), default=0)
+        """Largest end of all instructions; 0 without any, or without times."""
+        return max((int(lane["end"].max()) for lane in self.lanes if len(lane) and self.timed), default=0)
 
     @cached_property
     def device_part(self) -> Profile:
@@ -131,6 +134,11 @@ class Profile:
     def units(self) -> tuple[int, ...]:
         """Ids of the groups that figures are made for, in their order."""
         return self.groups.units
+
+    @cached_property
+    def timed_part(self) -> Profile:
+        """The profile without instructions that have no times: what goes on a time line."""
+        return self if self.timed else replace(self, lanes=())
 
     def lanes_of(self, group: int) -> tuple[Lane, ...]:
         """Lanes of a group and of all groups below it."""

@@ -198,10 +198,14 @@ class _Comparison:
         if profile.tail_offset_ns != meta.get("tail_offset_ns"):
             yield f"tail offset {profile.tail_offset_ns}"
         written = set(meta["written_cores"])
-        if not written <= set(profile.groups.numbers):
-            yield f"cores {profile.groups.numbers}"
-        if len(profile.groups.numbers) != max(len(written), meta["cores"] if meta["core_num_key"] else 0):
-            yield f"cores {profile.groups.numbers}"
+        groups = profile.groups
+        gone, gone_ports = set(groups.lost_numbers("core")), set(groups.lost_numbers("port"))
+        known = {*groups.numbers, *gone}
+        lost, lost_ports = (set(meta.get(f"lost_{which}", ())) for which in ("cores", "ports"))
+        if not written | lost <= known or len(known) != max(len(written | lost), meta["cores"] * meta["core_num_key"]):
+            yield f"cores {groups.numbers}, lost {gone}"
+        if not lost <= gone or not lost_ports <= gone_ports:
+            yield f"lost {gone} and ports {gone_ports}"
 
     def _lane(self, key: Key, lane: Lane, wanted: Columns) -> Iterator[str]:
         if len(lane) != len(wanted["op"]):

@@ -132,7 +132,8 @@ class Headline:
         total_ns: From the first start to the last end.
         instructions: Number of all instructions.
         busiest, idlest: Units with the most and the least busy time (the first of equals); None without units.
-        exposed_max, exposed_mean: Exposed transfer over the units, ns.
+        most_exposed: The unit with the most exposed transfer (the first of equals): what "exposed transfer" of a whole
+            profile is everywhere, as a mean would be that of no unit; None without units.
         guessed: Some lane's work and wait are told apart by guesswork.
         units: Figures of every unit over the whole profile.
     """
@@ -141,8 +142,7 @@ class Headline:
     instructions: int
     busiest: UnitFigures | None
     idlest: UnitFigures | None
-    exposed_max: int
-    exposed_mean: float
+    most_exposed: UnitFigures | None
     guessed: bool
     units: tuple[UnitFigures, ...]
 
@@ -256,13 +256,14 @@ def lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
     """The figures of a lane in the window [start, end); O(log n), plus O(rows in the window) for its bytes."""
     window = max(end - start, 0)
     busy = index.work.between(start, end)
+    timeless = bool((index.starts[:1] == INT_MISSING).any())  # what has no times belongs to any window
     return LaneFigures(
         busy=busy,
         wait=index.wait.between(start, end),
         sync=index.sync.between(start, end),
         idle=window - busy - index.rest.between(start, end),
         window=window,
-        count=count_between(index, start, end),
+        count=len(index.lane) if timeless else count_between(index, start, end),
         bytes=bytes_between(index, start, end),
         guessed=index.lane.role_guessed,
     )
@@ -321,8 +322,7 @@ def headline(profile: Profile, indexes: Sequence[LaneIndex]) -> Headline:
         instructions=device.instructions,
         busiest=max(units, key=lambda unit: unit.busy, default=None),
         idlest=min(units, key=lambda unit: unit.busy, default=None),
-        exposed_max=max((unit.exposed for unit in units), default=0),
-        exposed_mean=sum(unit.exposed for unit in units) / len(units) if units else 0.0,
+        most_exposed=max(units, key=lambda unit: unit.exposed, default=None),
         guessed=any(lane.role_guessed for lane in profile.lanes),
         units=units,
     )

@@ -77,9 +77,9 @@ def summary_scope(view: ViewState) -> Scope:
 def figures_of(session: Session, view: ViewState) -> Figures:
     """The figures for a state. O(instructions in the window); of a new filter once O(instructions)."""
     reference = reference_table(session, view, summary_scope(view))
-    session = shown_session(session, view.filter)
+    whole, session = session, shown_session(session, view.filter)
     profile, indexes = session.profile, session.indexes
-    scope, start, end = summary_scope(view), view.start, view.end
+    scope, start, end = summary_scope(view), *whole.counted(view.start, view.end)
     chosen = profile.groups.units_within(scope.group) if scope.lane < 0 else ()
     units = tuple(unit_figures(profile, indexes, unit, start, end) for unit in chosen)
     lanes = {scope.lane} if scope.lane >= 0 else None
@@ -87,12 +87,12 @@ def figures_of(session: Session, view: ViewState) -> Figures:
     sums = work_sums(profile, indexes, start, end, BY, units=only, lanes=lanes)
     kernels = top_rows(profile, sums["kernel"], "kernel", TOP_ROWS)
     operations = top_rows(profile, sums["name"], "name", TOP_ROWS)
-    kinds = _kinds(session, scope, units, start, end)
+    kinds = _kinds(whole, session, view, scope, units)
     lost_kernels, lost_operations = (_with_peak(headroom_rows(profile, sums[by], by, TOP_ROWS)) for by in BY)
     reason = unit_reason(session, scope.group, start, end) if scope.lane < 0 and scope.group in profile.units else None
     return Figures(
-        start,
-        end,
+        view.start,
+        view.end,
         scope,
         view.filter,
         units,
@@ -116,12 +116,15 @@ def _known(rows: list[TopRow]) -> tuple[TopRow, ...]:
     return tuple(rows) if any(row.code >= 0 for row in rows) else ()
 
 
-def _kinds(session: Session, scope: Scope, units: tuple[UnitFigures, ...], start: int, end: int) -> tuple[KindRow, ...]:
+def _kinds(
+    whole: Session, session: Session, view: ViewState, scope: Scope, units: tuple[UnitFigures, ...]
+) -> tuple[KindRow, ...]:
     profile, indexes = session.profile, session.indexes
 
     def row(number: int) -> KindRow:
         lane = profile.lanes[number]
-        return KindRow(profile.title_of(lane), lane.kind, lane_figures(indexes[number], start, end))
+        figures = lane_figures(indexes[number], *whole.counted(view.start, view.end, number))
+        return KindRow(profile.title_of(lane), lane.kind, figures)
 
     if scope.lane >= 0:
         return (row(scope.lane),)

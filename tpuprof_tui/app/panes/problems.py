@@ -108,7 +108,7 @@ class ProblemsPane(LinesView):
         lanes = self.session.profile.lanes
         lane = lane_of(self.session, problem)
         group = self.session.unit_of(lane) if lane >= 0 else problem.group
-        if lane < 0 and group < 0:
+        if lane < 0 and (group < 0 or not self.session.profile.groups.units_within(group)):
             return False
 
         if problem.rows is not None and lane >= 0:

@@ -14,7 +14,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.text import clean
-from tpuprof_tui.model import Problem, Role
+from tpuprof_tui.model import Problem, Role, Severity
 
 
 def _condition(way: str) -> str:
@@ -41,6 +41,7 @@ class Node:
         count: Instructions; -1: not known.
         guessed: Work and wait are told apart by guesswork.
         severity: Of the worst problem about it, 0 note, 1 warning, 2 error; -1: none.
+        lost: Whether it ran and nothing of it is there.
         parent: Place of the node it belongs to; -1 for the capture and for headings.
         children: Whether there are nodes below it.
     """
@@ -56,6 +57,7 @@ class Node:
     count: int = -1
     guessed: bool = False
     severity: int = -1
+    lost: bool = False
     parent: int = -1
     children: bool = False
 
@@ -107,13 +109,17 @@ class _Tree:
         self.children: dict[int, list[int]] = {}
         for place, group in enumerate(profile.groups):
             within = profile.groups.within(place)
-            if not within.isdisjoint(self.lanes) or not within.isdisjoint(self._units):
+            if group.lost or not within.isdisjoint(self.lanes) or not within.isdisjoint(self._units):
                 self.children.setdefault(group.parent, []).append(place)
 
     def add_group(self, group: int, depth: int, parent: int) -> None:
         """A group, its lanes, and the groups below it."""
         nodes, profile, place = self._nodes, self._session.profile, len(self._nodes)
-        nodes.append(Node(clean(profile.groups[group].label), depth, parent=parent))
+        label = clean(profile.groups[group].label)
+        if profile.groups[group].lost:
+            nodes.append(Node(f"{label} lost", depth, severity=int(Severity.ERROR), lost=True, parent=parent))
+            return
+        nodes.append(Node(label, depth, parent=parent))
         for lane in self.lanes.get(group, ()):
             self.add_lane(lane, depth + 1, place)
         for below in self.children.get(group, ()):
@@ -150,7 +156,7 @@ class _Tree:
 
 def _lane_node(session: Session, number: int, depth: int, parent: int) -> Node:
     profile, lane = session.profile, session.profile.lanes[number]
-    figures = lane_figures(session.indexes[number], profile.start_ns, profile.end_ns)
+    figures = lane_figures(session.indexes[number], *session.counted(profile.start_ns, profile.end_ns, number))
     about = [problem for problem in profile.problems if problem.is_about(lane, profile.groups)]
     return Node(
         clean(lane.label), depth, Scope(session.unit_of(number), number), engine=lane.kind, share=figures.utilisation,
@@ -166,9 +172,10 @@ def _way_node(session: Session, number: int, way: str, depth: int, parent: int) 
         return None
     work = chosen & (lane["role"] == Role.WORK)
     busy = Intervals.union(lane["start"][work], lane["end"][work]).total
+    start, end = session.device_window
     return Node(
         way.upper(), depth, Scope(session.unit_of(number), number), condition=_condition(way), engine=lane.kind,
-        share=busy / max(profile.end_ns - profile.start_ns, 1), busy=busy, count=int(np.count_nonzero(chosen)),
+        share=busy / max(end - start, 1), busy=busy, count=int(np.count_nonzero(chosen)),
         guessed=lane.role_guessed, parent=parent,
     )  # fmt: skip
 

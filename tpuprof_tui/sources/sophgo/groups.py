@@ -17,20 +17,34 @@ PORTS: Final = "ports"
 PORT: Final = "port"
 
 
-def capture_groups(cores: Collection[int], ports: Collection[int], idle: Collection[int]) -> Groups:
+def capture_groups(
+    cores: Collection[int],
+    ports: Collection[int],
+    idle: Collection[int] = (),
+    lost_cores: Collection[int] = (),
+    lost_ports: Collection[int] = (),
+) -> Groups:
     """The groups of a capture.
 
     Args:
         cores: Numbers of its cores, ascending.
         ports: Its ports with records.
         idle: Those of them of which no instruction is left: no lane tells of them, a group does.
+        lost_cores, lost_ports: Those that ran and of which nothing is there; none of the others.
     """
-    groups = [Group(f"Core {core}", CORE, number=core, is_unit=True) for core in cores]
+    groups = [Group(f"Core {core}", CORE, number=core, is_unit=core in cores, lost=core not in cores)
+              for core in sorted((*cores, *lost_cores))]  # fmt: skip
     if ports:
         parent = len(groups)
         groups.append(Group("CDMA", PORTS))
         groups += [Group(f"port {port}", PORT, parent, number=port) for port in idle]
+    groups += [Group(f"CDMA port {port}", PORT, number=port, lost=True) for port in lost_ports]
     return Groups(groups)
+
+
+def core_group(groups: Groups, core: int) -> int:
+    """Id of a core, also of a lost one; -1 without."""
+    return next((place for place, group in enumerate(groups) if group.kind == CORE and group.number == core), NO_GROUP)
 
 
 def ports_group(groups: Groups) -> int:

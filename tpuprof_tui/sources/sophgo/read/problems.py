@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Groups, Problem, Severity
+from tpuprof_tui.sources.sophgo.groups import core_group
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -114,7 +115,7 @@ class Report:
         self, key: _Key, problem: Problem, groups: Groups, rows_of: Mapping[tuple[int, str], RowsOf]
     ) -> Problem:
         core = key[0]
-        problem = replace(problem, group=groups.numbered(core)) if core >= 0 else problem
+        problem = replace(problem, group=core_group(groups, core)) if core >= 0 else problem
         records, rows = self._records.get(key), rows_of.get((core, problem.lane))
         return problem if not records or rows is None else replace(problem, rows=rows(np.concatenate(records)))
 

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import Activity, Groups, Lane, Role, StringsBuilder
+from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Role, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.sources.sophgo.chips import Chip, family_of, name_table, variant_direction
 from tpuprof_tui.sources.sophgo.groups import owner_groups, ports_group
 
-from ..commands.command_table import Commands, Mode
+from ..commands.command_table import I32, Commands, Mode
 from ..commands.details import PLACE_BITS, Detail, decode_lane
 from ..commands.messages import message_columns
 from ..records.counters import counter_columns
 from ..records.monitor import Stream
 from ..stream.files import Bytes
-from .computations import at_peak, condensed_columns, conflict_columns, counted_columns
+from .computations import at_peak, condensed_columns, conflict_columns, counted_columns, operation_columns
 from .lane_columns import I64, Words, Work, constant, counting, known_or_missing, scoped
 from .transfers import Transfers, TransferTables, node_places
 
@@ -128,7 +128,7 @@ class LaneBuilder:
         port = engine == "CDMA"
         return Lane(kind=engine, label=f"port {stream.port}" if port else engine, number=stream.port if port else -1,
                     group=ports_group(self.groups) if port else self.groups.numbered(source.core),
-                    activity=Activity.COMPUTE if family == "tiu" else Activity.TRANSFER, columns=columns,
+                    activity=_activity(family), columns=columns,
                     sublanes=sublanes, registers=detail, describe=describe, role_guessed=commands is None)  # fmt: skip
 
     def _cores(self, source: LaneSource, order: I64 | None, count: int) -> dict[str, LazyColumn]:
@@ -138,6 +138,49 @@ class LaneBuilder:
         owners = owner_groups(self.groups, source.cores if order is None else source.cores[order])
         owner = known_or_missing(owners)
         return {"core": lambda rows: self.groups.unit_numbers(owner(rows)), "owner": owner}
+
+    def build_untimed(
+        self, engine: str, core: int, commands: Commands, first_scope: int, data: Bytes, scope_kernel: I32
+    ) -> Lane:
+        """The lane of commands that no record tells of: what they are, and nothing that was measured."""
+        family, count = family_of(engine), len(commands)
+        detail = decode_lane(self.chip, engine, data, commands)
+        generated = _generated(self.chip, commands)
+        work = Work(commands.word, self.chip.system_types[family], generated)
+        own = self._own_names(work, generated, detail)
+        nowhere = np.full(count, INT_MISSING, np.int64)
+        ids = commands.id
+        columns: dict[str, Array | LazyColumn] = {
+            "start": nowhere,
+            "end": nowhere,
+            "duration": nowhere,
+            "cycles": nowhere,
+            "order": counting(count),
+            "sublane": constant(count, 0, np.int16),
+            "engine": constant(count, self.strings["engine"].code(engine), np.int32),
+            "engine_id": constant(count, _ENGINE_ID[engine], np.int64),
+            "core": constant(count, core, np.int64),
+            "command_id": lambda rows: ids[rows].astype(np.int64) + 1,
+            "role": self._roles(work, family, own),
+            **self._named(work.word, family, own),
+            **scoped(commands, first_scope, scope_kernel),
+        }
+        if family == "tiu":
+            columns |= condensed_columns(work)
+            columns |= {} if detail is None else operation_columns(self.chip, detail)
+        else:
+            places = self._moved_places(work, own, detail)
+            columns |= Transfers(self._tables, engine, None, work, places, detail).unmeasured(count)
+        if detail is not None:
+            columns |= message_columns(self.chip, detail)
+
+        def describe(row: int) -> str:
+            from .instruction_text import LaneReading  # read when first asked for
+
+            return LaneReading(self.chip, engine, columns, self._text, detail, guessed=False)(row)
+
+        return Lane(kind=engine, group=self.groups.numbered(core), label=engine, activity=_activity(family),
+                    columns=columns, registers=detail, describe=describe)  # fmt: skip
 
     def _text(self, key: str, code: int) -> str:
         """Text of a code of a text column."""
@@ -245,7 +288,7 @@ class LaneBuilder:
             columns |= conflict_columns(stream, times["cycles"])
         else:
             places = self._moved_places(work, own, detail)
-            columns = Transfers(self._tables, stream, work, places, detail).columns()
+            columns = Transfers(self._tables, stream.engine, stream, work, places, detail).columns()
         if "ideal" in columns:
             columns["at_peak"] = at_peak(columns["ideal"], times["duration"])
         return columns
@@ -260,6 +303,10 @@ class LaneBuilder:
         known = np.array([entry is not None for entry in implied])
         packed = np.array([entry[0] | entry[1] << PLACE_BITS if entry else 0 for entry in implied], np.uint8)
         return np.where(work.generated & known[own.place], packed[own.place], places)
+
+
+def _activity(family: str) -> Activity:
+    return Activity.COMPUTE if family == "tiu" else Activity.TRANSFER
 
 
 def generator_role(category: str, variant: str) -> Role:

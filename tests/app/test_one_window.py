@@ -20,7 +20,7 @@ from tpuprof_tui.app.panes.summary.lists import WIDE, SummaryLists
 from tpuprof_tui.app.panes.tree_nodes import nodes_of
 from tpuprof_tui.export.summary import summary_report
 from tpuprof_tui.formats.text import percent_text, time_text
-from tpuprof_tui.model import Profile
+from tpuprof_tui.model import Activity, Profile
 from tpuprof_tui.model.lane import Lane
 
 

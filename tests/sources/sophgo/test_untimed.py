@@ -144,4 +144,6 @@ def test_a_core_without_records_beside_others_is_told(tmp_path: Path) -> None:
     (path / "cdmlib0_1.profile").write_bytes((capture("decode_no_pmu") / "cdmlib0_1.profile").read_bytes())
     found = open_profile(path)
     assert found.timed
-    assert any(problem.group == found.groups.numbered(1) and "no record" in problem.what for problem in found.problems)
+    assert any(
+        problem.group == found.groups.at_path(("Core 1",)) and "no record" in problem.what for problem in found.problems
+    )

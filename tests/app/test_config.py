@@ -15,11 +15,14 @@ from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.state import Sort
 from tpuprof_tui.app.drawing.colouring import STEPS, kernel_family
-from tpuprof_tui.app.drawing.theme import ENGINE_COLOURS, FAMILIES, OTHER
+from tpuprof_tui.app.drawing.theme import OTHER, lane_shades
 from tpuprof_tui.app.drawing.themes import THEMES, after
 from tpuprof_tui.app.settings.actions import ACTIONS, keys_of
 from tpuprof_tui.app.settings.config import Config, config_path, read_config, write_config
 from tpuprof_tui.model import Device
+from tpuprof_tui.model.activity import Activity
+from tpuprof_tui.model.vocabulary import LaneKind
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -242,15 +245,15 @@ def test_everything_can_be_read_on_its_ground(name):
     for style in (palette.text, palette.strong, palette.title, palette.key, palette.caution, palette.bad, palette.good,
                   palette.cursor):  # fmt: skip
         assert contrast(style.color, ground) >= 4.5
-    for family in (*FAMILIES, OTHER):
-        assert contrast(palette.family(family).color, ground) >= 3
-        filled = palette.filled(family)
+    for family in (*VOCABULARY.categories, OTHER):
+        assert contrast(palette.shaded(family.shades).color, ground) >= 3
+        filled = palette.filled(family.shades)
         assert contrast(filled.color, filled.bgcolor) >= 3
-    for engine in ENGINE_COLOURS:
-        assert contrast(palette.engine(engine).color, ground) >= 3
+    for kind in (*VOCABULARY.lane_kinds, LaneKind("new", "New", Activity.HOST, 9)):
+        assert contrast(palette.shaded(lane_shades(VOCABULARY, kind.key)).color, ground) >= 3
     for family in (*STEPS, *(kernel_family(code, f"k{code}") for code in range(12))):
-        assert contrast(palette.family(family).color, ground) >= 2.8
-        filled = palette.filled(family)
+        assert contrast(palette.shaded(family.shades).color, ground) >= 2.8
+        filled = palette.filled(family.shades)
         assert contrast(filled.color, filled.bgcolor) >= 2.8
     for style in (palette.wait, palette.sync, palette.exposed, palette.compute, palette.transfer):
         assert contrast(style.color, ground) >= 3
@@ -265,7 +268,7 @@ def test_everything_can_be_read_on_its_ground(name):
 @pytest.mark.parametrize("name", THEMES)
 def test_shares_go_one_way_from_little_to_much(name):
     palette = THEMES[name][1]
-    steps = [luminance(palette.family(step).color) for step in STEPS]
+    steps = [luminance(palette.shaded(step.shades).color) for step in STEPS]
     assert steps in (sorted(steps), sorted(steps, reverse=True))
 
 

@@ -11,10 +11,11 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.export.web import page as web
 from tpuprof_tui.export.web.page import write_web
 from tpuprof_tui.model import Device
+from tpuprof_tui.sources.sophgo.device import tpu_device
 from tpuprof_tui.sources.sophgo.files.local_memory import OPERANDS, LocalMemory, accesses
 
 PARAMETERS = (("Tpu Lmem Addr Width(bits)", "18"), ("Tpu Bank Addr Width(bits)", "14"), ("NPU Num", "64"))
-DEVICE = Device("AKS", tiu_mhz=1000, dma_mhz=1000, ddr_peak_gbps=68, parameters=PARAMETERS)
+DEVICE = tpu_device("AKS", tiu_mhz=1000, dma_mhz=1000, ddr_gbps=68, parameters=PARAMETERS)
 MEMORY = LocalMemory(1 << 18, 1 << 14, 64)
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode2"
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from .main import COMMANDS, build_parser
-from .texts import OUTPUTS, TOPICS
+from .options import output_keys
+from .texts import TOPICS
 
 #: Metavars whose values are paths: of anything, or of directories alone.
 _PATHS: Final = {"CAPTURE": "any", "FILE": "any", "OUTDIR": "folder"}
@@ -58,7 +59,7 @@ def _word(action: argparse.Action) -> Word:
     if "--chip" in action.option_strings:
         choices = _chips()
     elif metavar == "KINDS":
-        choices = OUTPUTS
+        choices = output_keys()
     elif metavar == "TOPIC":
         choices = (*commands(), *TOPICS)
     return Word(

@@ -10,7 +10,7 @@ from tpuprof_tui.analysis import LaneFigures, build_index, lane_figures
 from tpuprof_tui.formats.tables import MISSING, Report, TimeUnit, clean
 from tpuprof_tui.model import Profile
 
-from .summary import MODES, engines_table, problems_table
+from .summary import engines_table, problems_table
 
 
 def info_record(profile: Profile) -> dict[str, Any]:
@@ -24,15 +24,13 @@ def info_record(profile: Profile) -> dict[str, Any]:
     return {
         "path": profile.path,
         "name": profile.name,
-        "source": profile.source,
+        "source": profile.vocabulary.source,
         "chip": device.chip,
         "arch": device.arch,
-        "mode": profile.mode,
-        "bmodel": profile.bmodel,
-        "tiu_mhz": _whole(device.tiu_mhz),
-        "dma_mhz": _whole(device.dma_mhz),
+        **profile.own,
+        **{f"{name.lower()}_mhz": _whole(mhz) for name, mhz in device.clocks},
         "cores": list(profile.cores),
-        "cdma_ports": list(profile.ports),
+        **({_ports(profile).lower().replace(" ", "_"): list(profile.ports)} if _ports(profile) else {}),
         "total_ns": profile.end_ns - profile.start_ns,
         "tail_offset_ns": profile.tail_offset_ns,
         "pmu_tail_ns": profile.tail_ns,
@@ -58,10 +56,10 @@ def info_report(profile: Profile) -> Report:
         ("Path", clean(profile.path, 4096)),
         ("Chip", clean(device.chip)),
         ("Arch", MISSING if device.arch is None else clean(device.arch)),
-        ("Mode", f"{profile.mode_name.removeprefix('mode ')} ({MODES.get(profile.detail, 'unknown')})"),
-        ("Clocks", f"TIU {device.tiu_mhz:g} MHz, DMA {device.dma_mhz:g} MHz"),
+        ("Mode", f"{profile.recording.short} ({profile.recording.meaning})"),
+        ("Clocks", ", ".join(f"{name} {mhz:g} MHz" for name, mhz in device.clocks) or MISSING),
         ("Cores", ", ".join(map(str, profile.cores)) or MISSING),
-        ("CDMA ports", ", ".join(map(str, profile.ports)) or MISSING),
+        *([(_ports(profile), ", ".join(map(str, profile.ports)) or MISSING)] if _ports(profile) else []),
         ("Instructions", f"{profile.instructions:,}"),
         ("Kernel launches", f"{len(profile.scopes):,}"),
         ("Total time", span.named(profile.end_ns - profile.start_ns)),
@@ -70,6 +68,12 @@ def info_report(profile: Profile) -> Report:
     lines = tuple(f"{label:{width}}  {text}" for label, text in facts)
     tables = (engines_table(profile, _figures(profile), span), problems_table(profile))
     return Report(clean(profile.name), lines, tuple(table for table in tables if table.rows))
+
+
+def _ports(profile: Profile) -> str:
+    """What the ports beside the cores are called; empty where the source knows none."""
+    ports = profile.vocabulary.group_kind("ports")
+    return "" if ports is None else ports.title
 
 
 def _lane_records(profile: Profile) -> list[dict[str, Any]]:

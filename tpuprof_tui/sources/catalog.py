@@ -6,13 +6,16 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-from tpuprof_tui.model import Profile
+from typing import TYPE_CHECKING
 
 from .sophgo.finding import device_and_call, find_captures
 from .sophgo.fingerprint import fingerprint
 
-__all__ = ["Progress", "ProgressCallback", "device_and_call", "find_captures", "fingerprint", "open_profile"]
+if TYPE_CHECKING:
+    from tpuprof_tui.model import Profile, Vocabulary
+
+__all__ = ["Progress", "ProgressCallback", "device_and_call", "find_captures", "fingerprint", "open_profile",
+           "vocabularies"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,13 @@ class Progress:
 
 #: Called from the reading thread, at most a few times a second; may raise to cancel.
 ProgressCallback = Callable[[Progress], None]
+
+
+def vocabularies() -> tuple[Vocabulary, ...]:
+    """What the sources call things, for what is asked without a profile; known without numpy."""
+    from .sophgo.vocabulary import VOCABULARY
+
+    return (VOCABULARY,)
 
 
 def open_profile(

@@ -90,7 +90,7 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
     quiet, strong = palette.quiet, palette.strong
     items: list[list[Part]] = [
         [(clean(profile.name), palette.title, CAPTION)],
-        [(f"{clean(profile.device.chip)} {profile.mode_name}", quiet, CAPTION + 2)],
+        [(f"{clean(profile.device.chip)} {profile.recording.name}", quiet, CAPTION + 2)],
         [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)],
     ]
     if figures.busiest is not None and figures.idlest is not None and figures.total_ns:

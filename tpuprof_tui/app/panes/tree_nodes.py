@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
 from tpuprof_tui.analysis.index.intervals import Intervals
-from tpuprof_tui.analysis.links.port_directions import DIRECTIONS, going
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.text import clean
-from tpuprof_tui.model import Lane, Problem, Role
+from tpuprof_tui.model import Lane, Problem, Role, Vocabulary
+from tpuprof_tui.model.vocabulary import Condition, imported
 
 
-def _condition(way: str) -> str:
-    """The filter that leaves one direction of a port."""
-    return f"link={way}"
-
-
-#: All conditions of nodes.
-NODE_CONDITIONS: Final = tuple(map(_condition, DIRECTIONS))
+def node_conditions(vocabulary: Vocabulary) -> tuple[str, ...]:
+    """The filters that nodes below lanes stand for."""
+    return tuple(f"{each.key}={word}" for each in vocabulary.conditions for word in each.words)
 
 
 @dataclass(frozen=True)
@@ -117,7 +112,8 @@ def _add_cores(session: Session, nodes: list[Node]) -> None:
 
 
 def _add_groups(session: Session, nodes: list[Node]) -> None:
-    """Lanes of no core, by group: ports with their directions, lanes of the host."""
+    """Lanes of no core, by group, with the parts that conditions of the source make: directions of ports."""
+    parts = [(each, word) for each in session.profile.vocabulary.conditions for word in each.words]
     lanes = session.profile.lanes
     for group in dict.fromkeys(lane.group for lane in lanes if lane.core < 0):
         heading = len(nodes)
@@ -126,7 +122,8 @@ def _add_groups(session: Session, nodes: list[Node]) -> None:
         for number in numbers:
             place = len(nodes)
             nodes.append(_lane_node(session, number, 2, heading))
-            ways = [node for way in DIRECTIONS if (node := _way_node(session, number, way, place)) is not None]
+            found = [_part_node(session, number, each, word, place) for each, word in parts]
+            ways = [node for node in found if node is not None]
             nodes += ways
             nodes[place] = replace(nodes[place], children=bool(ways))
         own = [node for node in nodes[heading + 1 :] if node.depth == 2]
@@ -147,16 +144,16 @@ def _lane_node(session: Session, number: int, depth: int, parent: int) -> Node:
     )  # fmt: skip
 
 
-def _way_node(session: Session, number: int, way: str, parent: int) -> Node | None:
-    """One direction of a port; None where nothing goes that way."""
+def _part_node(session: Session, number: int, condition: Condition, word: str, parent: int) -> Node | None:
+    """What of a lane a condition leaves, such as one direction of a port; None where that is nothing."""
     profile, lane = session.profile, session.profile.lanes[number]
-    chosen = going(profile, lane, way)
+    chosen = imported(condition.mask)(profile, lane, word)
     if not bool(chosen.any()):
         return None
     work = chosen & (lane["role"] == Role.WORK)
     busy = Intervals.union(lane["start"][work], lane["end"][work]).total
     return Node(
-        way.upper(), 3, Scope(lane.core, number), condition=_condition(way), engine=lane.engine,
+        word.upper(), 3, Scope(lane.core, number), condition=f"{condition.key}={word}", engine=lane.engine,
         share=busy / max(profile.end_ns - profile.start_ns, 1), busy=busy, count=int(np.count_nonzero(chosen)),
         guessed=lane.role_guessed, parent=parent,
     )  # fmt: skip

@@ -14,8 +14,9 @@ from typing import Final
 
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.text import bytes_text, clean
+from tpuprof_tui.model.vocabulary import Output
 
-from .export_kinds import Job, Kind
+from .export_kinds import Job
 
 #: Longest line a child may send.
 LONGEST: Final = 1 << 22
@@ -31,7 +32,7 @@ class ExportError(TpuprofError):
 class Outcome:
     """What an export wrote: paths and sizes in bytes, and what to know of it."""
 
-    kind: Kind
+    kind: Output
     files: tuple[tuple[str, int], ...]
     notes: tuple[str, ...] = ()
 
@@ -57,7 +58,7 @@ def _short(path: str) -> str:
 class Running:
     """An export at work: how far it is (0 to 1; below 0: nobody knows)."""
 
-    kind: Kind
+    kind: Output
     done: float = -1.0
 
     @property

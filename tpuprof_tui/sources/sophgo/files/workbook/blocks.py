@@ -137,7 +137,7 @@ def dma_head(profile: Profile, total: Totals) -> Head:
     grid.put(1, 1, "Performance", LABEL)
     grid.put(2, 1, "Summary", LABEL)
     grid.line(1, 3, _DMA_TOTALS, TOTAL_HEADER)
-    mhz = profile.device.dma_mhz
+    mhz = profile.device.clock("DMA")
     values = (
         total.working, total.working, total.stall, ratio(total.stall, total.cycles), total.ddr_bytes, total.l2_bytes,
         bandwidth(total.ddr_bytes, total.ddr_cycles, mhz), bandwidth(total.l2_bytes, total.l2_cycles, mhz),

@@ -14,8 +14,7 @@ from profiles import make_lane, make_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.state import Sort
-from tpuprof_tui.app.drawing.colouring import STEPS, kernel_family
-from tpuprof_tui.app.drawing.theme import OTHER, lane_shades
+from tpuprof_tui.app.drawing.colouring import OTHER, STEPS, kernel_family, lane_shades
 from tpuprof_tui.app.drawing.themes import THEMES, after
 from tpuprof_tui.app.settings.actions import ACTIONS, keys_of
 from tpuprof_tui.app.settings.config import Config, config_path, read_config, write_config

@@ -10,9 +10,10 @@ from rich.cells import cell_len
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.app.drawing.colouring import category_of
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import levels_of, paint_core, paint_lane
-from tpuprof_tui.app.drawing.theme import Palette, category_of, plain_palette
+from tpuprof_tui.app.drawing.theme import Palette, plain_palette
 from tpuprof_tui.model import Role, Strings
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 

@@ -20,6 +20,7 @@ from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError, UsageEr
 
 from .export import check_expected, run_asked
 from .options import OPTIONS
+from .profiling_options import add_arguments, completions, localise, options_command
 from .texts import (
     COMPLETION_EXAMPLES,
     COMPLETION_HELP,
@@ -75,6 +76,9 @@ class Command:
         epilog: Lines below the options.
         folder: Whether an output folder may follow the capture.
         operand: Name and settings of what it is about; None: a capture, read with the options for reading one.
+        arguments: Gives a parser all words and options of a command that is not about a capture.
+        localise: Puts a parser's help into the language that words ask for.
+        completions: What may follow words of the command, by the words before.
     """
 
     help: str
@@ -83,6 +87,9 @@ class Command:
     epilog: str = ""
     folder: bool = False
     operand: tuple[str, dict[str, Any]] | None = None
+    arguments: Callable[[Parser], None] | None = None
+    localise: Callable[[Parser, Sequence[str]], None] | None = None
+    completions: Callable[[], dict[str, tuple[str, ...]]] | None = None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -101,7 +108,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 stream.reconfigure(errors="backslashreplace")
         name, rest = split_command(words)
         with needed_for("tpuprof"):
-            status = COMMANDS[name].run(build_parser(name).parse_args(rest))
+            parser = localised_parser(name, rest)
+            # words of a command that takes many may stand before and behind options
+            parse = parser.parse_intermixed_args if COMMANDS[name].arguments else parser.parse_args
+            status = COMMANDS[name].run(parse(rest))
         sys.stdout.flush()
         return status
     except TpuprofError as error:
@@ -145,6 +155,15 @@ def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
     return "open", list(words)
 
 
+def localised_parser(name: str, words: Sequence[str] = ()) -> Parser:
+    """The parser of one command, with its help in the reader's language where it is there."""
+    parser = build_parser(name)
+    localise = COMMANDS[name].localise
+    if localise is not None:
+        localise(parser, words)
+    return parser
+
+
 def build_parser(name: str) -> Parser:
     """The parser of one command."""
     command = COMMANDS[name]
@@ -159,6 +178,9 @@ def build_parser(name: str) -> Parser:
         allow_abbrev=False,
     )
     parser.command = name
+    if command.arguments is not None:
+        command.arguments(parser)
+        return parser
     if command.operand is not None:
         operand, settings = command.operand
         parser.add_argument(operand, **settings)
@@ -344,6 +366,13 @@ COMMANDS: Final = {
         "workbook, web view, Perfetto trace, summary and register text",
         export_command,
         folder=True,
+    ),
+    "options": Command(
+        "the options that make a profile: explained, checked, made",
+        options_command,
+        arguments=add_arguments,
+        localise=localise,
+        completions=completions,
     ),
     "help": Command(
         "help on a command, all keys, all columns, the manual page",

@@ -212,7 +212,7 @@ class Vocabulary:
     Attributes:
         source: Its id.
         title: Its name for people.
-        example: What a capture of it is called in examples.
+        usual_name: What the names of all its captures begin with: what tells them apart follows.
         unit, event, scope: Words for what figures are made for, what lanes hold, and what events belong to.
         lane_kinds, group_kinds, categories, capabilities: See there; categories in the order they are tried.
         shares: Ways of colouring of its own.
@@ -234,7 +234,7 @@ class Vocabulary:
     unit: Word = Word("unit")
     event: Word = Word("event")
     scope: Word = Word("scope")
-    example: str = "CAPTURE"
+    usual_name: str = ""
     lane_kinds: tuple[LaneKind, ...] = ()
     group_kinds: tuple[GroupKind, ...] = ()
     categories: tuple[Category, ...] = ()
@@ -289,6 +289,11 @@ class Vocabulary:
     def group_kind(self, key: str) -> GroupKind | None:
         """The kind of group with this key; None where the source declares none."""
         return next((kind for kind in self.group_kinds if kind.key == key), None)
+
+    def word_of(self, kind: str) -> Word:
+        """The word for one group of a kind, by key."""
+        found = self.group_kind(kind)
+        return found.word if found is not None else Word(kind)
 
     def capability(self, key: str) -> Capability | None:
         """The capability with this key; None where the source has none."""

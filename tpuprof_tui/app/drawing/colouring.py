@@ -20,10 +20,32 @@ from tpuprof_tui.model import Lane, Profile, Role, Vocabulary
 from tpuprof_tui.model.lane import ALL, Rows
 from tpuprof_tui.model.vocabulary import Category, Shades
 
-from .theme import OTHER, category_of
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+#: What is of no category.
+OTHER: Final = Category("other", "O", Shades("#9aa7b8", "#5d6878", "#b3b9c4"))
+#: Colours of kinds of lanes that have none of their own.
+_MORE_COLOURS: Final = ("#22c3c3", "#f59e57", "#f472b6", "#94a3f8")
+
+
+@lru_cache(1024)
+def category_of(vocabulary: Vocabulary, type_name: str) -> Category:
+    """The category of events by their type."""
+    lowered = type_name.casefold()
+    for category in vocabulary.categories:
+        if any(word in lowered for word in category.words):
+            return category
+    return OTHER
+
+
+def lane_shades(vocabulary: Vocabulary, kind: str) -> Shades:
+    """Colours of work on a kind of lane; kinds without any get one of their own, always the same."""
+    known = vocabulary.lane_kind(kind)
+    if known is not None and known.shades is not None:
+        return known.shades
+    return Shades(_MORE_COLOURS[sum(map(ord, kind)) % len(_MORE_COLOURS)])
+
 
 #: More instructions than this in a cell are drawn in the engine's colour: few changes of style, no flicker.
 TELLABLE: Final = 2

@@ -25,8 +25,9 @@ from tpuprof_tui.formats.text import fit, percent_text
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.vocabulary import Category
 
+from .colouring import OTHER, lane_shades
 from .glyphs import Glyphs
-from .theme import OTHER, Palette, lane_shades
+from .theme import Palette
 
 Ints = npt.NDArray[np.int64]
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
 from textual.theme import Theme
 
-from tpuprof_tui.model.vocabulary import Category, Shades, Vocabulary
+if TYPE_CHECKING:
+    from tpuprof_tui.model.vocabulary import Shades
 
 BACKGROUND: Final = "#10141b"
 SURFACE: Final = "#161c26"
@@ -34,30 +35,6 @@ DARK: Final = Theme(
                "block-cursor-background": RAISED, "block-cursor-foreground": TEXT, "block-cursor-text-style": "bold",
                "block-cursor-blurred-background": RAISED, "block-cursor-blurred-foreground": TEXT},
 )  # fmt: skip
-
-
-#: What is of no category.
-OTHER: Final = Category("other", "O", Shades("#9aa7b8", "#5d6878", "#b3b9c4"))
-#: Colours of kinds of lanes that have none of their own.
-_MORE_COLOURS: Final = ("#22c3c3", "#f59e57", "#f472b6", "#94a3f8")
-
-
-@lru_cache(1024)
-def category_of(vocabulary: Vocabulary, type_name: str) -> Category:
-    """The category of events by their type."""
-    lowered = type_name.casefold()
-    for category in vocabulary.categories:
-        if any(word in lowered for word in category.words):
-            return category
-    return OTHER
-
-
-def lane_shades(vocabulary: Vocabulary, kind: str) -> Shades:
-    """Colours of work on a kind of lane; kinds without any get one of their own, always the same."""
-    known = vocabulary.lane_kind(kind)
-    if known is not None and known.shades is not None:
-        return known.shades
-    return Shades(_MORE_COLOURS[sum(map(ord, kind)) % len(_MORE_COLOURS)])
 
 
 @dataclass(frozen=True)

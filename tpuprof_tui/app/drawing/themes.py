@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
 from textual.color import Color
 from textual.theme import Theme
 
-from tpuprof_tui.model.vocabulary import Shades
-
 from .theme import BACKGROUND, DARK, LINE, RAISED, SURFACE, TEXT, Palette
+
+if TYPE_CHECKING:
+    from tpuprof_tui.model.vocabulary import Shades
 
 _PAPER: Final = "#fbfbf8"
 _SHEET: Final = "#f1f1ec"

@@ -22,8 +22,6 @@ Part = tuple[str, Style, int]
 
 #: Parts from this rank on say what is open, not where the time went.
 CAPTION = 4
-#: What the runtime calls every capture; what tells them apart follows.
-_USUAL_NAME = "cdm_profile_data_"
 #: A name is told where there is room for so much of its end.
 _LEAST_NAME = 6
 
@@ -67,7 +65,8 @@ class HeadlineBar(Widget):
 
     def _named(self, items: list[list[Part]], name: str, width: int) -> list[list[Part]]:
         """Items with the capture's name before the total: what it ends with, where the words before that make room."""
-        name = name.removeprefix(_USUAL_NAME)
+        assert self.session is not None
+        name = name.removeprefix(self.session.profile.vocabulary.usual_name)
         least = min(cell_len(name), _LEAST_NAME)
         rest = [items[0][1:], *items[1:]]
         if width - _width(rest) - 2 < least:
@@ -91,7 +90,9 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
     items: list[list[Part]] = [
         [(clean(profile.name), palette.title, CAPTION)],
         [(f"{clean(profile.device.chip)} {profile.recording.name}", quiet, CAPTION + 2)],
-        [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)],
+        [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)]
+        if profile.timed
+        else [("no times", strong, 0)],
     ]
     if figures.busiest is not None and figures.idlest is not None and figures.total_ns:
         for word, core, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 2)):
@@ -99,11 +100,13 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
                 continue
             share = _share(core.utilisation, core.guessed, short)
             items.append([(f"{word} ", quiet, rank), (f"core {core.core} {share}", strong, 0)])
-        exposed = f"{GUESS if figures.guessed else ''}{time_text(figures.exposed_max)}"
-        share = _share(figures.exposed_max / figures.total_ns, False, short)
+    if figures.most_exposed is not None and figures.total_ns:
+        core = figures.most_exposed
+        share = _share(core.exposed / figures.total_ns, core.guessed, short)
         words = "exposed " if short else "exposed transfer "
-        items.append([(words, quiet, 1), (f"{exposed} {share}", palette.exposed, 0)])
-    items.append([(plural(session.profile.instructions, "instruction"), quiet, CAPTION + 3)])
+        told = "" if short else f"{GUESS if core.guessed else ''}{time_text(core.exposed)} "
+        items.append([(words, quiet, 1), (f"core {core.core} {told}{share}", palette.exposed, 0)])
+    items.append([(plural(figures.instructions, "instruction" if profile.timed else "command"), quiet, CAPTION + 3)])
     if profile.problems:
         worst = max(int(problem.severity) for problem in profile.problems)
         style = palette.severity(worst)

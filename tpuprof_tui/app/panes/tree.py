@@ -16,8 +16,9 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
 from tpuprof_tui.formats.text import clean, fit, percent_text, plural, time_text
 
+from ..drawing.colouring import lane_shades
 from ..drawing.glyphs import Glyphs, bar
-from ..drawing.theme import Palette, lane_shades
+from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..shell.messages import Change, CopyText, Say
 from .lines import Line, LinesView
@@ -333,7 +334,8 @@ class CoreTree(LinesView, inherit_bindings=False):
         elif node.scope is not None:
             self.post_message(self.Narrow(node.scope, node.condition))
         else:
-            self.post_message(Say(f"{node.label} holds several lanes: choose one of them."))
+            several = f"{node.label} holds several lanes: choose one of them."
+            self.post_message(Say(f"{node.label}: nothing of it is there to look at." if node.lost else several))
 
 
 def _short(count: int) -> str:

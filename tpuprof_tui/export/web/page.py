@@ -74,7 +74,7 @@ def write_web(
 
 def write_page(profile: Profile, job: Job, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
     """Writes the page as an output of an export."""
-    write_web(profile, paths[0], job.document_selection, progress=progress)
+    write_web(profile.timed_part, paths[0], job.document_selection, progress=progress)
     return list(paths)
 
 

@@ -10,8 +10,9 @@ from rich.style import Style
 from tpuprof_tui.analysis.totals.chart_data import ChartData
 from tpuprof_tui.analysis.totals.window_figures import Figures
 from tpuprof_tui.app.drawing.charts import bars, curve, histogram, missing
+from tpuprof_tui.app.drawing.colouring import lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs
-from tpuprof_tui.app.drawing.theme import Palette, lane_shades
+from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import GUESS, clean, percent_text
 from tpuprof_tui.model import Vocabulary
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from rich.segment import Segment
 
 from tpuprof_tui.analysis.totals.window_figures import Figures
+from tpuprof_tui.app.drawing.colouring import lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
-from tpuprof_tui.app.drawing.theme import Palette, lane_shades
+from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import (
     GUESS,
     TimeUnit,

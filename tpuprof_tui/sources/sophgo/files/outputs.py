@@ -17,7 +17,7 @@ def write_summary(profile: Profile, job: Job, paths: Sequence[Path], progress: P
     """The published summary; none without instructions."""
     from .summary_text import write_summary_text
 
-    return list(paths) if write_summary_text(profile, paths[0], job.selection, progress=progress) else []
+    return list(paths) if write_summary_text(profile.timed_part, paths[0], job.selection, progress=progress) else []
 
 
 def summary_told(profile: Profile, selection: Selection) -> tuple[str, Callable[[], str]]:
@@ -31,7 +31,7 @@ def write_trace(profile: Profile, job: Job, paths: Sequence[Path], progress: Pro
     """The Perfetto trace."""
     from .perfetto.trace import write_perfetto
 
-    write_perfetto(profile, paths[0], job.selection, progress=progress)
+    write_perfetto(profile.timed_part, paths[0], job.selection, progress=progress)
     return list(paths)
 
 

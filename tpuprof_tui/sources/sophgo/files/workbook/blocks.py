@@ -17,7 +17,6 @@ from tpuprof_tui.formats.xlsx.styles import (
     LABEL,
     PERCENT,
     PLAIN,
-    TABS,
     TOTAL_HEADER,
     TOTAL_VALUE,
     Style,
@@ -26,6 +25,9 @@ from tpuprof_tui.model import Profile
 
 from .statistics import SUMMARY_COLUMNS, Totals, TypeRow, bandwidth, ratio
 
+#: Colours of tabs and bands.
+TABS: Final = {"TIU": "008000", "GDMA": "FFA500", "SDMA": "D0CECE", "CDMA": "C0504D", "summary": "FFC7CE",
+               "kernels": "305496", "problems": "7F7F7F", "layers": "5B9BD5"}  # fmt: skip
 #: Row of the column headers of transfer sheets.
 DMA_HEADER_ROW: Final = 6
 #: A block higher than this would fill the screen if it were frozen unfolded.

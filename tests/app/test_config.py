@@ -196,8 +196,17 @@ async def test_the_timelines_looks_are_remembered_as_far_as_a_capture_knows_them
     assert read_config().looks == chosen
 
 
+async def test_a_way_of_colouring_of_another_source_is_passed_over(profile):
+    config_path().parent.mkdir(parents=True, exist_ok=True)
+    looks = {"colouring": "rainbow", "legend": True, "strip": "", "scale": "time"}
+    config_path().write_text(json.dumps({"timeline": looks}))
+    async with opened(profile) as pilot:
+        view = explorer(pilot).view
+        assert (view.colouring, view.legend) == ("operation", True)
+
+
 @pytest.mark.parametrize(
-    "looks", [5, {}, {"colouring": "rainbow", "legend": 1, "strip": None, "scale": []}, {"legend": True}]
+    "looks", [5, {}, {"colouring": ["bandwidth"], "legend": 1, "strip": None, "scale": []}, {"legend": True}]
 )
 def test_looks_there_are_none_of_are_left_out(looks):
     config_path().parent.mkdir(parents=True, exist_ok=True)

@@ -13,11 +13,11 @@ from web_reading import chunk, page_of
 
 from tpuprof_tui.export.web.kinds import Kinds
 from tpuprof_tui.export.web.lanes import ChosenLane, bytes_in_cells, edges_of
-from tpuprof_tui.export.web.overview import summary_record
 from tpuprof_tui.export.web.page import script_json
 from tpuprof_tui.formats.web_codec import LARGEST, Chunk, scaled
 from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
 from tpuprof_tui.sources.sophgo.device import tpu_device
+from tpuprof_tui.sources.sophgo.files.page_summary import summary_record
 from tpuprof_tui.sources.sophgo.files.workbook.statistics import SUMMARY_COLUMNS, lane_totals
 
 # -- columns -------------------------------------------------------------------

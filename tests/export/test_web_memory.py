@@ -8,7 +8,6 @@ from profiles import Registers, Texts, make_lane, make_profile
 from web_reading import WrittenPage
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.export.web import page as web
 from tpuprof_tui.export.web.page import write_web
 from tpuprof_tui.model import Device
 from tpuprof_tui.sources.sophgo.device import tpu_device
@@ -173,7 +172,7 @@ def test_a_page_holds_the_accesses_of_its_commands(tmp_path):
 
 
 def test_too_many_accesses_are_cut_and_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(web, "MOST_ACCESSES", 8)
+    monkeypatch.setattr("tpuprof_tui.sources.sophgo.files.page_memory.MOST_ACCESSES", 8)
     monkeypatch.setattr("tpuprof_tui.export.web.lanes.SLICE", 4)
     profile, lane = tiu(*[{"res0_addr": 0, "opd0_addr": 64}] * 20)
     path = tmp_path / "result.html"

@@ -70,7 +70,7 @@ def test_options_stand_anywhere(words, opened, capsys):
         ("info", "No capture given."),
         ("instructions", "./NAME"),
         ("info X --nonsense", "Unrecognized arguments: --nonsense."),
-        ("info X Y", "Unrecognized arguments: Y."),
+        ("instructions X Y", "Unrecognized arguments: Y."),
         ("info X --tiu_freq 0", "'0' is not a whole number of MHz"),
         ("info X --tiu_freq 9.5", "'9.5' is not a whole number of MHz"),
         ("instructions X --core -1", "core"),
@@ -178,7 +178,7 @@ def terminal(monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr(
-        tpuprof_tui.app, "run", lambda path, **options: started.append((path, options)) or 0, raising=False
+        tpuprof_tui.app, "run", lambda paths, **options: started.append((paths, options)) or 0, raising=False
     )
     return started
 
@@ -190,20 +190,20 @@ def terminal(monkeypatch):
         (["--ascii"], {"ascii": True}),
         (["--unicode"], {"ascii": False}),
         (["--no-mouse", "--debug"], {"mouse": False, "debug": True}),
-        (["--chip", "AKSV", "--tiu_freq", "950"], {"chip": "AKSV", "tiu_mhz": 950}),
-        (["--trace_file", str(TRACE)], {"trace_file": str(TRACE)}),
+        (["--chip", "AKSV", "--tiu_freq", "950"], {"options": {"chip": "AKSV", "tiu_mhz": 950}}),
+        (["--trace_file", str(TRACE)], {"options": {"trace_file": str(TRACE)}}),
     ],
 )
 def test_a_terminal_gets_the_explorer(words, changed, terminal, tmp_path):
     assert main([*words, str(tmp_path)]) == 0
-    usual = {"chip": None, "tiu_mhz": None, "trace_file": None, "ascii": None, "mouse": True, "debug": False}
-    path, options = terminal[0]
-    assert (path, {name: options[name] for name in usual}) == (str(tmp_path), usual | changed)
+    usual = {"options": {}, "ascii": None, "mouse": True, "debug": False}
+    paths, options = terminal[0]
+    assert (paths, {name: options[name] for name in usual}) == ([str(tmp_path)], usual | changed)
 
 
 def test_without_a_path_the_explorer_chooses(terminal):
     assert main([]) == 0
-    assert terminal[0][0] is None
+    assert terminal[0][0] == []
 
 
 @pytest.mark.parametrize("words", [["/nowhere/at/all"], [str(SOUND), "--trace_file", "/nowhere/at/all"]])

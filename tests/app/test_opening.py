@@ -53,7 +53,7 @@ def reading(monkeypatch):
         paths: ClassVar[list[str]] = []
         error: ClassVar[Exception | None] = None
 
-    def open_profile(path, *, chip=None, tiu_mhz=None, progress=None):
+    def open_profile(path, *, progress=None):
         Reading.paths.append(str(path))
         if progress is not None:
             progress(Progress("records", 40, 100, core=3, records=1234))
@@ -79,7 +79,7 @@ def test_the_first_frame_needs_neither_numpy_nor_the_model():
         "import sys, tpuprof_tui.app; assert 'textual' not in sys.modules;"
         "import tpuprof_tui.app.shell.application;"
         "wrong = [m for m in sys.modules if m.split('.')[0] in ('numpy', 'pandas', 'plotext')"
-        " or m.startswith(('tpuprof_tui.model', 'tpuprof_tui.analysis', 'tpuprof_tui.sources.catalog'))];"
+        " or m.startswith(('tpuprof_tui.model', 'tpuprof_tui.analysis', 'tpuprof_tui.sources.sophgo.read'))];"
         "sys.exit(', '.join(wrong) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

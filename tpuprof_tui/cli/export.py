@@ -126,9 +126,9 @@ def check_expected(expected: str | None, capture: str) -> None:
     """
     if expected is None:
         return
-    from tpuprof_tui.sources.catalog import fingerprint
+    from tpuprof_tui.sources.catalog import Catalog
 
-    if fingerprint(capture) != expected:
+    if Catalog().fingerprint(capture) != expected:
         raise TpuprofError("The capture has changed since it was opened.", "Reload it, then export again.")
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import work
 from textual.app import SystemCommand
@@ -44,9 +44,8 @@ class TpuprofApp(RememberingApp, TerminalApp):
 
     Args:
         path: Capture, file in one, or folder of captures; None: the captures below the current directory.
-        chip: Chip name for captures that do not name it.
-        tiu_mhz: TIU clock in MHz.
-        trace_file: Host trace to show beside the capture.
+        paths: Several of them, to choose from; one or none: ``path`` says what is opened.
+        options: Those of the source that reads it, by name.
         ascii_only: Draw with ASCII alone; None: as the terminal's locale asks.
         profile: A profile ready to show, instead of a path.
         debug: Let unexpected errors through.
@@ -97,9 +96,8 @@ class TpuprofApp(RememberingApp, TerminalApp):
         self,
         path: str | None = None,
         *,
-        chip: str | None = None,
-        tiu_mhz: int | None = None,
-        trace_file: str | None = None,
+        paths: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
         ascii_only: bool | None = None,
         profile: Profile | None = None,
         debug: bool = False,
@@ -111,9 +109,8 @@ class TpuprofApp(RememberingApp, TerminalApp):
         self.theme = "ansi-dark" if plain else self.theme
         self.animation_level = "none"
         self.path = path
-        self.chip = chip
-        self.tiu_mhz = tiu_mhz
-        self.trace_file = trace_file
+        self.paths = tuple(paths) if len(paths) > 1 else ()
+        self.options = dict(options or {})
         self.profile = profile
         self.debug_errors = debug
         self.ascii_only = wants_ascii(os.environ) if ascii_only is None else ascii_only
@@ -145,7 +142,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
 
     def _begin(self) -> None:
         if self.profile is None and self.path is None:
-            self._choose(os.getcwd())
+            self._choose(*(self.paths or [os.getcwd()]))
         else:
             self._reading = self._read()
 
@@ -190,13 +187,9 @@ class TpuprofApp(RememberingApp, TerminalApp):
                     told = time.monotonic()
                     self.post_message(self.Reported(progress))
 
-            self.seen = sighting(path)
+            self.seen = sighting(path, self.catalog)
             self.fingerprint = self.seen.fingerprint
-            profile = open_profile(path, chip=self.chip, tiu_mhz=self.tiu_mhz, progress=report)
-            if self.trace_file is not None:
-                from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
-
-                profile = with_host_trace(profile, self.trace_file)
+            profile = open_profile(path, progress=report, **self.options)
             self.note_reading(profile)
         if worker.is_cancelled:
             raise CancelledError
@@ -300,10 +293,10 @@ class TpuprofApp(RememberingApp, TerminalApp):
         else:
             self.push_screen(screen)
 
-    def _choose(self, root: str) -> None:
+    def _choose(self, *roots: str) -> None:
         from .capture_list import ChooseScreen
 
-        self._replace(ChooseScreen(root, self.palette))
+        self._replace(ChooseScreen(roots, self.palette))
 
     def on_capture_list_chosen(self, message: CaptureList.Chosen) -> None:
         """Opens the chosen capture."""
@@ -319,10 +312,15 @@ class TpuprofApp(RememberingApp, TerminalApp):
         self._reading = self._read()
 
     def open_other(self) -> None:
-        """Lists the captures beside the open one, or below the folder it was looked for in."""
+        """Lists the captures that were named, else those beside the open one or below the folder that was named."""
+        from .captures import is_capture
+
         self.keep_view()
+        if self.paths:
+            self._choose(*self.paths)
+            return
         path = Path(self.path or os.curdir)
-        folder = path.parent if self.path and not (os.path.isdir(path) and not _is_capture_name(path)) else path
+        folder = path.parent if self.path and is_capture(path) else path
         self._choose(str(folder if os.path.isdir(folder) else Path.cwd()))
 
     def return_to_capture(self) -> None:
@@ -393,12 +391,3 @@ class TpuprofApp(RememberingApp, TerminalApp):
                 await self.run_action(action.function, node)
 
         return run
-
-
-def _is_capture_name(path: Path) -> bool:
-    """Whether a directory looks like a capture, without importing the readers."""
-    try:
-        names = os.listdir(path)
-    except OSError:
-        return False
-    return any(name == "global.profile" or name.startswith(("cdmlib", "cdma")) for name in names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..drawing.theme import Palette
 from ..panes.keybar import KeyBar
@@ -21,10 +21,8 @@ class ExportingApp(ForgettingApp):
 
     palette: Palette
     path: str | None
-    chip: str | None
-    tiu_mhz: int | None
+    options: dict[str, Any]
     profile: Profile | None
-    trace_file: str | None = None
     #: How the capture looked before it was read.
     fingerprint: str = ""
     #: What waits for a key, in the bottom line.
@@ -38,7 +36,7 @@ class ExportingApp(ForgettingApp):
         path = self.path or profile.path
         if not path or not os.path.exists(path):
             path = ""
-        source = Source(path, profile.name, self.fingerprint, self.chip, self.tiu_mhz, self.trace_file)
+        source = Source(path, profile.name, self.fingerprint, self.options)
         if path and not self.exporter.folder:
             self.exporter.folder = default_folder(source)
         return source

@@ -244,3 +244,42 @@ def test_big_profiles_are_summed_up(monkeypatch, capsys):
     monkeypatch.setattr(tpuprof_tui.sources.catalog, "open_profile", lambda path, **_: big_profile(200_000, ports=2))
     assert main(["summary", "X"]) == 0
     assert "200,000 instructions" in capsys.readouterr().out
+
+
+# -- several captures ---------------------------------------------------------
+
+
+def test_one_answer_each_in_order():
+    done = tool("summary", SOUND, "/nowhere/at/all", DAMAGED)
+    assert done.returncode == 2
+    assert done.stderr == "tpuprof: /nowhere/at/all: no such file or directory.\n"
+    first, second = (tool("summary", path) for path in (SOUND, DAMAGED))
+    assert done.stdout == f"==> {SOUND} <==\n{first.stdout}\n==> {DAMAGED} <==\n{second.stdout}"
+    assert tool("info", SOUND, DAMAGED).returncode == 1
+
+
+def test_info_as_json_of_several_is_one_object_after_another():
+    done = tool("info", SOUND, DAMAGED, "--json")
+    assert done.stdout == "".join(tool("info", path, "--json").stdout for path in (SOUND, DAMAGED))
+    assert done.returncode == 1
+
+
+def test_several_without_a_terminal_are_summed_up():
+    assert tool(SOUND, DAMAGED, stdin=subprocess.DEVNULL).stdout == tool("summary", SOUND, DAMAGED).stdout
+
+
+def test_several_are_a_list_in_the_explorer(terminal, tmp_path):
+    paths = [str(tmp_path), str(SOUND)]
+    assert main(paths) == 0
+    assert terminal[0][0] == paths
+
+
+def test_one_missing_of_several_never_starts_the_explorer(terminal, capsys):
+    assert main([str(SOUND), "/nowhere/at/all"]) == 2
+    assert not terminal
+    assert "/nowhere/at/all: no such file or directory." in capsys.readouterr().err
+
+
+def test_a_file_of_a_capture_stands_for_it():
+    file = next(SOUND.glob("cdmlib*"))
+    assert tool("summary", file).stdout == tool("summary", SOUND).stdout

@@ -207,3 +207,21 @@ async def test_what_is_chosen_for_a_capture_that_was_replaced_is_passed_over():
         assert explorer(pilot) is not screen
         screen._take_columns(("name",))
         assert screen.view.columns == ()
+
+
+async def test_several_paths_are_a_list_and_the_way_from_one_to_the_next(tmp_path, reading):
+    make_captures(tmp_path, "a/one", "b/one", "folder/three", "not/named")
+    reading.go.set()
+    paths = [str(tmp_path / name) for name in ("b/one", "a/one/global.profile", "folder")]
+    app = TpuprofApp(paths=paths)
+    async with app.run_test(size=(160, 30)) as pilot:
+        await until(pilot, lambda: "captures at 3 paths" in frame(app) and "three" in frame(app))
+        listed = [line for line in frame(app).splitlines() if str(tmp_path) in line]
+        assert [line.split()[0] for line in listed] == [*paths[:2], str(tmp_path / "folder" / "three")]
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ExplorerScreen))
+        assert reading.paths[-1] == paths[0]
+        await pilot.press("right_parenthesis")
+        await until(pilot, lambda: reading.paths[-1] == paths[1] and isinstance(app.screen, ExplorerScreen))
+        await pilot.press("O")
+        await until(pilot, lambda: isinstance(app.screen, ChooseScreen) and "captures at 3 paths" in frame(app))

@@ -119,7 +119,7 @@ def test_as_a_program(written):
 
 @pytest.mark.parametrize("words", ["--help", "info --help", "--version", f"info {SOUND}", f"summary {SOUND}"])
 def test_what_needs_no_plug_in_loads_none(words):
-    code = f"import sys\nfrom tpuprof_tui.cli.main import main\ntry:\n    main({words.split()!r})\nexcept SystemExit:\n    pass\n"
+    code = f"import sys\nfrom tpuprof_tui.cli.main import main\ntry: main({words.split()!r})\nexcept SystemExit: pass\n"
     code += "print([name for name in ('importlib.metadata', 'tpuprof_oven') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("[]\n")

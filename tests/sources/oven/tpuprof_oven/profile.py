@@ -16,7 +16,7 @@ _ROLES = {"rest": Role.WAIT, "wait": Role.WAIT}
 
 
 def profile_of(path: Path, recordings: Mapping[str, Recording]) -> Profile:
-    """One profile of all recordings; zero is their first event. Ovens of the second bakery follow those of the first."""
+    """One profile of all recordings; zero is their first event. Ovens of one bakery follow those of the one before."""
     strings = {key: StringsBuilder() for key in ("engine", "name", "type", "kernel")}
     problems = [Problem(Severity.ERROR, f"{what}.", f"{count} times; left out.", file=name)
                 for name, recording in recordings.items() for what, count in recording.doubts.items()]  # fmt: skip

@@ -7,9 +7,10 @@
      "meters": [{"oven": 3, "name": "heat", "unit": "K", "ticks": [...], "values": [...]}, ...],
      "rounds": [{"label": "rye 1", "oven": 3, "from": tick, "until": tick}, ...]}
 
-An event is [from, until, does, what, recipe, grams, inside, round, put_by]: ticks; what a tray does (``bake``, ``carry``,
-``pass``, ``rest``) or a baker (``work``, ``wait``); a name; the recipe it belongs to; grams moved; the event of the lane that
-encloses it, the round and the baker that put it there (-1: none). Events of a lane are in the order of their beginning.
+An event is [from, until, does, what, recipe, grams, inside, round, put_by]: ticks; what a tray does (``bake``,
+``carry``, ``pass``, ``rest``) or a baker (``work``, ``wait``); a name; the recipe it belongs to; grams moved; the event
+of the lane that encloses it, the round and the baker that put it there (-1: none). Events of a lane are in the order of
+their beginning.
 """
 
 from __future__ import annotations
@@ -74,8 +75,10 @@ class Recording:
 
 def write_recording(recording: Recording, path: Path) -> None:
     """Writes a file."""
-    lanes = [{"kind": lane.kind, "oven": lane.oven, "number": lane.number, "events": [list(each) for each in lane.events]}
-             for lane in recording.lanes]  # fmt: skip
+    lanes = [
+        {"kind": lane.kind, "oven": lane.oven, "number": lane.number, "events": [list(each) for each in lane.events]}
+        for lane in recording.lanes
+    ]
     record = {"oven": VERSION, "bakery": recording.bakery, "bakeries": recording.bakeries, "tick_ns": recording.tick_ns,
               "ovens": recording.ovens, "lanes": lanes, "calls": recording.calls, "meters": recording.meters,
               "rounds": recording.rounds}  # fmt: skip

@@ -229,7 +229,7 @@ class Catalog:
             if folder in mine:
                 return [folder]
             found += mine
-        return list(dict.fromkeys(found))
+        return sorted(set(found), key=lambda path: _natural(path.name))
 
     def is_profile(self, path: str | os.PathLike[str]) -> bool:
         """Whether a path is a profile or a file of one."""
@@ -303,7 +303,7 @@ def _size_and_time(file: Path) -> tuple[int, int]:
 
 
 def _listed(folder: Path, *, links: bool = False) -> tuple[list[str], list[str]]:
-    """Names of the files and of the folders in a folder, in natural order; ``links``: folders may be links to them."""
+    """Names of the files in a folder, and of the folders in natural order; ``links``: these may be links to folders."""
     names: list[str] = []
     folders: list[str] = []
     try:
@@ -316,7 +316,7 @@ def _listed(folder: Path, *, links: bool = False) -> tuple[list[str], list[str]]
                     names.append(entry.name)
     except OSError:
         return [], []
-    return sorted(names, key=_natural), sorted(folders, key=_natural)
+    return names, sorted(folders, key=_natural)
 
 
 def _natural(name: str) -> list[tuple[bool, int, str]]:

@@ -21,6 +21,7 @@ from tpuprof_tui.sources.catalog import Catalog
 
 from .export import EXPORT_EXAMPLES, EXPORT_HELP, check_expected, run_asked
 from .options import INSTRUCTIONS_EXAMPLES, INSTRUCTIONS_HELP, OPTIONS, OWN_OPTIONS, Option, source_option
+from .profiling_options import add_arguments, completions, localise, options_command
 from .texts import (
     COMPLETION_EXAMPLES,
     COMPLETION_HELP,
@@ -67,6 +68,9 @@ class Command:
         folder: Whether an output folder may follow the capture.
         several: What it does with several captures, the rest of a sentence; empty: it takes one.
         operand: Name and settings of what it is about; None: a capture, read with the options for reading one.
+        arguments: Gives a parser all words and options of a command that is not about a capture.
+        localise: Puts a parser's help into the language that words ask for.
+        completions: What may follow words of the command, by the words before.
     """
 
     help: str
@@ -76,6 +80,9 @@ class Command:
     folder: bool = False
     several: str = ""
     operand: tuple[str, dict[str, Any]] | None = None
+    arguments: Callable[[Parser], None] | None = None
+    localise: Callable[[Parser, Sequence[str]], None] | None = None
+    completions: Callable[[], dict[str, tuple[str, ...]]] | None = None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -148,16 +155,30 @@ def parsed(name: str, words: Sequence[str]) -> argparse.Namespace:
     """
     own = OWN_OPTIONS
     try:
-        options = build_parser(name).parse_args(words)
+        options = _parse(localised_parser(name, words), name, words)
     except UsageError:
         others = tuple(option for source in Catalog().others for option in source.options)
         if not others:
             raise
         own += others
-        options = build_parser(name, [source_option(option) for option in others]).parse_args(words)
+        options = _parse(build_parser(name, [source_option(option) for option in others]), name, words)
     options.source = {each.name: value for each in own if (value := getattr(options, each.name, None)) is not None}
     options.own = own
     return options
+
+
+def _parse(parser: Parser, name: str, words: Sequence[str]) -> argparse.Namespace:
+    # words of a command that takes many may stand before and behind options
+    return (parser.parse_intermixed_args if COMMANDS[name].arguments else parser.parse_args)(words)
+
+
+def localised_parser(name: str, words: Sequence[str] = ()) -> Parser:
+    """The parser of one command, with its help in the reader's language where it is there."""
+    parser = build_parser(name)
+    localise = COMMANDS[name].localise
+    if localise is not None:
+        localise(parser, words)
+    return parser
 
 
 def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
@@ -173,6 +194,9 @@ def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    if command.arguments is not None:
+        command.arguments(parser)
+        return parser
     if command.operand is not None:
         operand, settings = command.operand
         parser.add_argument(operand, **settings)
@@ -403,6 +427,13 @@ COMMANDS: Final = {
         EXPORT_HELP,
         EXPORT_EXAMPLES,
         folder=True,
+    ),
+    "options": Command(
+        "the options that make a profile: explained, checked, made",
+        options_command,
+        arguments=add_arguments,
+        localise=localise,
+        completions=completions,
     ),
     "help": Command(
         "help on a command, all keys, all columns, the manual page",

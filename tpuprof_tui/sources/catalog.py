@@ -275,10 +275,11 @@ class Catalog:
             return ""
         return hashlib.blake2b(repr(seen).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
-    def device_and_call(self, path: str | os.PathLike[str]) -> tuple[int, int] | None:
-        """Numbers of the device and of the call that a profile's name tells; None where it tells none."""
+    def device_and_call(self, path: str | os.PathLike[str]) -> tuple[int | None, int | None]:
+        """Numbers of the device and of the call that a profile's name tells; None for what it does not tell."""
         source = self.source_of(path)
-        return None if source is None else self._asked(source, None, source.device_and_call, Path(path))
+        unknown: tuple[int | None, int | None] = (None, None)
+        return unknown if source is None else self._asked(source, unknown, source.device_and_call, Path(path))
 
 
 def chosen(decisions: Sequence[Decision]) -> Decision | None:

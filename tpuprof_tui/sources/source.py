@@ -129,10 +129,10 @@ class Source(ABC):
         """The path of the profile that a path belongs to: a file of a capture gives the capture's folder."""
         return path
 
-    def device_and_call(self, path: Path) -> tuple[int, int] | None:
-        """Numbers of the device and of the call that the path's name tells; None where it tells none."""
+    def device_and_call(self, path: Path) -> tuple[int | None, int | None]:
+        """Numbers of the device and of the call that the path's name tells; None for what it does not tell."""
         del path
-        return None
+        return None, None
 
 
 def first_bytes(path: Path, most: int = 1 << 16) -> bytes:

@@ -52,8 +52,8 @@ def found_captures(root: Path, depth: int, seconds: float) -> Iterator[Found]:
 
     catalog = Catalog()
     for path in [root] if os.path.isfile(root) else catalog.find(root, depth=depth, seconds=seconds):
-        known = catalog.device_and_call(path)
-        yield Found(path, str(known[0]), str(known[1])) if known else Found(path)
+        device, call = ("" if number is None else str(number) for number in catalog.device_and_call(path))
+        yield Found(path, device, call)
 
 
 def facts_of(found: Found, cancelled: Callable[[], bool]) -> Found:

@@ -11,7 +11,7 @@ CORE_FILE: Final = re.compile(r"cdmlib.*\.profile", re.DOTALL)
 PORT_FILE: Final = re.compile(r"cdma\d*_(\d+)\.profile")
 PORT_LIKE: Final = re.compile(r"cdma.*\.profile", re.DOTALL)
 #: A capture's directory, as the runtime names it: device and call.
-DIRECTORY: Final = re.compile(r"cdm_profile_data_dev(\d+)-(\d+)")
+DIRECTORY: Final = re.compile(r"cdm_profile_data_dev(\d+)(?:-(\d+))?")
 
 
 def of_capture(name: str) -> bool:

@@ -96,7 +96,7 @@ class SophgoSource(Source):
         """The directory."""
         return path if os.path.isdir(path) else path.parent
 
-    def device_and_call(self, path: Path) -> tuple[int, int] | None:
-        """As the runtime names the directory: ``cdm_profile_data_dev0-3``."""
+    def device_and_call(self, path: Path) -> tuple[int | None, int | None]:
+        """As the runtime names the directory: ``cdm_profile_data_dev0-3``, some without a call."""
         match = DIRECTORY.fullmatch(path.resolve().name)
-        return (int(match[1][:9]), int(match[2][:9])) if match else None
+        return (int(match[1][:9]), int(match[2][:9]) if match[2] else None) if match else (None, None)

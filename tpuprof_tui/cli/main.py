@@ -194,10 +194,15 @@ def info_command(options: argparse.Namespace) -> int:
     profile = _opened(options)
     from tpuprof_tui.export.info import info_json, info_report
 
+    memory = None
+    if options.memory:
+        from tpuprof_tui.analysis.memory import first_screen, memory_of
+
+        memory = memory_of(first_screen(profile))
     if options.json:
-        print(info_json(profile))
+        print(info_json(profile, memory))
     else:
-        _show(info_report(profile))
+        _show(info_report(profile, memory))
     return _status(profile)
 
 

@@ -58,6 +58,7 @@ examples:
   tpuprof info cdm_profile_data_dev0-0                          as text
   tpuprof info cdm_profile_data_dev0-0 --json | jq .problems    for other programs
   tpuprof info cdm_profile_data_dev0-0 --chip AKSV              a capture that lost its global.profile
+  tpuprof info cdm_profile_data_dev0-0 --memory                 and what it takes of memory when it is opened
 
 {STATUS_LINE}"""
 

@@ -169,7 +169,7 @@ class TpuprofApp(RememberingApp, TerminalApp):
 
     def _session(self, worker: Worker[None]) -> Session | None:
         """The profile with its indexes; None where the path is a folder of captures."""
-        from tpuprof_tui.analysis.selecting.session import Session
+        from tpuprof_tui.analysis.opening import opened
         from tpuprof_tui.sources.catalog import open_profile
 
         from .captures import holds_captures, is_capture
@@ -200,15 +200,10 @@ class TpuprofApp(RememberingApp, TerminalApp):
             self.note_reading(profile)
         if worker.is_cancelled:
             raise CancelledError
-        session = Session.build(profile)
+        session = opened(profile)
         # drawing is imported here too: the event loop stays free for keys
-        from tpuprof_tui.analysis.links.launches import launches
-
         from ..explorer import screen as explorer  # noqa: F401
 
-        # the timeline's first frame has a lane of kernel functions for each core
-        for core in profile.cores:
-            launches(session, core)
         return session
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:

@@ -112,8 +112,6 @@ def test_another_c_library_is_left_as_it_is(monkeypatch):
     assert not collecting.share_memory()
     settle()
     monkeypatch.undo()
-    collecting._c_library.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr("ctypes.CDLL", lambda _: (_ for _ in ()).throw(OSError("static")))
         assert not collecting.share_memory()
-    collecting._c_library.cache_clear()

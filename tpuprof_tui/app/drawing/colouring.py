@@ -46,6 +46,7 @@ _KERNEL_COLOURS: Final = (
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
+# a function of code and name alone, asked for each cell of the timeline
 @lru_cache(4096)
 def kernel_family(code: int, name: str) -> Family:
     """Letter and colour of a kernel function; those of the first 52 have letters of their own."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "readers" / "cdm"))
+sys.path.insert(0, str(HERE.parent / "sources" / "sophgo"))
 
 from truth_tables import pack, packed_truth, read_truth, write_packed  # noqa: E402
 

@@ -20,7 +20,7 @@ from tpuprof_tui.sources.sophgo.files.perfetto import trace as perfetto
 from tpuprof_tui.sources.sophgo.files.perfetto.slices import tenths
 from tpuprof_tui.sources.sophgo.files.perfetto.trace import write_perfetto
 
-sys.path.insert(0, str(DATA.parent / "readers" / "cdm"))
+sys.path.insert(0, str(DATA.parent / "sources" / "sophgo"))
 from kept_captures import kept_reference
 from truth_tables import unpack
 

@@ -6,6 +6,6 @@ import sys
 from pathlib import Path
 
 _TESTS = Path(__file__).resolve().parent.parent
-for room in (_TESTS / "fuzz", _TESTS / "export", _TESTS / "readers" / "cdm", _TESTS.parent / "samples"):
+for room in (_TESTS / "fuzz", _TESTS / "export", _TESTS / "sources" / "sophgo", _TESTS.parent / "samples"):
     if str(room) not in sys.path:
         sys.path.insert(0, str(room))

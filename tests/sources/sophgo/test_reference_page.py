@@ -37,7 +37,7 @@ def test_every_test_it_names_exists():
 
 
 def test_every_path_and_every_kind_of_capture_it_names_exists():
-    named = re.findall(r"`((?:export|analysis|readers|benchmarks|samples)/[\w./]*?)(?:::|`)", PAGE)
+    named = re.findall(r"`((?:export|analysis|sources|benchmarks|samples)/[\w./]*?)(?:::|`)", PAGE)
     assert named
     assert [path for path in named if not (TESTS / path).exists()] == []
     for cell in (row[4] for rows in SECTIONS.values() for row in rows):

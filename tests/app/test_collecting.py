@@ -73,7 +73,7 @@ def test_garbage_of_the_capture_before_goes_when_another_opens():
 
 HEAPS = """
 import ctypes, sys, threading
-from tpuprof_tui.app.collecting import share_memory
+from tpuprof_tui.app.shell.garbage_collection import share_memory
 shared = "shared" in sys.argv and share_memory()
 library = ctypes.CDLL(None)
 taken = threading.Barrier(7)

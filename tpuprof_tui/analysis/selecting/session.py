@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -51,22 +52,22 @@ class Session:
         _ = session.headline
         return session
 
-    @property
+    @cached_property
     def indexes(self) -> Indexes:
         """Index of each lane."""
         return self.derived.get("indexes", lambda: build_indexes(self.profile))
 
-    @property
+    @cached_property
     def offsets(self) -> Ints:
         """int64, number of the first instruction of each lane, and the number of all at the end."""
         return self.derived.get("offsets", lambda: ordering.first_numbers(self.profile))
 
-    @property
+    @cached_property
     def headline(self) -> Headline:
         """Figures of the whole profile."""
         return self.derived.get("headline", lambda: headline(self.profile, self.indexes))
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Columns the table shows: those that some lane knows, the preferred ones first."""
         return self.derived.get("columns", self._columns)

@@ -166,7 +166,8 @@ def _paint_cells(
     _mark_instants(lane, held, levels, waits)
     filled = held.count > 0
     busy = filled & (levels > 0)
-    chars[:] = [glyphs.levels[level] for level in np.where(busy, levels, 0).tolist()]
+    characters = glyphs.levels
+    chars[:] = [characters[level] for level in np.where(busy, levels, 0).tolist()]
     looks = np.full(len(chars), palette.text, dtype=object)
     looks[busy] = unknown
     styles[:] = looks.tolist()

@@ -6,7 +6,7 @@ Nothing is told apart by colour alone: glyphs, letters and names say the same.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from rich.style import Style
@@ -141,7 +141,15 @@ class Palette:
 
     def tinted(self, style: Style) -> Style:
         """Style of a cell with work and more waiting."""
-        return style + Style.parse(f"on {self.waited}") if self.colour else style
+        found = self._tinted.get(style)
+        if found is None:
+            found = self._tinted[style] = style + Style(bgcolor=self.waited) if self.colour else style
+        return found
+
+    @cached_property
+    def _tinted(self) -> dict[Style, Style]:
+        """Styles asked for so far; as few as the palette has."""
+        return {}
 
     def on_cursor(self, style: Style) -> Style:
         """Style of a filled cell under the time cursor."""

@@ -10,7 +10,7 @@ SAMPLE ?= samples/aks_decode_mode1
 JOBS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))))
 PYTEST_ARGS ?= -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # the rooms whose lines the tests must reach
-COVERED := model sources formats analysis export
+COVERED := model sources formats analysis export options
 COVERAGE := $(COVERED:%=--cov=tpuprof_tui.%) --cov-report=term:skip-covered --cov-fail-under=95
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 # of these the first that the oldest packages have wheels for

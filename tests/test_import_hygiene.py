@@ -49,6 +49,15 @@ def test_a_wrong_option_is_light():
     assert not HEAVY & loaded("from tpuprof_tui.cli.main import main\nassert main(['info', 'X', '--nonsense']) == 2")
 
 
+@pytest.mark.parametrize(
+    "words", ["explain sophgo", "check {}", "make network", "make sophgo --capture " + str(SAMPLE)]
+)
+def test_options_are_light(words):
+    assert not HEAVY & loaded(
+        f"from tpuprof_tui.cli.main import main\nassert main(['options', *{words.split()!r}]) == 0"
+    )
+
+
 def test_opening_a_capture_loads_numpy_alone():
     code = f"import tpuprof_tui\nprofile = tpuprof_tui.open_profile({str(SAMPLE)!r})\nassert profile.instructions"
     assert HEAVY & loaded(code) == {"numpy"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -43,6 +43,8 @@ class Built:
     anchor_core: int | None
     launch_start_ns: I64
     launch_end_ns: I64
+    #: Records in files that are gone, by key of global.profile.
+    gone: dict[str, int] = field(default_factory=dict)
 
     @property
     def streams(self) -> list[Stream]:

@@ -12,12 +12,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .build import Built, build
-from .chips import CDMA, ENGINES
-from .descriptors import BLOCK_KV, keyed_blocks, model_blocks
+from .chips import CDMA
+from .descriptors import BLOCK_KV, idle_stream, keyed_blocks, model_blocks
 from .extras import Blob, ExtraStream, program_blob
 from .host import TAIL_OFFSET_NS, write_host_trace
 from .nodes import NodeStream, Words, no_words, program_words
-from .oddities import apply_oddities
+from .oddities import apply_oddities, record_counts
 from .options import Options
 from .pmu import monitor_chunks, monitor_records
 from .program import DES, STATIC
@@ -68,7 +68,7 @@ def write_capture(options: Options, parent: Path, truth: bool = True) -> Written
     for stream in built.ports:
         with (path / f"cdma0_{stream.index}.profile").open("wb") as file:
             writer.monitor(file, stream)
-    counts = writer.record_counts()
+    counts = record_counts(built) | built.gone
     (path / "global.profile").write_text(_global_text(options, counts), encoding="utf-8")
     answer = Truth(built)
     meta = answer.meta(counts)
@@ -105,28 +105,20 @@ class _Writer:
         self.built = built
         self.catalogue = built.catalogue.columns()
         programs = built.catalogue.programs
-        logged, noise = built.options.closing_nodes, built.options.noise
+        logged, noise, announced = built.options.closing_nodes, built.options.noise, built.options.announced
         self.table: list[Words] = [
-            program_words(number, p, noise) if (logged or p.infra != CLOSING) and p.mode != STATIC else no_words()
+            program_words(number, p, noise, announced)
+            if (logged or p.infra != CLOSING) and (announced or p.mode != STATIC)
+            else no_words()
             for number, p in enumerate(programs)
         ]
         self.blobs: list[Blob] = []
         if built.options.mode == 2:
             self.blobs = [program_blob(p, logged or p.infra != CLOSING, noise) for p in programs]
 
-    def record_counts(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for number, streams in self.built.cores.items():
-            for stream in streams:
-                name = ENGINES[stream.engine].lower()
-                counts[f"core{number}_{name}_record"] = int(stream.present().sum())
-        for stream in self.built.ports:
-            counts[f"cdma{stream.index}_record"] = int(stream.present().sum())
-        return counts
-
     def core_file(self, file: BinaryIO, number: int) -> None:
         options = self.built.options
-        for stream in self.built.cores[number]:
+        for stream in self.built.cores[number] if options.pmu else ():
             self.monitor(file, stream)
             if options.noise:
                 for kind, payload in _OTHER_BLOCKS:
@@ -163,6 +155,9 @@ class _Writer:
         for program in plan.program[place].tolist():
             for kind, payload in model_blocks(programs[program]) if programs[program].mode == STATIC else ():
                 write_block(file, kind, len(payload), [payload])
+            if self.built.options.announced and programs[program].mode == STATIC and not self.built.options.sdma:
+                for kind, payload in idle_stream(programs[program].chip):
+                    write_block(file, kind, len(payload), [payload])
 
     def _nodes(self, file: BinaryIO, number: int) -> None:
         options, programs = self.built.options, self.built.catalogue.programs

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from .chips import CDMA, GDMA, SDMA, TIU
-from .program import Program
+from .chips import CDMA, GDMA, SDMA, TIU, Chip
+from .program import STATIC, Program
 from .registers import command_bytes
 
 BLOCK_DES = {TIU: 13, GDMA: 14, SDMA: 15, CDMA: 16}
@@ -32,6 +32,13 @@ def keyed_blocks(number: int, program: Program) -> Iterator[bytes]:
         count, stream = engine_stream(program, engine, slot)
         key = block_key(number, engine, slot)
         yield struct.pack("<III", key, count, number) + stream
+
+
+def idle_stream(chip: Chip) -> Iterator[tuple[int, bytes]]:
+    """Block type and payload of an SDMA stream that only ends, and that no core runs."""
+    program = Program("", chip, STATIC)
+    program.nop(SDMA, "dma_end")
+    yield from model_blocks(program)
 
 
 def model_blocks(program: Program) -> Iterator[tuple[int, bytes]]:

@@ -34,13 +34,17 @@ _OPENING: tuple[tuple[int, str, int, int], ...] = (
     (SDMA, "dma_send", -1010, -1000),
     (SDMA, "dma_wait", -900, -290),
 )
-#: The same relative to the end of the last kernel.
+#: Markers without nodes behind the opening pair: engine, operation; id, first start, distance, duration.
+_MARKERS = ((TIU, "tiu_wait"), (GDMA, "dma_wait"), (SDMA, "dma_wait"))
+_MARKER = (9999, 1900, 150, 12)
+#: The same relative to the end of the last kernel; SDMA has a pair where a compiled model's runtime closes.
 _CLOSING: tuple[tuple[int, str, int, int], ...] = (
     (GDMA, "dma_send", 2480, 2490),
     (TIU, "tiu_send", 2560, 2570),
     (GDMA, "dma_wait", 2520, 2900),
     (TIU, "tiu_wait", 2600, 3040),
 )
+_CLOSING_SDMA = ((SDMA, "dma_send", 2500, 2510), (SDMA, "dma_wait", 2540, 3010))
 
 #: The same where GDMA answers TIU: each engine does one thing, twice.
 _CROSSED = {
@@ -72,6 +76,12 @@ def opening(options: Options, ports: int) -> Frame:
         released = first + distance * port + length
         put(CDMA, "cdma_tx_wait", released - 700 - 37 * port, released, port)
         put(CDMA, "cdma_nop", released + 20, released + 31, port)
+    number, first, distance, length = _MARKER
+    for place in range(options.markers):
+        for engine, key in _MARKERS:
+            start = first + _RELEASE[1] * ports + distance * place
+            program.rows.append(Row(OPS[key], engine, 0, 0.0, alg_ops=1, id=number + place, infra=EDGE))
+            times.append((start, start + length))
     return _frame(program, times, 0)
 
 
@@ -81,7 +91,7 @@ def closing(options: Options, last_ns: int) -> Frame:
         return _bare_closing(options, last_ns)
     program = Program("", options.chip, bare=True, infra=CLOSING)
     times = []
-    for engine, key, start, end in _CLOSING:
+    for engine, key, start, end in (*_CLOSING, *(_CLOSING_SDMA if options.announced else ())):
         program.add(Row(OPS[_key(options, key)], engine, 0, 0.0, alg_ops=1))
         times.append((start, end))
     return _frame(program, times, last_ns)

@@ -270,6 +270,32 @@ def subnet(s: Setting) -> Program:
     return p
 
 
+def compiled(s: Setting) -> Program:
+    """A compiled model: SDMA has nothing to do but to end, where it runs at all."""
+    p = Program("", s.chip, STATIC, open_end=True)
+    for kernel in (rmsnorm, rope, matmul):
+        kernel(replace(s, shared=p, sdma=False))
+    p.nop(TIU, "tiu_end")
+    for engine in (GDMA, SDMA) if s.sdma else (GDMA,):
+        p.nop(engine, "dma_end")
+    return p
+
+
+def launch_pair(s: Setting, first_id: int = 0) -> Program:
+    """A send and a wait on each engine, which the runtime issues before a launch of a compiled model."""
+    p = Program("", s.chip, first_id=(first_id, first_id, first_id, 1))
+    for key in ("send", "wait"):
+        p.nop(GDMA, f"dma_{key}")
+        p.nop(SDMA, f"dma_{key}")
+        p.nop(TIU, f"tiu_{key}")
+    return p
+
+
+def first_pair(s: Setting) -> Program:
+    """The same before the first launch: ids go on from the profiler's opening pair."""
+    return launch_pair(s, 2)
+
+
 def plain_subnet(s: Setting) -> Program:
     """Part of a compiled model of operations that every chip has."""
     p = Program("", s.chip, STATIC, open_end=True)
@@ -317,6 +343,9 @@ KERNELS: dict[str, Callable[[Setting], Program]] = {
     "sync_only": sync_only,
     "subnet": subnet,
     "plain_subnet": plain_subnet,
+    "compiled": compiled,
+    "launch_pair": launch_pair,
+    "first_pair": first_pair,
     "zoo": zoo,
     "zoo_undecodable": zoo_undecodable,
     "zoo_unknown": zoo_unknown,

@@ -9,6 +9,9 @@ _TWO = (0, 1)
 #: Kernels that every chip has the operations of.
 _PLAIN = ("rmsnorm", "a16_matmul", "rope", "matmul")
 _ALIGNMENT = ("core shift",)
+_TWICE = "the announcing nodes are taken for commands of their own"
+#: Three launches of a compiled model, each behind the runtime's own pair.
+_COMPILED = ("first_pair", "compiled", "launch_pair", "compiled", "launch_pair", "compiled")
 
 _ORDINARY: tuple[Options, ...] = (
     Options("decode_mode0", "one decode step, PMU only", mode=0, seed=101),
@@ -30,6 +33,23 @@ _ORDINARY: tuple[Options, ...] = (
     Options("bmodel_dynamic_lost", "the same, 2 % of the records lost", bmodel=True, lost=0.02, seed=163,
             kernels=("subnet", "rmsnorm", "rope", "subnet", "matmul"), batches=3, cores=_TWO,
             reference_fails="sections that lost their first or last record find no command"),
+    Options("compiled", "compiled model as its runtime writes it: DES nodes announce the streams", bmodel=True,
+            announced=True, sdma=True, cores=(0,), kernels=_COMPILED, seed=170,
+            reference_fails=_TWICE),
+    Options("compiled_mode2", "the same on two cores, detailed", mode=2, bmodel=True, announced=True, sdma=True,
+            cores=_TWO, kernels=_COMPILED, dependencies=True, seed=171,
+            reference_fails=_TWICE),
+    Options("aksv_compiled", "AKSV, SDMA streams that only end and do not run", "AKSV", bmodel=True, announced=True,
+            cores=(0,), kernels=_COMPILED, seed=172,
+            reference_fails=_TWICE),
+    Options("compiled_once", "a single launch of it", bmodel=True, announced=True, sdma=True, cores=(0,),
+            kernels=_COMPILED[:2], seed=173, reference_fails=_TWICE),
+    Options("compiled_lost", "2 % of its records lost", bmodel=True, announced=True, sdma=True, cores=(0,), lost=0.02,
+            kernels=_COMPILED, seed=174, reference_fails=_TWICE),
+    Options("compiled_no_pmu", "its commands alone, not one record", mode=2, bmodel=True, announced=True, sdma=True,
+            cores=(0,), kernels=_COMPILED, pmu=False, seed=175, reference_fails="nothing is shown"),
+    Options("decode_no_pmu", "commands of kernels without records", pmu=False, cores=_TWO, seed=176,
+            reference_fails="nothing is shown"),
     Options("bmodel_sdma", "compiled model with SDMA, core 0 idle", mode=0, bmodel=True, batches=2, sdma=True,
             idle=(0,), seed=113, reference_fails="the workbook crashes when core 0 is idle"),
     Options("bmodel_cdma", "compiled model with CDMA, each of 3 cores feeds a port", mode=0, bmodel=True, batches=3,
@@ -115,6 +135,12 @@ _ORDINARY: tuple[Options, ...] = (
 )  # fmt: skip
 
 _ODD: tuple[Options, ...] = (
+    Options("edge_markers", "a marker without a node behind the opening pair of each engine", markers=1, sdma=True,
+            cores=_TWO, seed=230),
+    Options("edge_markers_mode0", "the same, PMU only", mode=0, markers=1, sdma=True, cores=_TWO, seed=231,
+            reference_fails="the marker is shown"),
+    Options("edge_markers_compiled", "two of them before a compiled model", bmodel=True, announced=True, sdma=True,
+            markers=2, cores=(0,), kernels=_COMPILED, seed=232, reference_fails=_TWICE),
     Options("wrap_time", "the 32-bit counter wraps inside a kernel", wrap_at=0.4, batches=2, seed=201,
             reference_fails="the wrap passes for the seam of a lapped ring"),
     Options("wrap_after_pause", "4.3 s with long pauses, the counter wraps in the last step", wrap_at=0.9, batches=4,
@@ -155,6 +181,19 @@ _ODD: tuple[Options, ...] = (
             reference_fails="without the last core of the chip CDMA is never aligned"),
     Options("cdma_no_sdma", "the anchor core lost its SDMA records", ports=2, no_anchor_sdma=True, batches=2, seed=219,
             allow=("CDMA shift",), reference_fails="crashes"),
+    Options("lost_cores", "files of cores 3 and 5 gone, whose records are counted", missing=(3, 5), count_missing=True,
+            batches=2, seed=231, reference_fails="cores are numbered by file order, not by file name"),
+    Options("lost_ports", "files of CDMA ports 0 and 2 gone, whose records are counted", ports=4, batches=2, seed=232,
+            missing_ports=(0, 2), count_missing=True),
+    Options("lost_all_ports", "all CDMA files gone, whose records are counted", ports=2, batches=2, seed=233,
+            missing_ports=(0, 1), count_missing=True),
+    Options("cdma_wrap_pause", "counters of cores and ports wrap in a pause of 2.6 s between two steps", ports=3,
+            batches=2, pause_ms=2600, wrap_in_pause=True, seed=234,
+            reference_fails="a wrap in a long pause is no step back"),
+    Options("cdma_wrap_quiet", "ports that are quiet for 7.6 s while the cores work", ports=2, batches=5, pause_ms=1900,
+            quiet_batches=(1, 2, 3), seed=235, reference_fails="a wrap in a long pause is no step back"),
+    Options("sparse", "half of the records lost: few of each launch", lost=0.5, batches=3, cores=_TWO, seed=236,
+            reference_fails="sections that lost their first or last record find no command"),
     Options("many_blocks", "three DYN_DATA blocks and two monitor blocks of each kind", cores=_TWO, dyn_blocks=3,
             monitor_blocks=2, batches=2, seed=220, reference_fails="all but the first monitor block are ignored"),
     Options("dyn_blocks_mode2", "three DYN_DATA blocks, each with its DYN_EXTRA", cores=_TWO, dyn_blocks=3, mode=2,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .chips import CDMA, GDMA, SDMA, TIU, Chip
 from .descriptors import block_key
 from .generator import generator_index
-from .program import DES, RVT, TDI, Program, Row
+from .program import DES, RVT, STATIC, TDI, Program, Row
 from .streams import EDGE, ID_WRAP, INIT, ragged
 
 U32 = npt.NDArray[np.uint32]
@@ -23,6 +23,8 @@ _DES = {TIU: 8, GDMA: 9, SDMA: 10, CDMA: 11}
 HAU_ENGINE = 2
 #: NODE_WAIT, GDE, SORT, NMS, CUSTOM and UNKNOWN nodes with some payload bits.
 _PASSED_OVER = (2 | 5 << 7, 4 | 1 << 20, 5, 6 | 77 << 10, 100 | 0x1FF << 7, 127)
+#: A word before all nodes, and what a DES node claims of SDMA whatever its stream holds: compiled models.
+_START, _SDMA_CLAIM = 0xFFFFFFFF, 42
 #: Marks in the side table of a program's words.
 _NOT_PATCHED, _BATCH_WORD = -1, -2
 _CHUNK_LAUNCHES = 4096
@@ -64,8 +66,11 @@ def node_word(row: Row, chip: Chip, mode: int, vsdma: bool = False) -> int:
     return kind | engine << 7 | typ << 10 | function << 15 | (extra & 0xFFF) << 20
 
 
-def program_words(number: int, program: Program, noise: bool = False) -> Words:
-    """All words of one launch of program ``number``; with ``noise``, words to be passed over between them."""
+def program_words(number: int, program: Program, noise: bool = False, announced: bool = False) -> Words:
+    """All words of one launch of program ``number``; with ``noise``, words to be passed over between them.
+
+    ``announced``: as the runtime of compiled models logs them.
+    """
     chip = program.chip
     words: list[int] = []
     patch: list[int] = []
@@ -74,11 +79,13 @@ def program_words(number: int, program: Program, noise: bool = False) -> Words:
         words.append(word)
         patch.append(mark)
 
+    if announced and program.infra == INIT:
+        put(_START)
     if program.name:
         put(_BATCH, _BATCH_WORD)
         for word in func_words(program.name):
             put(word)
-    if program.infra != INIT:
+    if program.infra != INIT and not program.first_id[TIU]:
         for engine in program.engines:
             put(_RESET | chip.node_engine[engine] << 7)
         for slot in range(program.slots):
@@ -88,7 +95,7 @@ def program_words(number: int, program: Program, noise: bool = False) -> Words:
     for place, row in enumerate(program.rows):
         if noise and place % 5 == 4:
             put(_PASSED_OVER[place // 5 % len(_PASSED_OVER)])
-        if program.mode == DES or row.infra in (ID_WRAP, EDGE):
+        if program.mode in (DES, STATIC) or row.infra in (ID_WRAP, EDGE):
             continue
         # after its pair, the handshake's SDMA commands release the CDMA ports
         release = program.infra == INIT and row.engine == SDMA and row.id >= 2
@@ -100,6 +107,10 @@ def program_words(number: int, program: Program, noise: bool = False) -> Words:
         for slot in range(program.slots):
             put(_DES[CDMA] | block_key(number, CDMA, slot) << 7)
             put(sum(row.engine == CDMA and row.slot == slot for row in program.rows), slot)
+    if program.mode == STATIC:
+        for engine in program.engines:
+            put(_DES[engine] | block_key(number, engine) << 7)
+            put(_SDMA_CLAIM if engine == SDMA else sum(row.engine == engine for row in program.rows))
     if program.name:
         put(_FUNC_END)
     return Words(np.array(words, dtype=np.uint32), np.array(patch, dtype=np.int64))

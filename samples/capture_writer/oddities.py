@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .build import OPENING_LAUNCH, Built
-from .chips import GDMA, SDMA, TIU
+from .chips import ENGINES, GDMA, SDMA, TIU
 from .ops import OPS
 from .options import Options
 from .streams import LOST, OVERWRITTEN, WORK, Stream
@@ -34,6 +34,9 @@ def apply_oddities(built: Built) -> None:
     if options.lost_cdma:
         for stream in built.ports:
             _lose_some(stream, options.lost_cdma, facts, rng)
+    for stream in built.ports if options.quiet_batches else ():
+        batch = built.plan.batch[np.maximum(stream.launch, 0)]
+        stream.lose((stream.launch >= 0) & np.isin(batch, options.quiet_batches), LOST)
     for number in options.lost_opening:
         for stream in built.cores[number]:
             stream.lose(stream.launch == OPENING_LAUNCH, LOST)
@@ -43,18 +46,41 @@ def apply_oddities(built: Built) -> None:
     for rank, number in enumerate(options.written):
         for stream in built.cores[number]:
             stream.index = rank
-    for number in options.missing:
-        del built.cores[number]
+    _remove_files(built)
     running = [number for number in built.plan.running if number in options.written]
     built.scope_base = {number: place * built.plan.launches for place, number in enumerate(running)}
+
+
+def _remove_files(built: Built) -> None:
+    options = built.options
+    before = record_counts(built)
+    for number in options.missing:
+        del built.cores[number]
+    built.ports = [stream for stream in built.ports if stream.index not in options.missing_ports]
+    if options.count_missing:
+        built.gone = {key: count for key, count in before.items() if key not in record_counts(built)}
+
+
+def record_counts(built: Built) -> dict[str, int]:
+    """Records in the files, by key of global.profile."""
+    counts: dict[str, int] = {}
+    if not built.options.pmu:
+        return counts
+    for number, streams in built.cores.items():
+        for stream in streams:
+            counts[f"core{number}_{ENGINES[stream.engine].lower()}_record"] = int(stream.present().sum())
+    return counts | {f"cdma{stream.index}_record": int(stream.present().sum()) for stream in built.ports}
 
 
 def _set_clocks(built: Built, rng: np.random.Generator) -> None:
     """Move the counters of all cores and ports so that they wrap, or start high, where asked."""
     options = built.options
-    if not options.wrap_at and not options.clock_base:
+    if not (options.wrap_at or options.clock_base or options.wrap_in_pause):
         return
     base = options.clock_base
+    if options.wrap_in_pause:
+        second = int(np.searchsorted(built.plan.batch, 1))
+        base = _WRAP - int(built.launch_end_ns[second - 1] + built.launch_start_ns[second]) // 2
     if options.wrap_at:
         launch = int(options.wrap_at * (built.plan.launches - 1))
         middle = (built.launch_start_ns[launch] + built.launch_end_ns[launch]) // 2

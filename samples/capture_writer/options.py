@@ -51,6 +51,10 @@ class Options:
     dependencies: bool = False
     #: A compiled model: command streams instead of nodes.
     bmodel: bool = False
+    #: Written as its runtime does: DES nodes announce the streams, a pair comes before each launch.
+    announced: bool = False
+    #: Hardware records; without, commands alone.
+    pmu: bool = True
     #: Host trace beside the capture, ``tail_offset_ns`` in global.profile.
     host_trace: bool = False
     #: Kernel names to show instead.
@@ -66,6 +70,8 @@ class Options:
     pause_ms: int = 0
     #: Fraction of the run after which the 32-bit time counter wraps; 0: never.
     wrap_at: float = 0.0
+    #: The counter wraps in the pause before the second batch.
+    wrap_in_pause: bool = False
     #: Counter value at the start of every core (ns); 0: a few microseconds.
     clock_base: int = 0
     #: Fraction of the TIU records (and of the others') that the ring keeps; 0: all.
@@ -74,15 +80,22 @@ class Options:
     #: Fraction of the records lost on cores, and on ports.
     lost: float = 0.0
     lost_cdma: float = 0.0
+    #: Batches of which ports have no records.
+    quiet_batches: tuple[int, ...] = ()
     #: Cores whose handshake records are lost.
     lost_opening: tuple[int, ...] = ()
     #: Fraction of the transfers that still run when the next one starts.
     overlap: float = 0.0
+    #: System records of each engine behind the opening pair that have no node.
+    markers: int = 0
     #: SDMA sends written after the wait that follows them.
     swap_sdma: bool = False
     #: Cores that ran but whose files are gone; the anchor core lost its SDMA records.
     missing: tuple[int, ...] = ()
     no_anchor_sdma: bool = False
+    #: Ports whose files are gone; global.profile still counts the records of missing files.
+    missing_ports: tuple[int, ...] = ()
+    count_missing: bool = False
 
     # -- how it is written ------------------------------------------------
 

@@ -50,7 +50,9 @@ def monitor_records(stream: Stream) -> int:
 def _noise(stream: Stream, first: int, count: int) -> I64:
     """Small believable counter values, the same for the same place in the same stream."""
     seed = (stream.engine << 8 | stream.index) * 7919 + stream.offset
-    mixed = (np.arange(first, first + count, dtype=np.uint64) + np.uint64(seed)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (np.arange(first, first + count, dtype=np.uint64) + np.uint64(seed % (1 << 64))) * np.uint64(
+        0x9E3779B97F4A7C15
+    )
     noise: I64 = (mixed >> np.uint64(40)).astype(np.int64)
     return noise
 

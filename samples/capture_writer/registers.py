@@ -27,12 +27,13 @@ def command_bytes(program: Program, number: int) -> bytes:
     else:
         values = _dma_values(program, number)
     layout = layouts(program.chip.layouts)[row.op.layout]
-    return pack(layout, values | {"cmd_id_dep": _dependency(row)})
+    return pack(layout, values | {"cmd_id_dep": _dependency(program, row)})
 
 
-def _dependency(row: Row) -> int:
-    """Id of the other engine's command to wait for; GDMA has a bit to say so."""
-    return row.dependency | (DEPENDENCY_ENABLE if row.dependency and row.engine == GDMA else 0)
+def _dependency(program: Program, row: Row) -> int:
+    """Id of the other engine's command to wait for; a bit says so, of TIU on the chips with a handshake alone."""
+    told = row.engine == GDMA or (row.engine == TIU and program.chip.framed)
+    return row.dependency | (DEPENDENCY_ENABLE if row.dependency and told else 0)
 
 
 # -- addresses ------------------------------------------------------------

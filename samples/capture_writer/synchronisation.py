@@ -18,7 +18,7 @@ from .program import BARRIER, Program, Row
 if TYPE_CHECKING:
     from .build import Built
 
-#: Bit of GDMA's dependency register that says it is used.
+#: Bit of a dependency register that says it is used.
 DEPENDENCY_ENABLE = 1 << 20
 #: Messages of one core's own: from here on, so many for each core.
 _OWN_MESSAGES, _OWN_COUNT = 64, 32

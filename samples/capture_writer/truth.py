@@ -111,6 +111,8 @@ class Truth:
             "chip": options.chip_name,
             "cores": len(options.core_numbers) if options.core_num else options.chip.cores,
             "written_cores": list(options.written),
+            "lost_cores": list(options.missing) if options.count_missing else [],
+            "lost_ports": list(options.missing_ports) if options.count_missing else [],
             "mode": options.mode,
             "bmodel": options.bmodel,
             "core_num_key": options.core_num,

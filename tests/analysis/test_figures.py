@@ -102,14 +102,14 @@ def test_headline():
     assert found.idlest.core == 2  # it has no lanes at all
     assert found.idlest.busy == 0
     assert found.busiest.busy == max(core.busy for core in found.cores)
-    assert found.exposed_max == max(core.exposed for core in found.cores)
+    assert found.most_exposed.exposed == max(core.exposed for core in found.cores)
     assert not found.guessed
     assert headline(small_profile(0), build_indexes(small_profile(0))).guessed
 
 
 def test_headline_of_nothing():
     found = headline(make_profile([]), build_indexes(make_profile([])))
-    assert (found.total_ns, found.busiest, found.idlest, found.exposed_max) == (0, None, None, 0)
+    assert (found.total_ns, found.busiest, found.idlest, found.most_exposed) == (0, None, None, None)
 
 
 @settings(max_examples=40)

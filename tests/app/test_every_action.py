@@ -108,6 +108,7 @@ SPECIAL = {
     "app.repaint",
     "app.suspend",
     "loading.cancel",
+    "loading.again",
     "explorer.stop-export",
     "export.stop",
 }

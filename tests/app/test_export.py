@@ -105,6 +105,29 @@ def test_the_folder_is_never_in_the_capture(tmp_path, monkeypatch):
     assert folder_fault(str(tmp_path / "new" / "out"), source) == ""
 
 
+def test_the_folder_has_the_name_of_what_is_exported(tmp_path):
+    """A file that is a capture by itself has its own name, one of a directory the directory's."""
+    (tmp_path / "downloads").mkdir()
+    trace = tmp_path / "downloads" / "step 7.json"
+    trace.write_text("[]")
+    source = Source(str(trace))
+    assert default_folder(source, tmp_path) == "./step 7.json_profile_out"
+    assert default_folder(source, trace.parent) == "./step 7.json_profile_out"
+    assert folder_fault(str(trace.parent / "out"), source) == "", "what lies beside it is not in it"
+    capture = copied(tmp_path)
+    within = Source(str(next(capture.glob("cdmlib*"))), root=str(capture))
+    assert default_folder(within, tmp_path) == "./captured_profile_out"
+    assert "inside the capture" in folder_fault(str(capture / "out"), within)
+    assert default_folder(Source(str(capture / ".." / "captured")), tmp_path) == "./captured_profile_out"
+
+
+async def test_a_capture_that_is_gone_is_called_gone(tmp_path):
+    source = Source(str(tmp_path / "gone"), fingerprint="0" * 24)
+    with pytest.raises(ExportError, match=r"The capture is gone: .*gone is not there any more"):
+        await Exporter().run(export_job(kind_of("summary"), source, str(tmp_path / "out"), VIEW, -1, Part()))
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_folder_no_path_can_name_has_no_fault_of_its_own(tmp_path, monkeypatch):
     """Whether it can be written to is told when it is written to; nothing raises before."""
     (tmp_path / "circle").symlink_to("circle")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import shutil
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -182,6 +183,46 @@ async def test_a_changed_capture_stops_the_export(tmp_path, monkeypatch):
         await settled(pilot)
         assert "has changed since it was opened" in frame(pilot.app)
         assert not (tmp_path / "captured_profile_out").exists()
+
+
+async def test_exports_go_to_the_folder_of_the_capture_on_the_screen(tmp_path, monkeypatch):
+    first, second = copied(tmp_path), tmp_path / "later"
+    shutil.copytree(first, second)
+
+    async def written(pilot, name: str, folder: str) -> None:
+        for _ in range(1000):
+            if isinstance(pilot.app.screen, ExplorerScreen) and pilot.app.screen.session.profile.name == name:
+                break
+            await pilot.pause(0.01)
+        await settled(pilot)
+        await press(pilot, "x")
+        assert pilot.app.screen.folder == folder
+        await press(pilot, "q")
+        await press(pilot, "alt+s")
+        assert (tmp_path / folder / "summary.txt").exists()
+
+    async with sample(tmp_path, monkeypatch, first) as pilot:
+        await written(pilot, "captured", "./captured_profile_out")
+        await press(pilot, "x e ctrl+u")
+        await press(pilot, " ".join("typed"))
+        await press(pilot, "enter q")
+        await written(pilot, "captured", "typed")
+        await pilot.press("right_parenthesis")
+        await written(pilot, "later", "./later_profile_out")
+        await pilot.press("left_parenthesis")
+        await written(pilot, "captured", "typed")
+
+
+async def test_a_capture_that_is_gone_is_not_exported_and_called_so(tmp_path, monkeypatch):
+    capture = copied(tmp_path)
+    async with sample(tmp_path, monkeypatch, capture) as pilot:
+        await press(pilot, "x")
+        shutil.rmtree(capture)
+        await press(pilot, "s")
+        assert "The capture is gone" in frame(pilot.app)
+        await press(pilot, "x")
+        assert isinstance(pilot.app.screen, ExplorerScreen)
+        assert "The capture is gone" in frame(pilot.app)
 
 
 async def test_the_palette_has_every_kind(tmp_path, monkeypatch):

@@ -61,11 +61,13 @@ def test_what_was_chosen_is_remembered_when_the_terminal_goes(tmp_path: Path, ho
     else:
         os.kill(session.child.pid, signal.Signals[how])
         status = _ended(session)
-    assert status == (128 + signal.SIGTERM if how == "SIGTERM" else -signal.SIGHUP)
+    lives = how.startswith("SIG")
+    assert status == (128 + signal.Signals[how] if lives else -signal.SIGHUP)
     assert "sort" in _config(tmp_path)
     assert not (tmp_path / "state").exists(), "nothing unexpected was logged"
-    if how == "SIGTERM":
+    if lives:
         assert b"\x1b[?1049l" in session.sent, "the terminal is as it was"
+        assert session.child.getecho(), "and echoes what is typed"
 
 
 def test_any_size_and_back(tmp_path: Path) -> None:

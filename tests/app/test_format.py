@@ -25,7 +25,8 @@ from tpuprof_tui.formats.text import (
     ("hostile", "harmless"),
     [
         ("\x1b[2Jboo", "\ufffd[2Jboo"),
-        ("a\u202eb", "a\ufffdb"),
+        ("a\u202eb", "a\\u202eb"),
+        ("\u061c\u200f\u2067", "\\u061c\\u200f\\u2067"),
         ("lone\udc80", "lone\ufffd"),
         ("two\nlines\ttab", "two lines tab"),
         ("[bold]name[/]", "[bold]name[/]"),

@@ -190,6 +190,8 @@ def test_what_is_known_of_a_capture_is_filled_in(tmp_path, reading):
     reading.go.set()
     found = list(found_captures(tmp_path, 3, 2.0))
     assert [(each.device, each.call, each.mode) for each in found] == [("3", "7", "")]
+    make_captures(tmp_path, "cdm_profile_data_dev0")
+    assert [(each.device, each.call) for each in found_captures(tmp_path, 3, 2.0)] == [("0", ""), ("3", "7")]
     told = facts_of(found[0], lambda: False)
     assert told.mode == "1"
     assert told.total.endswith("us")

@@ -309,3 +309,28 @@ async def test_esc_in_the_list_of_captures_goes_back_to_the_open_one(tmp_path):
         screen = await waited(pilot)
         assert screen.session.profile.name == "one"
         assert (screen.view.start, screen.view.end, screen.view.selection) == (view.start, view.end, view.selection)
+
+
+def test_lost_cores_and_ports_are_named_and_no_figure_is_theirs(tmp_path):
+    path = shutil.copytree(SAMPLES / "aksv_cdma", tmp_path / "lost")
+    (path / "cdmlib0_1.profile").unlink()
+    (path / "cdma0_2.profile").unlink()
+    nodes = nodes_of(Session.build(open_profile(path)))
+    lost = [node for node in nodes if node.lost]
+    assert [(node.label, node.scope, node.share, node.severity) for node in lost] == [
+        ("Core 1 lost", None, -1.0, 2), ("CDMA port 2 lost", None, -1.0, 2)]  # fmt: skip
+    cores = [node for node in nodes if node.label.startswith("Core ")]
+    assert [node.label for node in cores] == ["Core 0", "Core 1 lost", "Core 2", "Core 3"]
+    there = [node.share for node in cores if not node.lost]
+    assert nodes[0].share == pytest.approx(sum(there) / 3)
+
+
+async def test_narrowing_to_a_lost_core_says_that_nothing_is_there(tmp_path):
+    path = shutil.copytree(SAMPLES / "aksv_cdma", tmp_path / "lost")
+    (path / "cdmlib0_0.profile").unlink()
+    async with opened(open_profile(path)) as pilot:
+        tree = tree_of(pilot)
+        tree.focus()
+        tree.go_to(labels(tree).index("Core 0 lost"))
+        await press(pilot, "enter")
+        assert "Core 0 lost: nothing of it is there" in frame(pilot.app)

@@ -146,7 +146,7 @@ async def until(pilot, condition) -> None:
         if condition():
             return
         await pilot.pause(0.01)
-    raise AssertionError("it never came to that")
+    raise AssertionError(f"it never came to that; the screen shows\n{frame(pilot.app)}")
 
 
 async def test_nothing_is_looked_at_while_the_application_closes(capture, monkeypatch):
@@ -249,3 +249,79 @@ async def test_a_capture_that_vanishes_leaves_the_screen_as_it_is(capture, monke
         shutil.rmtree(capture)
         await pilot.pause(0.3)
         assert explorer(pilot).session is session
+
+
+def shows(pilot, words: str):
+    return lambda: isinstance(pilot.app.screen, ExplorerScreen) and words in frame(pilot.app)
+
+
+async def test_a_reload_that_fails_keeps_the_capture_and_recovers(capture, monkeypatch):
+    async with watched(capture, monkeypatch) as pilot:
+        app = pilot.app
+        await press(pilot, "2 j j")
+        before, profile, read = explorer(pilot).view, explorer(pilot).session.profile, app.fingerprint
+        away = capture.parent / "below" / "away"
+        away.parent.mkdir()
+        capture.rename(away)
+        await pilot.press("R")
+        await until(pilot, shows(pilot, "no such file or directory: what was read before stays."))
+        await settled(pilot)
+        assert explorer(pilot).session.profile is profile
+        assert (explorer(pilot).view, explorer(pilot).tab, app.fingerprint) == (before, "table", read)
+        assert (app.failure, app.status) == (None, 0)
+        await until(pilot, shows(pilot, "could not be read: R tries again"))
+        away.rename(capture)
+        await until(pilot, shows(pilot, "The capture on disk is as it was read."))
+        touch(capture)
+        await until(pilot, shows(pilot, "changed on disk: R reloads"))
+        await pilot.press("R")
+        await until(pilot, lambda: isinstance(app.screen, ExplorerScreen) and app.screen.session.profile is not profile)
+
+
+async def test_follow_goes_on_behind_what_could_not_be_read(capture, monkeypatch):
+    readings = []
+    begin = TpuprofApp.reload
+    monkeypatch.setattr(TpuprofApp, "reload", lambda app, **how: (readings.append(1), begin(app, **how))[1])
+    async with watched(capture, monkeypatch, follow=True) as pilot:
+        profile = explorer(pilot).session.profile
+        kept = (capture / "global.profile").read_bytes()
+        (capture / "global.profile").unlink()
+        await until(pilot, shows(pilot, "what was read before stays"))
+        await pilot.pause(0.5)
+        assert len(readings) == 1, "what cannot be read is not read again before it changes"
+        assert explorer(pilot).session.profile is profile
+        (capture / "global.profile").write_bytes(kept)
+        await until(pilot, shows(pilot, "Read again: it changed on disk."))
+        assert explorer(pilot).session.profile is not profile
+        assert pilot.app.failed is None
+
+
+async def test_follow_tries_a_capture_beside_again_when_it_is_whole(capture, monkeypatch):
+    async with watched(capture, monkeypatch, follow=True) as pilot:
+        later = capture.parent / "later"
+        later.mkdir()
+        shutil.copy(next(capture.glob("cdmlib*")), later)
+        await until(pilot, shows(pilot, "what was read before stays"))
+        assert pilot.app.path == str(capture)
+        await until(pilot, shows(pilot, "later: could not be read"))
+        shutil.copytree(capture, later, dirs_exist_ok=True)
+        await until(pilot, shows(pilot, "New capture: later."))
+        assert pilot.app.path == str(later)
+
+
+@pytest.mark.parametrize("follow", [True, False])
+async def test_what_could_not_be_opened_is_watched_too(capture, monkeypatch, follow):
+    monkeypatch.setattr(watching, "EVERY", 0.05)
+    kept = (capture / "global.profile").read_bytes()
+    (capture / "global.profile").unlink()
+    app = TpuprofApp(str(capture), follow=follow)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await until(pilot, lambda: "R reads it again" in frame(app))
+        await pilot.pause(0.3)
+        assert "R reads it again" in frame(app)
+        (capture / "global.profile").write_bytes(kept)
+        if not follow:
+            await until(pilot, lambda: "changed on disk: R reloads" in frame(app))
+            await pilot.press("R")
+        await until(pilot, lambda: isinstance(app.screen, ExplorerScreen))
+        await settled(pilot)

@@ -38,14 +38,50 @@ def test_csv_cells_are_one_cell(text):
     assert len(cells[0]) == 3
 
 
-@given(st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=30))
+#: Characters that turn the writing direction.
+TURNS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+SIGNS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+@given(st.text(st.characters(exclude_categories=("Cc", "Cs"), exclude_characters=TURNS + ";|"), max_size=30))
 def test_csv_gives_plain_texts_back(text):
     ((_, cell),) = csv.reader(io.StringIO(f"a,{csv_text(text)}\n", newline=""))
     assert cell in (text, f"'{text}")
     if cell != text:
-        assert text.startswith(("=", "+", "-", "@"))
-    elif text.startswith(("=", "+", "-", "@")):
+        assert text.lstrip().startswith(SIGNS)
+    elif text.lstrip().startswith(SIGNS):
         assert text == "-" or isfinite(float(text.rstrip("%")))
+
+
+mixed = st.text(st.sampled_from([*"=+-@\uff1d;|\t\r\n,\"' a1", "\u202e"]), max_size=12)
+
+
+@given(mixed)
+@example("x;=1+1")
+@example(" =1+1")
+@example("a\n=1+1")
+def test_no_dialect_finds_a_formula_in_a_cell(text):
+    """Quotes in the middle of a line hold nothing together for who parts it elsewhere than at commas."""
+    line = f"1,{csv_text(text)},2\n"
+    for delimiter in ",;|\t":
+        for row in csv.reader(io.StringIO(line, newline=""), delimiter=delimiter):
+            for cell in row:
+                number = cell.strip().removeprefix("-").rstrip("%")
+                sound = cell in ("-", "") or number.replace(".", "", 1).isdigit()
+                assert sound or not cell.lstrip().startswith(SIGNS), (delimiter, row)
+
+
+@pytest.mark.parametrize("text", ["a;b", "a\tb", "a|b"])
+def test_cells_are_quoted_for_who_parts_them_elsewhere(text):
+    assert csv_text(text) == f'"{text}"'
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_what_turns_the_writing_direction_is_told(turn):
+    told = f"a\\u{ord(turn):04x}b"
+    assert csv_text(f"a{turn}b") == line_text(f"a{turn}b") == told
+    assert json_text(f"a{turn}b") == f'"{told}"'
+    assert json.loads(json_text(f"a{turn}b")) == f"a{turn}b"
 
 
 @pytest.mark.parametrize("text", ["-", "-5", "-0.25", "-1e9", "-1.5E-3", "-12.5%"])

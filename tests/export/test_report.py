@@ -67,7 +67,8 @@ def test_summary_starts_with_the_headline():
     assert lines[1] == f"Total time        {found.total_ns / 1000:.3f} us"
     assert lines[2].startswith(f"Busiest core      core {found.busiest.core}: busy {found.busiest.busy / 1000:.3f} us")
     assert lines[3].startswith("Idlest core       core 2: busy 0.000 us")
-    assert f"at most {found.exposed_max / 1000:.3f} us" in lines[4]
+    most = found.most_exposed
+    assert lines[4].startswith(f"Exposed transfer  core {most.core}: {most.exposed / 1000:.3f} us, ")
 
 
 def test_summary_has_its_tables():

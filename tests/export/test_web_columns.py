@@ -17,6 +17,7 @@ from tpuprof_tui.export.web.overview import summary_record
 from tpuprof_tui.export.web.page import script_json
 from tpuprof_tui.formats.web_codec import LARGEST, Chunk, scaled
 from tpuprof_tui.model import INT_MISSING, Device, Role, Scopes, Strings
+from tpuprof_tui.sources.sophgo.files.workbook.statistics import SUMMARY_COLUMNS, lane_totals
 
 # -- columns -------------------------------------------------------------------
 
@@ -124,8 +125,8 @@ def test_summary_is_coloured_by_the_rules_of_the_reference():
                                direction=direction))  # fmt: skip
     table = summary_record(make_profile(lanes, strings=texts.build(), device=device))
     names = [name for name, _ in table["columns"]]
-    assert names == ["CoreId", "Parallelism(%)", "totalTime(us)", "TiuWorkingRatio", "totalTiuCycle", "uArchURate",
-                     "totalGdmaCycle", "GdmaDdrAvgBandwidth(GB/s)", "GdmaL2AvgBandwidth(GB/s)", "totalSdmaCycle",
+    assert names == ["CoreId", "Parallelism(%)", "totalTime(us)", "TiuWorkingRatio", "TiuWorkCycle", "uArchURate",
+                     "GdmaWorkCycle", "GdmaDdrAvgBandwidth(GB/s)", "GdmaL2AvgBandwidth(GB/s)", "totalSdmaCycle",
                      "SdmaDdrAvgBandwidth(GB/s)"]  # fmt: skip
     ratio, speed = names.index("TiuWorkingRatio"), names.index("GdmaDdrAvgBandwidth(GB/s)")
     assert [row["levels"][ratio] for row in table["rows"][:5]] == ["bad", "doubtful", "doubtful", "", ""]
@@ -133,6 +134,24 @@ def test_summary_is_coloured_by_the_rules_of_the_reference():
     coloured = {name for row in table["rows"] for name, level in zip(names, row["levels"], strict=True) if level}
     # where nothing moved the reference colours nothing
     assert coloured == {"TiuWorkingRatio", "GdmaDdrAvgBandwidth(GB/s)"}
+
+
+def test_cycles_without_sends_have_a_name_of_their_own():
+    """The workbook counts sends among the cycles it calls as the reference does: the page's are others."""
+    texts = Texts()
+    direction = texts.codes("direction", ["DDR->LMEM"] * 3)
+    roles = [Role.WORK, Role.SYNC, Role.WAIT]
+    when = {"starts": [0, 100, 110], "ends": [100, 110, 140], "roles": roles, "cycles": [100, 10, 30]}
+    tiu = make_lane("TIU", 0, **when)
+    gdma = make_lane("GDMA", 0, **when, bytes=[1, 0, 0], direction=direction)
+    profile = make_profile([tiu, gdma], strings=texts.build())
+    table = summary_record(profile)
+    page = dict(zip((name for name, _ in table["columns"]), table["rows"][0]["cells"], strict=True))
+    assert (page["TiuWorkCycle"], page["GdmaWorkCycle"]) == ("100", "100")
+    for lane, name in ((tiu, "totalTiuCycle"), (gdma, "totalGdmaCycle")):
+        assert lane_totals(profile, lane, [slice(0, 3)]).working == 110
+        assert name in SUMMARY_COLUMNS
+        assert name not in page
 
 
 def test_cdma_stands_in_the_row_of_the_last_core():

@@ -212,3 +212,34 @@ def test_other_chips_have_layer_sheets_too(kind, tmp_path):
         assert row["ddr<->l1/l2 bytes(B)"] == sum(touching)
         moved += sum(touching)
     assert moved
+
+
+def test_products_have_the_sizes_of_their_logical_shapes(capture, tmp_path):
+    layers = entries(range(4))
+    for layer in layers:
+        if layer["opcode"] == "tpu.MatMul":
+            layer["operands"] = [{"memory_type": "<4x64x256x1xf16>", "shape": [4, 64, 256]},
+                                 {"memory_type": "<1x256x512x1xf16>", "shape": [1, 256, 512]}]  # fmt: skip
+            layer["results"] = [{"memory_type": "<4x64x512x1xf16>", "shape": [4, 64, 512]}]
+    (capture / LOCATIONS).write_text(json.dumps(layers))
+    write_workbook(open_profile(capture), tmp_path / "book.xlsx", FEW)
+    sheet = opened(tmp_path / "book.xlsx")["Layer by Layer Info"]
+    names = [cell.value for cell in sheet[9]]
+    rows = [dict(zip(names, row, strict=False)) for row in sheet.iter_rows(min_row=10, values_only=True)]
+    product = next(row for row in rows if row["layer_name"] == "MatMul")
+    assert [product[name] for name in "mkn"] == [256, 256, 512]
+    assert [product[name] for name in ("iN", "iC", "iH", "iW")] == [4, 64, 256, 1]
+
+
+@pytest.mark.parametrize("shape", [None, 7, [], [0, 4], [-1, 4], ["4", 4], [1 << 80, 4], [4] * 100, [True, None]])
+def test_shapes_that_cannot_be_leave_those_of_memory(capture, tmp_path, shape):
+    layers = entries(range(4))
+    for layer in layers:
+        for tensor in (*layer["operands"], *layer["results"]):
+            tensor["shape"] = shape
+    (capture / LOCATIONS).write_text(json.dumps(layers))
+    write_workbook(open_profile(capture), tmp_path / "book.xlsx", FEW)
+    sheet = opened(tmp_path / "book.xlsx")["Layer by Layer Info"]
+    names = [cell.value for cell in sheet[9]]
+    rows = [dict(zip(names, row, strict=False)) for row in sheet.iter_rows(min_row=10, values_only=True)]
+    assert [next(row for row in rows if row["layer_name"] == "MatMul")[name] for name in "mkn"] == [4, 512, 1024]

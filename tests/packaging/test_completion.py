@@ -32,6 +32,16 @@ CASES = [
     ("tpuprof export cap ca", ["cap"]),
     ("tpuprof info cap --js", ["--json"]),
     ("tpuprof cap --fol", ["--follow"]),
+    ("tpuprof options ", ["check", "explain", "make"]),
+    ("tpuprof options explain task_t", ["task_time", "task_trace"]),
+    ("tpuprof options explain ca", ["cap"]),
+    ("tpuprof options explain task_time l", ["l0", "l1"]),
+    ("tpuprof options explain torch with_", ["with_flops", "with_modules", "with_stack"]),
+    ("tpuprof options check s", ["sophgo"]),
+    ("tpuprof options make pipe", ["pipe-utilisation"]),
+    ("tpuprof options make iterations --mode training comm", ["communication"]),
+    ("tpuprof options make sophgo ti", ["times"]),
+    ("tpuprof options make iterations --product atlas-a", ["atlas-a2-training"]),
 ]
 
 

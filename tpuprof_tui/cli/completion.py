@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from .main import COMMANDS, build_parser
-from .texts import OUTPUTS, TOPICS
+from .texts import FILE, OUTPUTS, TOPICS
 
 #: Metavars whose values are paths: of anything, or of directories alone.
 _PATHS: Final = {"CAPTURE": "any", "FILE": "any", "OUTDIR": "folder"}
@@ -43,8 +43,22 @@ def completion_script(shell: str) -> str:
 
 
 def words_of(command: str) -> list[Word]:
-    """Operands and options of a command, in the order of its help."""
-    return [_word(action) for action in build_parser(command)._actions if action.help != argparse.SUPPRESS]
+    """Operands and options of a command, in the order of its help; without operands that `_trails` offers words for."""
+    actions = [action for action in build_parser(command)._actions if action.help != argparse.SUPPRESS]
+    trails = _trails(command)
+    return [_word(action) for action in actions if action.option_strings or not trails]
+
+
+def _trails(command: str) -> dict[str, tuple[list[str], bool]]:
+    """What may follow words of a command, by the words before that matter: words, and whether files may too."""
+    completions = COMMANDS[command].completions
+    found = completions() if completions is not None else {}
+    return {trail: ([word for word in words if word != FILE], FILE in words) for trail, words in found.items()}
+
+
+def _trailed() -> list[str]:
+    """Commands with such words."""
+    return [name for name in COMMANDS if COMMANDS[name].completions is not None]
 
 
 def commands() -> dict[str, str]:
@@ -73,6 +87,11 @@ def _chips() -> tuple[str, ...]:
     return tuple(sorted(path.stem.upper() for path in folder.glob("*.json")))
 
 
+#: Files after the words that bash offers.
+_BASH_FILES: Final = (
+    '; compopt -o filenames 2>/dev/null; mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$cur")'
+)
+
 # -- bash ---------------------------------------------------------------------
 
 
@@ -81,6 +100,7 @@ def _bash() -> Iterator[str]:
         "# tpuprof: completion for bash, made from its options",
         "_tpuprof() {",
         "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=open operands=0 place word",
+        "    local trail=",
         '    [[ $cur == = ]] && cur=""',
         "    [[ $prev == = ]] && prev=${COMP_WORDS[COMP_CWORD-2]}",
         "    for ((place = 1; place < COMP_CWORD; place++)); do",
@@ -94,10 +114,12 @@ def _bash() -> Iterator[str]:
         "                if ((operands)) || [[ $command != open ]]; then ((operands++)); else command=$word; fi ;;",
         "            *) ((operands++)) ;;",
         "        esac",
-        "    done",
-        "    COMPREPLY=()",
-        "    case $command,$prev in",
+        '        case "$command,${trail:+$trail }$word" in',
     )
+    for command in _trailed():
+        keys = "|".join(f'"{command},{trail}"' for trail in _trails(command) if trail)
+        yield f"            {keys}) trail=${{trail:+$trail }}$word ;;"
+    yield from ("        esac", "    done", "    COMPREPLY=()", "    case $command,$prev in")
     for command in COMMANDS:
         for word in words_of(command):
             if word.flags and word.takes_value:
@@ -114,6 +136,11 @@ def _bash() -> Iterator[str]:
             names = f'COMPREPLY+=($(compgen -W "{" ".join(commands())}" -- "$cur"))'
             also = f"; {names}" if command == "open" and number == 0 else ""
             yield f"        {command},{number}) {_bash_values(word)}{also} ;;"
+    yield from ("    esac", '    case "$command,$trail" in')
+    for command in _trailed():
+        for trail, (words, files) in _trails(command).items():
+            offer = f"{_bash_values(Word((), '', tuple(words)))}{_BASH_FILES if files else ''}"
+            yield f'        "{command},{trail}") {offer} ;;'
     yield from ("    esac", "}", "complete -F _tpuprof tpuprof")
 
 
@@ -148,6 +175,10 @@ def _zsh() -> Iterator[str]:
         "    _describe -t commands command commands",
         "    _files",
         "}",
+    )
+    for command in _trailed():
+        yield from _zsh_trails(command)
+    yield from (
         "_tpuprof() {",
         "    local place word command=open",
         "    for ((place = 2; place < CURRENT; place++)); do",
@@ -168,10 +199,29 @@ def _zsh() -> Iterator[str]:
     for command in COMMANDS:
         yield f"        {command}) _arguments -S \\"
         specs = [spec for word in words_of(command) for spec in _zsh_specs(word, first=command == "open")]
+        specs += [f"'*:word:_tpuprof_after_{command}'"] if command in _trailed() else []
         yield from (f"            {spec} \\" for spec in specs[:-1])
         yield f"            {specs[-1]} ;;"
     yield from ("    esac", "}", "if [[ $funcstack[1] == _tpuprof ]]; then")
     yield from ('    _tpuprof "$@"', "else", "    compdef _tpuprof tpuprof", "fi")
+
+
+def _zsh_trails(command: str) -> Iterator[str]:
+    trails = _trails(command)
+    yield from (
+        f"_tpuprof_after_{command}() {{",
+        "    local trail word",
+        "    for word in ${words[2,CURRENT-1]}; do",
+        '        case "${trail:+$trail }$word" in',
+        f"            {'|'.join(_quoted(trail) for trail in trails if trail)}) trail=${{trail:+$trail }}$word ;;",
+        "        esac",
+        "    done",
+        '    case "$trail" in',
+    )
+    for trail, (words, files) in trails.items():
+        offer = f"compadd -- {' '.join(map(_quoted, words))}" if words else ":"
+        yield f"        {_quoted(trail)}) {offer}{'; _files' if files else ''} ;;"
+    yield from ("    esac", "}")
 
 
 def _zsh_specs(word: Word, *, first: bool) -> Iterator[str]:
@@ -224,6 +274,30 @@ def _fish() -> Iterator[str]:
     for command in COMMANDS:
         for word in words_of(command):
             yield _fish_line(command, word)
+    for command in _trailed():
+        yield from _fish_trails(command)
+
+
+def _fish_trails(command: str) -> Iterator[str]:
+    trails = _trails(command)
+    yield from (
+        f"function __tpuprof_after_{command}",
+        "    set -l trail ''",
+        "    for word in (commandline -opc)[2..-1]",
+        '        set -l longer (string trim -- "$trail $word")',
+        f'        if contains -- "$longer" {" ".join(_quoted(trail) for trail in trails if trail)}',
+        "            set trail $longer",
+        "        end",
+        "    end",
+        '    test "$trail" = "$argv"',
+        "end",
+    )
+    for trail, (words, files) in trails.items():
+        after = f"complete -c tpuprof -n '__tpuprof_in {command}; and __tpuprof_after_{command} {trail}'"
+        if words:
+            yield f"{after} -a {_quoted(' '.join(words))}"
+        if files:
+            yield f"{after} -F"
 
 
 def _fish_line(command: str, word: Word) -> str:

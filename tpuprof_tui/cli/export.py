@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 import time
@@ -122,10 +123,12 @@ def check_expected(expected: str | None, capture: str) -> None:
         capture: The capture.
 
     Raises:
-        TpuprofError: It has changed.
+        TpuprofError: It has changed, or is gone.
     """
     if expected is None:
         return
+    if not os.path.exists(capture):
+        raise TpuprofError(f"The capture is gone: {capture} is not there any more.", "Nothing was written.")
     from tpuprof_tui.sources.catalog import fingerprint
 
     if fingerprint(capture) != expected:

@@ -12,7 +12,7 @@ from typing import Final
 
 from tpuprof_tui.errors import UsageError, needed_for
 
-from .main import COMMANDS, build_parser
+from .main import COMMANDS, localised_parser
 from .man import man_page
 from .texts import TOPICS
 
@@ -30,7 +30,7 @@ def help_text(topic: str | None) -> str:
         MissingPackageError: The keys were asked for and Textual is not installed.
     """
     if topic is None or topic in COMMANDS:
-        return build_parser(topic or "open").format_help()
+        return localised_parser(topic or "open").format_help()
     makers = {"keys": keys_text, "columns": columns_text, "man": man_page}
     if topic.lower() in makers:
         return makers[topic.lower()]()

@@ -20,6 +20,7 @@ from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError, UsageEr
 
 from .export import EXPORT_EXAMPLES, EXPORT_HELP, check_expected, run_asked
 from .options import INSTRUCTIONS_EXAMPLES, INSTRUCTIONS_HELP, OPTIONS
+from .profiling_options import add_arguments, completions, localise, options_command
 from .texts import (
     COMPLETION_EXAMPLES,
     COMPLETION_HELP,
@@ -61,6 +62,9 @@ class Command:
         epilog: Lines below the options.
         folder: Whether an output folder may follow the capture.
         operand: Name and settings of what it is about; None: a capture, read with the options for reading one.
+        arguments: Gives a parser all words and options of a command that is not about a capture.
+        localise: Puts a parser's help into the language that words ask for.
+        completions: What may follow words of the command, by the words before.
     """
 
     help: str
@@ -69,6 +73,9 @@ class Command:
     epilog: str = ""
     folder: bool = False
     operand: tuple[str, dict[str, Any]] | None = None
+    arguments: Callable[[Parser], None] | None = None
+    localise: Callable[[Parser, Sequence[str]], None] | None = None
+    completions: Callable[[], dict[str, tuple[str, ...]]] | None = None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,7 +94,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 stream.reconfigure(errors="backslashreplace")
         name, rest = split_command(words)
         with needed_for("tpuprof"):
-            status = COMMANDS[name].run(build_parser(name).parse_args(rest))
+            parser = localised_parser(name, rest)
+            # words of a command that takes many may stand before and behind options
+            parse = parser.parse_intermixed_args if COMMANDS[name].arguments else parser.parse_args
+            status = COMMANDS[name].run(parse(rest))
         sys.stdout.flush()
         return status
     except TpuprofError as error:
@@ -131,6 +141,15 @@ def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
     return "open", list(words)
 
 
+def localised_parser(name: str, words: Sequence[str] = ()) -> Parser:
+    """The parser of one command, with its help in the reader's language where it is there."""
+    parser = build_parser(name)
+    localise = COMMANDS[name].localise
+    if localise is not None:
+        localise(parser, words)
+    return parser
+
+
 def build_parser(name: str) -> Parser:
     """The parser of one command."""
     command = COMMANDS[name]
@@ -144,6 +163,9 @@ def build_parser(name: str) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    if command.arguments is not None:
+        command.arguments(parser)
+        return parser
     if command.operand is not None:
         operand, settings = command.operand
         parser.add_argument(operand, **settings)
@@ -338,6 +360,13 @@ COMMANDS: Final = {
         EXPORT_HELP,
         EXPORT_EXAMPLES,
         folder=True,
+    ),
+    "options": Command(
+        "the options that make a profile: explained, checked, made",
+        options_command,
+        arguments=add_arguments,
+        localise=localise,
+        completions=completions,
     ),
     "help": Command(
         "help on a command, all keys, all columns, the manual page",

@@ -71,7 +71,7 @@ def _actions(name: str) -> list[argparse.Action]:
 
 def _operand(action: argparse.Action) -> str:
     word = str(action.metavar or action.dest.upper())
-    return f"[{word}]" if action.nargs == "?" else word
+    return {"?": f"[{word}]", "*": f"[{word} ...]"}.get(str(action.nargs), word)
 
 
 def _options(actions: Iterable[argparse.Action]) -> Iterator[str]:

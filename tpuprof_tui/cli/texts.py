@@ -7,6 +7,8 @@ from typing import Final
 #: Topics of help beside the commands, shells there is completion for, and kinds of exports.
 TOPICS: Final = ("KEYS", "COLUMNS", "man")
 SHELLS: Final = ("bash", "zsh", "fish")
+#: Among words to complete: here files may stand as well.
+FILE: Final = "FILE"
 OUTPUTS: Final = ("xlsx", "web", "pftrace", "summary", "regs")
 
 #: Exit status and its meaning, of every command but export.
@@ -22,6 +24,8 @@ ENVIRONMENT: Final = (
     ("NO_COLOR", "when set to anything, the explorer uses bold, dim and reverse in place of colours"),
     ("TERM", "linux, vt100 and vt220 are drawn in ASCII; dumb, unknown or nothing means no explorer"),
     ("LC_ALL, LC_CTYPE, LANG", "the first that is set decides between Unicode and ASCII"),
+    ("LC_ALL, LC_MESSAGES, LANG", "the first that is set decides whether tpuprof options speaks Chinese or English"),
+    ("PROFILING_OPTIONS, PROFILING_MODE", "what tpuprof options check checks when nothing is named"),
     ("XDG_CONFIG_HOME", "folder of tpuprof/config.json, ~/.config by default"),
     ("XDG_STATE_HOME", "folder of tpuprof's logs of unexpected errors, ~/.local/state by default"),
 )

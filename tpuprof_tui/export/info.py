@@ -11,7 +11,7 @@ from tpuprof_tui.analysis import LaneFigures, build_index, lane_figures
 from tpuprof_tui.formats.tables import MISSING, Report, Table, TimeUnit, clean
 from tpuprof_tui.model import Profile
 
-from .summary import MODES, engines_table, problems_table
+from .summary import MODES, commands_table, engines_table, lost_text, problems_table
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.memory import Memory
@@ -35,9 +35,11 @@ def info_record(profile: Profile) -> dict[str, Any]:
         "bmodel": profile.bmodel,
         "tiu_mhz": _whole(device.tiu_mhz),
         "dma_mhz": _whole(device.dma_mhz),
-        "cores": list(profile.cores),
+        "cores": sorted((*profile.cores, *profile.lost_cores)),
+        "lost_cores": list(profile.lost_cores),
         "cdma_ports": list(profile.ports),
-        "total_ns": profile.end_ns - profile.start_ns,
+        "lost_cdma_ports": list(profile.lost_ports),
+        "total_ns": profile.end_ns - profile.start_ns if profile.timed else None,
         "tail_offset_ns": profile.tail_offset_ns,
         "pmu_tail_ns": profile.tail_ns,
         "instructions": profile.instructions,
@@ -69,13 +71,15 @@ def info_report(profile: Profile, memory: Memory | None = None) -> Report:
         ("Clocks", f"TIU {device.tiu_mhz:g} MHz, DMA {device.dma_mhz:g} MHz"),
         ("Cores", ", ".join(map(str, profile.cores)) or MISSING),
         ("CDMA ports", ", ".join(map(str, profile.ports)) or MISSING),
+        *((("Lost", lost_text(profile)),) if profile.lost_cores or profile.lost_ports else ()),
         ("Instructions", f"{profile.instructions:,}"),
         ("Kernel launches", f"{len(profile.scopes):,}"),
-        ("Total time", span.named(profile.end_ns - profile.start_ns)),
+        ("Total time", span.named(profile.end_ns - profile.start_ns) if profile.timed else MISSING),
     ]
     width = max(len(label) for label, _ in facts)
     lines = tuple(f"{label:{width}}  {text}" for label, text in facts)
-    tables = [engines_table(profile, _figures(profile), span), problems_table(profile)]
+    lanes = engines_table(profile, _figures(profile), span) if profile.timed else commands_table(profile)
+    tables = [lanes, problems_table(profile)]
     if memory is not None:
         tables.append(_memory_table(memory))
     return Report(clean(profile.name), lines, tuple(table for table in tables if table.rows))
@@ -95,8 +99,16 @@ def _memory_table(memory: Memory) -> Table:
 
 
 def _lane_records(profile: Profile) -> list[dict[str, Any]]:
-    records = []
+    records: list[dict[str, Any]] = []
     for lane, figures in zip(profile.lanes, _figures(profile), strict=True):
+        measured = {
+            "busy_ns": figures.busy,
+            "wait_ns": figures.wait,
+            "sync_ns": figures.sync,
+            "idle_ns": figures.idle,
+            "utilisation": round(figures.utilisation, 6),
+            "bytes": figures.bytes,
+        }
         records.append(
             {
                 "engine": lane.engine,
@@ -105,12 +117,7 @@ def _lane_records(profile: Profile) -> list[dict[str, Any]]:
                 "label": lane.label,
                 "group": lane.group,
                 "instructions": len(lane),
-                "busy_ns": figures.busy,
-                "wait_ns": figures.wait,
-                "sync_ns": figures.sync,
-                "idle_ns": figures.idle,
-                "utilisation": round(figures.utilisation, 6),
-                "bytes": figures.bytes,
+                **(measured if profile.timed else dict.fromkeys(measured)),
                 "sublanes": lane.sublanes,
                 "guessed": figures.guessed,
             }

@@ -156,14 +156,14 @@ def _summary(profile: Profile, job: Job, progress: Callable[[float], None]) -> l
 
     path = job.folder / _SUMMARY
     # without instructions there is none
-    return [path] if write_summary_text(profile, path, job.selection, progress=progress) else []
+    return [path] if write_summary_text(profile.timed_part, path, job.selection, progress=progress) else []
 
 
 def _perfetto(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
     from tpuprof_tui.sources.sophgo.files.perfetto.trace import write_perfetto
 
     path = job.folder / _PERFETTO
-    write_perfetto(profile, path, job.selection, progress=progress)
+    write_perfetto(profile.timed_part, path, job.selection, progress=progress)
     return [path]
 
 
@@ -189,7 +189,7 @@ def _web(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[
     from .web.page import write_web
 
     path = job.folder / _WEB
-    write_web(profile, path, job.document_selection, progress=progress)
+    write_web(profile.timed_part, path, job.document_selection, progress=progress)
     return [path]
 
 

@@ -25,6 +25,8 @@ MODES: Final = {0: "PMU only", 1: "condensed commands", 2: "detailed commands"}
 #: Rows of the lists of what took the time, and of problems.
 TOP_ROWS: Final = 10
 PROBLEM_ROWS: Final = 20
+#: Said of a capture without hardware records.
+NO_TIMES: Final = "No times: the capture holds commands and no hardware records (`tpuprof instructions` lists them)."
 #: Stands before figures that rest on guesswork.
 GUESSED: Final = "~"
 
@@ -32,6 +34,9 @@ GUESSED: Final = "~"
 def summary_report(profile: Profile) -> Report:
     """Everything worth knowing about where the time of a profile went."""
     profile = profile.device_part
+    if not profile.timed:
+        lines = (NO_TIMES, f"{count_of(len(profile.problems), 'problem')}; listed at the end.")
+        return Report(title_line(profile), lines, (commands_table(profile), problems_table(profile)))
     indexes = build_indexes(profile)
     found = headline(profile, indexes)
     start, end = profile.start_ns, profile.end_ns
@@ -47,14 +52,30 @@ def summary_report(profile: Profile) -> Report:
     return Report(title_line(profile), headline_lines(profile, found, unit), tuple(t for t in tables if t.rows))
 
 
+def commands_table(profile: Profile) -> Table:
+    """How many commands each lane holds, where nothing tells when they ran."""
+    rows = tuple((clean(lane.title), f"{len(lane):,}") for lane in profile.lanes if len(lane))
+    return Table("Commands without times", ("Lane", "Count"), rows, left=frozenset((0,)))
+
+
 def title_line(profile: Profile) -> str:
     """Name, chip and kind of a capture."""
     parts = [clean(profile.device.chip), count_of(len(profile.cores), "core")]
     if profile.ports:
         parts.append(count_of(len(profile.ports), "CDMA port"))
+    lost = lost_text(profile)
+    if lost:
+        parts[-1] += f" ({lost} lost)"
     parts += [f"{profile.mode_name} ({MODES.get(profile.detail, 'unknown')})"]
-    parts.append(count_of(profile.instructions, "instruction"))
+    parts.append(count_of(profile.instructions, "instruction" if profile.timed else "command"))
     return f"{clean(profile.name)}: {', '.join(parts)}"
+
+
+def lost_text(profile: Profile) -> str:
+    """Cores and ports that ran and of which nothing is there; empty without any."""
+    found = (("core", profile.lost_cores), ("CDMA port", profile.lost_ports))
+    texts = (f"{what}{'s' * (len(some) > 1)} {', '.join(map(str, some))}" for what, some in found if some)
+    return " and ".join(texts)
 
 
 def headline_lines(profile: Profile, found: Headline, unit: TimeUnit) -> tuple[str, ...]:
@@ -67,12 +88,10 @@ def headline_lines(profile: Profile, found: Headline, unit: TimeUnit) -> tuple[s
         if core is not None:
             busy = f"busy {mark}{unit.named(core.busy)}, {mark}{percent(core.utilisation)}"
             lines.append(f"{label:17} core {core.core}: {busy}")
-    if found.cores:
-        most = max(found.cores, key=lambda core: core.exposed)
-        lines.append(
-            f"Exposed transfer  {mark}{unit.named(found.exposed_mean)} a core, "
-            f"at most {mark}{unit.named(most.exposed)} (core {most.core})"
-        )
+    if found.most_exposed is not None:
+        most = found.most_exposed
+        share = percent(most.exposed / found.total_ns if found.total_ns else 0.0)
+        lines.append(f"Exposed transfer  core {most.core}: {mark}{unit.named(most.exposed)}, {mark}{share}")
     if found.guessed:
         lines.append(f"{GUESSED} This capture holds no commands: work and waits are told apart by guesswork.")
     if profile.detail == 0:

@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.index.ordering import first_numbers, lane_values, orde
 from tpuprof_tui.analysis.selecting.filters import filter_keys
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.escape import csv_text, json_text
-from tpuprof_tui.model import COLUMNS, Column, Lane, Profile
+from tpuprof_tui.model import COLUMNS, INT_MISSING, Column, Lane, Profile
 from tpuprof_tui.model.lane import Array, Rows
 
 from .rendering import Field, rendered_rows
@@ -276,4 +276,5 @@ def _known_values(lane: Lane, key: str, rows: Rows) -> Array:
 
 
 def _shares(lane: Lane, total: int, rows: Rows) -> Array:
-    return 100.0 * (lane.take("end", rows) - lane.take("start", rows)) / max(total, 1)
+    start = lane.take("start", rows)
+    return np.where(start == INT_MISSING, np.nan, 100.0 * (lane.take("end", rows) - start) / max(total, 1))

@@ -15,10 +15,13 @@ MISSING: Final = "-"
 GUESS: Final = "~"
 ELLIPSIS: Final = "…"
 #: What panes say that have nothing to tell about such a capture.
+NO_TIMES: Final = "No hardware records: the commands have no times. 2 shows them in a table, 4 the problems."
 EMPTY_CAPTURE: Final = "This capture holds no instructions: 4 shows the problems, O opens another capture."
 
 #: Everything a terminal could act on or whose width terminals do not agree about.
 _UNSAFE_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+#: What turns the writing direction: names can be made to look like others with it.
+_TURNS: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SUSPECT: Final = re.compile(r"[^\x20-\x7e\u4e00-\u9fff\u3040-\u30ff\uac00-\ud7a3]")
 
 
@@ -27,8 +30,9 @@ _SUSPECT: Final = re.compile(r"[^\x20-\x7e\u4e00-\u9fff\u3040-\u30ff\uac00-\ud7a
 def clean(text: str) -> str:
     """``text`` with everything that could steer a terminal made visible and harmless.
 
-    Control characters, bidirectional overrides, joiners and lone surrogates become the replacement character; line
-    breaks and tabs become spaces; variation selectors, which change widths, and piles of combining marks are dropped.
+    Characters that turn the writing direction are written as escapes; control characters, joiners and lone surrogates
+    become the replacement character, line breaks and tabs spaces; variation selectors, which change widths, and piles
+    of combining marks are dropped.
     """
     if not _SUSPECT.search(text):
         return text
@@ -39,6 +43,8 @@ def clean(text: str) -> str:
         marks = marks + 1 if category in ("Mn", "Me") else 0
         if char in "\t\n\r":
             kept.append(" ")
+        elif _TURNS.match(char):
+            kept.append(f"\\u{ord(char):04x}")
         elif category in _UNSAFE_CATEGORIES:
             kept.append("\ufffd")
         elif marks > 2 or "\ufe00" <= char <= "\ufe0f":

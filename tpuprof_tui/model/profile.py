@@ -70,8 +70,10 @@ class Profile:
         device: Chip and clocks.
         mode: What the capture knows: 0 PMU only, 1 condensed commands, 2 detailed commands.
         bmodel: Whether it came from a bmodel run.
-        cores: Numbers of all cores, idle ones included, ascending.
+        cores: Numbers of all cores, idle ones included, ascending; those that figures are of.
         ports: CDMA ports with records, ascending.
+        lost_cores: Cores that ran and of which nothing is there, ascending; not among ``cores``.
+        lost_ports: CDMA ports of which the same is true.
         lanes: By core, then TIU, GDMA, SDMA; then the ports.
         strings: Table of texts of each text column, by column key.
         scopes: Kernel function launches.
@@ -79,6 +81,8 @@ class Profile:
         tail_ns: Largest end of all records, ns on the profile's time line; None without records.
         tail_offset_ns: Host time from the last record to the end of ``disable_profile``; None when not captured.
         facts: Further facts of the source, for `info`.
+        timed: Whether instructions have times; without, lanes hold commands in the order they were issued, and their
+            start, end and duration are ``INT_MISSING``.
     """
 
     path: str
@@ -95,7 +99,10 @@ class Profile:
     problems: tuple[Problem, ...]
     tail_ns: int | None = None
     tail_offset_ns: int | None = None
+    lost_cores: tuple[int, ...] = ()
+    lost_ports: tuple[int, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    timed: bool = True
 
     @property
     def detail(self) -> int:
@@ -114,19 +121,24 @@ class Profile:
 
     @cached_property
     def start_ns(self) -> int:
-        """Smallest start of all instructions; 0 without any."""
-        return min((int(lane["start"][0]) for lane in self.lanes if len(lane)), default=0)
+        """Smallest start of all instructions; 0 without any, or without times."""
+        return min((int(lane["start"][0]) for lane in self.lanes if len(lane) and self.timed), default=0)
 
     @cached_property
     def end_ns(self) -> int:
-        """Largest end of all instructions; 0 without any."""
-        return max((int(lane["end"].max()) for lane in self.lanes if len(lane)), default=0)
+        """Largest end of all instructions; 0 without any, or without times."""
+        return max((int(lane["end"].max()) for lane in self.lanes if len(lane) and self.timed), default=0)
 
     @cached_property
     def device_part(self) -> Profile:
         """The profile without the lanes of the host: what figures of the device are taken from."""
         lanes = tuple(lane for lane in self.lanes if not lane.on_host)
         return self if len(lanes) == len(self.lanes) else replace(self, lanes=lanes)
+
+    @cached_property
+    def timed_part(self) -> Profile:
+        """The profile without instructions that have no times: what goes on a time line."""
+        return self if self.timed else replace(self, lanes=())
 
     def core_lanes(self, core: int) -> tuple[Lane, ...]:
         """Lanes of one core."""

@@ -36,16 +36,20 @@ def as_read(value):
     return json.loads(json.dumps(value), parse_int=str, parse_float=str)
 
 
+others = st.dictionaries(st.text(max_size=12).filter(lambda key: key != "traceEvents"), values, max_size=3)
+
+
 @settings(max_examples=60)
 @given(
     st.lists(events, max_size=5),
-    st.dictionaries(st.text(max_size=12).filter(lambda key: key != "traceEvents"), values, max_size=3),
+    others,
+    others,
     st.sampled_from([None, 0, 2]),
     st.booleans(),
     st.sampled_from([1, 5, 1 << 20]),
 )
-def test_all_events_of_a_sound_file_are_found(found, around, indent, plain, size):
-    document = {**around, "traceEvents": found}
+def test_all_events_of_a_sound_file_are_found(found, around, behind, indent, plain, size):
+    document = {**around, "traceEvents": found, **{f"_{key}": value for key, value in behind.items()}}
     old, json_stream.PIECE = json_stream.PIECE, size
     try:
         stream = stream_of(json.dumps(document, indent=indent, ensure_ascii=plain))
@@ -55,6 +59,41 @@ def test_all_events_of_a_sound_file_are_found(found, around, indent, plain, size
     assert stream.found
     assert not stream.truncated
     assert not stream.malformed
+    assert not stream.unfinished
+    assert not stream.more
+
+
+@pytest.mark.parametrize(
+    ("behind", "unfinished", "more"),
+    [
+        ("}", False, False),
+        ("}\n \t\r\n", False, False),
+        (',"a":{"b":[1,"]}"]},"c":"d"}', False, False),
+        (",}", False, False),
+        ("", True, False),
+        (',"a":{"b":1}', True, False),
+        (',"a":"b', True, False),
+        ("}x", False, True),
+        ('}{"traceEvents":[{}]}', False, True),
+        ("}}", False, True),
+        ("]}", False, True),
+        (',"traceEvents":[{}]}', False, True),
+        (',"a" 5}', False, True),
+        (" 5}", False, True),
+    ],
+)
+def test_what_follows_the_events_is_read_to_its_end(piece, behind, unfinished, more):
+    stream = stream_of('{"traceEvents":[{"a":"b"}]' + behind)
+    assert list(stream) == [{"a": "b"}]
+    assert (stream.unfinished, stream.more) == (unfinished, more)
+    assert not stream.truncated
+
+
+@pytest.mark.parametrize(("behind", "more"), [("", False), ("\n", False), ("x", True), (",{}]", True)])
+def test_a_plain_list_ends_with_its_bracket(piece, behind, more):
+    stream = stream_of('[{"a":"b"}]' + behind)
+    assert list(stream) == [{"a": "b"}]
+    assert (stream.unfinished, stream.more) == (False, more)
 
 
 @settings(max_examples=40)

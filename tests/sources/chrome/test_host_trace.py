@@ -169,7 +169,24 @@ def test_a_slice_without_a_length_has_none(tmp_path):
 def test_lengths_that_cannot_be_cost_their_slice_alone(bad, tmp_path):
     found = read_host_trace(host_file(tmp_path, event(dur=bad), LAUNCH))
     assert len(found.events) == 1
-    assert [problem.count for problem in found.problems] == [1]
+    assert [(problem.count, problem.severity) for problem in found.problems] == [(1, Severity.ERROR)]
+
+
+@pytest.mark.parametrize(
+    ("change", "severity"),
+    [
+        (lambda text: text + text, Severity.ERROR),
+        (lambda text: text.replace('"ph"', "ph", 1), Severity.ERROR),
+        (lambda text: text.rstrip().removesuffix("}"), Severity.WARNING),
+    ],
+)
+def test_what_is_lost_of_a_host_trace_is_an_error(change, severity, tmp_path):
+    path = host_file(tmp_path, event(), LAUNCH)
+    path.write_text(change(path.read_text()))
+    found = read_host_trace(path)
+    assert len(found.events) >= 1
+    assert [problem.severity for problem in found.problems] == [severity]
+    assert found.problems[0].done
 
 
 def test_times_in_quotes_are_times(tmp_path):

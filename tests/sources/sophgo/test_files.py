@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
+from tpuprof_tui.sources.sophgo.chips import chip_by_name
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.stream import blocks as framing
 from tpuprof_tui.sources.sophgo.read.stream.blocks import BlockType, walk_blocks
@@ -302,3 +305,68 @@ def test_without_the_file_everything_is_unknown() -> None:
     report = Report()
     assert read_settings(None, report) == Settings()
     assert [problem.severity for problem in report.problems()] == [Severity.WARNING]
+
+
+# -- as many as the chip has --------------------------------------------------
+
+
+def _limited(directory: Path) -> tuple[list[int], list[int], Report]:
+    chip = chip_by_name("aks")
+    assert chip is not None
+    report = Report()
+    files = list_files(directory, report, chip)
+    return [number for number, _ in files.cores], [number for number, _ in files.ports], report
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_many_names_of_one_file_are_one_core(tmp_path: Path, link: Callable[[Path, Path], None]) -> None:
+    (tmp_path / "cdmlib0_0.profile").write_bytes(b"12345678")
+    (tmp_path / "cdma0_4.profile").write_bytes(b"12345678")
+    for number in range(1, 300):
+        link(tmp_path / "cdmlib0_0.profile", tmp_path / f"cdmlib0_{number}.profile")
+        link(tmp_path / "cdma0_4.profile", tmp_path / f"cdma0_{number + 4}.profile")
+    cores, ports, report = _limited(tmp_path)
+    assert (cores, ports) == ([0], [4])
+    assert [problem.file for problem in report.problems()] == ["cdmlib0_0.profile", "cdma0_4.profile"]
+    assert "300 names" in report.problems()[0].what
+    assert "AKS has 8 cores" in report.problems()[0].what
+    assert "AKS has 11 CDMA ports" in report.problems()[1].what
+
+
+def test_empty_files_of_idle_cores_may_be_links(tmp_path: Path) -> None:
+    (tmp_path / "cdmlib0_0.profile").write_bytes(b"")
+    os.link(tmp_path / "cdmlib0_0.profile", tmp_path / "cdmlib0_1.profile")
+    cores, _, report = _limited(tmp_path)
+    assert (cores, report.problems()) == ([0, 1], ())
+
+
+@pytest.mark.parametrize("name", ["cdmlib0_{}.profile", "cdmlib_{}x.profile", "cdmlib_x{}_0.profile"])
+def test_no_more_files_are_read_than_the_chip_has_cores(tmp_path: Path, name: str) -> None:
+    for number in range(2000):
+        (tmp_path / name.format(number)).write_bytes(b"x")
+    cores, _, report = _limited(tmp_path)
+    assert cores == list(range(8))
+    told = report.problems()[-1]
+    assert (told.count, told.severity) == (1992, Severity.ERROR)
+    assert "AKS has 8 cores" in told.what
+    assert len(report.problems()) < 10
+
+
+def test_a_core_that_the_chip_does_not_have_is_shown_and_named(tmp_path: Path) -> None:
+    for number in (0, 12):
+        (tmp_path / f"cdmlib0_{number}.profile").write_bytes(b"x")
+    cores, _, report = _limited(tmp_path)
+    assert cores == [0, 12]
+    assert [(problem.file, problem.severity) for problem in report.problems()] == [
+        ("cdmlib0_12.profile", Severity.WARNING)
+    ]
+
+
+def test_many_ports_that_the_chip_does_not_have_are_one_problem(tmp_path: Path) -> None:
+    for number in range(1000):
+        (tmp_path / f"cdma0_{number}.profile").write_bytes(b"x")
+    _, ports, report = _limited(tmp_path)
+    assert ports == list(range(11))
+    (problem,) = report.problems()
+    assert problem.count == 989
+    assert "AKS has 11 CDMA ports" in problem.what

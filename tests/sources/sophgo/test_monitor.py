@@ -14,14 +14,8 @@ from hypothesis import strategies as st
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.chips import chip_by_name
 from tpuprof_tui.sources.sophgo.read.problems import Report
-from tpuprof_tui.sources.sophgo.read.records.monitor import (
-    Stream,
-    in_order,
-    lifted_ids,
-    read_stream,
-    to_ns,
-    unwrapped_port,
-)
+from tpuprof_tui.sources.sophgo.read.records.monitor import Stream, in_order, lifted_ids, read_stream, to_ns
+from tpuprof_tui.sources.sophgo.read.records.port_wraps import unwrapped_port
 
 _WRAP = 1 << 32
 _HALF = 1 << 31

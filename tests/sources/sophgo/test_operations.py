@@ -257,3 +257,12 @@ def test_a_model_with_a_short_table_is_refused() -> None:
         operations.model_from_data({**tables, **rest, "cube_lanes": [1] * 7})
     with pytest.raises(ChipDataError):
         operations.model_from_data({**tables, **rest, "element_bytes": [0] * 8})
+
+
+@pytest.mark.parametrize("chip", ["aks", "aksv"])
+def test_a_taylor_series_keeps_the_published_count(chip: str) -> None:
+    table = command_table(the(chip), "TIU")
+    operation = table.operations[index_of(table, "SFU")]
+    fields = {"res0_n": 1, "res0_c": 64, "res0_h": 1, "res0_w": 16, "opd1_n": 7, "opt_res0_prec": 2}
+    alg, _, _ = figures(counted(the(chip), [encoded(operation, 12, fields)]))
+    assert alg == 64 * 16 * 7

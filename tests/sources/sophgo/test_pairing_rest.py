@@ -6,22 +6,14 @@ import numpy as np
 import pytest
 from sides import side as _side
 
-from tpuprof_tui.sources.sophgo.read.pairing.pairing import (
-    SYSTEM,
-    TO_BUS,
-    UNKNOWN,
-    WORK,
-    _likeliest,
-    _ordered,
-    _repaired,
-    pair,
-)
+from tpuprof_tui.sources.sophgo.read.pairing.pairing import SYSTEM, TO_BUS, UNKNOWN, WORK, pair
+from tpuprof_tui.sources.sophgo.read.pairing.rest import _likeliest, ordered, repaired
 
 # -- what is left to find ------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("place", "ordered"),
+    ("place", "left"),
     [
         ([], []),
         ([-1], [-1]),
@@ -33,8 +25,8 @@ from tpuprof_tui.sources.sophgo.read.pairing.pairing import (
         ([2, -1, 1, -1, 3], [2, -1, -1, -1, 3]),
     ],
 )
-def test_the_first_of_two_stays(place: list[int], ordered: list[int]) -> None:
-    assert _ordered(np.array(place, np.int64)).tolist() == ordered
+def test_the_first_of_two_stays(place: list[int], left: list[int]) -> None:
+    assert ordered(np.array(place, np.int64)).tolist() == left
 
 
 @pytest.mark.parametrize(
@@ -60,14 +52,14 @@ def test_the_first_of_two_stays(place: list[int], ordered: list[int]) -> None:
 def test_between_neighbours_that_are_bound(
     place: list[int], ids: list[int], kinds: list[int], others: list[int], other_kinds: list[int], found: list[int]
 ) -> None:
-    result = _repaired(np.array(place, np.int64), _side(ids, kind=kinds), _side(others, kind=other_kinds))
+    result = repaired(np.array(place, np.int64), _side(ids, kind=kinds), _side(others, kind=other_kinds))
     assert result.tolist() == found
 
 
 @pytest.mark.parametrize(("apart", "found"), [(4096, 1), (4097, -1)])
 def test_neighbours_far_apart_leave_too_much_room(apart: int, found: int) -> None:
     others = _side(list(range(5000)))
-    result = _repaired(np.array([0, -1, apart]), _side([0, 1, apart]), others)
+    result = repaired(np.array([0, -1, apart]), _side([0, 1, apart]), others)
     assert result.tolist() == [0, found, apart]
 
 

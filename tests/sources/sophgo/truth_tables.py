@@ -198,10 +198,12 @@ class _Comparison:
         if profile.tail_offset_ns != meta.get("tail_offset_ns"):
             yield f"tail offset {profile.tail_offset_ns}"
         written = set(meta["written_cores"])
-        if not written <= set(profile.cores):
-            yield f"cores {profile.cores}"
-        if len(profile.cores) != max(len(written), meta["cores"] if meta["core_num_key"] else 0):
-            yield f"cores {profile.cores}"
+        known = {*profile.cores, *profile.lost_cores}
+        lost, lost_ports = (set(meta.get(f"lost_{which}", ())) for which in ("cores", "ports"))
+        if not written | lost <= known or len(known) != max(len(written | lost), meta["cores"] * meta["core_num_key"]):
+            yield f"cores {profile.cores}, lost {profile.lost_cores}"
+        if not lost <= set(profile.lost_cores) or not lost_ports <= set(profile.lost_ports):
+            yield f"lost {profile.lost_cores} and ports {profile.lost_ports}"
 
     def _lane(self, key: Key, lane: Lane, wanted: Columns) -> Iterator[str]:
         if len(lane) != len(wanted["op"]):

@@ -6,9 +6,10 @@ The rule, and what must hold before a link is shown:
 the other way round. Ids count from 1 since the last id reset and both engines of a core are idle at a reset, so the
 command meant is the one with that id among those since the reset before the waiter: of the same launch where launches
 are known, started after everything the waiter's own engine did before that reset, and retired when the waiter starts.
-Where two could be meant, or it was not recorded, there is no link. Further bits of TIU's register select an engine
-(``depends_engine``) in a way that no public text explains: where they are set, there is a link only if no SDMA command
-could be meant as well. SDMA's own register has an id but nothing that says whose it is, CDMA's commands have none.
+Where two could be meant, or it was not recorded, there is no link. On some chips further bits of TIU's register select
+an engine (``depends_engine``) in a way that no public text explains: where they are set, there is a link only if no
+SDMA command could be meant as well. SDMA's own register has an id but nothing that says whose it is, CDMA's commands
+have none.
 
 *By message.* A wait is released when as many sends of its message have retired as its count asks; a send says how many
 waits its message serves, after which the message may be used anew. Ordered by when they end, the sends and waits of one
@@ -113,7 +114,8 @@ class Links:
 
 
 def find_links(profile: Profile) -> Links:
-    """All links of a profile; none where its registers name nothing. O(n log n)."""
+    """All links of a profile; none where its registers name nothing, or without times. O(n log n)."""
+    profile = profile.timed_part
     parts = [*_command_links(profile), *_message_links(profile)]
     none = np.zeros(0, np.int64)
     columns = [np.concatenate([part[place] for part in parts]) if parts else none for place in range(6)]

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.formats.text import plural
 from tpuprof_tui.model import COLUMNS, Column, Profile
 
 from ..derived import Derived
@@ -111,6 +112,34 @@ class Session:
         rows = slice(row, row + 1)
         events = self.profile.lanes[lane]
         return int(events.take("start", rows)[0]), int(events.take("end", rows)[0])
+
+    @cached_property
+    def device_window(self) -> tuple[int, int]:
+        """First start and last end of the device's instructions, ns; of all where a host alone was traced."""
+        device = self.profile.device_part
+        known = device if device.instructions else self.profile
+        return known.start_ns, known.end_ns
+
+    def counted(self, start: int, end: int, lane: int = -1) -> tuple[int, int]:
+        """The part of a window that shares and sums are of, in all panes.
+
+        The host begins before the device and ends after it: of cores, ports and their lanes only the device's time
+        counts, of a ``lane`` of the host all of the window.
+        """
+        if lane >= 0 and self.profile.lanes[lane].on_host:
+            return start, end
+        first, last = self.device_window
+        start = max(start, first)
+        return start, max(min(end, last), start)
+
+    def count_text(self, numbers: Ints) -> str:
+        """How many instructions of the device some are, as all panes count them, and how many slices of the host."""
+        on_host = np.array([lane.on_host for lane in self.profile.lanes], np.bool_)
+        if not on_host.any():
+            return plural(len(numbers), "instruction")
+        slices = int(np.count_nonzero(on_host[np.searchsorted(self.offsets, numbers, side="right") - 1]))
+        told = plural(len(numbers) - slices, "instruction")
+        return f"{told} and {plural(slices, 'host slice')}" if slices else told
 
     def scope_title(self, scope: Scope) -> str:
         """What a scope is called."""

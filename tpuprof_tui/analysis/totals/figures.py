@@ -102,7 +102,8 @@ class Headline:
         total_ns: From the first start to the last end.
         instructions: Number of all instructions.
         busiest, idlest: Cores with the most and the least busy time (the first of equals); None without cores.
-        exposed_max, exposed_mean: Exposed transfer over the cores, ns.
+        most_exposed: The core with the most exposed transfer (the first of equals): what "exposed transfer" of a whole
+            profile is everywhere, as a mean would be that of no core; None without cores.
         guessed: Some lane's work and wait are told apart by guesswork.
         cores: Figures of every core over the whole profile.
     """
@@ -111,8 +112,7 @@ class Headline:
     instructions: int
     busiest: CoreFigures | None
     idlest: CoreFigures | None
-    exposed_max: int
-    exposed_mean: float
+    most_exposed: CoreFigures | None
     guessed: bool
     cores: tuple[CoreFigures, ...]
 
@@ -202,13 +202,14 @@ def lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
     """The figures of a lane in the window [start, end); O(log n), plus O(rows in the window) for its bytes."""
     window = max(end - start, 0)
     busy = index.work.between(start, end)
+    timeless = bool((index.starts[:1] == INT_MISSING).any())  # what has no times belongs to any window
     return LaneFigures(
         busy=busy,
         wait=index.wait.between(start, end),
         sync=index.sync.between(start, end),
         idle=window - busy - index.rest.between(start, end),
         window=window,
-        count=count_between(index, start, end),
+        count=len(index.lane) if timeless else count_between(index, start, end),
         utilisation=busy / window if window else 0.0,
         bytes=bytes_between(index, start, end),
         guessed=index.lane.role_guessed,
@@ -258,8 +259,7 @@ def headline(profile: Profile, indexes: Sequence[LaneIndex]) -> Headline:
         instructions=device.instructions,
         busiest=max(cores, key=lambda core: core.busy, default=None),
         idlest=min(cores, key=lambda core: core.busy, default=None),
-        exposed_max=max((core.exposed for core in cores), default=0),
-        exposed_mean=sum(core.exposed for core in cores) / len(cores) if cores else 0.0,
+        most_exposed=max(cores, key=lambda core: core.exposed, default=None),
         guessed=any(lane.role_guessed for lane in profile.lanes),
         cores=cores,
     )

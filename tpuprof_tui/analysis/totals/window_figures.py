@@ -84,9 +84,9 @@ def summary_scope(view: ViewState) -> Scope:
 def figures_of(session: Session, view: ViewState) -> Figures:
     """The figures for a state. O(instructions in the window); of a new filter once O(instructions)."""
     reference = reference_table(session, view, summary_scope(view))
-    session = shown_session(session, view.filter)
+    whole, session = session, shown_session(session, view.filter)
     profile, indexes = session.profile, session.indexes
-    scope, start, end = summary_scope(view), view.start, view.end
+    scope, start, end = summary_scope(view), *whole.counted(view.start, view.end)
     chosen = [core for core in profile.cores if scope.core in (-1, core)] if scope.lane < 0 else []
     cores = tuple(core_figures(profile, indexes, core, start, end) for core in chosen)
     lanes = {scope.lane} if scope.lane >= 0 else None
@@ -94,12 +94,12 @@ def figures_of(session: Session, view: ViewState) -> Figures:
     sums = work_sums(profile, indexes, start, end, BY, cores=only, lanes=lanes)
     kernels = top_rows(profile, sums["kernel"], "kernel", TOP_ROWS)
     operations = top_rows(profile, sums["name"], "name", TOP_ROWS)
-    engines = _engines(session, scope, cores, start, end)
+    engines = _engines(whole, session, view, scope, cores)
     lost_kernels, lost_operations = (_with_peak(headroom_rows(profile, sums[by], by, TOP_ROWS)) for by in BY)
     reason = core_reason(session, scope.core, start, end) if scope.lane < 0 and scope.core in profile.cores else None
     return Figures(
-        start,
-        end,
+        view.start,
+        view.end,
         scope,
         view.filter,
         cores,
@@ -124,11 +124,15 @@ def _known(rows: list[TopRow]) -> tuple[TopRow, ...]:
 
 
 def _engines(
-    session: Session, scope: Scope, cores: tuple[CoreFigures, ...], start: int, end: int
+    whole: Session, session: Session, view: ViewState, scope: Scope, cores: tuple[CoreFigures, ...]
 ) -> tuple[EngineRow, ...]:
+    def of_lane(number: int) -> EngineRow:
+        index = session.indexes[number]
+        figures = lane_figures(index, *whole.counted(view.start, view.end, number))
+        return _summed(index.lane.title, index.lane.engine, [figures])
+
     if scope.lane >= 0:
-        lane = session.profile.lanes[scope.lane]
-        return (_summed(lane.title, lane.engine, [lane_figures(session.indexes[scope.lane], start, end)]),)
+        return (of_lane(scope.lane),)
     by_engine: dict[str, list[LaneFigures]] = {}
     for core in cores:
         for engine, figures in core.lanes.items():
@@ -136,9 +140,7 @@ def _engines(
                 by_engine.setdefault(engine, []).append(figures)
     rows = [_summed(engine, engine, figures) for engine, figures in by_engine.items()]
     if scope.core < 0:
-        for index in session.indexes:
-            if index.lane.core < 0:
-                rows.append(_summed(index.lane.title, index.lane.engine, [lane_figures(index, start, end)]))
+        rows += [of_lane(number) for number, lane in enumerate(session.profile.lanes) if lane.core < 0]
     return tuple(rows)
 
 

@@ -90,7 +90,7 @@ class ExportKeys(Screen[None]):
             return None
         source = app.source(self.session.profile)
         if not source.path:
-            app.say("This profile was not read from a capture on disk: there is nothing to export from.")
+            app.say(source.fault)
             return None
         return ExportScreen(self.session, self.view, source, app.exporter, self.palette, self.glyphs)
 

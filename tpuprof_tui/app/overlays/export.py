@@ -338,7 +338,7 @@ class ExportScreen(Overlay[Job | None]):
             return ""
         fault = folder_fault(text, self.source)
         if not fault:
-            self.exporter.folder = text
+            self.exporter.take_folder(self.source, text)
         return fault
 
     def typing_done(self) -> None:

@@ -211,7 +211,7 @@ class GroupList(LinesView):
         groups = table.groups
         for place in self.order.tolist():
             numbers = (
-                f"{int(groups.count[place])}", f"{int(groups.total[place])}", f"{float(groups.mean[place]):.1f}",
+                f"{int(groups.count[place])}", f"{int(groups.total[place])}", f"{round(float(groups.mean[place]))}",
                 f"{int(groups.longest[place])}", f"{100 * float(groups.share[place]):.2f}",
             )  # fmt: skip
             lines.append("\t".join((table.labels[place], *numbers)))

@@ -86,7 +86,8 @@ def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[En
     role = ("", "wait, ", "sync, ")[int(lane.take("role", slice(row, row + 1))[0]) % 3]
     guess = "~" if role and lane.role_guessed else ""
     yield Entry("name", text_of(session.profile, lane, "name", row) or "instruction")
-    yield Entry("text", f"{clean(lane.title)}, {guess}{role}{time_text(end - start)} at {exact_time(start)}")
+    ran = f"{time_text(end - start)} at {exact_time(start)}" if session.profile.timed else "without times"
+    yield Entry("text", f"{clean(lane.title)}, {guess}{role}{ran}")
 
 
 def _named(session: Session, number: int, row: int) -> str:
@@ -134,7 +135,8 @@ def _beside(session: Session, number: int, row: int) -> Iterator[Entry]:
         if each is not None:
             gap = f"{time_text(each.gap_ns)} apart" if each.gap_ns >= 0 else f"{time_text(-each.gap_ns)} together"
             name = text_of(session.profile, session.profile.lanes[number], "name", each.row) or "instruction"
-            yield Entry("link", f"{name}, {gap}", label, leads_to=(number, each.row), back=label == "Before")
+            told = f"{name}, {gap}" if session.profile.timed else name
+            yield Entry("link", told, label, leads_to=(number, each.row), back=label == "Before")
 
 
 def _missing(session: Session, lane: Lane) -> Iterator[Entry]:

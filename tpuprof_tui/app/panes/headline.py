@@ -91,7 +91,9 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
     items: list[list[Part]] = [
         [(clean(profile.name), palette.title, CAPTION)],
         [(f"{clean(profile.device.chip)} {profile.mode_name}", quiet, CAPTION + 2)],
-        [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)],
+        [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)]
+        if profile.timed
+        else [("no times", strong, 0)],
     ]
     if figures.busiest is not None and figures.idlest is not None and figures.total_ns:
         for word, core, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 2)):
@@ -99,11 +101,13 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
                 continue
             share = _share(core.utilisation, core.guessed, short)
             items.append([(f"{word} ", quiet, rank), (f"core {core.core} {share}", strong, 0)])
-        exposed = f"{GUESS if figures.guessed else ''}{time_text(figures.exposed_max)}"
-        share = _share(figures.exposed_max / figures.total_ns, False, short)
+    if figures.most_exposed is not None and figures.total_ns:
+        core = figures.most_exposed
+        share = _share(core.exposed / figures.total_ns, core.guessed, short)
         words = "exposed " if short else "exposed transfer "
-        items.append([(words, quiet, 1), (f"{exposed} {share}", palette.exposed, 0)])
-    items.append([(plural(session.profile.instructions, "instruction"), quiet, CAPTION + 3)])
+        told = "" if short else f"{GUESS if core.guessed else ''}{time_text(core.exposed)} "
+        items.append([(words, quiet, 1), (f"core {core.core} {told}{share}", palette.exposed, 0)])
+    items.append([(plural(figures.instructions, "instruction" if profile.timed else "command"), quiet, CAPTION + 3)])
     if profile.problems:
         worst = max(int(problem.severity) for problem in profile.problems)
         style = palette.severity(worst)

@@ -223,7 +223,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         where = window if view.in_window else "whole capture"
         passing = f" pass {clean(view.filter)}" if view.filter else ""
         picked = f", {len(view.picked):,} picked" if view.picked else ""
-        count = plural(len(self.order), "instruction")
+        count = self.session.count_text(self.order)
         return f"{count}{passing}, {self.session.scope_title(view.scope)}, {where}{picked}"
 
     def place_text(self) -> str:

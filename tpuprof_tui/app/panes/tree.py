@@ -329,7 +329,8 @@ class CoreTree(LinesView, inherit_bindings=False):
         elif node.scope is not None:
             self.post_message(self.Narrow(node.scope, node.condition))
         else:
-            self.post_message(Say(f"{node.label} holds several lanes: choose one of them."))
+            several = f"{node.label} holds several lanes: choose one of them."
+            self.post_message(Say(f"{node.label}: nothing of it is there to look at." if node.lost else several))
 
 
 def _short(count: int) -> str:

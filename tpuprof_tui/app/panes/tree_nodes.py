@@ -14,7 +14,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.text import clean
-from tpuprof_tui.model import Lane, Problem, Role
+from tpuprof_tui.model import Lane, Problem, Role, Severity
 
 
 def _condition(way: str) -> str:
@@ -41,6 +41,7 @@ class Node:
         count: Instructions; -1: not known.
         guessed: Work and wait are told apart by guesswork.
         severity: Of the worst problem about it, 0 note, 1 warning, 2 error; -1: none.
+        lost: Whether it ran and nothing of it is there.
         parent: Place of the node it belongs to; -1 for the capture and for headings.
         children: Whether there are nodes below it.
     """
@@ -56,6 +57,7 @@ class Node:
     count: int = -1
     guessed: bool = False
     severity: int = -1
+    lost: bool = False
     parent: int = -1
     children: bool = False
 
@@ -96,7 +98,12 @@ def _add_cores(session: Session, nodes: list[Node]) -> None:
             children=True,
         )
     )
-    for core in cores:
+    by_number = {core.core: core for core in cores}
+    for number in sorted((*by_number, *profile.lost_cores)):
+        core = by_number.get(number)
+        if core is None:
+            nodes.append(_lost_node(f"Core {number}", 1, 0))
+            continue
         lanes = [number for number, lane in enumerate(profile.lanes) if lane.core == core.core]
         place = len(nodes)
         nodes.append(
@@ -116,8 +123,12 @@ def _add_cores(session: Session, nodes: list[Node]) -> None:
         nodes += [_lane_node(session, number, 2, place) for number in lanes]
 
 
+def _lost_node(label: str, depth: int, parent: int) -> Node:
+    return Node(f"{label} lost", depth, severity=int(Severity.ERROR), lost=True, parent=parent)
+
+
 def _add_groups(session: Session, nodes: list[Node]) -> None:
-    """Lanes of no core, by group: ports with their directions, lanes of the host."""
+    """Lanes of no core, by group: ports with their directions, lanes of the host; then the ports that are lost."""
     lanes = session.profile.lanes
     for group in dict.fromkeys(lane.group for lane in lanes if lane.core < 0):
         heading = len(nodes)
@@ -135,11 +146,12 @@ def _add_groups(session: Session, nodes: list[Node]) -> None:
             count=sum(node.count for node in own), guessed=any(node.guessed for node in own), engine=own[0].engine,
             severity=max(node.severity for node in own),
         )  # fmt: skip
+    nodes += [_lost_node(f"CDMA port {port}", 1, 0) for port in session.profile.lost_ports]
 
 
 def _lane_node(session: Session, number: int, depth: int, parent: int) -> Node:
     profile, lane = session.profile, session.profile.lanes[number]
-    figures = lane_figures(session.indexes[number], profile.start_ns, profile.end_ns)
+    figures = lane_figures(session.indexes[number], *session.counted(profile.start_ns, profile.end_ns, number))
     about = [problem for problem in profile.problems if _is_about(problem, lane)]
     return Node(
         clean(lane.label), depth, Scope(lane.core, number), engine=lane.engine, share=figures.utilisation,
@@ -155,9 +167,10 @@ def _way_node(session: Session, number: int, way: str, parent: int) -> Node | No
         return None
     work = chosen & (lane["role"] == Role.WORK)
     busy = Intervals.union(lane["start"][work], lane["end"][work]).total
+    start, end = session.device_window
     return Node(
         way.upper(), 3, Scope(lane.core, number), condition=_condition(way), engine=lane.engine,
-        share=busy / max(profile.end_ns - profile.start_ns, 1), busy=busy, count=int(np.count_nonzero(chosen)),
+        share=busy / max(end - start, 1), busy=busy, count=int(np.count_nonzero(chosen)),
         guessed=lane.role_guessed, parent=parent,
     )  # fmt: skip
 

@@ -275,6 +275,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     *_table(
         "loading",
         ("cancel", "escape backspace", "Cancel", "Stop reading.", "Cancel"),
+        ("again", "R ctrl+r", "Read again", "Read once more what could not be read.", ""),
     ),
 )  # fmt: skip
 
@@ -319,6 +320,8 @@ _KEY_TEXTS: Final[dict[str, str]] = {
 }  # fmt: skip
 
 
+#: Keys that leave whatever a user has chosen: there is always a way out.
+LEAVE: Final = next(action.keys for action in ACTIONS if action.id == "app.leave")
 #: Keys a user has chosen instead, by action id.
 _REMAPPED: Final[dict[str, tuple[str, ...]]] = {}
 
@@ -327,6 +330,17 @@ def remap(keys: Mapping[str, str]) -> None:
     """Tells footer, help and palette of the keys a user has chosen, by action id; all others are as in the table."""
     _REMAPPED.clear()
     _REMAPPED.update({name: tuple(key.strip() for key in text.split(",")) for name, text in keys.items()})
+
+
+def with_way_out(keys: Mapping[str, str]) -> dict[str, str]:
+    """Keys a user has chosen, by action id, but for those of ``LEAVE``: they leave, and do nothing else."""
+    found: dict[str, str] = {}
+    for name, text in keys.items():
+        others = [key.strip() for key in text.split(",") if key.strip().lower() not in LEAVE]
+        others += LEAVE if name == "app.leave" else ()
+        if others:
+            found[name] = ",".join(others)
+    return found
 
 
 def keys_of(action: Action) -> tuple[str, ...]:

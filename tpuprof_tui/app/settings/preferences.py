@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.selecting.state import ViewState
 from ..drawing.themes import THEMES, TITLES, after
 from ..panes.lines import LinesView
 from ..shell.watching import WatchingApp
-from .actions import remap
+from .actions import remap, with_way_out
 from .config import LOOKS, Config, read_config, write_config
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class RememberingApp(WatchingApp):
 
     config: Config
     theme_name: str = ""
+    _terminal: select.poll | None = None
 
     def take_up(self, plain: bool) -> None:
         """Applies what is remembered; ``plain`` terminals keep their own colours."""
@@ -47,8 +48,9 @@ class RememberingApp(WatchingApp):
             self.register_theme(theme)
         if not plain:
             self._use_theme(self.config.theme if self.config.theme in THEMES else next(iter(THEMES)))
-        remap(self.config.keys)
-        self.set_keymap(self.config.keys)
+        keys = with_way_out(self.config.keys)
+        remap(keys)
+        self.set_keymap(keys)
 
     def _use_theme(self, name: str) -> None:
         theme, self.palette = THEMES[name]
@@ -133,22 +135,26 @@ class RememberingApp(WatchingApp):
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asked for that
                 asyncio.get_running_loop().add_signal_handler(number, self._end_by, number)
         if sys.__stdin__ and sys.__stdin__.isatty():
-            terminal = select.poll()
+            self._terminal = select.poll()
             # that a terminal is closed is told whatever is asked for
-            terminal.register(sys.__stdin__.fileno(), 0)
-            self.set_interval(GONE_SECONDS, lambda: self._end_without(terminal))
+            self._terminal.register(sys.__stdin__.fileno(), 0)
+            self.set_interval(GONE_SECONDS, self._end_without)
 
-    def _end_without(self, terminal: select.poll) -> None:
-        """Ends where no signal said that the terminal was closed: nothing could be read or shown any more."""
-        if terminal.poll(0):
+    def _is_gone(self) -> bool:
+        """Whether the terminal was closed: nothing could be read or shown any more."""
+        return self._terminal is None or bool(self._terminal.poll(0))
+
+    def _end_without(self) -> None:
+        """Ends where no signal said that the terminal was closed."""
+        if self._is_gone():
             self._end_by(signal.SIGHUP)
 
     def _end_by(self, number: int) -> None:
         self.exporter.stop()
-        if number == signal.SIGTERM:
+        if number == signal.SIGTERM or not self._is_gone():
+            # the terminal lives: it is left as it was found
             self.exit(return_code=128 + number)
             return
-        # there is no terminal any more that could be restored
         self.remember_view()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)

@@ -1,45 +1,26 @@
-"""The application: which screen shows, reading in a thread, keys that work everywhere."""
+"""The application: what it is started with, and the keys that work everywhere."""
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import work
 from textual.app import SystemCommand
 from textual.binding import BindingType
-from textual.message import Message
 from textual.screen import ModalScreen, Screen
-from textual.worker import Worker, WorkerState, get_current_worker
-
-from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError
 
 from ..drawing.glyphs import ASCII, UNICODE, wants_ascii
 from ..drawing.theme import Palette, plain_palette
 from ..settings.actions import ACTIONS, PANES, Action, bindings, key_text, keys_of
-from ..settings.preferences import RememberingApp
-from .captures import CancelledError
-from .garbage_collection import unsettle
-from .loading import LoadingPane, LoadingScreen
-from .messages import ThreadFailed
+from .opening import OpeningApp
 from .terminal import TerminalApp
-from .watching import sighting
 
 if TYPE_CHECKING:
-    from tpuprof_tui.analysis.selecting.session import Session
     from tpuprof_tui.model import Profile
-    from tpuprof_tui.sources.catalog import Progress
-
-    from .capture_list import CaptureList
-
-#: Reports of progress reach the screen at most this often, s.
-REPORT_EVERY = 0.2
 
 
-class TpuprofApp(RememberingApp, TerminalApp):
+class TpuprofApp(OpeningApp, TerminalApp):
     """The explorer.
 
     Args:
@@ -64,34 +45,6 @@ class TpuprofApp(RememberingApp, TerminalApp):
     LoadingPane { background: $background; }
     CommandPalette SearchIcon { display: none; }
     """
-
-    class Loaded(Message):
-        """A profile is ready to show."""
-
-        def __init__(self, session: Session) -> None:
-            super().__init__()
-            self.session = session
-
-    class Folder(Message):
-        """The path is a folder of captures."""
-
-        def __init__(self, path: str) -> None:
-            super().__init__()
-            self.path = path
-
-    class Failed(Message):
-        """The capture could not be read."""
-
-        def __init__(self, error: TpuprofError) -> None:
-            super().__init__()
-            self.error = error
-
-    class Reported(Message):
-        """The reader has got further."""
-
-        def __init__(self, progress: Progress) -> None:
-            super().__init__()
-            self.progress = progress
 
     def __init__(
         self,
@@ -121,12 +74,8 @@ class TpuprofApp(RememberingApp, TerminalApp):
         self.palette = plain_palette() if plain else Palette()
         self.take_up(plain)
         self._prepare_terminal()
+        self._prepare_typing()
         self.crash: Exception | None = None
-        # of what was opened last: why it could not be, or else the exit status
-        self.failure: TpuprofError | None = None
-        self.status = 0
-        self._reading: Worker[None] | None = None
-        self._opened_last: tuple[str | None, Profile | None] | None = None
         self.follow = follow
         self._prepare_exports()
 
@@ -134,100 +83,10 @@ class TpuprofApp(RememberingApp, TerminalApp):
         """The first frame: cheap, and painted before anything is read."""
         return self._loading_screen()
 
-    def _loading_screen(self) -> LoadingScreen:
-        what = self.path or (self.profile.name if self.profile else os.getcwd())
-        return LoadingScreen(what, self.palette, self.glyphs)
-
     def on_mount(self) -> None:
         """Reading begins when the first frame is on the screen."""
         self.guard_signals()
         self.call_after_refresh(self._begin)
-
-    def _begin(self) -> None:
-        if self.profile is None and self.path is None:
-            self._choose(os.getcwd())
-        else:
-            self._reading = self._read()
-
-    # reading
-
-    @work(thread=True, exclusive=True, group="reading", exit_on_error=False)
-    def _read(self) -> None:
-        worker = get_current_worker()
-        try:
-            session = self._session(worker)
-        except CancelledError:
-            return
-        except TpuprofError as error:
-            self.post_message(self.Failed(error))
-            return
-        except MemoryError:
-            self.post_message(self.Failed(UnreadableError(NO_MEMORY)))
-            return
-        if session is not None and not worker.is_cancelled:
-            self.post_message(self.Loaded(session))
-
-    def _session(self, worker: Worker[None]) -> Session | None:
-        """The profile with its indexes; None where the path is a folder of captures."""
-        from tpuprof_tui.analysis.opening import opened
-        from tpuprof_tui.sources.catalog import open_profile
-
-        from .captures import holds_captures, is_capture
-
-        profile = self.profile
-        if profile is None:
-            path = self.path or os.curdir
-            if not is_capture(Path(path)) and holds_captures(Path(path)):
-                self.post_message(self.Folder(path))
-                return None
-            told = 0.0
-
-            def report(progress: Progress) -> None:
-                nonlocal told
-                if worker.is_cancelled:
-                    raise CancelledError
-                if progress.core >= 0 or time.monotonic() - told > REPORT_EVERY:
-                    told = time.monotonic()
-                    self.post_message(self.Reported(progress))
-
-            self.seen = sighting(path)
-            self.fingerprint = self.seen.fingerprint
-            profile = open_profile(path, chip=self.chip, tiu_mhz=self.tiu_mhz, progress=report)
-            if self.trace_file is not None:
-                from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
-
-                profile = with_host_trace(profile, self.trace_file)
-            self.note_reading(profile)
-        if worker.is_cancelled:
-            raise CancelledError
-        session = opened(profile)
-        # drawing is imported here too: the event loop stays free for keys
-        from ..explorer import screen as explorer  # noqa: F401
-
-        return session
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """An unexpected error while reading ends in a sentence, not in a traceback."""
-        error = event.worker.error
-        if event.state is WorkerState.ERROR and error is not None:
-            told = self._told(error)
-            if told:
-                self.post_message(self.Failed(TpuprofError(told, "Try tpuprof --debug, and report it.")))
-
-    def on_thread_failed(self, message: ThreadFailed) -> None:
-        """The same for the threads of panes: what else is on the screen stays usable."""
-        told = self._told(message.error)
-        if told:
-            self.say(told)
-
-    def _told(self, error: BaseException) -> str:
-        """The sentence about an unexpected error, whose details go to a log; with ``--debug`` it is raised."""
-        if self.debug_errors and isinstance(error, Exception):
-            self._handle_exception(error)
-            return ""
-        from tpuprof_tui.crash_log import reported
-
-        return reported(error, [self.path or ""])
 
     def _handle_exception(self, error: Exception) -> None:
         """Unexpected errors leave the screen first; who called ``run`` tells them."""
@@ -236,95 +95,6 @@ class TpuprofApp(RememberingApp, TerminalApp):
         else:
             self.crash = self.crash or error
             self.exit(1, return_code=1)
-
-    def on_tpuprof_app_reported(self, message: Reported) -> None:
-        """Shows progress."""
-        if isinstance(self.screen, LoadingScreen):
-            self.screen.pane.show_progress(message.progress)
-
-    def on_tpuprof_app_failed(self, message: Failed) -> None:
-        """Says why there is nothing to see, and what to do next."""
-        if isinstance(self.screen, LoadingScreen):
-            self.failure = message.error
-            self.screen.pane.show_failure(message.error.message, message.error.hint)
-
-    def on_tpuprof_app_folder(self, message: Folder) -> None:
-        """A folder of captures: one is to be chosen."""
-        self._choose(message.path)
-
-    def on_tpuprof_app_loaded(self, message: Loaded) -> None:
-        """Opens the explorer."""
-        from tpuprof_tui.model import Severity, worst
-
-        from ..explorer.screen import ExplorerScreen
-
-        self.failure = None
-        self.status = int(worst(message.session.profile.problems) == Severity.ERROR)
-        kept = self.view_for(message.session)
-        view = kept or self.first_view(message.session)
-        screen = ExplorerScreen(message.session, self.palette, self.glyphs, view, self.captures_beside())
-        if kept is not None:
-            self.lay_out(screen)
-        self._opened_last = self.path, self.profile
-        self._replace(screen)
-        self.call_after_refresh(self.watch_capture)
-        self.call_after_refresh(self.tell_arrival)
-        self.settle_soon()
-
-    def may_look(self) -> bool:
-        """Whether a capture is on the screen, and none is being read."""
-        # none is left while the application closes
-        return bool(self.screen_stack) and not isinstance(self.screen, LoadingScreen)
-
-    def on_loading_pane_cancelled(self, message: LoadingPane.Cancelled) -> None:
-        """Stops reading and lists captures instead."""
-        message.stop()
-        if self._reading is not None:
-            self._reading.cancel()
-        self.open_other()
-
-    def _replace(self, screen: Screen[None]) -> None:
-        """Shows another screen in place of all there are."""
-        for each in self.screen_stack[1:]:
-            self.forget(each)
-        # the first screen cannot be switched: it stays below
-        while len(self.screen_stack) > 2:
-            self.pop_screen()
-        if len(self.screen_stack) > 1:
-            self.switch_screen(screen)
-        else:
-            self.push_screen(screen)
-
-    def _choose(self, root: str) -> None:
-        from .capture_list import ChooseScreen
-
-        self._replace(ChooseScreen(root, self.palette))
-
-    def on_capture_list_chosen(self, message: CaptureList.Chosen) -> None:
-        """Opens the chosen capture."""
-        message.stop()
-        self.path, self.profile, self._kept = message.path, None, None
-        self.reload()
-
-    def reload(self) -> None:
-        """Reads the capture (again); what is looked at stays."""
-        self.keep_view()
-        self._replace(self._loading_screen())
-        unsettle()
-        self._reading = self._read()
-
-    def open_other(self) -> None:
-        """Lists the captures beside the open one, or below the folder it was looked for in."""
-        self.keep_view()
-        path = Path(self.path or os.curdir)
-        folder = path.parent if self.path and not (os.path.isdir(path) and not _is_capture_name(path)) else path
-        self._choose(str(folder if os.path.isdir(folder) else Path.cwd()))
-
-    def return_to_capture(self) -> None:
-        """Opens the capture that was shown last, as it was looked at; nothing where none was."""
-        if self._opened_last is not None:
-            self.path, self.profile = self._opened_last
-            self.reload()
 
     # keys
 
@@ -388,12 +158,3 @@ class TpuprofApp(RememberingApp, TerminalApp):
                 await self.run_action(action.function, node)
 
         return run
-
-
-def _is_capture_name(path: Path) -> bool:
-    """Whether a directory looks like a capture, without importing the readers."""
-    try:
-        names = os.listdir(path)
-    except OSError:
-        return False
-    return any(name == "global.profile" or name.startswith(("cdmlib", "cdma")) for name in names)

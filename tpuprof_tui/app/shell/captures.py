@@ -50,7 +50,8 @@ def found_captures(root: Path, depth: int, seconds: float) -> Iterator[Found]:
 
     for path in find_captures(root, depth=depth, seconds=seconds):
         known = device_and_call(path.resolve().name)
-        yield Found(path, str(known[0]), str(known[1])) if known else Found(path)
+        device, call = ("" if number is None else str(number) for number in known or (None, None))
+        yield Found(path, device, call)
 
 
 def facts_of(found: Found, cancelled: Callable[[], bool]) -> Found:

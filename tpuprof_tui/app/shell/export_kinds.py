@@ -57,10 +57,12 @@ class Source:
     """The open capture, as a command line names it.
 
     Attributes:
-        path: Where it is; empty: it came from no capture, and nothing can be exported.
+        path: Where it is; empty: nothing can be exported, and ``fault`` says why.
         name: What it is called.
         fingerprint: How it looked when it was opened; empty: nobody looked.
         chip, tiu_mhz, trace_file: Options it was opened with.
+        root: The capture itself, where ``path`` may be a file in it: a directory, or a file that is one by itself.
+        fault: Why nothing can be exported, in a sentence.
     """
 
     path: str
@@ -69,12 +71,13 @@ class Source:
     chip: str | None = None
     tiu_mhz: int | None = None
     trace_file: str | None = None
+    root: str = ""
+    fault: str = ""
 
     @property
-    def directory(self) -> Path:
-        """The capture's directory."""
-        path = Path(self.path).absolute()
-        return path if os.path.isdir(path) else path.parent
+    def capture(self) -> Path:
+        """The capture's directory, or the file that is a capture by itself."""
+        return Path(os.path.abspath(self.root or self.path))
 
     def options(self) -> list[str]:
         """Words of the command line that open it as it was opened, and stop where it has changed."""
@@ -130,7 +133,7 @@ def kind_of(name: str) -> Kind:
 def default_folder(source: Source, current: Path | None = None) -> str:
     """Where exports go unless told otherwise: ``./NAME_profile_out``, beside the capture where that would be in it."""
     current = Path.cwd() if current is None else current
-    capture = source.directory
+    capture = source.capture
     # a name that is as long as names can be leaves no room for more
     short = clean(capture.name).encode("utf-8")[:200].decode("utf-8", "ignore")
     name = f"{short or 'capture'}_profile_out"
@@ -143,7 +146,7 @@ def folder_fault(folder: str, source: Source) -> str:
     """Why nothing can be written to a folder, in a sentence; empty where nothing speaks against it."""
     if not folder.strip():
         return "Name a folder to write to."
-    target, capture = (Path(os.path.realpath(path)) for path in (os.path.expanduser(folder), source.directory))
+    target, capture = (Path(os.path.realpath(path)) for path in (os.path.expanduser(folder), source.capture))
     if target == capture or capture in target.parents:
         return "That folder lies inside the capture: choose one outside it."
     if os.path.exists(target) and not os.path.isdir(target):

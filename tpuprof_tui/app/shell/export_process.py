@@ -15,7 +15,7 @@ from typing import Final
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.text import bytes_text, clean
 
-from .export_kinds import Job, Kind
+from .export_kinds import Job, Kind, Source, default_folder
 
 #: Longest line a child may send.
 LONGEST: Final = 1 << 22
@@ -72,13 +72,15 @@ class Exporter:
     Attributes:
         running: The export at work.
         outcome: What the last one wrote.
-        folder: Where exports go; empty: not chosen yet.
+        folder: Where exports of the capture on the screen go; empty: nobody asked yet.
     """
 
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self.running: Running | None = None
         self.outcome: Outcome | None = None
         self.folder = ""
+        #: Folders that were typed, by capture.
+        self._typed: dict[Path, str] = {}
         self._changed = changed
         self._process: asyncio.subprocess.Process | None = None
         self._stopped = False
@@ -106,6 +108,12 @@ class Exporter:
         finally:
             await self._ended()
             self._tell(None)
+
+    def take_folder(self, source: Source, typed: str = "") -> None:
+        """Exports of a capture go where was ``typed`` for it, last or now; else to the folder of its name."""
+        if typed:
+            self._typed[source.capture] = typed
+        self.folder = self._typed.get(source.capture) or default_folder(source)
 
     def stop(self) -> None:
         """Stops the export; it removes what is half-written."""

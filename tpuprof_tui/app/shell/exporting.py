@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..drawing.theme import Palette
 from ..panes.keybar import KeyBar
-from .export_kinds import Job, Source, default_folder
+from .export_kinds import Job, Source
 from .export_process import Exporter, ExportError
 from .messages import ThreadFailed
 from .screen_release import ForgettingApp
@@ -25,22 +25,29 @@ class ExportingApp(ForgettingApp):
     tiu_mhz: int | None
     profile: Profile | None
     trace_file: str | None = None
-    #: How the capture looked before it was read.
-    fingerprint: str = ""
     #: What waits for a key, in the bottom line.
     notice: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """How the capture on the screen looked before it was read; empty: nobody looked."""
+        return ""
 
     def _prepare_exports(self) -> None:
         self.exporter = Exporter(self._export_changed)
 
     def source(self, profile: Profile) -> Source:
-        """The open capture for a command line; without a path where there is nothing on disk."""
+        """The open capture for a command line; without a path, but with a reason, where there is nothing on disk."""
         path = self.path or profile.path
         if not path or not os.path.exists(path):
-            path = ""
-        source = Source(path, profile.name, self.fingerprint, self.chip, self.tiu_mhz, self.trace_file)
-        if path and not self.exporter.folder:
-            self.exporter.folder = default_folder(source)
+            told = "This profile was not read from a capture on disk: there is nothing to export from."
+            gone = f"The capture is gone: {path} is not there any more. R reads it again when it is back."
+            return Source("", profile.name, fault=gone if self.fingerprint else told)
+        source = Source(
+            path, profile.name, self.fingerprint, self.chip, self.tiu_mhz, self.trace_file,
+            profile.path if os.path.exists(profile.path) else "",
+        )  # fmt: skip
+        self.exporter.take_folder(source)
         return source
 
     def start_export(self, job: Job) -> None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tpuprof_tui.formats.text import bytes_text, clean, wrap
+from tpuprof_tui.formats.text import bytes_text, clean, plural, wrap
 
 from ..drawing.compositing import DrawnScreen
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
 from ..panes.keybar import KeyBar
-from ..settings.actions import bindings
+from ..settings.actions import actions_of, bindings, keys_of
 
 if TYPE_CHECKING:
     from tpuprof_tui.sources.catalog import Progress
@@ -33,6 +34,9 @@ class LoadingPane(Widget, can_focus=True):
     class Cancelled(Message):
         """Reading shall stop."""
 
+    class Again(Message):
+        """What could not be read shall be read once more."""
+
     def __init__(self, what: str, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
         self.what = clean(what)
@@ -43,6 +47,7 @@ class LoadingPane(Widget, can_focus=True):
         self.total = 0
         self.cores: dict[int, int] = {}
         self.failure: tuple[str, str] | None = None
+        self.waiting = ""
 
     def show_progress(self, progress: Progress) -> None:
         """Shows a report of the reader."""
@@ -56,6 +61,14 @@ class LoadingPane(Widget, can_focus=True):
         self.failure = (clean(message), clean(hint))
         self.refresh()
 
+    def show_waiting(self, count: int, most: int) -> None:
+        """Shows how many keys wait for the capture."""
+        full = "; more are not taken" if count == most else ""
+        waiting = f"{plural(count, 'key')} kept for the capture{full}: Esc drops them." if count else ""
+        if waiting != self.waiting:
+            self.waiting = waiting
+            self.refresh()
+
     def render_line(self, y: int) -> Strip:
         """One line of the text."""
         width = self.size.width
@@ -68,7 +81,8 @@ class LoadingPane(Widget, can_focus=True):
         lines = [[Segment(line, self.palette.bad)] for line in wrap(message, width)]
         lines.append([])
         lines += [[Segment(line, self.palette.text)] for line in wrap(hint, width) if line]
-        return [*lines, [], [Segment("Esc lists the captures near here, q quits.", self.palette.quiet)]]
+        keys = wrap("R reads it again, Esc lists the captures near here, q quits.", width)
+        return [*lines, [], *([Segment(line, self.palette.quiet)] for line in keys)]
 
     def _progress_lines(self, width: int) -> list[list[Segment]]:
         share = self.done / self.total if self.total > 0 else 0.0
@@ -83,17 +97,27 @@ class LoadingPane(Widget, can_focus=True):
         for core, records in sorted(self.cores.items()):
             lines.append([Segment(f"core {core:>3}  ", self.palette.text),
                           Segment(f"{records:>13,} records", self.palette.quiet)])  # fmt: skip
+        if self.waiting:
+            lines[4:4] = [[Segment(self.waiting, self.palette.caution)]]
         return lines
 
     def action_cancel(self) -> None:
         """Stop reading, or go on from a failure."""
         self.post_message(self.Cancelled())
 
+    def action_again(self) -> None:
+        """Read once more what could not be read."""
+        if self.failure is not None:
+            self.post_message(self.Again())
+
 
 class LoadingScreen(DrawnScreen[None]):
     """The first screen: painted before anything is read."""
 
     AUTO_FOCUS = "LoadingPane"
+
+    class Uncovered(Message):
+        """What lay over the screen has closed."""
 
     def __init__(self, what: str, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
@@ -111,3 +135,34 @@ class LoadingScreen(DrawnScreen[None]):
     def pane(self) -> LoadingPane:
         """Where progress is shown."""
         return self.query_one(LoadingPane)
+
+    @property
+    def failed(self) -> bool:
+        """Whether nothing is read any more."""
+        return self.is_mounted and self.pane.failure is not None
+
+    def show_failure(self, message: str, hint: str) -> None:
+        """Shows why there is nothing to see."""
+        self.show_waiting(0, 0)
+        self.pane.show_failure(message, hint)
+
+    def show_waiting(self, count: int, most: int) -> None:
+        """Shows how many keys wait for the capture."""
+        if self.is_mounted:
+            self.pane.show_waiting(count, most)
+
+    def meaning(self, key: str) -> str:
+        """The action that a key stands for here, else that it stands for in the explorer; empty: none."""
+        for _, keys in self._modal_binding_chain:
+            for binding in keys.key_to_bindings.get(key, ()):
+                if binding.id is not None and binding.id != "loading.again":
+                    return binding.id
+        return next((action.id for action in actions_of("explorer") if key in keys_of(action)), "")
+
+    def takes(self, event: events.Key | events.Paste) -> bool:
+        """Whether something typed is for this screen; all else waits for the capture."""
+        return isinstance(event, events.Key) and self.meaning(event.key).startswith(("loading.", "app."))
+
+    def on_screen_resume(self) -> None:
+        """An overlay has closed, or the screen is new."""
+        self.post_message(self.Uncovered())

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 EVERY: Final = 2.0
 #: What of the explorer's layout stays when a capture is read in place of another.
 LAYOUT: Final = ("rows_chosen", "rows_of_all", "tab", "maximised", "opened_from", "tree_wanted", "detail_wanted")
+#: What the bottom line says of a capture that is not as it was.
+CHANGED: Final = "changed on disk: R reloads"
 #: Folders beside the capture that are looked at.
 MOST: Final = 2_000
 
@@ -57,6 +59,21 @@ class News:
     text: str
 
 
+@dataclass(frozen=True)
+class Unread:
+    """A capture that could not be read (again).
+
+    Attributes:
+        path: The capture.
+        fingerprint: How its files looked then; empty: they could not be seen.
+        text: What the bottom line tells of it; empty: the screen tells it.
+    """
+
+    path: str
+    fingerprint: str
+    text: str = ""
+
+
 def sighting(path: str) -> Sighting:
     """Looks at a capture and at its folder; reads no file. Never fails: what cannot be seen is empty."""
     from tpuprof_tui.sources.catalog import fingerprint
@@ -84,7 +101,7 @@ def news_of(path: str, read: Sighting, now: Sighting) -> News | None:
     """What has changed since the capture was read; None where nothing has, or nothing can be seen."""
     directory = directory_of(path)
     if now.fingerprint and read.fingerprint and now.fingerprint != read.fingerprint:
-        return News(path, "changed on disk: R reloads")
+        return News(path, CHANGED)
     added = sorted(now.beside - read.beside - {directory.name})
     if added and read.fingerprint:
         more = f" (and {len(added) - 1} more)" if len(added) > 1 else ""
@@ -146,28 +163,45 @@ class WatchingApp(ExportingApp):
 
     Attributes:
         follow: Whether changes are followed.
+        failed: What could not be read last; None: what was asked for is on the screen.
     """
 
     follow: bool = False
-    #: What was seen before the capture was read.
+    #: What was seen before the capture on the screen was read.
     seen: Sighting = Sighting()
+    failed: Unread | None = None
     _watching: Timer | None = None
     _news: News | None = None
-    _latest: Sighting | None = None
+    _latest: tuple[Sighting, str] | None = None
     _kept: tuple[ViewState, Profile] | None = None
     #: What is told when the capture now read is on the screen.
     _arrival: str = ""
     _layout: dict[str, Any]
 
+    @property
+    def fingerprint(self) -> str:
+        """How the capture on the screen looked before it was read."""
+        return self.seen.fingerprint
+
+    def could_not_read(self, path: str, looked: Sighting, reason: str = "") -> None:
+        """Remembers what could not be read; with a ``reason`` it is told, and what is on the screen stays."""
+        told = ""
+        if reason:
+            named = "" if path == self.path else f"{clean(directory_of(path).name)}: "
+            told = f"{named}could not be read" + (": R tries again" if path == self.path else "")
+            self._arrival = f"{reason.rstrip('.')}: what was read before stays."
+        self.failed = Unread(path, looked.fingerprint, told)
+
     def watch_capture(self) -> None:
-        """Begins to look, now that a capture has been read."""
+        """Begins to look, now that a capture has been read, or could not be."""
         self._latest = None
-        self._tell_news(None)
+        failed = self.failed
+        self._tell_news(News(failed.path, failed.text) if failed is not None and failed.text else None)
         if self._watching is None:
             self._watching = self.set_interval(EVERY, self._look)
 
     def _look(self) -> None:
-        if self.path is not None and self.seen.fingerprint and self.may_look():
+        if self.path is not None and (self.seen.fingerprint or self.failed is not None) and self.may_look():
             self.run_worker(self._sight, name="watch", group="watching", exclusive=True, thread=True,
                             exit_on_error=False)  # fmt: skip
 
@@ -176,16 +210,29 @@ class WatchingApp(ExportingApp):
         return True
 
     def _sight(self) -> None:
-        path = self.path or ""
+        path, failed = self.path or "", self.failed
         now = sighting(path)
-        self.call_from_thread(self._sighted, path, now)
+        again = "" if failed is None else now.fingerprint if failed.path == path else sighting(failed.path).fingerprint
+        self.call_from_thread(self._sighted, path, now, again)
 
-    def _sighted(self, path: str, now: Sighting) -> None:
+    def _sighted(self, path: str, now: Sighting, again: str) -> None:
+        """Takes what was seen of the capture on the screen, and of what could not be read."""
         if path != self.path or not self.may_look():
             return
-        steady, self._latest = now == self._latest, now
-        news = news_of(path, self.seen, now)
-        self._tell_news(news)
+        steady, self._latest = (now, again) == self._latest, (now, again)
+        failed, news = self.failed, news_of(path, self.seen, now)
+        told = news
+        if failed is not None:
+            if again in ("", failed.fingerprint):
+                # what could not be read is read again when it has changed
+                news = None if news is not None and news.path == failed.path else news
+                told = News(failed.path, failed.text) if failed.text else news
+            elif failed.path == path and again == self.seen.fingerprint:
+                self.failed = None
+                self.say("The capture on disk is as it was read.")
+            elif news is None:
+                told = news = News(failed.path, CHANGED)
+        self._tell_news(told)
         # a capture that is still being written is followed when it rests
         if news is not None and self.follow and steady:
             self.keep_view()
@@ -223,7 +270,7 @@ class WatchingApp(ExportingApp):
         place = f", {names.index(name) + 1} of {len(names)}: ( and ) go on" if name in names else ""
         self._arrival = f"Capture {clean(name)}{place}"
         self.path, self.profile = path, None
-        self.reload()
+        self.reload(comes_back=False)
 
     def tell_arrival(self) -> None:
         """Says which capture is on the screen, where no key named it."""
@@ -250,6 +297,6 @@ class WatchingApp(ExportingApp):
         kept, self._kept = self._kept, None
         return kept_view(kept[0], kept[1], session) if kept is not None else None
 
-    def reload(self) -> None:
+    def reload(self, *, comes_back: bool = True) -> None:
         """Reads the capture (again)."""
         raise NotImplementedError

@@ -47,9 +47,9 @@ SUMMARY_COLUMNS: Final = (
     SummaryColumn("totalTime(us)", "From the first start to the last end of all engines."),
     SummaryColumn("TiuWorkingRatio", "Working time of the TIU over total time. Below 30 % yellow, below 15 % red.",
                   "ratio"),
-    SummaryColumn("totalTiuCycle", "Cycles of the TIU's work."),
+    SummaryColumn("TiuWorkCycle", "Cycles of the TIU's work, without sends: the workbook's totalTiuCycle has them."),
     SummaryColumn("uArchURate", "Operations the algorithm asked for over operations performed; needs mode 2."),
-    SummaryColumn("totalGdmaCycle", "Cycles of the GDMA's work."),
+    SummaryColumn("GdmaWorkCycle", "Cycles of the GDMA's work, without sends: the workbook's totalGdmaCycle has them."),
     SummaryColumn("GdmaDdrAvgBandwidth(GB/s)", "Bytes over working time of GDMA transfers that touch DDR. "
                   "Below 75 % of the peak yellow, below 50 % red.", "ddr"),
     SummaryColumn("GdmaL2AvgBandwidth(GB/s)", "The same for transfers that touch L2 memory and not DDR.", "l2"),

@@ -10,6 +10,7 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from .decimals import Number
@@ -39,6 +40,8 @@ class EventStream:
         found: Whether there was such a list.
         truncated: Whether the text ended within it.
         malformed: Number of events that could not be decoded.
+        unfinished: Whether the text ended behind the list but before the object that holds it.
+        more: Whether there is text behind the trace, or another list of events in it.
     """
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
@@ -53,6 +56,9 @@ class EventStream:
         self.found = False
         self.truncated = False
         self.malformed = 0
+        self.unfinished = False
+        self.more = False
+        self._in_object = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         try:
@@ -61,6 +67,8 @@ class EventStream:
                 yield from self._events()
         except Truncated:
             self.truncated = True
+        if self.found and not self.truncated:
+            self._pass_end()
 
     # -- text -----------------------------------------------------------------
 
@@ -98,6 +106,7 @@ class EventStream:
             return True
         if first != "{":
             return False
+        self._in_object = True
         self._place += 1
         while self._next() != "}":
             key = self._key()
@@ -111,6 +120,25 @@ class EventStream:
             if self._next() == ",":
                 self._place += 1
         return False
+
+    def _pass_end(self) -> None:
+        """Passes over what follows the list of events, to the end of the text."""
+        try:
+            while self._in_object and self._next() != "}":
+                if self._next() == ",":
+                    self._place += 1
+                    continue
+                if self._next() != '"' or self._key() or self._next() != ":":
+                    self.more = True
+                    return
+                self._place += 1
+                self._pass()
+        except Truncated:
+            self.unfinished = True
+            return
+        self._place += self._in_object
+        with suppress(Truncated):
+            self.more = bool(self._next())
 
     def _key(self) -> str:
         """The name of a member; empty where it is none that matters."""
@@ -130,6 +158,7 @@ class EventStream:
         while True:
             character = self._next()
             if character == "]":
+                self._place += 1
                 return
             if character == "{":
                 event = self._event()

@@ -225,11 +225,17 @@ class _Collector:
             yield Problem(Severity.ERROR, f"{self._damage}.", kept, file=name, offset=self._passed)
         elif events.truncated:
             yield Problem(Severity.ERROR, "The host trace ends before its list of events.", kept, file=name)
+        elif events.unfinished:
+            yield Problem(Severity.WARNING, "The host trace ends behind its list of events, in the middle of what "
+                          "follows.", "All its slices are shown.", file=name)  # fmt: skip
+        if events.more:
+            yield Problem(Severity.ERROR, "There is text behind the host trace, or a second list of events in it.",
+                          "It was not read.", file=name)  # fmt: skip
         if events.malformed:
-            yield Problem(Severity.WARNING, "Events of the host trace that cannot be decoded.", "They were left out.",
+            yield Problem(Severity.ERROR, "Events of the host trace that cannot be decoded.", "They were left out.",
                           file=name, count=events.malformed)  # fmt: skip
         if self._untimed:
-            yield Problem(Severity.WARNING, "Slices of the host trace without a time that can be.",
+            yield Problem(Severity.ERROR, "Slices of the host trace without a time that can be.",
                           "They were left out.", file=name, count=self._untimed)  # fmt: skip
 
 

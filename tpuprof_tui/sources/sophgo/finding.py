@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-_NAME = re.compile(r"cdm_profile_data_dev(\d+)-(\d+)")
+_NAME = re.compile(r"cdm_profile_data_dev(\d+)(?:-(\d+))?")
 
 
-def device_and_call(name: str) -> tuple[int, int] | None:
-    """Device and call number that a capture directory's name tells; None where it is named otherwise."""
+def device_and_call(name: str) -> tuple[int, int | None] | None:
+    """Device and call number (None without one) that a capture directory's name tells; None if named otherwise."""
     match = _NAME.fullmatch(name)
-    return (int(match[1][:9]), int(match[2][:9])) if match else None
+    return (int(match[1][:9]), int(match[2][:9]) if match[2] else None) if match else None
 
 
 def find_captures(root: str | os.PathLike[str], *, depth: int = 3, seconds: float = 2.0) -> Iterator[Path]:

@@ -116,14 +116,14 @@ class SummaryLists:
         more = f"top {len(rows)} of {total}, b lists all" if len(rows) < total else ""
         note = more or ("share, total, count, mean, longest" if width >= WIDE else "share, total, count")
         unit = time_unit(max(row.total_ns for row in rows))
-        means = time_unit(max(int(row.mean_ns) for row in rows))
+        means = time_unit(max(round(row.mean_ns) for row in rows))
         entries: list[Entry] = [(self.heading(title, width, note), None)]
         for row in rows:
             label = clean(row.label) if row.code >= 0 else "unknown"
             totals = f"{_number(row.total_ns, unit)} {unit.name}"
             count = f"{row.count:,} x"
             if width >= WIDE:
-                count += f"{_number(int(row.mean_ns), means):>10} {means.name}{time_text(row.max_ns):>11}"
+                count += f"{_number(round(row.mean_ns), means):>10} {means.name}{time_text(row.max_ns):>11}"
             style = self.palette.compute
             line = self._bar_line(label, row.share, totals, count, width, style, rows[0].share)
             entries.append((line, self._narrowing(key, row.label, row.code)))
@@ -164,7 +164,7 @@ class SummaryLists:
                 continue
             note = "lost, of peak, took" if not entries else ""
             entries.append((self.heading(title, width, note), None))
-            unit = time_unit(int(rows[0].lost_ns))
+            unit = time_unit(round(rows[0].lost_ns))
             entries += [
                 (self._lost_line(row, rows[0], unit, width), self._narrowing(key, row.label, row.code))
                 for row in rows[:most]
@@ -176,8 +176,8 @@ class SummaryLists:
         rest = 14 + 8 + (12 if width >= 46 else 0)
         name_width = min(max(width - rest - 8, 10), 34)
         bar_width = max(min(width - name_width - rest - 2, 40), 0)
-        lost = f"{_number(int(row.lost_ns), unit)} {unit.name}"
-        took = fit(time_text(int(row.total_ns)), 12, right=True) if width >= 46 else ""
+        lost = f"{_number(round(row.lost_ns), unit)} {unit.name}"
+        took = fit(time_text(round(row.total_ns)), 12, right=True) if width >= 46 else ""
         return [
             Segment(f" {fit(label, name_width)} ", self.palette.text),
             Segment(bar(row.lost_ns / max(first.lost_ns, 1), bar_width, self.glyphs), self.palette.exposed),

@@ -24,7 +24,7 @@ from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
 from tpuprof_tui.app.shell.messages import Change, CopyText, Say, tell_failure
-from tpuprof_tui.formats.text import EMPTY_CAPTURE, clean, fit, time_text
+from tpuprof_tui.formats.text import EMPTY_CAPTURE, NO_TIMES, clean, fit, time_text
 
 from ..lines import Line, LinesView, as_text, paragraph
 from .lists import Entry, SummaryLists, Target
@@ -232,6 +232,8 @@ class SummaryPane(LinesView):
             return [[Segment(" computing ...", self.palette.quiet)]], []
         if not self.session.profile.instructions:
             return paragraph(EMPTY_CAPTURE, width, self.palette.quiet), []
+        if not self.session.profile.timed:
+            return paragraph(NO_TIMES, width, self.palette.quiet), []
         lists = self.lists = SummaryLists(self.session, self.palette, self.glyphs)
         entries: list[Entry] = [(self._paused_line(width), None)] if self.paused else []
         plain = [[], *reference_lines(figures, width, lists.heading, self.palette), *self.charts.lines(figures, width)]

@@ -94,7 +94,9 @@ class LaneView(LaneWork):
         colours = "" if not chosen else f"  colours: {TITLES[view.colouring].partition(',')[0]}"
         waiting = " (computing ...)" if self.is_summing() else ""
         passing = f"  pass {clean(view.filter)}" if view.filter else ""
+        counted = self.session.counted(*view.figures_window)
         shares = "  % of range" if view.range is not None else ""
+        shares = shares if counted == view.figures_window else "  % of the device's time"
         return f"1 Timeline{scope}{passing}  {window} ({part}){shares}{colours}{waiting}"
 
     def legend_text(self) -> str:
@@ -217,8 +219,9 @@ class LaneView(LaneWork):
         row = self.rows[number]
         view = self.view
         painted = self._painted(row, view.start, view.end, self.cells)
-        told = painted if view.range is None else self._painted(row, *view.range, 1)
-        label = self._label(number, row, told.utilisation)
+        start, end = self.session.counted(*view.figures_window, row.lane)
+        told = painted if (start, end) == (view.start, view.end) else self._painted(row, start, max(end, start + 1), 1)
+        label = self._label(number, row, told.utilisation if end > start else 0.0)
         selected = view.selection.row >= 0 and row.lane == view.selection.lane
         if not selected and all(tie.lane != row.lane for tie in self.ties):
             return [*label, *self._with_cursor(painted)]

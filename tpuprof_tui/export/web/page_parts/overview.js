@@ -33,7 +33,7 @@ const overview = {
 
   tiles() {
     const compute = profile.figures.reduce((sum, core) => sum + core.compute, 0);
-    const exposed = profile.figures.reduce((sum, core) => sum + core.exposed, 0);
+    const most = profile.figures.reduce((found, core) => (found && found.exposed >= core.exposed ? found : core), null);
     const time = profile.figures.reduce((sum, core) => sum + core.window, 0) || 1;
     const mark = profile.figures.some((core) => core.guessed) ? '~' : '';
     const tile = (label, value, note) => el('div', 'tile', [el('div', 'quiet', label), el('div', 'tile-value', value),
@@ -43,7 +43,8 @@ const overview = {
       tile('Instructions', grouped(profile.instructions), `${profile.cores.length} cores`
         + (profile.ports.length ? `, ${profile.ports.length} CDMA ports` : '')),
       tile('Computing', `${mark}${percentText(compute / time)}`, 'of the time, mean of the cores'),
-      tile('Exposed transfer', `${mark}${percentText(exposed / time)}`, 'moving data without computing'),
+      ...(most ? [tile('Exposed transfer', `${mark}${percentText(most.exposed / (most.window || 1))}`,
+        `core ${most.core}: ${mark}${durationText(most.exposed)} moving data without computing, most of all cores`)] : []),
       tile('Mode', profile.bmodel ? 'bmodel' : `${profile.mode}`, MODE_NAMES[profile.bmodel ? 2 : profile.mode] ?? ''),
       tile('Problems', grouped(profile.problem_count), profile.problem_count ? 'listed below' : 'none found'),
     ]);

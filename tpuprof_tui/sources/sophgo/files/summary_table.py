@@ -89,8 +89,8 @@ class SummaryRow:
 
 
 def summary_table(profile: Profile) -> list[SummaryRow]:
-    """The reference's summary: one row per core, then one over all; empty without cores or instructions."""
-    if not profile.cores or not profile.instructions:
+    """The reference's summary: one row per core, then one over all; empty without cores, instructions or times."""
+    if not profile.cores or not profile.instructions or not profile.timed:
         return []
     sums = [core_sums(profile, core) for core in profile.cores]
     return summary_rows(profile.device, profile.cores, sums, profile.end_ns - profile.start_ns)

@@ -17,16 +17,18 @@ from tpuprof_tui.model import Device, Lane, Profile, Scopes
 
 from ..chips import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
 from .columns.lanes import LaneBuilder, LaneSource
+from .columns.untimed import note_untimed, untimed_commands
 from .commands.command_table import CORE_ENGINES, Commands
 from .commands.details import Detail
 from .commands.register_problems import doubts
-from .core import read_core
+from .core import note_unrecorded, read_core
 from .core_data import CoreData, EngineData
+from .lost import Lost, check_counts, refuse_without_files
 from .problems import I64, Report, RowsOf, Where
 from .records.align import align_cores
 from .records.monitor import Stream
 from .records.no_preamble import share_last_barrier
-from .stream.files import SETTINGS_FILE, capture_directory, list_files
+from .stream.files import SETTINGS_FILE, capture_directory, list_files, settings_file
 from .stream.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -42,17 +44,28 @@ def read(
     """Read a capture; see ``tpuprof_tui.sources.catalog.open_profile``."""
     directory = capture_directory(path)
     report = Report()
-    files = list_files(directory, report)
-    settings = read_settings(files.settings, report)
+    settings = read_settings(settings_file(directory), report)
     kind = _chip(settings, chip, directory, report)
+    files = list_files(directory, report, kind)
+    if not files.cores and not files.ports:
+        refuse_without_files(directory, settings)
     mhz = tiu_mhz or settings.tpu_freq or kind.tiu_mhz
     cores = _read_cores(files.cores, kind, mhz, settings.bmodel, progress)
-    ports = [port for number, file in files.ports if (port := _port(number, file, kind, report)) is not None]
-    _check_counts(settings, cores, ports, report)
+    ports = _read_ports(files.ports, kind)
+    lost = check_counts(settings, kind, cores, ports, report)
     first_scope = 0
     for core in cores:
         core.first_scope = first_scope
         first_scope += len(core.nodes.scope_names) if core.nodes is not None else 0
+    untimed: list[dict[str, Commands]] = []
+    if not any(core.engines for core in cores) and not any(len(port.stream) for port in ports):
+        untimed = [untimed_commands(core, kind) for core in cores]
+    if any(untimed):
+        note_untimed(cores, untimed, report)
+    else:
+        for core in cores:
+            if not core.engines:
+                note_unrecorded(core)
     share_last_barrier(cores, kind, report)
     align_cores(cores, report)
     if ports:
@@ -68,29 +81,7 @@ def read(
         note_unplaced(ports)
     for found in (*(core.report for core in cores), *(port.report for port in ports)):
         report.extend(found)
-    return _Builder(directory, settings, kind, mhz, cores, ports, report).profile()
-
-
-def _check_counts(settings: Settings, cores: list[CoreData], ports: list[PortData], report: Report) -> None:
-    """A Problem for each engine whose file holds fewer records than ``global.profile`` counts."""
-    held = {("CDMA", port.port): len(port.stream) + port.stream.left_out for port in ports}
-    for core in cores:
-        held |= {
-            (name, core.core): len(engine.stream) + engine.stream.left_out for name, engine in core.engines.items()
-        }
-        held |= {(name, core.core): 0 for name in CORE_ENGINES if name not in core.engines}
-    files = {core.core: core.file for core in cores} | {-1 - port.port: port.file for port in ports}
-    for (engine, number), claimed in settings.claimed.items():
-        found = held.get((engine, number))
-        if found is not None and found < claimed:
-            port = engine == "CDMA"
-            report.error(
-                f"global.profile counts {claimed} {engine} records, the file holds {found}.",
-                "What is there is shown.",
-                file=files[-1 - number if port else number],
-                core=-1 if port else number,
-                lane=f"port {number}" if port else engine,
-            )
+    return _Builder(directory, settings, kind, mhz, cores, ports, lost, report, untimed).profile()
 
 
 def _chip(settings: Settings, asked: str | None, directory: Path, report: Report) -> Chip:
@@ -144,13 +135,12 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _port(number: int, path: Path, chip: Chip, report: Report) -> PortData | None:
-    if number >= chip.cdma_ports:
-        report.error(f"{chip.name} has no CDMA port {number}.", "The file was not read.", file=path.name)
-        return None
+def _read_ports(files: tuple[tuple[int, Path], ...], chip: Chip) -> list[PortData]:
+    if not files:
+        return []
     from .pairing.ports import read_port  # most captures have no ports
 
-    return read_port(number, path, chip)
+    return [read_port(number, path, chip) for number, path in files]
 
 
 @dataclass
@@ -163,7 +153,9 @@ class _Builder:
     mhz: float
     cores: list[CoreData]
     ports: list[PortData]
+    lost: Lost
     report: Report
+    untimed: list[dict[str, Commands]]
 
     def profile(self) -> Profile:
         sources = self._sources()
@@ -181,6 +173,9 @@ class _Builder:
             lane = builder.build(source, scopes.kernel)
             lanes.append(lane)
             rows_of[lane.core, lane.label] = partial(_rows_of, stream, lane)
+        for core, commands in zip(self.cores, self.untimed, strict=False):
+            lanes += [builder.build_untimed(name, core.core, some, core.first_scope, core.data, scopes.kernel)
+                      for name, some in commands.items()]  # fmt: skip
         self._note_undecoded(lanes)
         for core_data in self.cores:
             for engine in core_data.engines.values():
@@ -203,6 +198,8 @@ class _Builder:
             mode=max((core.mode for core in self.cores), default=0),
             bmodel=self.settings.bmodel,
             cores=self._core_numbers(),
+            lost_cores=self.lost.cores,
+            lost_ports=self.lost.ports,
             ports=tuple(port.port for port in self.ports if len(port.stream)),
             lanes=tuple(lanes),
             strings={key: strings.build() for key, strings in builder.strings.items()},
@@ -210,11 +207,12 @@ class _Builder:
             problems=self.report.problems(rows_of),
             tail_ns=tail,
             tail_offset_ns=self.settings.tail_offset_ns,
+            timed=not any(self.untimed),
         )
 
     def _core_numbers(self) -> tuple[int, ...]:
-        """Cores with a file, and as many idle ones as ``core_num`` asks for."""
-        numbers = {core.core for core in self.cores}
+        """Cores with a file, and as many idle ones as ``core_num`` asks for; lost ones are neither."""
+        numbers = {core.core for core in self.cores} | set(self.lost.cores)
         wanted = self.settings.core_num or 0
         if wanted > _MOST_CORES:
             self.report.error(
@@ -224,7 +222,7 @@ class _Builder:
         free = (number for number in range(_MOST_CORES + len(numbers)) if number not in numbers)
         while len(numbers) < wanted:
             numbers.add(next(free))
-        return tuple(sorted(numbers))
+        return tuple(sorted(numbers.difference(self.lost.cores)))
 
     def _scopes(self, builder: LaneBuilder) -> Scopes:
         kernel, owner = [], []

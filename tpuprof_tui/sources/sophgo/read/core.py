@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from ..chips import Chip, family_of
 from .commands.command_table import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream
-from .commands.details import attach_registers, block_commands
+from .commands.details import attach_registers, block_commands, keyed_blocks, model_streams
 from .commands.model_core import Lists, interleaved, joined
 from .commands.nodes import decode_nodes
+from .commands.odd_codes import note_odd_codes
 from .core_data import CoreData, EngineData
-from .pairing.pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, pair
+from .pairing.pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, paired
 from .problems import Report
 from .records.monitor import Stream, in_order, lifted_ids, read_stream, to_ns
 from .records.no_preamble import note_sync, trim_edges
@@ -25,6 +26,10 @@ from .stream.files import read_bytes
 _WRAP = 1 << 32
 _MONITORS = {"TIU": BlockType.MONITOR_BD, "GDMA": BlockType.MONITOR_GDMA, "SDMA": BlockType.MONITOR_SDMA}
 _LOCAL_MEMORY = 2
+#: Commands without a record that are nothing odd, however few records there are.
+_LOST = 1024
+#: Bytes of the shortest command of any engine.
+_SHORTEST_COMMAND = 16
 #: Counters of engines of one core whose openings lie further apart than this do not share an origin.
 _ORIGIN_SLACK_NS = 1_000_000
 
@@ -48,7 +53,7 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
     _lift_ids(result)
     _one_epoch(result, chip, tiu_mhz)
     trim_edges(result, chip)
-    if bmodel:  # its streams hold none of the profiler's own commands
+    if bmodel and not result.announced:  # its streams hold none of the profiler's own commands
         mark_own(result, chip)
         _interleave(result, chip)
         _bind(result, chip)
@@ -57,6 +62,7 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         mark_own(result, chip)
     note_sync(result, chip)
     _report_unpaired(result)
+    note_odd_codes(result, chip)
     return result
 
 
@@ -78,9 +84,28 @@ def _report_unpaired(result: CoreData) -> None:
             behind = engine.stream.dumped(_behind_lost(engine.bound, len(engine.commands)))
             warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost,
                  behind=True, records=behind)  # fmt: skip
+    if result.engines:
+        note_unrecorded(result)
+
+
+def note_unrecorded(result: CoreData) -> None:
+    """Problems for engines of which nodes name commands and no record tells."""
     for name, commands in (result.nodes.engines if result.nodes is not None else {}).items():
         if name not in result.engines and len(commands):
-            warn(f"{name} has commands but no record.", "Nothing of it can be shown.", count=len(commands))
+            result.report.warning(f"{name} has commands but no record.", "Nothing of it can be shown.",
+                                  file=result.file, core=result.core, count=len(commands))  # fmt: skip
+
+
+def _report_doubtful(result: CoreData, streams: list[Stream], doubtful: list[npt.NDArray[np.bool_]]) -> None:
+    """Problems for records of which more than one launch could be."""
+    for stream, doubt in zip(streams, doubtful, strict=True):
+        if doubt.any():
+            result.report.warning(
+                f"{stream.engine} records whose launch cannot be told for certain: too many beside them are lost.",
+                "They are shown in the likelier one; their kernel function may be its neighbour.",
+                file=result.file, core=result.core, lane=stream.engine, count=int(doubt.sum()),
+                records=stream.dumped(doubt),
+            )  # fmt: skip
 
 
 def _behind_lost(bound: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
@@ -103,11 +128,12 @@ def _kept(rows: npt.NDArray[np.bool_], keep: npt.NDArray[np.bool_] | slice) -> n
 
 def _take_block_commands(result: CoreData, chip: Chip) -> None:
     """The command streams a bmodel carries instead of nodes, and the nodes of what firmware issued beside them."""
+    result.streams = {name: model_streams(result, chip, name) for name in CORE_ENGINES}
     _decode_commands(result, chip)
     attach_registers(result, chip)
-    for name, engine in result.engines.items():
-        static = block_commands(result, chip, name)
-        dynamic = engine.commands if engine.commands is None else without_own(name, engine.commands, chip)
+    for name, engine in result.engines.items() if not result.announced else ():
+        static = block_commands(result.streams[name])
+        dynamic = engine.commands if engine.commands is None else without_own(name, result, chip)
         parts = [part for part in (static, dynamic) if part is not None and len(part)]
         engine.commands = joined(parts) if parts else None
         engine.static = 0 if static is None else len(static)
@@ -116,15 +142,19 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
         if found and engine.commands is None and name != "SDMA":
             result.report.error(f"There is no stream of {name} commands.", "Its records are shown as unknown.",
                                 file=result.file, core=result.core, lane=name)  # fmt: skip
-    if result.nodes is not None and any(map(len, result.nodes.ports.values())):
+    if result.nodes is None:
+        return
+    # what DES nodes stand for lies in streams of its own
+    beside = sum(int(np.count_nonzero(commands.des < 0)) for commands in result.nodes.ports.values())
+    if beside:
         result.report.warning(
             "CDMA commands that firmware issued beside a compiled model.",
             "They are not matched with the records of their ports.",
             file=result.file,
             core=result.core,
-            count=sum(map(len, result.nodes.ports.values())),
+            count=beside,
         )
-        result.nodes.ports.clear()
+    result.nodes.ports.clear()
 
 
 def _interleave(result: CoreData, chip: Chip) -> None:
@@ -168,7 +198,11 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
         )
     words = joined[: len(joined) // 4 * 4].view("<u4")
     fills = {name: chip.rvt_fill[family_of(name)] for name in CORE_ENGINES if family_of(name) in chip.rvt_fill}
-    rules = NodeRules(chip.engine_codes, chip.rvt_id_limit, fills, chip.cdma_ports, 2 * result.records + 1024)
+    held = sum(len(stream) for streams in result.streams.values() for stream in streams)
+    held += sum(map(len, result.payloads(BlockType.DES_KV)[0])) // _SHORTEST_COMMAND
+    most = held + (2 * result.records + _LOST if result.records else 0)
+    keyed = set(keyed_blocks(result)) if any(result.streams.values()) else set()
+    rules = NodeRules(chip.engine_codes, chip.rvt_id_limit, fills, chip.cdma_ports, most, result.streams, keyed)
     where = {"file": result.file, "offset": offsets[0], "core": result.core}
     report = Report()
     nodes = decode_nodes(words, rules, report, **where)  # type: ignore[arg-type]
@@ -252,10 +286,13 @@ def _bind(result: CoreData, chip: Chip) -> None:
     streams = [_bindable(result.engines[name]) for name in names]
     lists = [_commands(result.engines[name]) for name in names]
     bindings = [clean_binding(stream.id, commands.id) for stream, commands in zip(streams, lists, strict=True)]
-    if any(binding is None for binding in bindings):
+    exact = [binding is not None and len(binding) == len(some) for binding, some in zip(bindings, lists, strict=True)]
+    if not all(exact):
         records = [_record_side(stream, chip) for stream in streams]
         commands = [_command_side(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
-        found = pair(records, commands, lapped=any(stream.lapped for stream in streams))
+        pairings = paired(records, commands, lapped=any(stream.lapped for stream in streams))
+        found = [pairing.bound for pairing in pairings]
+        _report_doubtful(result, streams, [pairing.doubtful for pairing in pairings])
     else:
         found = [binding for binding in bindings if binding is not None]
     for name, binding in zip(names, found, strict=True):
@@ -286,7 +323,7 @@ def _record_side(stream: Stream, chip: Chip) -> Side:
         kind[bus & ~local] = TO_BUS
     elif family_of(stream.engine) not in chip.system_records:
         kind[:] = UNKNOWN
-    return Side(stream.id, stream.start, kind)
+    return Side(stream.id, stream.start, kind, stream.end)
 
 
 def _command_side(name: str, commands: Commands, chip: Chip) -> Side:

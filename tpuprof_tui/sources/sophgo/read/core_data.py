@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from .commands.announced import ModelStream
 from .commands.command_table import Commands, NodeStream
 from .problems import Report
 from .records.monitor import Stream
@@ -53,6 +54,7 @@ class CoreData:
         nodes: Dynamic nodes; None in PMU-only captures.
         mode: 0, 1 or 2, by the blocks present.
         bmodel: Whether commands come as streams instead of nodes.
+        streams: Those streams, by engine.
         report: Problems of this core.
     """
 
@@ -67,6 +69,12 @@ class CoreData:
     records: int = 0
     first_scope: int = 0
     bmodel: bool = False
+    streams: dict[str, list[ModelStream]] = field(default_factory=dict)
+
+    @property
+    def announced(self) -> bool:
+        """Whether nodes tell where each stream ran, so that they hold all commands in order."""
+        return self.nodes is not None and bool(self.nodes.announced)
 
     def payloads(self, kind: BlockType) -> tuple[list[Bytes], list[int]]:
         """Payloads and offsets of the blocks of one type."""

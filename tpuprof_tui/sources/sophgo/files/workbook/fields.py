@@ -283,6 +283,6 @@ def recent_cycle_source(lane: Lane) -> Source:
         before = np.maximum(places - 199, 0)
         starts = lane.take("start", before if stream is None else stream[before])
         recent = np.where(places < 199, ends / np.maximum(ids, 1), (ends - starts) / 200)
-        return np.asarray(np.rint(recent), dtype=np.int64)
+        return np.where(ends == INT_MISSING, INT_MISSING, np.asarray(np.rint(recent), dtype=np.int64))
 
     return Source("int", values)

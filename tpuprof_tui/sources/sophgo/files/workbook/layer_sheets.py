@@ -95,11 +95,11 @@ class LayerSums:
     def _of_tiu(self, lane: Lane, rows: Rows) -> dict[str, Array]:
         return {
             **{key: counted(lane, key, rows) for key in ("alg_ops", "uarch_ops", "alg_cycle")},
-            "cycles": lane.take("cycles", rows),
+            "cycles": counted(lane, "cycles", rows),
         }
 
     def _of_transfers(self, lane: Lane, rows: Rows) -> dict[str, Array]:
-        sizes, cycles = counted(lane, "bytes", rows), lane.take("cycles", rows)
+        sizes, cycles = counted(lane, "bytes", rows), counted(lane, "cycles", rows)
         ddr, l2 = (touches(self._profile, lane, memory, rows) for memory in ("DDR", "L2"))
         texts = [text.startswith("DDR->") for text in self._profile.strings["direction"]]
         codes = lane.take("direction", rows) if "direction" in lane else np.full(len(sizes), -1)
@@ -172,8 +172,9 @@ def _layer_cells(profile: Profile, layer: Layer, sums: LayerSums, whole: Mapping
     last = layer.results[0].shape if layer.results else ()
     taken, given = (sum(tensor.size for tensor in tensors) for tensors in (layer.operands, layer.results))
     mhz = profile.device.dma_mhz
-    product = group_of(layer) == "MatMul" and len(first) > 1 and len(last) > 1
-    sizes = (math.prod(first[:-1]), first[-1], last[-1]) if product else (0, 0, 0)
+    left, right = (tensors[0].matrix if tensors else () for tensors in (layer.operands, layer.results))
+    product = group_of(layer) == "MatMul" and len(left) > 1 and len(right) > 1
+    sizes = (math.prod(left[:-1]), left[-1], right[-1]) if product else (0, 0, 0)
     form = next((tensor.form for tensor in layer.operands if tensor.form), "-")
     return {
         "layer_id": layer.number,

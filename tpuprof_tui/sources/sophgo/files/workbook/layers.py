@@ -26,6 +26,8 @@ Array = npt.NDArray[Any]
 
 LOCATIONS: Final = "tensor_location.json"
 NETWORK: Final = "final.mlir"
+#: Dimensions of a tensor.
+_MOST_AXES = 8
 #: Larger files are not read: a compiler writes some megabytes.
 _LARGEST: Final = 1 << 28
 _MOST_IDS: Final = 1 << 40
@@ -44,14 +46,16 @@ class Tensor:
     """Shape and format of an operand or result.
 
     Attributes:
-        shape: Its dimensions.
+        shape: Its dimensions as they lie in memory, four or five.
         form: Element format as the compiler names it ("f16").
         size: Bytes.
+        matrix: Its dimensions as the operation sees them: of a product the last two are those of its matrices.
     """
 
     shape: tuple[int, ...] = ()
     form: str = ""
     size: int = 0
+    matrix: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -219,16 +223,20 @@ def _ids(value: Any) -> tuple[int, int] | None:
 def _tensors(value: Any) -> tuple[Tensor, ...]:
     if not isinstance(value, list):
         return ()
-    return tuple(_tensor(item.get("memory_type")) for item in value[:64] if isinstance(item, Mapping))
+    return tuple(
+        _tensor(item.get("memory_type"), item.get("shape")) for item in value[:64] if isinstance(item, Mapping)
+    )
 
 
-def _tensor(text: Any) -> Tensor:
+def _tensor(text: Any, logical: Any) -> Tensor:
     found = _TENSOR.match(text) if isinstance(text, str) else None
+    axes = logical if isinstance(logical, list) and len(logical) <= _MOST_AXES else []
+    matrix = tuple(axes) if all(isinstance(size, int) and 0 < size < _MOST_IDS for size in axes) else ()
     if found is None:
-        return Tensor()
+        return Tensor(matrix=matrix)
     shape = tuple(int(part) for part in found[1].split("x") if part)
     bits = int(found[3])
-    return Tensor(shape, found[2] + found[3], math.prod(shape) * max(bits, 1) // 8)
+    return Tensor(shape, found[2] + found[3], math.prod(shape) * max(bits, 1) // 8, matrix or shape)
 
 
 class LayerMap:

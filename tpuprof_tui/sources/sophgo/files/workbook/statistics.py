@@ -86,7 +86,7 @@ def port_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> dict[int
 
 
 def _tiu_part(lane: Lane, rows: Rows) -> Totals:
-    cycles, wait = lane.take("cycles", rows), lane.take("role", rows) == Role.WAIT
+    cycles, wait = counted(lane, "cycles", rows), lane.take("role", rows) == Role.WAIT
     return Totals(
         count=len(cycles),
         cycles=int(cycles.sum()),
@@ -100,7 +100,7 @@ def _tiu_part(lane: Lane, rows: Rows) -> Totals:
 
 
 def _transfer_part(profile: Profile, lane: Lane, rows: Rows) -> Totals:
-    cycles, role = lane.take("cycles", rows), lane.take("role", rows)
+    cycles, role = counted(lane, "cycles", rows), lane.take("role", rows)
     sizes = counted(lane, "bytes", rows)
     # system commands have no direction
     works = role == Role.WORK
@@ -124,7 +124,7 @@ def _transfer_part(profile: Profile, lane: Lane, rows: Rows) -> Totals:
 
 def _bound(lane: Lane, key: str, rows: Rows, of: Callable[[Array], Any]) -> int | None:
     values = lane.take(key, rows)
-    return int(of(values)) if len(values) else None
+    return int(of(values)) if len(values) and not is_missing(values[:1])[0] else None
 
 
 def counted(lane: Lane, key: str, rows: Rows) -> Array:

@@ -67,30 +67,40 @@ class _LastCounts:
         return count_operations(self._chip, detail.data, detail.offset[rows], detail.operation[rows])
 
 
+def _figure(counts: _LastCounts, name: str) -> LazyColumn:
+    def values(rows: Rows) -> Array:
+        some: Array = getattr(counts.of(rows), name)
+        return some if some.dtype.kind == "f" else np.where(some < 0, INT_MISSING, some)
+
+    return values
+
+
+def operation_columns(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
+    """Operation counts of decoded commands (metrics 3.1)."""
+    return _operations(_LastCounts(chip, detail))
+
+
+def _operations(counts: _LastCounts) -> dict[str, LazyColumn]:
+    return {"alg_ops": _figure(counts, "alg_ops"), "uarch_ops": _figure(counts, "uarch_ops"),
+            "alg_cycle": _figure(counts, "alg_cycles"), "uarch_rate": _figure(counts, "uarch_rates")}  # fmt: skip
+
+
 def counted_columns(chip: Chip, detail: Detail, cycles: LazyColumn, mhz: float) -> dict[str, LazyColumn]:
-    """Operation counts of decoded commands, and how close they come to the peak (metrics 3.1, 4)."""
+    """The same, and how close they come to the peak (metrics 3.1, 4)."""
     counts = _LastCounts(chip, detail)
-
-    def figure(name: str) -> LazyColumn:
-        def values(rows: Rows) -> Array:
-            some: Array = getattr(counts.of(rows), name)
-            return some if some.dtype.kind == "f" else np.where(some < 0, INT_MISSING, some)
-
-        return values
 
     def ratio(name: str) -> LazyColumn:
         def values(rows: Rows) -> Array:
-            some = figure(name)(rows)
+            some = _figure(counts, name)(rows)
             return np.where(some == INT_MISSING, np.nan, 100.0 * some / (cycles(rows) + _RATIO_FLOOR))
 
         return values
 
     def ideal(rows: Rows) -> Array:
-        alg = figure("alg_cycles")(rows)
+        alg = _figure(counts, "alg_cycles")(rows)
         return np.where(alg > 0, alg * (1000.0 / mhz), np.nan)
 
-    columns = {"alg_ops": figure("alg_ops"), "uarch_ops": figure("uarch_ops"), "alg_cycle": figure("alg_cycles"),
-               "uarch_rate": figure("uarch_rates"), "ideal": ideal}  # fmt: skip
+    columns = {**_operations(counts), "ideal": ideal}
     from ..commands.operation_counts import model_of
 
     model = model_of(chip)

@@ -169,8 +169,9 @@ class LaneReading:
 
     def _computation(self, row: int, name: str) -> list[str]:
         precision = self._value("precision", row)
-        cycles = f"{self._value('cycles', row):,} cycles"
-        return [name or "computation", type_text(precision & 15) if precision is not None and name else "", cycles]
+        cycles = self._value("cycles", row)
+        return [name or "computation", type_text(precision & 15) if precision is not None and name else "",
+                "" if cycles is None else f"{cycles:,} cycles"]  # fmt: skip
 
     def _counted_direction(self, row: int) -> str:
         """Where data went, by the counters of a record without a command."""
@@ -182,9 +183,9 @@ class LaneReading:
     def _rate(self, row: int) -> str:
         """Bytes over time, against the peak of the memory involved."""
         size = self._value("bytes", row)
-        length = max(self._value("end", row) - self._value("start", row), 1)
         if not size:
             return ""
+        length = max(self._value("end", row) - self._value("start", row), 1)
         direction = self._name("direction", row)
         port = family_of(self.engine) == "cdma"
         peak = 0.0 if port else self.chip.peak_gbps(direction)

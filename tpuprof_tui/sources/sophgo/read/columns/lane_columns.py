@@ -87,7 +87,7 @@ def counting(count: int) -> LazyColumn:
     return values
 
 
-def constant(count: int, value: int, dtype: type[np.generic]) -> LazyColumn:
+def constant(count: int, value: float, dtype: type[np.generic]) -> LazyColumn:
     """The same value in every row."""
 
     def values(rows: Rows) -> Array:

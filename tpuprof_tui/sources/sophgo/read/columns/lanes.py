@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import Lane, Role, StringsBuilder
+from tpuprof_tui.model import INT_MISSING, Lane, Role, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.sources.sophgo.chips import Chip, family_of, name_table, variant_direction
 
-from ..commands.command_table import Commands, Mode
+from ..commands.command_table import I32, Commands, Mode
 from ..commands.details import PLACE_BITS, Detail, decode_lane
 from ..commands.messages import message_columns
 from ..records.counters import counter_columns
 from ..records.monitor import Stream
 from ..stream.files import Bytes
-from .computations import at_peak, condensed_columns, conflict_columns, counted_columns
+from .computations import at_peak, condensed_columns, conflict_columns, counted_columns, operation_columns
 from .lane_columns import I64, Words, Work, constant, counting, known_or_missing, scoped
 from .transfers import Transfers, TransferTables, node_places
 
@@ -128,6 +128,49 @@ class LaneBuilder:
                     group="CDMA" if engine == "CDMA" else f"Core {source.core}",
                     registers=detail, describe=describe, role_guessed=commands is None)  # fmt: skip
 
+    def build_untimed(
+        self, engine: str, core: int, commands: Commands, first_scope: int, data: Bytes, scope_kernel: I32
+    ) -> Lane:
+        """The lane of commands that no record tells of: what they are, and nothing that was measured."""
+        family, count = family_of(engine), len(commands)
+        detail = decode_lane(self.chip, engine, data, commands)
+        generated = _generated(self.chip, commands)
+        work = Work(commands.word, self.chip.system_types[family], generated)
+        own = self._own_names(work, generated, detail)
+        nowhere = np.full(count, INT_MISSING, np.int64)
+        ids = commands.id
+        columns: dict[str, Array | LazyColumn] = {
+            "start": nowhere,
+            "end": nowhere,
+            "duration": nowhere,
+            "cycles": nowhere,
+            "order": counting(count),
+            "sublane": constant(count, 0, np.int16),
+            "engine": constant(count, self.strings["engine"].code(engine), np.int32),
+            "engine_id": constant(count, _ENGINE_ID[engine], np.int64),
+            "core": constant(count, core, np.int64),
+            "command_id": lambda rows: ids[rows].astype(np.int64) + 1,
+            "role": self._roles(work, family, own),
+            **self._named(work.word, family, own),
+            **scoped(commands, first_scope, scope_kernel),
+        }
+        if family == "tiu":
+            columns |= condensed_columns(work)
+            columns |= {} if detail is None else operation_columns(self.chip, detail)
+        else:
+            places = self._moved_places(work, own, detail)
+            columns |= Transfers(self._tables, engine, None, work, places, detail).unmeasured(count)
+        if detail is not None:
+            columns |= message_columns(self.chip, detail)
+
+        def describe(row: int) -> str:
+            from .instruction_text import LaneReading  # read when first asked for
+
+            return LaneReading(self.chip, engine, columns, self._text, detail, guessed=False)(row)
+
+        return Lane(engine=engine, core=core, port=-1, columns=columns, label=engine, group=f"Core {core}",
+                    registers=detail, describe=describe)  # fmt: skip
+
     def _text(self, key: str, code: int) -> str:
         """Text of a code of a text column."""
         return self.strings[key].text(code)
@@ -234,7 +277,7 @@ class LaneBuilder:
             columns |= conflict_columns(stream, times["cycles"])
         else:
             places = self._moved_places(work, own, detail)
-            columns = Transfers(self._tables, stream, work, places, detail).columns()
+            columns = Transfers(self._tables, stream.engine, stream, work, places, detail).columns()
         if "ideal" in columns:
             columns["at_peak"] = at_peak(columns["ideal"], times["duration"])
         return columns

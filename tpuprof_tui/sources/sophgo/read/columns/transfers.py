@@ -17,7 +17,7 @@ from tpuprof_tui.sources.sophgo.chips import Chip, family_of
 from ..commands.details import NO_FORMAT, NODE_MEMORIES, PLACE_BITS, UNKNOWN_MEMORY, Detail, largest_memory
 from ..commands.registers import LOW_ADDRESS_BITS, address_fields
 from ..records.monitor import Stream
-from .lane_columns import I64, Words, Work, bits, field
+from .lane_columns import I64, Words, Work, bits, constant, field
 
 _PLACES = 1 << 2 * PLACE_BITS
 _SIDE = (1 << PLACE_BITS) - 1
@@ -57,7 +57,8 @@ class Transfers:
 
     Args:
         tables: Strings.
-        stream: Records.
+        engine: Engine name.
+        stream: Records; None where there are none, so that nothing was measured.
         work: Node words; those of decoded commands made from their registers.
         places: Memories of each row, packed, where they are not simply those of ``word``.
         detail: Registers of the commands; None without any.
@@ -66,7 +67,8 @@ class Transfers:
     def __init__(
         self,
         tables: TransferTables,
-        stream: Stream,
+        engine: str,
+        stream: Stream | None,
         work: Work,
         places: npt.NDArray[np.uint8] | None,
         detail: Detail | None,
@@ -78,11 +80,11 @@ class Transfers:
         self.word = work.word
         self.places = places
         self.detail = detail
-        self.family = family_of(stream.engine)
+        self.family = family_of(engine)
         self.figures = self.chip.figures[self.family]
 
-    def columns(self) -> dict[str, LazyColumn]:
-        """All columns."""
+    def told(self) -> dict[str, LazyColumn]:
+        """What commands tell."""
         word, tables, column = self.word, self.tables, self.work.column
         dtype = tables.dtype
         if self.detail is not None or self.family == "cdma":
@@ -96,6 +98,23 @@ class Transfers:
             "dma_type": field(word, 10, 5),
             "dma_function": field(word, 15, 5),
         }
+        if self.detail is not None:
+            columns |= _addressed(self.chip, self.detail)
+        return columns
+
+    def unmeasured(self, count: int) -> dict[str, LazyColumn]:
+        """Columns without records: all of `columns`, missing where records would tell."""
+        numbers = [*self.figures.condensed, *self.figures.detailed]
+        rates = [*self.figures.rates, "ddr_bandwidth", "l2_bandwidth", "ideal"]
+        return {
+            **self.told(),
+            **dict.fromkeys(numbers, constant(count, INT_MISSING, np.int64)),
+            **dict.fromkeys(rates, constant(count, np.nan, np.float64)),
+        }
+
+    def columns(self) -> dict[str, LazyColumn]:
+        """All columns: what commands tell, and what records measured."""
+        tables, columns = self.tables, self.told()
         keys = [*self.figures.condensed, *self.figures.detailed]
         columns |= {key: self._figure(key) for key in dict.fromkeys(keys)}
         columns |= {key: self._rate(source) for key, source in self.figures.rates.items()}
@@ -104,8 +123,6 @@ class Transfers:
             touched = tables.l2 if self.figures.by_direction else tables.l2 & ~tables.ddr
             columns["l2_bandwidth"] = self._bandwidth(touched, "bytes", others=False)
         columns["ideal"] = self._ideal
-        if self.detail is not None:
-            columns |= _addressed(self.chip, self.detail)
         return columns
 
     # -- places -----------------------------------------------------------
@@ -124,6 +141,11 @@ class Transfers:
             return np.zeros(len(self.word[rows]), np.bool_)
         return self.detail.leading(rows)
 
+    @property
+    def _records(self) -> Stream:
+        assert self.stream is not None
+        return self.stream
+
     # -- figures ----------------------------------------------------------
 
     def _figure(self, key: str) -> LazyColumn:
@@ -132,7 +154,7 @@ class Transfers:
 
         def values(rows: Rows) -> Any:
             def counter(name: str) -> I64:
-                return self.stream.counter(name, rows)  # type: ignore[arg-type]
+                return self._records.counter(name, rows)  # type: ignore[arg-type]
 
             if detailed is None or self.detail is None:
                 result = condensed.of(counter) if condensed else np.full(len(self.word[rows]), INT_MISSING)
@@ -151,7 +173,7 @@ class Transfers:
 
         def values(rows: Rows) -> Array:
             known = size(rows)
-            length = np.maximum(self.stream.end[rows] - self.stream.start[rows], 1)
+            length = np.maximum(self._records.end[rows] - self._records.start[rows], 1)
             return np.where(known == INT_MISSING, np.nan, np.round(known / length, 4))
 
         return values

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
+
+from .announced import Streams
 
 Words = npt.NDArray[np.uint32]
 I32 = npt.NDArray[np.int32]
@@ -94,13 +96,17 @@ class Commands:
 
 @dataclass(frozen=True)
 class DesNode:
-    """Dispatch of a pre-built command block: ``count`` commands from ``first`` on in its engine's list."""
+    """Dispatch of a pre-built command block: ``count`` commands from ``first`` on in its engine's list.
+
+    ``stream`` is the number of the compiled model's stream that it announces, -1 where it names a keyed block.
+    """
 
     engine: str
     port: int
     key: int
     count: int
     first: int
+    stream: int = -1
 
 
 @dataclass
@@ -113,6 +119,7 @@ class NodeStream:
         scope_names: Kernel function name of each scope, in order.
         des_nodes: DES nodes, in order.
         nodes_set: Number of NODE_SET words (each owns one DYN_EXTRA record).
+        announced: Number of the stream that each DES node announces, by place; empty where none announces any.
     """
 
     engines: dict[str, Commands] = field(default_factory=dict)
@@ -120,6 +127,7 @@ class NodeStream:
     scope_names: list[str] = field(default_factory=list)
     des_nodes: list[DesNode] = field(default_factory=list)
     nodes_set: int = 0
+    announced: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -131,7 +139,9 @@ class NodeRules:
         rvt_id_limit: TIU id at which firmware inserts a pair of commands that restarts ids; None where it does not.
         rvt_fill: (type, function) of those by engine.
         ports: Number of CDMA ports.
-        most_des: Commands of one engine that DES nodes may stand for at the most; more cannot have a record.
+        most_des: Commands of one engine that DES nodes may stand for at the most; the file holds no more.
+        streams: Streams of a compiled model, by engine.
+        keyed: (key, count) of the keyed command blocks in the file.
     """
 
     engine_codes: Mapping[int, str]
@@ -139,6 +149,8 @@ class NodeRules:
     rvt_fill: Mapping[str, tuple[int, int]]
     ports: int
     most_des: int
+    streams: Streams = field(default_factory=dict)
+    keyed: Collection[tuple[int, int]] = ()
 
 
 def bits_of(words: Words, first: int, mask: int) -> I32:

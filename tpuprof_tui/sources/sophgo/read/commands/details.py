@@ -6,6 +6,7 @@ needs of every command: which operation it is, and for transfers which memories 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +19,7 @@ from tpuprof_tui.sources.sophgo.chips.commands import command_table
 from ..core_data import CoreData
 from ..stream.blocks import BlockType
 from ..stream.files import Bytes
+from .announced import ModelStream
 from .command_table import Commands, Mode
 from .registers import (
     addresses_of_many,
@@ -108,16 +110,26 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
     from ..stream.streams import walk  # only captures with registers need it
 
     assert core.nodes is not None
-    blocks = _keyed_blocks(core)
+    for short in core.blocks:
+        if short.kind == BlockType.DES_KV and short.length < _KV_HEADER:
+            core.report.error("A keyed command block is too short for its header.", "It was ignored.",
+                              file=core.file, offset=short.offset, core=core.core)  # fmt: skip
+    blocks = keyed_blocks(core)
+    of_ports = any(block.kind == BlockType.DES_CDMA for block in core.blocks)
     walked: dict[tuple[str, int, int], tuple[I64, I32]] = {}
     lost = 0
     for node in core.nodes.des_nodes:
         commands = core.nodes.ports[node.port] if node.engine == "CDMA" else core.nodes.engines[node.engine]
         if commands.register is None or commands.room is None:
             commands.register, commands.room = np.full(len(commands), -1, np.int64), np.zeros(len(commands), np.int32)
+        if node.stream >= 0:
+            own = core.streams[node.engine][node.stream]
+            rows = slice(node.first, node.first + len(own))
+            commands.register[rows], commands.room[rows] = own.offsets, own.lengths
+            continue
         block = blocks.get((node.key, node.count))
         if block is None:
-            lost += 1
+            lost += not (node.engine == "CDMA" and of_ports)
             continue
         key = (family_of(node.engine), node.key, node.count)
         if key not in walked:
@@ -137,28 +149,38 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
                             file=core.file, core=core.core, count=lost)  # fmt: skip
 
 
-def _keyed_blocks(core: CoreData) -> dict[tuple[int, int], tuple[int, int]]:
+def keyed_blocks(core: CoreData) -> dict[tuple[int, int], tuple[int, int]]:
     """First and last byte of each keyed command stream by (key, number of commands); a later block replaces."""
     result: dict[tuple[int, int], tuple[int, int]] = {}
     for block in core.blocks:
-        if block.kind != BlockType.DES_KV:
-            continue
-        if block.length < _KV_HEADER:
-            core.report.error("A keyed command block is too short for its header.", "It was ignored.",
-                              file=core.file, offset=block.offset, core=core.core)  # fmt: skip
-            continue
-        key, count, _ = core.data[block.offset : block.offset + _KV_HEADER].view("<u4").tolist()
-        result[(key, count)] = (block.offset + _KV_HEADER, block.offset + block.length)
+        if block.kind == BlockType.DES_KV and block.length >= _KV_HEADER:
+            key, count, _ = core.data[block.offset : block.offset + _KV_HEADER].view("<u4").tolist()
+            result[(key, count)] = (block.offset + _KV_HEADER, block.offset + block.length)
     return result
 
 
-def block_commands(core: CoreData, chip: Chip, engine: str) -> Commands | None:
-    """Commands of the streams a bmodel carries for an engine, numbered from 0 in each; None without any."""
+def model_streams(core: CoreData, chip: Chip, engine: str) -> list[ModelStream]:
+    """The streams a bmodel carries for an engine, in the order of the file."""
     from ..stream.streams import walk  # only captures with registers need it
 
+    result = []
     payloads, offsets = core.payloads(_STREAM_BLOCKS[engine])
-    streams = [walk(chip, engine, payload) for payload in payloads]
-    places = [stream.offsets + offset for stream, offset in zip(streams, offsets, strict=True)]
+    known: dict[bytes, ModelStream] = {}  # launches repeat one another to the byte
+    for payload, offset in zip(payloads, offsets, strict=True):
+        content = payload.tobytes()
+        alike = known.get(content)
+        if alike is None:
+            stream = walk(chip, engine, payload)
+            ends = stream.ended and len(stream) == 1 and stream.ops[0] == command_table(chip, engine).end.operation
+            lengths = np.minimum(stream.lengths, _LONGEST).astype(np.int32)
+            alike = known[content] = ModelStream(stream.offsets, lengths, only_ends=bool(ends) or not len(stream))
+        result.append(ModelStream(alike.offsets + offset, alike.lengths, alike.only_ends))
+    return result
+
+
+def block_commands(streams: Sequence[ModelStream]) -> Commands | None:
+    """Commands of a bmodel's streams for an engine, numbered from 0 in each; None without any."""
+    places = [stream.offsets for stream in streams]
     count = sum(map(len, places))
     if not count:
         return None
@@ -167,8 +189,7 @@ def block_commands(core: CoreData, chip: Chip, engine: str) -> Commands | None:
     # streams of all engines alternate subnet by subnet; their places in the file keep that order
     return Commands(np.zeros(count, np.uint32), ids, none, none, np.full(count, Mode.NONE, np.int8),
                     np.concatenate([np.full(len(part), number, np.int64) for number, part in enumerate(places)]),
-                    none, none, np.concatenate(places),
-                    np.concatenate([np.minimum(stream.lengths, _LONGEST).astype(np.int32) for stream in streams]),
+                    none, none, np.concatenate(places), np.concatenate([stream.lengths for stream in streams]),
                     )  # fmt: skip
 
 
@@ -190,6 +211,7 @@ class Detail:
         places: Source and destination memory of each row, packed, where nodes could not hold them; else None.
         by_node: Rows whose figures and files go by their node all the same (see `decode_lane`); None for no row.
         unlike: Rows whose node names another type of command than their registers.
+        odd_format: Rows whose registers hold a data type that the chip does not know.
     """
 
     chip: Chip
@@ -202,6 +224,7 @@ class Detail:
     places: npt.NDArray[np.uint8] | None = None
     by_node: npt.NDArray[np.bool_] | None = None
     unlike: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    odd_format: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     _last: tuple[int, Rows, Bytes] | None = field(default=None, repr=False)
 
     def operations(self, rows: Rows) -> I16:
@@ -317,6 +340,7 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Det
         decoded &= ~by_node | (commands.word == 0)
     word = (types & 31) << 10 | (functions & 31) << 15
     places: npt.NDArray[np.uint8] | None = None
+    odd_format = np.zeros(0, np.int64)
     if family_of(engine) != "tiu":
         source, target = (memories_of(chip, side) for side in addresses_of_many(chip, engine, data, offset, operation))
         if largest_memory(chip) >= NODE_MEMORIES or partly is not None:
@@ -326,10 +350,12 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Det
             node = old & np.uint32(3) | (old >> np.uint32(2) & np.uint32(3)) << np.uint32(PLACE_BITS)
             places = np.where(decoded, source | target << PLACE_BITS, node).astype(np.uint8)
         kind, missing = field_of_many(chip, engine, data, offset, operation, "src_data_format")
+        odd_format = np.flatnonzero(decoded & ~missing & (kind.astype(np.int64) & 15 >= len(chip.data_types)))
         word |= np.where(missing, NO_FORMAT, kind.astype(np.int64) & 15) << 20 | _node_memories(source, target)
     unlike = _unlike(commands, decoded, types)
     commands.word = np.where(decoded, (word | 1).astype(np.uint32), commands.word)
-    return Detail(chip, engine, data, offset, room, operation, functions.astype(np.int8), places, by_node, unlike)
+    return Detail(chip, engine, data, offset, room, operation, functions.astype(np.int8), places, by_node, unlike,
+                  odd_format)  # fmt: skip
 
 
 def _unlike(commands: Commands, decoded: npt.NDArray[np.bool_], types: I64) -> I64:

@@ -3,8 +3,9 @@
 Where the fields lie is chip data (``messages`` and ``dependencies`` of the chip files): a wait names a message id and
 how many sends of it release the wait; a send names the id and how many waits the message serves. ``cmd_id_dep`` holds
 the Cmd Id of a command of the other engine (GDMA's of TIU, TIU's of GDMA), counted from 1 since the last id reset; 0
-means none, and on most chips a bit of GDMA's field says whether it is used at all. Bits above TIU's id select the
-engine whose command it is; no public text says which value means which.
+means none. On AKS and AKSV a bit above the id says whether it is used at all: compiled streams set it in every
+computing and every moving command and in no send, wait or end, which may hold an id all the same. On BM1688 and CV84X6
+bits above TIU's id select the engine whose command it is; no public text says which value means which.
 
 SDMA's field has the same bits as GDMA's, and none that tells whose command its id is: it is shown as it is. CDMA's
 sends and waits hold a constant of 64 bits; no public text says how it names a message: it is shown as it is, too.

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..problems import Report
+from .announced import announced, note_unlike
 from .command_table import CORE_ENGINES, I32, I64, Commands, DesNode, Mode, Node, NodeRules, NodeStream, Words, bits_of
 from .node_walk import Skeleton, walk_nodes
 
@@ -63,6 +64,7 @@ class _Decoder:
 
     def decode(self, odd_as_commands: bool) -> NodeStream:
         stream = NodeStream(scope_names=self.skeleton.func_names)
+        stream.announced = announced(self.skeleton.des, self.rules.streams, self.rules.keyed)
         self._note_odd_kinds(odd_as_commands)
         self.engine_of = self._engines()
         is_set = self.kinds == Node.NODE_SET
@@ -97,6 +99,9 @@ class _Decoder:
         for _, engine, port, _, _ in self.skeleton.des:
             if engine == "CDMA" and port < self.rules.ports and port not in stream.ports:
                 stream.ports[port] = self._commands("CDMA", port, cdma[:0], None, stream)
+        if stream.announced:
+            note_unlike(self.skeleton.des, stream.announced, self.rules.streams, self.report,
+                        file=self.file, core=self.core)  # fmt: skip
         return stream
 
     # -- what each word is ------------------------------------------------
@@ -252,10 +257,14 @@ class _Decoder:
     ) -> Commands:
         counts = [entry[4] for entry in entries]
         left = self.rules.most_des
+        streams = [stream.announced.get(entry[0], -1) for entry in entries]
         for number, entry in enumerate(entries):
+            if streams[number] >= 0:  # what it claims of SDMA says nothing
+                counts[number] = len(self.rules.streams[name][streams[number]])
+                continue
             if counts[number] > left:
                 self.report.error(
-                    f"A DES node claims {counts[number]} commands, more than there are records.",
+                    f"A DES node claims {counts[number]} commands, more than the file has records and bytes for.",
                     f"{left} of them were taken.",
                     offset=self.offset + 4 * entry[0],
                     file=self.file,
@@ -267,15 +276,16 @@ class _Decoder:
         where = np.repeat(at, counts)
         first = at + np.concatenate([[0], np.cumsum(counts)[:-1]])
         numbers = np.arange(len(stream.des_nodes), len(stream.des_nodes) + len(entries), dtype=np.int32)
-        for entry, count, start in zip(entries, counts, first.tolist(), strict=True):
-            stream.des_nodes.append(DesNode(name, port, entry[3], count, start))
+        for entry, count, start, own in zip(entries, counts, first.tolist(), streams, strict=True):
+            stream.des_nodes.append(DesNode(name, port, entry[3], count, start, own))
+        mode = np.repeat(np.where(np.array(streams) < 0, np.int8(Mode.DES), np.int8(Mode.NONE)), counts)
         place = np.repeat(np.array([entry[0] for entry in entries], dtype=np.int64), counts)
         return Commands(
             np.insert(commands.word, where, np.uint32(0)),
             commands.id,
             commands.scope,
             commands.batch,
-            np.insert(commands.mode, where, np.int8(Mode.DES)),
+            np.insert(commands.mode, where, mode),
             np.insert(commands.place, where, place),
             np.insert(commands.extra, where, -1),
             np.insert(commands.des, where, np.repeat(numbers, counts)),

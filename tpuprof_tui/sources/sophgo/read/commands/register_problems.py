@@ -48,6 +48,9 @@ def doubts(detail: Detail) -> Iterator[Doubt]:
     if len(detail.unlike):
         yield Doubt("Detail records (DYN_EXTRA) of another command than their nodes.", "What the records say is shown.",
                     detail.unlike, lost=True)  # fmt: skip
+    if len(detail.odd_format):
+        yield Doubt(f"Commands with a data type that {detail.chip.name} does not know.", "It is shown by its code.",
+                    detail.odd_format, lost=True)  # fmt: skip
     sure = table.sizes.copy()
     for index in np.flatnonzero(counts[1:]).tolist():
         if table.operations[index].partial:

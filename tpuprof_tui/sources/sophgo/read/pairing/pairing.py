@@ -13,33 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from .doubts import Runs, split_runs
+from .rest import ordered, repaired
+from .sides import SYSTEM as SYSTEM
+from .sides import TO_BUS as TO_BUS
+from .sides import TO_LOCAL as TO_LOCAL
+from .sides import UNKNOWN as UNKNOWN
+from .sides import WORK as WORK
+from .sides import Side as Side
+from .sides import contradicts
+
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 I8 = npt.NDArray[np.int8]
-
-#: What is known of a record or command beside its id; two known and different kinds contradict each other.
-UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS, WORK = 0, 1, 2, 3, 4
-
-
-@dataclass
-class Side:
-    """Records or commands of one engine, as pairing sees them.
-
-    Attributes:
-        id: Ids, restarting at resets.
-        key: What orders the items of all engines: start in ns for records, place in the node stream for commands.
-        kind: UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS or WORK.
-    """
-
-    id: I64
-    key: I64
-    kind: I8
-
-    def sections(self) -> I64:
-        """First item of each run of growing ids."""
-        if not len(self.id):
-            return np.zeros(0, np.int64)
-        return np.concatenate([[0], np.flatnonzero(self.id[1:] <= self.id[:-1]) + 1])
 
 
 def clean_binding(records: I64, commands: I64) -> I64 | None:
@@ -66,6 +53,15 @@ def clean_binding(records: I64, commands: I64) -> I64 | None:
     place: I64 = records - np.repeat(records[cuts[0][:-1]] - cuts[1][:-1], lengths)
     place[place >= np.repeat(cuts[1][1:], lengths)] = -1
     return place
+
+
+def _uncontradicted(side: Side, other: Side) -> I64 | None:
+    """The clean binding, unless the records that are left speak against it: what was lost may end in equal spans."""
+    binding = clean_binding(side.id, other.id)
+    if binding is None or len(side.id) == len(other.id):
+        return binding
+    against = (binding >= 0) & contradicts(side.kind, other.kind[np.maximum(binding, 0)])
+    return None if against.any() else binding
 
 
 def joint_groups(sides: list[Side]) -> I64:
@@ -101,20 +97,38 @@ def pair(records: list[Side], commands: list[Side], *, lapped: bool) -> list[I64
         For each engine the index of each record's command, -1 where none was found. No command is given twice, and
         commands of one engine keep their order.
     """
-    clean = [clean_binding(side.id, other.id) for side, other in zip(records, commands, strict=True)]
+    return [pairing.bound for pairing in paired(records, commands, lapped=lapped)]
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """What was found for the records of one engine.
+
+    Attributes:
+        bound: Index of each record's command, -1 where none was found.
+        doubtful: Which records may as well be of another launch.
+    """
+
+    bound: I64
+    doubtful: Bools
+
+
+def paired(records: list[Side], commands: list[Side], *, lapped: bool) -> list[Pairing]:
+    """Commands of the records of all engines of a core, and what of it is in doubt; see `pair`."""
+    clean = [_uncontradicted(side, other) for side, other in zip(records, commands, strict=True)]
     if all(
         binding is not None or not len(side.id) or not len(other.id)
         for binding, side, other in zip(clean, records, commands, strict=True)
     ):
         return [
-            binding if binding is not None else np.full(len(side.id), -1, np.int64)
+            Pairing(binding if binding is not None else np.full(len(side.id), -1), np.zeros(len(side.id), np.bool_))
             for binding, side in zip(clean, records, strict=True)
         ]
     # damaged times may step back; runs are cut in the order of the stream
-    ordered = [Side(side.id, np.maximum.accumulate(side.key), side.kind) for side in records]
-    matcher = _Matcher(ordered, commands, clean)
+    in_order = [Side(side.id, np.maximum.accumulate(side.key), side.kind, side.end) for side in records]
+    matcher = _Matcher(in_order, commands, clean)
     matcher.align(lapped)
-    return matcher.bindings()
+    return matcher.pairings()
 
 
 #: Score of a record whose id the launch has, with a kind that agrees; and of the ways in which it can fail.
@@ -185,13 +199,7 @@ class _Matcher:
             place, fits = self._place(engine, rows, launch)
             score = np.full(len(run), _NO_SUCH_ID)
             if len(other.id):
-                mine, theirs = side.kind[rows], other.kind[place]
-                both = (mine != UNKNOWN) & (theirs != UNKNOWN)
-                against = (
-                    both
-                    & (mine != theirs)
-                    & ((mine == SYSTEM) | (theirs == SYSTEM) | ((mine != WORK) & (theirs != WORK)))
-                )
+                against = contradicts(side.kind[rows], other.kind[place])
                 score[fits] = np.where(against, _CONTRADICTS, _AGREES)[fits]
                 fixed = self.clean[engine]
                 if fixed is not None:
@@ -331,70 +339,37 @@ class _Matcher:
 
     # -- result -----------------------------------------------------------
 
-    def bindings(self) -> list[I64]:
-        """Command of each record, by engine."""
-        result: list[I64] = []
+    def pairings(self) -> list[Pairing]:
+        """Command of each record, by engine, and what of it is in doubt."""
+        result: list[Pairing] = []
+        known = [fixed is not None for fixed in self.clean]
+        wanted = self.commands_in[np.maximum(self.launch, 0)]
+        share = self.records_in / np.maximum(wanted, 1)
+        launches, doubts = split_runs(
+            Runs(self.records, self.run_start, self.launch, known, self._fits, self.records_in, share)
+        )
         for engine, (side, other) in enumerate(zip(self.records, self.commands, strict=True)):
-            fixed = self.clean[engine]
+            fixed, nothing = self.clean[engine], np.zeros(len(side.id), np.bool_)
             if fixed is not None:
-                result.append(fixed)
+                result.append(Pairing(fixed, nothing))
                 continue
             if not len(side.id) or not len(other.id):
-                result.append(np.full(len(side.id), -1, np.int64))
+                result.append(Pairing(np.full(len(side.id), -1, np.int64), nothing))
                 continue
-            place, fits = self._place(engine, slice(0, len(side.id)), self.launch[self.run_of[engine]])
-            theirs = other.kind[place]
-            against = (side.kind != UNKNOWN) & (theirs != UNKNOWN) & ((side.kind == SYSTEM) != (theirs == SYSTEM))
-            place[~fits | against] = -1
-            result.append(_repaired(_ordered(place), side, other))
+            place, fits = self._place(engine, slice(0, len(side.id)), launches[engine])
+            place[~fits | contradicts(side.kind, other.kind[place])] = -1
+            place = ordered(place)
+            # where one record fits nowhere in its run, the run may not be of this launch
+            odd = np.bincount(self.run_of[engine], weights=place < 0, minlength=self.runs)
+            doubts[engine] |= (odd > 0)[self.run_of[engine]]
+            bound = repaired(place, side, other)
+            result.append(Pairing(bound, doubts[engine] & (bound >= 0)))
         return result
 
-
-def _ordered(place: I64) -> I64:
-    """Bindings without those that are out of order or given twice; the first of two stays."""
-    bound = np.flatnonzero(place >= 0)
-    if len(bound) < 2:
-        return place
-    value = place[bound]
-    before = np.maximum.accumulate(value)
-    wrong = np.concatenate([[False], value[1:] <= before[:-1]])
-    place[bound[wrong]] = -1
-    return place
-
-
-def _repaired(place: I64, side: Side, other: Side) -> I64:
-    """Give unbound records the one command that their bound neighbours leave room for.
-
-    A record stays unbound when no command between those of its neighbours has its id and does not contradict it.
-    """
-    loose = np.flatnonzero(place < 0)
-    if not len(loose) or len(loose) > 200_000:
-        return place
-    bound = np.flatnonzero(place >= 0)
-    before = np.searchsorted(bound, loose) - 1
-    given = -1  # last command that was given here; all before it are out of reach
-    for number, row in enumerate(loose.tolist()):
-        low = max(given, int(place[bound[before[number]]]) if before[number] >= 0 else -1)
-        after = before[number] + 1
-        high = int(place[bound[after]]) if after < len(bound) else len(other.id)
-        if not 1 < high - low <= 4096:
-            continue
-        window = slice(low + 1, high)
-        same = other.id[window] == side.id[row]
-        kind = other.kind[window]
-        if side.kind[row] != UNKNOWN:
-            same &= (kind == UNKNOWN) | ((kind == SYSTEM) == (side.kind[row] == SYSTEM))
-        hits = low + 1 + np.flatnonzero(same)
-        if len(hits):
-            neighbours = [int(bound[at]) for at in (after - 1, after) if 0 <= at < len(bound)]
-            place[row] = given = _likeliest(hits, row, neighbours, place, side.id)
-    return place
-
-
-def _likeliest(hits: I64, row: int, neighbours: list[int], place: I64, ids: I64) -> int:
-    """The command that lies in one launch with that of a neighbour, as the ids of both do; else the first."""
-    for near in sorted(neighbours, key=lambda other: abs(int(ids[other] - ids[row]))):
-        wanted = int(place[near] + ids[row] - ids[near])
-        if (ids[row] - ids[near]) * (row - near) > 0 and wanted in hits:
-            return wanted
-    return int(hits[0])
+    def _fits(self, engine: int, rows: slice, launch: int) -> Bools:
+        """Which records a launch has commands for that they do not contradict."""
+        place, fits = self._place(engine, rows, np.full(rows.stop - rows.start, launch, np.int64))
+        kinds = self.commands[engine].kind
+        if not len(kinds):
+            return fits
+        return fits & ~contradicts(self.records[engine].kind[rows], kinds[place])

@@ -20,7 +20,8 @@ from tpuprof_tui.sources.sophgo.chips import Chip
 from ..commands.command_table import Commands
 from ..core_data import CoreData
 from ..problems import Report
-from ..records.monitor import Stream, read_stream, to_ns, unwrapped_port
+from ..records.monitor import Stream, read_stream, to_ns
+from ..records.port_wraps import unwrapped_port, wrap_ns
 from ..stream.blocks import BlockType, walk_blocks
 from ..stream.files import Bytes, read_bytes
 
@@ -51,6 +52,7 @@ class PortData:
         stream_blocks: First and last byte of each command stream in it.
         anchored: Whether the port's times are on the cores' time line.
         anchor_core: The core that released it; -1 when unknown.
+        wrap_ns: How long its counter takes to wrap, ns.
     """
 
     port: int
@@ -66,13 +68,14 @@ class PortData:
     stream_blocks: list[tuple[int, int]] = field(default_factory=list)
     anchored: bool = False
     anchor_core: int = -1
+    wrap_ns: int = 0
     head: int = 0
     head_wait_end: int | None = None
     launches: list[tuple[int, int]] = field(default_factory=list)
 
 
-def read_port(port: int, path: Path, chip: Chip) -> PortData | None:
-    """Read a port's file and put its records in launch order; None without records."""
+def read_port(port: int, path: Path, chip: Chip) -> PortData:
+    """Read a port's file and put its records in launch order."""
     report = Report()
     data = read_bytes(path, report)
     found = walk_blocks(data, report, path.name)
@@ -97,6 +100,7 @@ def read_port(port: int, path: Path, chip: Chip) -> PortData | None:
     result.head = _head_length(stream, chip)
     _order_launches(result, stream)
     to_ns(result.stream, chip.dma_mhz)
+    result.wrap_ns = wrap_ns(chip.dma_mhz)
     if result.head:
         result.head_wait_end = int(result.stream.end[0])
     result.bound = np.full(len(result.stream), -1, np.int64)

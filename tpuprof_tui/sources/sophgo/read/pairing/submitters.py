@@ -18,6 +18,7 @@ from tpuprof_tui.sources.sophgo.chips import Chip
 from ..commands.command_table import Commands, Mode
 from ..commands.model_core import joined
 from ..core_data import CoreData
+from ..records.port_wraps import filled_turns, turns_into
 from ..stream.files import Bytes
 from .ports import COMMAND_BYTES, PortData, copied_commands, shift_port
 
@@ -42,6 +43,11 @@ class _Section:
     from_ns: int
     after_ns: int
     before_ns: int
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """First and last ns at which its launch can have run, by anchors that are not exact."""
+        return self.from_ns - _SLACK_NS, self.before_ns + _SLACK_NS
 
 
 def match_ports(ports: list[PortData], cores: list[CoreData], chip: Chip) -> None:
@@ -152,7 +158,8 @@ def _own_opening(commands: Commands, chip: Chip) -> int:
 def _bind_sections(port: PortData, sections: list[_Section]) -> None:
     """Bind the records of each launch to the commands of the section that is its own."""
     launches = [_Launch(port, begin, end) for begin, end in port.launches]
-    matches = _match(launches, sections, timed=port.anchored)
+    matches = _match(launches, sections, port.wrap_ns if port.anchored else 0)
+    _lift(port, launches, matches)
     for launch, section in matches:
         relative = port.stream.id[launch.begin : launch.end] - launch.first_id
         fits = (relative >= 0) & (relative < section.count)
@@ -170,6 +177,45 @@ def _bind_sections(port: PortData, sections: list[_Section]) -> None:
         )
 
 
+def _lift(port: PortData, launches: list[_Launch], matches: list[tuple[_Launch, _Section]]) -> None:
+    """Move launches by whole wraps to where the kernel functions of their submitters ran."""
+    apart = 0  # what the port's clock is behind those of the cores
+    if matches and not port.anchored:
+        apart = matches[0][1].after_ns - matches[0][0].start
+    window_of = {launch.begin: section.window for launch, section in matches}
+    known: list[int | None] = []
+    for launch in launches:
+        start, stop, window = launch.start + apart, launch.stop + apart, window_of.get(launch.begin)
+        if window is not None and not port.anchored:  # by guess, within the length of a kernel function
+            known.append(round((window[0] + window[1] - start - stop) / (2 * port.wrap_ns)))
+        else:
+            known.append(None if window is None else turns_into(start, stop, window, port.wrap_ns))
+    turns, unsure = filled_turns(known, [each.start for each in launches], [each.stop for each in launches])
+    if not any(turns):
+        return
+    moved = np.zeros(len(port.stream), np.int64)
+    for launch, count in zip(launches, turns, strict=True):
+        moved[launch.begin : launch.end] = count * port.wrap_ns
+    port.stream.start = port.stream.start + moved
+    port.stream.end = port.stream.end + moved
+    place = {"file": port.file, "lane": f"port {port.port}"}
+    rows = np.flatnonzero(moved)
+    port.report.note(
+        "The counter of a CDMA port wrapped in a pause of the port.",
+        "Its launches were put where the kernel functions of their submitters ran.",
+        **place,  # type: ignore[arg-type]
+        count=sum(map(bool, turns)),
+        records=port.stream.dumped(rows),
+    )
+    if unsure:
+        port.report.warning(
+            "The counter of a CDMA port wrapped in a pause, and nothing tells on which side of it launches ran.",
+            "They were put to the nearer of the launches around them.",
+            **place,  # type: ignore[arg-type]
+            count=unsure,
+        )
+
+
 class _Launch:
     """Records of one launch on a port."""
 
@@ -184,13 +230,17 @@ class _Launch:
         self.stop = int(port.stream.end[begin:end].max())
 
 
-def _match(launches: list[_Launch], sections: list[_Section], *, timed: bool) -> list[tuple[_Launch, _Section]]:
-    """Launches with their sections, both in time order: as many records as can be bound, losing as few commands."""
+def _match(launches: list[_Launch], sections: list[_Section], wrap: int) -> list[tuple[_Launch, _Section]]:
+    """Launches with their sections, both in time order: as many records as can be bound, losing as few commands.
+
+    Where the port's times are those of the cores a launch lies in the window of its section, but for whole wraps
+    (``wrap``, ns); 0: they are not.
+    """
 
     def value(launch: _Launch, section: _Section) -> float:
         if launch.span > section.count:
             return -1.0
-        if timed and (launch.start < section.from_ns - _SLACK_NS or launch.stop > section.before_ns + _SLACK_NS):
+        if wrap and turns_into(launch.start, launch.stop, section.window, wrap) is None:
             return -1.0
         return launch.count - 0.2 * (section.count - launch.count)
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tpuprof_tui.sources.sophgo.chips import Chip, RecordLayout, family_of
 
 from ..problems import Report
+from .opening import begins_with_preamble
 from .plausible import DISORDER, found_again, impossible
 
 I64 = npt.NDArray[np.int64]
@@ -247,7 +248,7 @@ def in_order(stream: Stream, chip: Chip, report: Report, *, file: str) -> Stream
             lane=stream.engine,
             records=stream.dumped(slice(0, 1)),
         )
-    stream = _unwrapped(stream, report, file=file, serial=True)
+    stream = _unwrapped(stream, report, file=file)
     late = stream.start[1:] < stream.start[:-1]
     if late.any() and stream.engine == "SDMA":
         order = np.argsort(stream.start, kind="stable")
@@ -260,15 +261,6 @@ def in_order(stream: Stream, chip: Chip, report: Report, *, file: str) -> Stream
             count=int(late.sum()),
         )
     return stream
-
-
-def begins_with_preamble(stream: Stream, chip: Chip) -> bool:
-    """Whether the first two records look like the profiler's opening pair: system, ids 0 and 1, then a reset."""
-    if len(stream) < 2 or stream.id[0] != 0 or stream.id[1] != 1:
-        return False
-    if len(stream) > 2 and stream.engine != "SDMA" and stream.id[2] > 1:
-        return False
-    return bool(stream.system(chip, slice(0, 2)).all()) or family_of(stream.engine) not in chip.system_records
 
 
 def _signed(values: I64) -> I64:
@@ -314,35 +306,34 @@ def _long_gap_seam(stream: Stream, chip: Chip) -> int:
     return int(odd[0])
 
 
-def _unwrapped(stream: Stream, report: Report, *, file: str, serial: bool) -> Stream:
-    """Times on one count that does not wrap.
+#: What a step back is told as.
+BACK_IN_TIME = (
+    "A step back in time: the counter wrapped in a gap of over 2.1 s, or records are in disorder.",
+    "Taken for a wrap.",
+)
 
-    Only a step back of more than 2^31 is a wrap, anything less an overlap or a record written late. On a serial engine
-    a step back of more than 2^24 cycles cannot be that: the counter wrapped during a gap of more than 2^31.
+
+def _unwrapped(stream: Stream, report: Report, *, file: str) -> Stream:
+    """Times of a serial engine on one count that does not wrap.
+
+    A step back of more than 2^31 is a wrap, a small one an overlap or a record written late. A step back of more than
+    2^24 cycles cannot be that: the counter wrapped during a gap of more than 2^31.
     """
     start, end = stream.start, stream.end
     length = end - start
     length[length < 0] += _WRAP
     step = np.diff(start)
-    limit = DISORDER if serial else _HALF
-    jumps = np.flatnonzero((step < -limit) | (step > _HALF)) + 1
+    jumps = np.flatnonzero((step < -DISORDER) | (step > _HALF)) + 1
     offsets = np.zeros(len(jumps) + 1, np.int64)
     lift = 0
     for number, place in enumerate(jumps.tolist()):
         change = int(step[place - 1])
-        if change < -_HALF:
+        if change < 0:
             lift += _WRAP
-        elif change < 0:
-            lift += _WRAP
-            report.warning(
-                "A step back in time: the counter wrapped in a gap of over 2.1 s, or records are in disorder.",
-                "Taken for a wrap.",
-                file=file,
-                core=stream.core,
-                lane=stream.engine if stream.port < 0 else f"port {stream.port}",
-                records=stream.dumped(slice(place, place + 1)),
-            )
-        elif lift and change - _WRAP > -limit:
+            if change >= -_HALF:
+                records = stream.dumped(slice(place, place + 1))
+                report.warning(*BACK_IN_TIME, file=file, core=stream.core, lane=stream.engine, records=records)
+        elif lift and change - _WRAP > -DISORDER:
             lift -= _WRAP  # written after the wrap, started before it
         offsets[number + 1] = lift
     if len(jumps):
@@ -351,11 +342,6 @@ def _unwrapped(stream: Stream, report: Report, *, file: str, serial: bool) -> St
     stream.start = start
     stream.end = start + length
     return stream
-
-
-def unwrapped_port(stream: Stream, report: Report, *, file: str) -> Stream:
-    """A CDMA port's records with times that do not wrap; ports are full duplex, so neighbours may overlap freely."""
-    return _unwrapped(stream, report, file=file, serial=False) if len(stream) else stream
 
 
 def lifted_ids(ids: I64, longest: int | None) -> I64:

@@ -12,12 +12,11 @@ import numpy.typing as npt
 
 from tpuprof_tui.sources.sophgo.chips import Chip, family_of
 
-from ..commands.command_table import Commands, Mode
+from ..commands.command_table import Commands, Mode, NodeStream
 from ..core_data import CoreData, EngineData
-from .monitor import Stream, begins_with_preamble
+from .monitor import Stream
+from .opening import MOST_MARKERS, begins_with_preamble, markers_at
 
-#: Markers without nodes that firmware may leave at one end of a stream.
-_MOST_MARKERS = 2
 #: Opening pairs of a core's engines lie within this of one another.
 _OPENING_SPREAD_NS = 5_000
 
@@ -26,23 +25,38 @@ def mark_own(result: CoreData, chip: Chip) -> None:
     """Tell instructions from the profiler's own records on every engine, and note when the opening waits ended."""
     if not chip.preamble:
         return
+    releases = _releases(result, chip)
     for name, engine in result.engines.items():
-        if engine.commands is not None and not result.bmodel:
+        if engine.commands is not None and (result.announced or not result.bmodel):
             _own_by_commands(result, name, engine, chip)
         else:
-            _own_by_records(engine, chip)
+            _own_by_records(engine, chip, releases)
     for engine in result.engines.values():
-        _own_beside_others(result, engine, chip)
+        _own_beside_others(result, engine, chip, releases)
+
+
+def _releases(result: CoreData, chip: Chip) -> int:
+    """How many records behind SDMA's opening pair may be releases of CDMA ports; nodes tell, where there are any."""
+    sdma = result.nodes.engines["SDMA"] if result.nodes is not None else ()
+    most = max(chip.cdma_ports, 1)
+    return most if not len(sdma) else len(_own_of(result, "SDMA", chip).port_sends)
+
+
+def _own_of(result: CoreData, name: str, chip: Chip) -> OwnCommands:
+    """The profiler's own among the nodes of an engine."""
+    assert result.nodes is not None
+    return own_commands(name, result.nodes.engines[name], chip, result.nodes)
 
 
 def _own_by_commands(result: CoreData, name: str, engine: EngineData, chip: Chip) -> None:
     commands, stream = engine.commands, engine.stream
     assert commands is not None
-    own = own_commands(name, commands, chip)
+    own = _own_of(result, name, chip)
     edge = 64  # the profiler's own records lie at the ends of the stream
     count = len(stream)
     rows = np.unique(np.concatenate([np.arange(min(count, edge)), np.arange(max(0, count - edge), count)]))
     dropped: set[int] = set()
+    behind = 0  # the opening pair and what belongs to it
     for row, command in zip(rows.tolist(), engine.bound[rows].tolist(), strict=True):
         end = int(stream.end[row])
         if command in own.opening:
@@ -54,9 +68,10 @@ def _own_by_commands(result: CoreData, name: str, engine: EngineData, chip: Chip
         else:
             continue
         dropped.add(row)
+        behind = row + 1 if command not in own.closing else behind
     loose = engine.bound < 0
     if loose.any():
-        dropped |= _loose_edges(result, name, engine, loose, chip, closed=bool(own.closing))
+        dropped |= _loose_edges(result, name, engine, loose, chip, behind=behind, closed=bool(own.closing))
     engine.keep = _without(dropped, count)
 
 
@@ -75,9 +90,18 @@ def _without(dropped: set[int], count: int) -> slice | npt.NDArray[np.bool_]:
 
 
 def _loose_edges(
-    result: CoreData, name: str, engine: EngineData, loose: npt.NDArray[np.bool_], chip: Chip, *, closed: bool
+    result: CoreData,
+    name: str,
+    engine: EngineData,
+    loose: npt.NDArray[np.bool_],
+    chip: Chip,
+    *,
+    behind: int,
+    closed: bool,
 ) -> set[int]:
     """Rows to drop: system records without a command before the first and behind the last record that has one.
+
+    Those right ``behind`` the opening pair as well, if their ids are none that a kernel could go on or begin with.
 
     Some firmware writes the profiler's enable and pause markers, or its closing pair, without nodes.
     """
@@ -91,12 +115,15 @@ def _loose_edges(
     while row >= 0 and system[row] and not stream.lapped:
         dropped.add(row)
         row -= 1
+    markers = markers_at(stream, chip, behind) if behind else 0
+    if markers and loose[behind : behind + markers].all():
+        dropped.update(range(behind, behind + markers))
     tail = list(range(len(stream) - 1, int(bound[-1]), -1)) if bound[-1] >= len(stream) - 64 else []
     if not closed and _closing_pair(stream, system):
         dropped.update((len(stream) - 1, len(stream) - 2))
         engine.closing_end = int(stream.end[-1])
         tail = tail[2:]
-    if len(tail) <= _MOST_MARKERS and all(system[row] for row in tail):
+    if len(tail) <= MOST_MARKERS and all(system[row] for row in tail):
         dropped.update(tail)
     if dropped:
         result.report.note(
@@ -124,21 +151,24 @@ class OwnCommands:
     closing: tuple[int, ...]
 
 
-def without_own(name: str, commands: Commands, chip: Chip) -> Commands:
+def without_own(name: str, result: CoreData, chip: Chip) -> Commands:
     """The commands of an engine's nodes without the profiler's own."""
+    assert result.nodes is not None
+    commands = result.nodes.engines[name]
     if not chip.preamble:
         return commands
-    own = own_commands(name, commands, chip)
+    own = _own_of(result, name, chip)
     kept = np.ones(len(commands), np.bool_)
     kept[[*own.opening, *own.port_sends, *own.closing]] = False
     return commands.take(np.flatnonzero(kept))
 
 
-def own_commands(name: str, commands: Commands, chip: Chip) -> OwnCommands:
+def own_commands(name: str, commands: Commands, chip: Chip, nodes: NodeStream) -> OwnCommands:
     """The opening pair (and on SDMA the releases of CDMA ports behind it) and the closing pair.
 
     The opening pair are the first two commands, the closing pair the last two behind an id reset; all are system
-    commands outside every kernel function.
+    commands outside every kernel function. SDMA has a closing pair where nothing else but closing pairs comes behind
+    or beside it.
     """
     count = len(commands)
     family = family_of(name)
@@ -159,19 +189,29 @@ def own_commands(name: str, commands: Commands, chip: Chip) -> OwnCommands:
             sends.append(place)
             place += 1
     closing: tuple[int, ...] = ()
-    if name != "SDMA" and count >= 4:
+    if count >= 4:
         tail = commands.take(slice(count - 2, count))
         mine = (tail.scope < 0) & (tail.type_code == chip.system_types[family]) & (tail.mode == Mode.TDI)
-        if mine.all() and tail.id.tolist() == [0, 1] and commands.id[count - 3] >= 0:
+        if mine.all() and tail.id.tolist() == [0, 1] and (name != "SDMA" or _is_last(tail, chip, nodes)):
             closing = (count - 2, count - 1)
     return OwnCommands(opening, tuple(sends), closing)
 
 
-def _own_by_records(engine: EngineData, chip: Chip) -> None:
+def _is_last(pair: Commands, chip: Chip, nodes: NodeStream) -> bool:
+    """Whether TIU and GDMA close, and all else they were given came before a pair of SDMA."""
+    for name in ("TIU", "GDMA"):
+        commands = nodes.engines[name]
+        closing = own_commands(name, commands, chip, nodes).closing
+        if not closing or (closing[0] and commands.place[closing[0] - 1] > pair.place[0]):
+            return False
+    return True
+
+
+def _own_by_records(engine: EngineData, chip: Chip, releases: int) -> None:
     """The same from records alone: PMU-only captures and bmodels."""
     stream = engine.stream
     high = len(stream)
-    low = _take_opening(engine, chip) if not stream.lapped and begins_with_preamble(stream, chip) else 0
+    low = _take_opening(engine, chip, releases) if not stream.lapped and begins_with_preamble(stream, chip) else 0
     if (
         stream.engine != "SDMA"
         and high - low >= 2
@@ -182,21 +222,20 @@ def _own_by_records(engine: EngineData, chip: Chip) -> None:
     engine.keep = slice(low, high)
 
 
-def _take_opening(engine: EngineData, chip: Chip) -> int:
-    """Number of leading records that are the opening pair and, on SDMA, the releases of ports behind it."""
+def _take_opening(engine: EngineData, chip: Chip, releases: int) -> int:
+    """Number of leading records that are the opening pair, on SDMA the releases of ports behind it, and markers."""
     stream = engine.stream
     engine.sync_end = int(stream.end[1])
-    if stream.engine != "SDMA":
-        return 2
-    system = stream.system(chip, slice(2, 2 + max(chip.cdma_ports, 1))).tolist()
     count = 2
-    while count - 2 < len(system) and system[count - 2] and stream.id[count] == count:
-        engine.port_sync_ends[count - 2] = int(stream.end[count])
-        count += 1
-    return count
+    if stream.engine == "SDMA":
+        system = stream.system(chip, slice(2, 2 + releases)).tolist()
+        while count - 2 < len(system) and system[count - 2] and stream.id[count] == count:
+            engine.port_sync_ends[count - 2] = int(stream.end[count])
+            count += 1
+    return count + markers_at(stream, chip, count)
 
 
-def _own_beside_others(result: CoreData, engine: EngineData, chip: Chip) -> None:
+def _own_beside_others(result: CoreData, engine: EngineData, chip: Chip, releases: int) -> None:
     """Find an opening pair by those of the core's other engines, where the first kernel lost its first records.
 
     Its ids then run on from the pair's, as if there were none.
@@ -207,6 +246,6 @@ def _own_beside_others(result: CoreData, engine: EngineData, chip: Chip) -> None
     others = [int(other.stream.start[0]) for other in result.engines.values() if other.sync_end is not None]
     beside = any(abs(int(stream.start[0]) - start) < _OPENING_SPREAD_NS for start in others)
     if beside and stream.id[:2].tolist() == [0, 1] and bool(stream.system(chip, slice(0, 2)).all()):
-        low = _take_opening(engine, chip)
+        low = _take_opening(engine, chip, releases)
         assert isinstance(engine.keep, slice)
         engine.keep = slice(low, max(low, engine.keep.stop))

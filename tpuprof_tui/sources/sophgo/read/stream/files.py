@@ -6,12 +6,14 @@ kills the process that reads it.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,9 @@ import numpy.typing as npt
 from tpuprof_tui.errors import UnreadableError
 
 from ..problems import Report
+
+if TYPE_CHECKING:
+    from tpuprof_tui.sources.sophgo.chips import Chip
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -28,6 +33,8 @@ _PORT_FILE = re.compile(r"cdma\d*_(\d+)\.profile")
 _PORT_LIKE = re.compile(r"cdma.*\.profile", re.DOTALL)
 #: Numbers in names beyond this are no core or port numbers.
 _LARGEST_NUMBER = 1023
+#: More files with one fault than this are one problem.
+_MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -90,27 +97,89 @@ def capture_directory(path: Path) -> Path:
     return directory
 
 
-def list_files(directory: Path, report: Report) -> CaptureFiles:
-    """Sort the files of a capture by role; odd names become Problems."""
-    settings: Path | None = None
+def settings_file(directory: Path) -> Path | None:
+    """``global.profile`` of a capture; None without one."""
+    path = directory / SETTINGS_FILE
+    return path if os.path.lexists(path) else None
+
+
+def list_files(directory: Path, report: Report, chip: Chip | None = None) -> CaptureFiles:
+    """Sort the files of a capture by role; odd names become Problems.
+
+    Args:
+        directory: The capture.
+        report: Takes the problems.
+        chip: Limits the files to as many as it has cores and ports; None: no limit.
+    """
     core_files: list[Path] = []
-    ports: dict[int, Path] = {}
+    port_files: list[Path] = []
     for name in sorted(os.listdir(directory), key=_natural):
-        path = directory / name
-        match = _PORT_FILE.fullmatch(name)
-        if name == SETTINGS_FILE:
-            settings = path
-        elif _CORE_FILE.fullmatch(name):
-            core_files.append(path)
-        elif match:
-            number = int(match[1][:9])
-            if number > _LARGEST_NUMBER or number in ports:
-                report.error("The name gives no port of its own.", "The file was not read.", file=name)
-            else:
-                ports[number] = path
+        if _CORE_FILE.fullmatch(name):
+            core_files.append(directory / name)
         elif _PORT_LIKE.fullmatch(name):
-            report.error("The name gives no port number (cdma*_N.profile).", "The file was not read.", file=name)
-    return CaptureFiles(directory, settings, tuple(_numbered(core_files, report)), tuple(sorted(ports.items())))
+            port_files.append(directory / name)
+    if chip is not None:
+        limit = f"{chip.name} has {count_text(chip.core_count, 'core')}."
+        core_files = _without_links(core_files, "core", limit, report)
+        port_files = _without_links(port_files, "port", f"{chip.name} has {chip.cdma_ports} CDMA ports.", report)
+    cores = _numbered(core_files, chip, report)
+    ports = _numbered_ports(port_files, chip, report)
+    return CaptureFiles(directory, settings_file(directory), tuple(cores), tuple(ports))
+
+
+def _without_links(files: list[Path], what: str, limit: str, report: Report) -> list[Path]:
+    """The files without further names, symbolic or hard links, of one that is among them already."""
+    first: dict[tuple[int, int], Path] = {}
+    more: dict[Path, int] = {}
+    kept: list[Path] = []
+    for path in files:
+        try:
+            status = path.stat()
+        except OSError:
+            kept.append(path)  # whoever reads it tells why it cannot be
+            continue
+        known = first.setdefault((status.st_dev, status.st_ino), path)
+        if known is path or not status.st_size:  # idle cores may well share an empty file
+            kept.append(path)
+        else:
+            more[known] = more.get(known, 0) + 1
+    for path, links in more.items():
+        report.error(
+            f"{count_text(links + 1, 'name')} of {what} files are links to one file; {limit}",
+            f"It was read once, as {path.name}.",
+            file=path.name,
+        )
+    return kept
+
+
+def _numbered_ports(files: list[Path], chip: Chip | None, report: Report) -> list[tuple[int, Path]]:
+    """Port number of each file; those without one of their own, or that the chip does not have, are left out."""
+    ports: dict[int, Path] = {}
+    odd: dict[str, list[Path]] = {}
+    for path in files:
+        match = _PORT_FILE.fullmatch(path.name)
+        number = int(match[1][:9]) if match else -1
+        if not match:
+            odd.setdefault("The name gives no port number (cdma*_N.profile).", []).append(path)
+        elif number > _LARGEST_NUMBER or number in ports:
+            odd.setdefault("The name gives no port of its own.", []).append(path)
+        elif chip is not None and number >= chip.cdma_ports:
+            has = f"{chip.name} has {chip.cdma_ports} CDMA ports, numbered from 0."
+            odd.setdefault(has if chip.cdma_ports else f"{chip.name} has no CDMA ports.", []).append(path)
+        else:
+            ports[number] = path
+    for what, paths in odd.items():
+        _tell_files(report.error, what, "The file was not read.", paths)
+    return sorted(ports.items())
+
+
+def _tell_files(tell: Callable[..., None], what: str, done: str, paths: list[Path]) -> None:
+    """A problem for each of some files; one for all where they are many."""
+    if len(paths) > _MOST_NAMED:
+        tell(what, f"{done} First of {len(paths)} such files.", file=paths[0].name, count=len(paths))
+        return
+    for path in paths:
+        tell(what, done, file=path.name)
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
@@ -119,8 +188,11 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
     return [(0, int(part[:18]), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
 
-def _numbered(files: list[Path], report: Report) -> Iterator[tuple[int, Path]]:
-    """Core number of each file: the last number of its name; else the lowest that is free."""
+def _numbered(files: list[Path], chip: Chip | None, report: Report) -> list[tuple[int, Path]]:
+    """Core number of each file: the last number of its name; else the lowest that is free.
+
+    Of more files than the chip has cores those with the lowest numbers are taken, then those without a number.
+    """
     taken: dict[int, Path] = {}
     rest: list[Path] = []
     for path in files:
@@ -130,11 +202,26 @@ def _numbered(files: list[Path], report: Report) -> Iterator[tuple[int, Path]]:
             taken[number] = path
         else:
             rest.append(path)
-    for path in rest:
-        number = next(free for free in range(len(files)) if free not in taken)
+    room = len(files) if chip is None else chip.core_count
+    surplus = [taken.pop(number) for number in sorted(taken)[room:]]
+    numbered = len(taken)
+    free = (number for number in itertools.count() if number not in taken)
+    surplus += rest[room - numbered :]
+    for path, number in zip(rest[: room - numbered], free, strict=False):
         taken[number] = path
         report.error("The name gives no core number of its own.", f"Taken as core {number}.", file=path.name)
-    yield from sorted(taken.items())
+    if chip is not None:
+        what = f"{len(files)} core files; {chip.name} has {count_text(room, 'core')}."
+        _tell_files(report.error, what, "The file was not read.", surplus)
+        beyond = [path for number, path in taken.items() if number >= room]
+        what = f"The name gives a core that {chip.name} does not have; it has {room}, numbered from 0."
+        _tell_files(report.warning, what, "Shown under the number of its name.", beyond)
+    return sorted(taken.items())
+
+
+def count_text(count: int, word: str) -> str:
+    """A count with its word."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def read_bytes(path: Path, report: Report) -> Bytes:

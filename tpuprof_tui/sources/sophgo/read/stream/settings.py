@@ -120,7 +120,7 @@ class _LineReader:
     def _record_count(self, key: str, value: int, offset: int) -> None:
         key = key[:60]
         match = _COUNT_KEY.fullmatch(key)
-        if match and value > 1:
+        if match and value >= 0:
             owner = ("CDMA", int(match["port"])) if match["port"] else (match["engine"].upper(), int(match["core"]))
             self.settings.claimed[owner] = value
         if self.most_records and value >= self.most_records:

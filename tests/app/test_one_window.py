@@ -1,0 +1,120 @@
+"""With a host trace beside it a capture has one window, one count and one exposed transfer, in all panes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from profiles import Texts, make_lane, make_profile, small_profile
+from screen import explorer, frame, opened, press
+
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.totals.groups import grouped
+from tpuprof_tui.analysis.totals.window_figures import figures_of
+from tpuprof_tui.app.drawing.glyphs import UNICODE
+from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.app.panes.headline import headline_items
+from tpuprof_tui.app.panes.summary.lists import WIDE, SummaryLists
+from tpuprof_tui.app.panes.tree_nodes import nodes_of
+from tpuprof_tui.export.summary import summary_report
+from tpuprof_tui.formats.text import percent_text, time_text
+from tpuprof_tui.model import Profile
+from tpuprof_tui.model.lane import HOST, Lane
+
+
+def hosted() -> Profile:
+    """A profile of 1,000 ns whose host begins before it and ends after it."""
+    starts, ends = np.array([-1000, 200]), np.array([-500, 3000])
+    columns = {"start": starts, "end": ends, "order": np.arange(2), "role": np.zeros(2, np.int8)}
+    lanes = [
+        make_lane("TIU", 0, starts=[0], ends=[400], cycles=[400]),
+        make_lane("GDMA", 0, starts=[100], ends=[700], cycles=[600], bytes=[1]),
+        make_lane("TIU", 1, starts=[900], ends=[1000], cycles=[100]),
+        make_lane("GDMA", 1, starts=[0], ends=[500], cycles=[500], bytes=[1]),
+        Lane(engine=HOST, core=-1, port=-1, label="cpu op", group="Host", columns=columns),
+    ]
+    return make_profile(lanes, cores=(0, 1))
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session.build(hosted())
+
+
+def whole(session: Session) -> ViewState:
+    return ViewState.of(session.profile.start_ns, session.profile.end_ns)
+
+
+def test_headline_tree_and_summary_have_one_window(session):
+    assert (session.profile.start_ns, session.profile.end_ns) == (-1000, 3000)
+    assert session.device_window == (0, 1000)
+    figures = figures_of(session, whole(session))
+    assert [core.utilisation for core in figures.cores] == [0.7, 0.6]
+    assert figures.cores == session.headline.cores
+    nodes = {(node.label, node.scope): node for node in nodes_of(session)}
+    for number, lane in enumerate(session.profile.lanes):
+        node = nodes[lane.label, Scope(lane.core, number)]
+        alone = figures_of(session, replace(whole(session), scope=Scope(-1, number))).engines[0]
+        assert (node.share, node.busy, node.count) == (alone.utilisation, alone.busy, alone.count)
+    assert nodes["GDMA", Scope(0, 1)].share == 0.6
+    assert nodes["cpu op", Scope(-1, 4)].share == pytest.approx(3300 / 4000), "the host's own time is all of it"
+
+
+def test_a_window_counts_as_far_as_the_device_ran(session):
+    assert session.counted(-500, 500) == (0, 500)
+    assert session.counted(-500, 500, 4) == (-500, 500)
+    assert session.counted(2000, 2500) == (2000, 2000)
+    view = whole(session).windowed(-500, 1000)
+    assert [core.utilisation for core in figures_of(session, view).cores] == [1.0, 1.0]
+
+
+async def test_the_timeline_has_it_too():
+    async with opened(hosted()) as pilot:
+        assert "% of the device's time" in frame(pilot.app)
+        timeline = explorer(pilot).timeline
+        told = {row.lane: timeline._lane(number)[2].text.strip() for number, row in enumerate(timeline.rows)}
+        nodes = {node.scope.lane: node for node in nodes_of(explorer(pilot).session) if node.scope is not None}
+        assert {lane: text for lane, text in told.items() if lane >= 0} == {
+            lane: percent_text(nodes[lane].share) for lane in range(5)
+        }
+        lines = frame(pilot.app).splitlines()
+        assert "4 instructions" in lines[0]
+        await press(pilot, "2")
+        assert explorer(pilot).table.title_text().startswith("4 instructions and 2 host slices, ")
+
+
+async def test_without_a_host_nothing_is_said_of_it():
+    async with opened(small_profile(1, instructions=600)) as pilot:
+        assert "device's time" not in frame(pilot.app)
+        await press(pilot, "2")
+        assert explorer(pilot).table.title_text().startswith("600 instructions, ")
+
+
+def test_exposed_transfer_is_that_of_the_core_with_the_most(session):
+    core = session.headline.most_exposed
+    assert (core.core, core.exposed) == (1, 500)
+    parts = [[text for text, *_ in item] for item in headline_items(session, Palette())]
+    assert ["exposed transfer ", "core 1 500 ns 50.0%"] in parts
+    short = [[text for text, *_ in item] for item in headline_items(session, Palette(), short=True)]
+    assert ["exposed ", "core 1 50%"] in short
+    assert any(line == "Exposed transfer  core 1: 500 ns, 50.0%" for line in summary_report(session.profile).lines)
+
+
+def test_means_are_rounded_and_the_same_in_every_list():
+    """Two of 2 and one of 1 ns: 1.67, which is 2 and not 1; the bottom of a list is cut nowhere."""
+    texts = Texts()
+    names = texts.codes("name", ["add"] * 3)
+    lane = make_lane("TIU", 0, starts=[0, 10, 20], ends=[2, 12, 21], name=names, cycles=[2, 2, 1])
+    session = Session.build(make_profile([lane], strings=texts.build()))
+    figures = figures_of(session, whole(session))
+    assert figures.operations[0].mean_ns == pytest.approx(5 / 3)
+    lists = SummaryLists(session, Palette(), UNICODE)
+    line = "".join(segment.text for segment in lists.took_time(figures, WIDE, 9, whole(session))[1][0])
+    assert line.split()[-4:] == ["2", "ns", "2", "ns"]
+    report = summary_report(session.profile)
+    (row,) = next(table for table in report.tables if table.title.startswith("Operations")).rows
+    assert row[3] == "2"
+    groups = grouped(names, np.array([2, 2, 1]))
+    assert time_text(round(float(groups.mean[0]))) == "2 ns"

@@ -1,0 +1,100 @@
+"""Conditions of rules: tests of what is written, and of the circumstances."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+#: Conditions about circumstances: key in the table, attribute of the context.
+_CIRCUMSTANCES: Final = {"modes": "mode", "frameworks": "framework"}
+
+
+@dataclass(frozen=True)
+class Context:
+    """Circumstances of a run; None or nothing where they are not known.
+
+    Attributes:
+        mode: "training" or "inference".
+        product: A key of the products.
+        framework: What trains or infers.
+        dynamic: Whether shapes are dynamic.
+        here: Whether paths are those of this machine.
+        records: Largest count of records that an engine wrote in an earlier capture; 0: not known.
+    """
+
+    mode: str | None = None
+    product: str | None = None
+    framework: str | None = None
+    dynamic: bool = False
+    here: bool = False
+    records: int = 0
+
+
+def subjects(test: Mapping[str, Any], kind: str, values: Mapping[str, Any], context: Context) -> list[dict[str, Any]]:
+    """What a rule holds for: the tests of ``each`` that hold, or one empty entry where it has none; else nothing.
+
+    Keys of ``test``: ``kinds``, ``modes`` (null: not given), ``frameworks``, ``dynamic``; ``all``, ``any``, ``no`` and
+    ``each``, lists of tests; ``differ``, two options that are both written with values that are not the same.
+    """
+    if kind not in test.get("kinds", (kind,)) or (test.get("dynamic") and not context.dynamic):
+        return []
+    if any(getattr(context, name) not in test[key] for key, name in _CIRCUMSTANCES.items() if key in test):
+        return []
+    if not all(passes(each, values, context) for each in test.get("all", ())):
+        return []
+    if "any" in test and not any(passes(each, values, context) for each in test["any"]):
+        return []
+    if any(passes(each, values, context) for each in test.get("no", ())):
+        return []
+    if "differ" in test and not _differ(test["differ"], values):
+        return []
+    if "each" not in test:
+        return [{}]
+    return [each for each in test["each"] if passes(each, values, context)]
+
+
+def passes(test: Mapping[str, Any], values: Mapping[str, Any], context: Context) -> bool:
+    """Whether an option passes a test.
+
+    Keys of ``test``: ``option``; ``is``, values (null: not written); ``not``, values it does not have; ``without``,
+    an option that is not written; ``products``; ``below``, an attribute of the context that the number does not exceed.
+    Without ``is`` an option passes when it is written, whatever its value.
+    """
+    name = test["option"]
+    if name not in values:
+        return "is" in test and None in test["is"]
+    value = values[name]
+    if "is" in test and not any(_same(value, other) for other in test["is"] if other is not None):
+        return False
+    if any(_same(value, other) for other in test.get("not", ())):
+        return False
+    if test.get("without") in values or ("products" in test and context.product not in test["products"]):
+        return False
+    return "below" not in test or _number(value) <= getattr(context, test["below"])
+
+
+def _differ(pair: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+    first, second = (values.get(name, pair) for name in pair["options"])
+    if first is pair or second is pair:
+        return False
+    meant = [pair["same"].get(value, value) if isinstance(value, str) else value for value in (first, second)]
+    return not _same(*meant)
+
+
+def _same(one: object, other: object) -> bool:
+    """Equality that tells True from 1 and a number without quotes from the same in a text."""
+    return type(one) is type(other) and one == other
+
+
+def _number(value: object) -> float:
+    """A number however it is written; infinite where it is none."""
+    text = str(value)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else float("inf")
+
+
+def shown(value: object, most: int = 60) -> str:
+    """A value as it stands in a sentence: texts in quotes, long ones cut."""
+    text = json.dumps(value, ensure_ascii=False) if type(value) is str else str(value)
+    return text if len(text) <= most else f"{text[: most - 2]}…{text[-1]}"

@@ -1,0 +1,173 @@
+"""What options mean: one record for each, and the same as text."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from .checking import plain
+from .conditions import Context, passes, shown
+from .tables import Kind, Option, Tables
+
+#: In place of a value: none is set.
+UNSET: Final = object()
+_INDENT: Final = " " * 4
+_TERM: Final = 12
+_WIDEST, _NARROWEST = 100, 50
+#: Blanks, words with what stands behind them, and letters that a line may end with.
+_PIECES: Final = re.compile(r"\s+|(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[\u3001\u3002\uff09\uff0c\uff1a\uff1b]*")
+
+
+def explained(option: Option, tables: Tables) -> dict[str, Any]:
+    """All that is known of an option, as JSON."""
+    record = {
+        "name": option.name, "kind": option.kind, "type": option.type, "values": list(option.values),
+        "range": list(option.range) if option.range else None, "unit": option.suffix or option.unit or None,
+        "default": option.default, "default_means": option.default_means or None,
+        "default_stated": option.default_stated, "since": option.since or None,
+        "deprecated": option.deprecated or None, "modes": list(option.modes), "also": list(option.also),
+        "summary": option.summary, "explains": dict(option.explains), "files": list(option.files),
+        "gains": option.gains, "cost": option.cost, "conflicts": _conflicts(option, tables),
+        "products": _products(option, tables),
+        "views": [view["views"] for view in option.views],
+    }  # fmt: skip
+    if option.groups:
+        record["groups"] = [dict(group) for group in map(tables.group, option.values) if group is not None]
+    return record
+
+
+def lines_of(option: Option, tables: Tables, value: Any = UNSET) -> Iterator[str]:
+    """The same as lines of text; with what it is set to behind its name, and the other values left out.
+
+    Every option has one line that begins with its name; all others are indented.
+    """
+    takes = _takes(option, tables)
+    if value is UNSET:
+        yield f"{option.name}  {takes}"
+    else:
+        yield f"{option.name} = {shown(value, 200)}"
+        option = narrowed(option, value)
+    yield from _wrapped("", option.summary)
+    yield from _wrapped(tables.say("values"), takes if value is not UNSET else "")
+    yield from _wrapped(tables.say("default"), default_text(option, tables))
+    for each, text in option.explains.items():
+        yield from _wrapped(each, text)
+    for group in map(tables.group, option.values) if option.groups else ():
+        if group is not None:
+            number = group["name"] if group["number"] is None else tables.say("group", **group)
+            yield from _wrapped("", f"{number}: {group['what']}: {', '.join(group['columns']) or '-'}")
+    yield from _wrapped(tables.say("files"), ", ".join(option.files))
+    yield from _wrapped(tables.say("gains"), option.gains)
+    yield from _wrapped(tables.say("views"), "; ".join(dict.fromkeys(view["views"] for view in option.views)))
+    yield from _wrapped(tables.say("cost"), option.cost)
+    yield from _wrapped(tables.say("conflicts"), _conflict_text(option, tables))
+    yield from _wrapped(tables.say("products"), "; ".join(
+        f"{tables.products[key]['title']}: {text}" for key, text in _products(option, tables).items()
+    ))  # fmt: skip
+    yield from _wrapped(tables.say("modes"), ", ".join(option.modes))
+    yield from _wrapped(tables.say("since"), option.since)
+    yield from _wrapped(tables.say("deprecated"), option.deprecated)
+    yield from _wrapped(tables.say("also"), ", ".join(option.also))
+
+
+def narrowed(option: Option, value: Any) -> Option:
+    """An option with nothing but what is said of one of its values."""
+    here = {option.name: value}
+    views = [view["views"] for view in option.views if passes({**view, "option": option.name}, here, Context())]
+    explains = {each: text for each, text in option.explains.items() if each == str(value)}
+    return replace(option, values=[value], explains=explains, views=[{"views": text} for text in views])
+
+
+def default_text(option: Option, tables: Tables) -> str:
+    """What holds without an option."""
+    value = "" if option.default is None else tables.say("empty_text") if option.default == "" else str(option.default)
+    if option.default_means:
+        value = f"{value}: {option.default_means}" if value else option.default_means
+    value = value or tables.say("nothing")
+    return value if option.default_stated else tables.say("default_unstated", default=value)
+
+
+def left_at_default(written: Mapping[str, Any], kind: Kind, tables: Tables) -> list[Option]:
+    """Options of a kind that are not written, under no name."""
+    options = tables.of_kind(kind.name)
+    return [option for name, option in options.items() if name not in written and option.same_as not in written]
+
+
+def views(written: Mapping[str, Any], kind: Kind, tables: Tables) -> list[tuple[str, str]]:
+    """What a run with these options can show: name and value of the option that yields it, and the views."""
+    options = tables.of_kind(kind.name)
+    values = {name: written.get(name, written.get(option.same_as, option.default)) for name, option in options.items()}
+    values = {name: value for name, value in values.items() if name in written or value is not None}
+    found: dict[str, tuple[str, str]] = {}
+    for name in values:
+        if name not in written and options[name].same_as in written:
+            continue
+        for view in options[name].views:
+            held = any(passes(test, values, Context()) for test in view.get("unless", ()))
+            if not held and passes({**view, "option": name}, values, Context()):
+                found.setdefault(view["views"], (f"{name}={plain(values[name])}", view["views"]))
+    return list(found.values())
+
+
+def _takes(option: Option, tables: Tables) -> str:
+    if option.range:
+        low, high = option.range
+        limits = f"{low}..{high}" if high is not None else f"{low}.."
+        return f"{limits} {option.suffix or option.unit}".rstrip()
+    if option.type == "boolean":
+        return "True | False"
+    more = f" | {option.custom['prefix']}0x49,0x8" if option.custom else ""
+    joined = " | ".join(map(str, option.values)) + more
+    return f"{joined} (,)" if option.type == "set" else joined or f"<{option.type}>"
+
+
+def _products(option: Option, tables: Tables) -> dict[str, str]:
+    """What each product has of an option; nothing where the documents speak of no products."""
+    if not tables.kinds[option.kind].variable:
+        return {}
+    return {key: option.products.get(key, product["usual"]) for key, product in tables.products.items()}
+
+
+def _conflicts(option: Option, tables: Tables) -> list[str]:
+    found: list[str] = []
+    for rule in tables.rules.values():
+        excluded = [test["option"] for test in rule.test.get("each", ())] if rule.excludes else []
+        found += excluded if option.name == rule.excludes else [rule.excludes] if option.name in excluded else []
+    return found
+
+
+def _conflict_text(option: Option, tables: Tables) -> str:
+    others = _conflicts(option, tables)
+    return tables.say("excluded_by", others=", ".join(others)) if others else ""
+
+
+def _wrapped(term: str, text: str) -> Iterator[str]:
+    """A text behind its term; nothing where there is no text."""
+    if not text:
+        return
+    head = f"{_INDENT}{term}{' ' * max(_TERM - _width(term), 1)}" if term else _INDENT
+    columns = max(min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST), _NARROWEST)
+    for number, line in enumerate(_folded(text, columns - _width(head))):
+        yield f"{' ' * _width(head) if number else head}{line}"
+
+
+def _folded(text: str, columns: int) -> Iterator[str]:
+    """A text in lines of at most so many columns, but for longer words; Chinese is broken anywhere."""
+    line, length = "", 0
+    for piece in _PIECES.findall(text):
+        width = _width(piece)
+        if line and length + width > columns and not piece.isspace():
+            yield line.rstrip()
+            line, length = "", 0
+        if line or not piece.isspace():
+            line, length = line + piece, length + width
+    yield line.rstrip()
+
+
+def _width(text: str) -> int:
+    """Columns of a text in a terminal."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

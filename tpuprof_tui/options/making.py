@@ -1,0 +1,240 @@
+"""From wishes in plain words to the options that fulfil them, in as few runs as can be."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from tpuprof_tui.errors import UsageError
+
+from .checking import check_values
+from .conditions import Context, passes, shown, subjects
+from .reading import Other
+from .records import Records
+from .tables import Kind, Tables, Wish
+from .writing import json_text, line_of
+
+_WORD: Final = re.compile(r"[^\W_]+|[^\w\s]")
+#: Arguments of calls that make a longer line stand below each other.
+_MOST_COLUMNS: Final = 100
+_CJK: Final = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run.
+
+    Attributes:
+        wishes: What it fulfils.
+        values: Its options, in the order of the table.
+        reasons: A text for each option.
+        forms: Lines to paste, by the title of what they are pasted into (empty: there is one).
+    """
+
+    wishes: Sequence[Wish]
+    values: Mapping[str, Any]
+    reasons: Mapping[str, str]
+    forms: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What was made: runs, what else is to be said, and the command for the result."""
+
+    runs: Sequence[Run]
+    notes: Sequence[str]
+    after: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked for besides wishes: values of options by the name of what gives them, records, circumstances."""
+
+    given: Mapping[str, str] = field(default_factory=dict)
+    records: Records | None = None
+    context: Context = field(default_factory=Context)
+
+
+def make(words: Sequence[str], tables: Tables, order: Order) -> Made:
+    """The fewest runs that fulfil wishes.
+
+    Raises:
+        UsageError: Words are not understood, or what they ask for cannot be.
+    """
+    making = tables.making
+    kind = tables.kinds[making["kind"]]
+    context = replace(order.context, mode=order.context.mode or making.get("mode"))
+    wishes = understood(words, tables)
+    groups = _groups(wishes, kind, tables) or [[]]
+    notes = [tables.say("runs", count=len(groups))] if len(groups) > 1 else []
+    if order.records is not None:
+        notes.append(order.records.said(tables))
+    if tables.products.get(context.product or "", {}).get("unstated"):
+        notes.append(tables.say("unstated_product", product=tables.products[str(context.product)]["title"]))
+    runs = [_run(group, kind, tables, order, context) for group in groups]
+    for group, run in zip(groups, runs, strict=True):
+        notes += _gives_way(group, run, tables)
+    for name, rule in making.get("given", {}).items():
+        if name in order.given and not any(rule["option"] in run.values for run in runs):
+            notes.append(tables.say("not_used", option=rule["option"]))
+    after, command = _after(making, order)
+    return Made(runs, list(dict.fromkeys(notes)), after, command)
+
+
+def understood(words: Sequence[str], tables: Tables) -> list[Wish]:
+    """The wishes that words mean, in their order; none only where something is made without.
+
+    Raises:
+        UsageError: There are none, or some words mean nothing.
+    """
+    phrases = sorted(
+        {(phrase.lower(), number) for number, wish in enumerate(tables.wishes) for phrase in (wish.wish, *wish.words)},
+        key=lambda each: (-len(each[0]), each),
+    )
+    fillers = set(tables.say("fillers").split())
+    found: dict[str, Wish] = {}
+    unknown: list[str] = []
+    for argument in words:
+        rest = re.sub(r"[-_\s]+", " ", argument.lower())
+        places: dict[int, int] = {}
+        for phrase, number in phrases:
+            rest, hits = _taken(rest, phrase.replace("-", " "))
+            places |= dict.fromkeys(hits, number)
+        found |= {tables.wishes[number].wish: tables.wishes[number] for _, number in sorted(places.items())}
+        left = [word for word in _WORD.findall(rest) if word not in fillers and re.search(r"\w", word)]
+        unknown += [argument] if left else []
+    known = tables.say("wishes_are", wishes=", ".join(wish.wish for wish in tables.wishes))
+    if unknown:
+        raise UsageError(tables.say("not_understood", words=", ".join(shown(each) for each in unknown[:5])), known)
+    if not found and not tables.making.get("wishless"):
+        raise UsageError(tables.say("no_wishes"), known)
+    return list(found.values())
+
+
+def _taken(text: str, phrase: str) -> tuple[str, list[int]]:
+    """A text with blanks in place of a phrase, where it stands as whole words (also with s behind); and the places."""
+    plain = re.escape(phrase)
+    pattern = plain if _CJK.search(phrase) else rf"(?<![^\W_]){plain}s?(?![^\W_])"
+    places: list[int] = []
+
+    def blank(found: re.Match[str]) -> str:
+        places.append(found.start())
+        return " " * len(found[0])
+
+    return re.sub(pattern, blank, text), places
+
+
+# -- runs -------------------------------------------------------------------------
+
+
+def _groups(wishes: Sequence[Wish], kind: Kind, tables: Tables) -> list[list[Wish]]:
+    """Wishes that one run can fulfil together: each goes to the first run that it fits."""
+    groups: list[list[Wish]] = []
+    for wish in wishes:
+        fitting = (group for group in groups if _merged([*group, wish], kind, tables) is not None)
+        group = next(fitting, None)
+        if group is None:
+            groups.append([wish])
+        else:
+            group.append(wish)
+    for group in groups:
+        others = [wish for wish in wishes if wish.every_run and wish not in group]
+        group += [wish for wish in others if _merged([*group, wish], kind, tables) is not None]
+    return groups
+
+
+def _merged(wishes: Sequence[Wish], kind: Kind, tables: Tables) -> dict[str, Any] | None:
+    """The options that fulfil all of some wishes; None: they exclude each other."""
+    values: dict[str, Any] = {}
+    insisted = {option: value for wish in wishes if wish.insists for option, value in wish.sets.items()}
+    lowered = {option: wish.sets[option] for wish in wishes for option in wish.lowers}
+    lowers = {option: value for wish in wishes for option, value in wish.lowers.items()}
+    for wish in wishes:
+        for option, value in wish.sets.items():
+            before = values.setdefault(option, value)
+            if before == value:
+                continue
+            if option in tables.making.get("largest", ()):
+                values[option] = max(before, value)
+            elif {before, value} == {lowered.get(option), lowers.get(option)}:
+                values[option] = insisted.get(option, lowered[option])
+            else:
+                return None
+    findings = check_values(values, kind, tables, Context())
+    return None if any(tables.rules[each.code].excludes for each in findings) else values
+
+
+def _gives_way(group: Sequence[Wish], run: Run, tables: Tables) -> Iterator[str]:
+    for low in group:
+        for option, value in low.lowers.items():
+            if run.values.get(option) == value:
+                wishes = ", ".join(wish.title for wish in group if wish.insists)
+                yield tables.say("kept_level", wishes=wishes, option=option, value=value)
+
+
+def _run(group: Sequence[Wish], kind: Kind, tables: Tables, order: Order, context: Context) -> Run:
+    making, options = tables.making, tables.of_kind(kind.name)
+    values = _merged(group, kind, tables) or {}
+    if order.records is not None:
+        values |= {option: order.records.take if form == "number" else str(order.records.take)
+                   for option, form in making.get("records", {}).items()}  # fmt: skip
+    for added in making["added"]:
+        test = {key: value for key, value in added.items() if key != "sets"}
+        if subjects(test, kind.name, values, context):
+            values = {**added["sets"], **values}
+    for name, rule in making.get("given", {}).items():
+        if name in order.given and (rule.get("always") or rule["option"] in values):
+            values[rule["option"]] = _given(name, order.given[name], rule, tables)
+    values = {name: _as_typed(option.type, values[name]) for name, option in options.items()
+              if values.get(name) is not None}  # fmt: skip
+    forms = {}
+    reasons: dict[str, str] = {}
+    for form in _forms(group, making):
+        part = {name: value for name, value in values.items() if name in form.get("options", values)}
+        reasons |= {name: _reason(name, values, group, tables, context) for name in part}
+        _refuse(check_values(part, kind, tables, context), tables)
+        line = line_of(replace(kind, call=form.get("call", kind.call)), part, most=_MOST_COLUMNS)
+        forms[form.get("title", "")] = [each.replace("{line}", line) for each in form["lines"]]
+    return Run(group, values, reasons, forms)
+
+
+def _given(name: str, text: str, rule: Mapping[str, Any], tables: Tables) -> str:
+    if re.search("[\ud800-\udfff]", text):
+        raise UsageError(tables.say("not_shown_utf8", option=f"--{name.replace('_', '-')}"))
+    return str(rule["as"]).replace("{text}", json_text(text)) if "as" in rule else text
+
+
+def _as_typed(type_: str, value: Any) -> Any:
+    return Other(value) if type_ == "expression" else value
+
+
+def _refuse(findings: Sequence[Any], tables: Tables) -> None:
+    if findings:
+        why = " ".join(dict.fromkeys(finding.text for finding in findings))
+        raise UsageError(tables.say("refused", why=why), f"{tables.say('fix')}: {findings[0].fix}.")
+
+
+def _forms(group: Sequence[Wish], making: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    asked = {wish.form for wish in group if wish.form}
+    return [form for form in making["forms"] if (form["form"] in asked if asked else not form.get("asked"))]
+
+
+def _reason(name: str, values: Mapping[str, Any], group: Sequence[Wish], tables: Tables, context: Context) -> str:
+    for each in tables.making["reasons"]:
+        if each["option"] == name and passes(each, values, context):
+            return str(each["text"])
+    option = next(each for each in tables.options if each.name == name)
+    wishes = ", ".join(wish.title for wish in group if name in wish.sets)
+    return ": ".join(part for part in (wishes, option.gains or option.summary) if part)
+
+
+def _after(making: Mapping[str, Any], order: Order) -> tuple[str, str]:
+    """What is said of the command for the result, and the command."""
+    after = making["after"]
+    folder = order.given.get(after.get("option", ""), after.get("otherwise", ""))
+    command = after["command"].replace("{output}", shlex.quote(folder) if folder else "")
+    return after["text"].replace("{command}", command), command

@@ -1,0 +1,303 @@
+"""From a text to the options that are written in it. Any text is borne; nothing in it is expanded or executed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
+
+from .tables import Kind, Option, Tables, nearest
+
+#: Blanks, a comment, the end of a command, or a piece of a word of a POSIX shell: in single quotes, in double quotes,
+#: escaped, plain.
+_SHELL: Final = re.compile(
+    r"(?P<blank>[ \t\r]+|\\\n)|(?P<end>[\n;&|()<>]+)|'(?P<single>[^']*)'|\"(?P<double>[^\"\\]*(?:\\.[^\"\\]*)*)\""
+    r"|\\(?P<escaped>.)|(?P<plain>[^\s;&|()<>'\"\\]+|.)",
+    re.DOTALL,
+)
+_COMMENT: Final = re.compile(r"#[^\n]*")
+_IN_DOUBLE: Final = re.compile(r"\\([$`\"\\\n])")
+#: What arguments of a call are made of: blanks, comments, texts, brackets, and anything else.
+_CALL: Final = re.compile(
+    r"(?P<blank>\s+|#[^\n]*)|(?P<text>\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')|(?P<open>[(\[{])|(?P<close>[)\]}])"
+    r"|(?P<comma>,)|(?P<equals>=(?!=))|(?P<word>[\w.]+|[^\"'])",
+    re.DOTALL,
+)
+_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_INTEGER: Final = re.compile(r"-?\d{1,18}|0[xX][0-9a-fA-F]{1,15}", re.ASCII)
+_ASSIGNED: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
+_WORDS: Final = {"True": True, "False": False, "None": None}
+#: How much of the text around a mistake is looked at for its reason.
+_NEAR: Final = 80
+#: A variable is taken for a mistyped option only when its name is as near as this.
+_NEAR_NAME: Final = 0.88
+_NEAR_LENGTH: Final = 4
+_MOST_SHOWN: Final = 60
+
+
+class Number(str):
+    """A number that stands where only texts may: its digits."""
+
+
+class Other(str):
+    """A value that is neither text nor number nor one of the constants: a few of its characters."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """Options as they are written.
+
+    Attributes:
+        values: Values by name, in the order of the text: text, `Number`, `Other`, bool or None; whole numbers in calls.
+        repeated: Names that stand there more than once.
+        problem: Why the text is not of its form, one part of a sentence; empty: it is.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    repeated: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class _UnreadableError(Exception):
+    """The text is not of its form: a reason, the place, and the text in which it lies."""
+
+    def __init__(self, reason: str, text: str = "", place: int = 0) -> None:
+        super().__init__(reason)
+        self.text, self.place = text, place
+
+
+def read(text: str, kind: Kind, tables: Tables) -> Written:
+    """The options in a text of a kind."""
+    try:
+        return _READERS[kind.form](text, kind, tables)
+    except _UnreadableError as error:
+        return Written(problem=_explained(error, kind, tables))
+
+
+def from_environment(environment: Mapping[str, str], kind: Kind, tables: Tables) -> Written | None:
+    """The options that an environment holds; None: none."""
+    if kind.form == "json":
+        return read(environment[kind.variable], kind, tables) if kind.variable in environment else None
+    if kind.form != "variables":
+        return None
+    written = _variables(environment.items(), tables.of_kind(kind.name))
+    return written if written.values else None
+
+
+def _explained(error: _UnreadableError, kind: Kind, tables: Tables) -> str:
+    near = error.text[max(error.place - _NEAR, 0) : error.place + _NEAR]
+    found = (each["reason"] for each in tables.rules[kind.unreadable].reasons if re.search(each["near"], near))
+    reason = next(found, str(error))
+    if not error.text:
+        return reason
+    before = error.text[: error.place]
+    line, column = before.count("\n") + 1, error.place - before.rfind("\n")
+    return tables.say("at_place", reason=reason, line=line, column=column)
+
+
+# -- JSON -----------------------------------------------------------------------
+
+
+def _json(text: str, kind: Kind, tables: Tables) -> Written:
+    """An object, by itself or assigned to its variable in a line for a shell."""
+    if not text.lstrip().startswith(("{", "[")) and kind.variable:
+        text = _assigned(text, kind.variable, tables)
+    return _object(text, tables)
+
+
+def _object(text: str, tables: Tables, whole: Callable[[str], Any] = Number) -> Written:
+    lone = re.search("[\ud800-\udfff]", text)
+    if lone:
+        raise _UnreadableError(tables.say("no_utf8"), text, lone.start())
+    try:
+        pairs = json.loads(
+            text, object_pairs_hook=_Pairs, parse_int=whole, parse_float=Number, parse_constant=_constant
+        )
+    except json.JSONDecodeError as error:
+        key = "empty" if not text.strip() else "json_ends" if error.pos >= len(text.rstrip()) else "json_syntax"
+        raise _UnreadableError(tables.say(key), text, error.pos) from None
+    except _ConstantError as error:
+        raise _UnreadableError(tables.say("json_constant", value=str(error)), text, text.find(str(error))) from None
+    except RecursionError:
+        raise _UnreadableError(tables.say("json_deep")) from None
+    if not isinstance(pairs, _Pairs):
+        raise _UnreadableError(tables.say("json_no_object"), text)
+    return _collected((name, _flat(value)) for name, value in pairs)
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The members of an object."""
+
+
+class _ConstantError(Exception):
+    """NaN or Infinity, which are no JSON."""
+
+
+def _constant(word: str) -> NoReturn:
+    raise _ConstantError(word)
+
+
+def _flat(value: Any) -> Any:
+    """A member's value; lists and objects, which no option takes, as a sign of what they are."""
+    if isinstance(value, list):
+        return Other("{…}" if isinstance(value, _Pairs) else "[…]")
+    return value
+
+
+def _collected(pairs: Iterable[tuple[str, Any]]) -> Written:
+    """Pairs of name and value; the last value of a name counts, at the place of its first."""
+    values: dict[str, Any] = {}
+    repeated: dict[str, None] = {}
+    for name, value in pairs:
+        if name in values:
+            repeated[name] = None
+        values[name] = value
+    return Written(values, tuple(sorted(repeated)))
+
+
+# -- lines for a shell ------------------------------------------------------------
+
+
+def _assigned(text: str, name: str, tables: Tables) -> str:
+    """The value of the last assignment to a variable; the text where there is none."""
+    if f"{name}=" not in text:
+        return text
+    found = text
+    for word, closed in shell_words(text):
+        if word.startswith(f"{name}="):
+            if not closed:
+                raise _UnreadableError(tables.say("quote_open"))
+            found = word[len(name) + 1 :]
+    return found
+
+
+def shell_words(text: str) -> Iterator[tuple[str, bool]]:
+    """Words as a POSIX shell would split them, and whether their quotes are closed; without its comments."""
+    pieces: list[str] = []
+    place = 0
+    while place < len(text):
+        comment = None if pieces else _COMMENT.match(text, place)
+        if comment:
+            place = comment.end()
+            continue
+        found = _SHELL.match(text, place)
+        if found is None or found["plain"] in ("'", '"'):
+            yield "".join(pieces), False
+            return
+        place = found.end()
+        if found["blank"] == "\\\n":
+            continue
+        if found["blank"] or found["end"]:
+            if pieces:
+                yield "".join(pieces), True
+            pieces = []
+        elif found["double"] is not None:
+            pieces.append(_IN_DOUBLE.sub(lambda each: each[1].replace("\n", ""), found["double"]))
+        else:
+            pieces.append(next(part for part in found.group("single", "escaped", "plain") if part is not None))
+    if pieces:
+        yield "".join(pieces), True
+
+
+def _environment(text: str, kind: Kind, tables: Tables) -> Written:
+    """Assignments in lines for a shell, or a call whose arguments say the same."""
+    if _call_place(text, kind) is not None:
+        return _call(text, kind, tables)
+    words = [_ASSIGNED.fullmatch(word) for word, closed in shell_words(text) if closed]
+    written = _variables(((found[1], found[2]) for found in words if found), tables.of_kind(kind.name))
+    if not written.values:
+        raise _UnreadableError(tables.say("no_variables"))
+    return written
+
+
+def _variables(pairs: Iterable[tuple[str, str]], options: Mapping[str, Option]) -> Written:
+    """Those variables that are options, or whose names are near one."""
+    near: dict[str, bool] = dict.fromkeys(options, True)
+    lengths = {len(name) + more for name in options for more in range(-_NEAR_LENGTH, _NEAR_LENGTH + 1)}
+    kept = []
+    for name, value in pairs:
+        if name not in near:
+            near[name] = len(name) in lengths and bool(nearest(name, list(options), cutoff=_NEAR_NAME))
+        if near[name]:
+            kept.append((name, value))
+    return _collected(kept)
+
+
+# -- calls ------------------------------------------------------------------------
+
+
+def _call(text: str, kind: Kind, tables: Tables) -> Written:
+    """The arguments of a call, read as literals; or a JSON object of them."""
+    if text.lstrip().startswith("{"):
+        return _object(text, tables, whole=_integer)
+    place = _call_place(text, kind)
+    if place is None:
+        raise _UnreadableError(tables.say("no_call", call=kind.calls[0]), text)
+    return _collected(_arguments(text, place, kind, tables))
+
+
+def _call_place(text: str, kind: Kind) -> int | None:
+    """Where the arguments of the last call begin; None: there is none."""
+    names = "|".join(map(re.escape, kind.calls))
+    return max((found.end() for found in re.finditer(rf"(?<!\w)(?:{names})[ \t]*\(", text)), default=None)
+
+
+def _arguments(text: str, place: int, kind: Kind, tables: Tables) -> Iterator[tuple[str, Any]]:
+    depth, start, count = 0, place, 0
+    name: str | None = None
+    tokens: list[str] = []
+    while place < len(text):
+        found = _CALL.match(text, place)
+        if found is None:
+            raise _UnreadableError(tables.say("quote_open"), text, place)
+        place = found.end()
+        depth += bool(found["open"]) - bool(found["close"])
+        if depth < 0 or (depth == 0 and found["comma"]):
+            if name is not None or tokens:
+                yield _argument(name, tokens, count, kind, tables, text, start)
+                count += 1
+            elif depth == 0:
+                raise _UnreadableError(tables.say("call_comma"), text, found.start())
+            if depth < 0:
+                return
+            name, tokens, start = None, [], place
+        elif depth == 0 and found["equals"] and name is None and len(tokens) == 1 and _NAME.fullmatch(tokens[0]):
+            name, tokens = tokens[0], []
+        elif not found["blank"]:
+            tokens.append(found[0])
+    raise _UnreadableError(tables.say("call_open"), text, max(len(text) - 1, 0))
+
+
+def _argument(
+    name: str | None, tokens: list[str], count: int, kind: Kind, tables: Tables, text: str, place: int
+) -> tuple[str, Any]:
+    if name is None:
+        if count >= len(kind.positional) or tokens[0] == "*":
+            raise _UnreadableError(tables.say("call_unnamed", argument="".join(tokens)[:_MOST_SHOWN]), text, place)
+        name = kind.positional[count]
+    if not tokens:
+        raise _UnreadableError(tables.say("call_empty", option=name[:_MOST_SHOWN]), text, place)
+    return name, _literal("".join(tokens))
+
+
+def _literal(word: str) -> Any:
+    if word in _WORDS:
+        return _WORDS[word]
+    if _INTEGER.fullmatch(word):
+        return int(word, 0) if "x" in word.lower() else int(word)
+    if len(word) > 1 and word[0] in "'\"" and word[-1] == word[0] and word.count(word[0]) == 2:
+        return word[1:-1]
+    return Other(word[:_MOST_SHOWN])
+
+
+def _integer(digits: str) -> Any:
+    return int(digits) if len(digits) < 19 else Number(digits)
+
+
+_READERS: Final[dict[str, Callable[[str, Kind, Tables], Written]]] = {
+    "json": _json,
+    "variables": _environment,
+    "call": _call,
+}

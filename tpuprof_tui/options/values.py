@@ -1,0 +1,216 @@
+"""Values of options: which are right, what is wrong with others, and what was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .conditions import Context
+from .reading import Number, Other
+from .tables import Option, Tables
+
+_INTEGER: Final = re.compile(r"-?[0-9]+")
+_SIZE: Final = re.compile(r"(-?[0-9]+)(\D*)")
+_REGISTER: Final = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
+#: Numbers with more digits than any limit.
+_MOST_DIGITS: Final = 19
+_HUGE: Final = 10**_MOST_DIGITS
+_LONGEST: Final = 64
+
+
+class _Nothing:
+    """No value is obvious."""
+
+
+NOTHING: Final = _Nothing()
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """Something wrong with a value.
+
+    Attributes:
+        code: The rule that it breaks.
+        reason: The part it is about.
+        better: The one obvious value in its place, or `NOTHING`.
+    """
+
+    code: str
+    reason: str = ""
+    better: Any = NOTHING
+
+
+def flaws(option: Option, value: Any, context: Context) -> list[Flaw]:
+    """What is wrong with a value of an option, as far as the value alone tells."""
+    if option.type in _LITERALS:
+        return list(_LITERALS[option.type](option, value, context))
+    found = []
+    if not isinstance(value, str) or isinstance(value, (Number, Other)):
+        counts = isinstance(value, Number) and option.type in ("integer", "size") and _INTEGER.fullmatch(value)
+        found.append(Flaw("value_not_text", better=_quoted(option, value)))
+        if not counts:
+            return [*found, Flaw("bad_value", better=_quoted(option, value))]
+        value = str(value)
+    return [*found, *_TEXTS[option.type](option, value, context)]
+
+
+def expected(option: Option, tables: Tables) -> str:
+    """Which values an option takes, part of a sentence."""
+    low, high = option.range or (None, None)
+    key = f"expects_{option.type}" if high is not None or option.range is None else "expects_from"
+    values = ", ".join(map(str, option.values))
+    return tables.say(key, values=values, low=low, high=high, unit=option.unit, suffix=option.suffix).strip()
+
+
+def _quoted(option: Option, value: Any) -> Any:
+    """What a value without quotes was meant to be."""
+    if value is True or value is False:
+        return option.meant.get(str(value).lower(), NOTHING)
+    return str(value) if isinstance(value, Number) and not isinstance(_meant(option, value), _Nothing) else NOTHING
+
+
+def _meant(option: Option, value: str) -> Any:
+    """The value that a text was probably meant to be, of those an option takes."""
+    plain = value.strip().lower()
+    if option.type in ("integer", "size"):
+        return value
+    if len(plain) > _LONGEST or not plain:
+        return NOTHING
+    if plain in option.meant:
+        return option.meant[plain]
+    values = {str(each).lower(): each for each in option.values}
+    if plain in values:
+        return values[plain]
+    near = difflib.get_close_matches(plain, values, n=2, cutoff=0.8)
+    return values[near[0]] if len(near) == 1 else NOTHING
+
+
+# -- values that are texts ------------------------------------------------------
+
+
+def _path(option: Option, value: str, context: Context) -> Iterator[Flaw]:
+    if not value and option.empty:
+        yield Flaw(option.empty)
+    if option.forbidden and any(character in value for character in option.forbidden["characters"]):
+        yield Flaw(option.forbidden["code"])
+    if option.missing and context.here and not os.path.exists(value):
+        yield Flaw(option.missing)
+
+
+def _name(option: Option, value: str, context: Context) -> Iterator[Flaw]:
+    return iter(())
+
+
+def _choice(option: Option, value: str, context: Context) -> Iterator[Flaw]:
+    if value not in option.values:
+        yield Flaw(option.lenient or "bad_value", better=_meant(option, value))
+
+
+def _set(option: Option, value: str, context: Context) -> Iterator[Flaw]:
+    items = [item.strip() for item in value.split(",")]
+    if not all(item in option.values for item in items):
+        better = [_meant(option, item) for item in items if item]
+        yield Flaw("bad_value", better=NOTHING if not better or NOTHING in better else ",".join(dict.fromkeys(better)))
+
+
+def _integer(option: Option, value: str, context: Context) -> Iterator[Flaw]:
+    if not _INTEGER.fullmatch(value):
+        stripped = value.strip()
+        yield Flaw("bad_value", better=stripped if stripped != value and _INTEGER.fullmatch(stripped) else NOTHING)
+    elif not _in_range(option, value):
+        yield Flaw("out_of_range")
+
+
+def _size(option: Option, value: str, context: Context) -> Iterator[Flaw]:
+    found = _SIZE.fullmatch(value)
+    suffix = found[2] if found else ""
+    if found is None or suffix not in ("", option.suffix):
+        meant = found is not None and suffix.strip().lower() in (option.suffix.lower(), option.suffix[0].lower())
+        yield Flaw("bad_value", better=f"{found[1]}{option.suffix}" if found and meant else NOTHING)
+        return
+    if not _in_range(option, found[1]):
+        yield Flaw("out_of_range")
+    if not suffix:
+        yield Flaw(option.bare, better=f"{found[1]}{option.suffix}")
+
+
+def _metrics(option: Option, value: str, context: Context) -> Iterator[Flaw]:
+    custom = option.custom or {}
+    if not value.startswith(custom["prefix"]):
+        yield from _choice(option, value, context)
+        return
+    items = [item.strip() for item in value[len(custom["prefix"]) :].split(",")]
+    wrong = [item for item in items if not _REGISTER.fullmatch(item)]
+    if wrong:
+        yield Flaw(custom["syntax"], reason=f'"{wrong[0][:_LONGEST]}"')
+    numbers = {item: _whole(item) for item in items if _REGISTER.fullmatch(item)}
+    low, high = custom["range"]
+    outside = [item for item, number in numbers.items() if not low <= number <= high]
+    if outside:
+        yield Flaw(custom["outside"], reason=outside[0][:_LONGEST])
+    if len(items) > custom["most"]:
+        yield Flaw(custom["too_many"], reason=str(len(items)))
+    first: dict[int, str] = {}
+    twice = ""
+    for item in items:
+        number = numbers.get(item, _HUGE)
+        if number < _HUGE and number in first:
+            twice = twice or item
+        first.setdefault(number, item)
+    if twice:
+        better = NOTHING if wrong else f"{custom['prefix']}{','.join(first.values())}"
+        yield Flaw(custom["twice"], reason=twice, better=better)
+
+
+def _in_range(option: Option, digits: str) -> bool:
+    low, high = option.range or (None, None)
+    number = _whole(digits)
+    return (low is None or number >= low) and (high is None or number <= high)
+
+
+def _whole(digits: str) -> int:
+    """The number that digits say; a huge one for more digits than can be needed, which would take long to convert."""
+    sign, base = (-1, 10) if digits.startswith("-") else (1, 16 if digits[:2].lower() == "0x" else 10)
+    digits = digits.lstrip("-")[2 if base == 16 else 0 :].lstrip("0") or "0"
+    return sign * (int(digits, base) if len(digits) < _MOST_DIGITS else _HUGE)
+
+
+# -- values of calls --------------------------------------------------------------
+
+
+def _boolean(option: Option, value: Any, context: Context) -> Iterator[Flaw]:
+    if value is not True and value is not False:
+        better = {"true": True, "1": True, "false": False, "0": False}.get(str(value)[:_LONGEST].lower(), NOTHING)
+        yield Flaw("bad_value", better=better)
+
+
+def _of_numbers(option: Option, value: Any, context: Context) -> Iterator[Flaw]:
+    if type(value) is not int or value not in option.values:
+        word = str(value)[:_LONGEST].lower().rpartition(".")[2]
+        numbers = {str(each): each for each in option.values}
+        yield Flaw("bad_value", better=numbers.get(word, option.meant.get(word, NOTHING)))
+
+
+def _count(option: Option, value: Any, context: Context) -> Iterator[Flaw]:
+    if type(value) is not int:
+        yield Flaw("bad_value")
+    elif not _in_range(option, str(value)):
+        yield Flaw("out_of_range")
+
+
+def _anything(option: Option, value: Any, context: Context) -> Iterator[Flaw]:
+    return iter(())
+
+
+_Check = Callable[[Option, Any, Context], Iterator[Flaw]]
+_TEXTS: Final[dict[str, _Check]] = {
+    "path": _path, "name": _name, "switch": _choice, "choice": _choice, "set": _set, "integer": _integer,
+    "size": _size, "metrics": _metrics,
+}  # fmt: skip
+_LITERALS: Final[dict[str, _Check]] = {
+    "boolean": _boolean, "number": _of_numbers, "count": _count, "expression": _anything,
+}  # fmt: skip

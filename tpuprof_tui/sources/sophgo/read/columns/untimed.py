@@ -1,0 +1,58 @@
+"""Captures without a hardware record, as emulators write them, or with the PMU off: their commands alone.
+
+Commands come in the order in which they were issued, without times. The sends and waits that the profiler and, around
+each launch of a compiled model, the runtime issue outside every kernel function are left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof_tui.sources.sophgo.chips import Chip, family_of
+
+from ..commands.command_table import CORE_ENGINES, Commands, Mode
+from ..commands.details import block_commands
+from ..commands.model_core import joined
+from ..core_data import CoreData
+from ..problems import Report
+from ..records.profiler_records import without_own
+
+
+def untimed_commands(core: CoreData, chip: Chip) -> dict[str, Commands]:
+    """Commands of each engine of a core that has any."""
+    found: dict[str, Commands] = {}
+    for name in CORE_ENGINES:
+        parts = [] if core.announced else [block_commands(core.streams.get(name, ()))]
+        if core.nodes is not None and len(core.nodes.engines[name]):
+            parts.append(_issued(core, name, chip))
+        known = [part for part in parts if part is not None and len(part)]
+        if known:
+            found[name] = joined(known)
+    return found
+
+
+def _issued(core: CoreData, name: str, chip: Chip) -> Commands:
+    """Commands of an engine's nodes without the profiler's own; of a model also without the pairs around launches."""
+    commands = without_own(name, core, chip)
+    if not core.bmodel:
+        return commands
+    pairs = (commands.scope < 0) & (commands.type_code == chip.system_types[family_of(name)])
+    return commands.take(np.flatnonzero(~(pairs & (commands.mode == Mode.TDI))))
+
+
+def note_untimed(cores: list[CoreData], found: list[dict[str, Commands]], report: Report) -> None:
+    """The one Problem that says what there is."""
+    counts = {name: sum(len(each[name]) for each in found if name in each) for name in CORE_ENGINES}
+    launches = max((len(streams) for core in cores for streams in core.streams.values()), default=0)
+    launches += sum(len(core.nodes.scope_names) for core in cores if core.nodes is not None)
+    issued = sum(len(commands) for core in cores if core.nodes is not None for commands in core.nodes.engines.values())
+    issued += sum(map(len, (stream for core in cores if not core.announced for streams in core.streams.values()
+                            for stream in streams)))  # fmt: skip
+    left_out = issued - sum(counts.values())
+    ran = f"{launches:,} launch{'es' if launches != 1 else ''}; " if launches else ""
+    told = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
+    report.warning(
+        f"No hardware records: {ran}{told} commands without times.",
+        "They are shown in the order they were issued"
+        + (f", without {left_out:,} sends and waits around them." if left_out else "."),
+    )

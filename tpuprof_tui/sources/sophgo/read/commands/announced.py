@@ -1,0 +1,131 @@
+"""Streams of a compiled model that DES nodes announce: one set of commands, not two.
+
+The runtime of BM1690 and BM1690E writes each launch's commands as streams (blocks 13 to 15) and logs a DES node where
+each of them ran: of an engine, the k-th node is of the k-th stream. How many commands ran is what the stream holds; the
+count in an SDMA node says nothing. A stream that only ends and has no node did not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..problems import Report
+
+
+@dataclass(frozen=True, eq=False)
+class ModelStream:
+    """Commands of one engine for one launch of a compiled model.
+
+    Attributes:
+        offsets: First byte of each command in the file, int64.
+        lengths: Its bytes, int32.
+        only_ends: Whether there is nothing but an end command, or nothing at all.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int32]
+    only_ends: bool
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+#: Nodes times streams that are tried where their numbers differ.
+_MOST_PAIRS = 40_000
+#: Streams by engine, in the order of the file.
+Streams = Mapping[str, Sequence[ModelStream]]
+
+
+def announced(
+    des: Sequence[tuple[int, str, int, int, int]], streams: Streams, keyed: Collection[tuple[int, int]]
+) -> dict[int, int]:
+    """Which stream each DES node announces.
+
+    Args:
+        des: Place, engine, port, key and count of each node.
+        streams: The streams of the core.
+        keyed: (key, count) of the blocks that lie in the file under a key: their nodes announce no stream.
+
+    Returns:
+        Number of the stream by place of the node, -1 where none is left for it; empty where the counts of the nodes
+        are not those of the streams, so that they must be of something else.
+    """
+    result: dict[int, int] = {}
+    claims = agreeing = 0
+    for engine, mine in streams.items():
+        nodes = [(place, count) for place, name, _, key, count in des if name == engine and (key, count) not in keyed]
+        counts = [count for _, count in nodes]
+        if not mine:
+            continue
+        numbers = _matched(counts, mine, counted=engine != "SDMA")
+        result |= {place: number for (place, _), number in zip(nodes, numbers, strict=True)}
+        if engine != "SDMA":
+            claims += len(numbers)
+            agreeing += sum(number >= 0 and len(mine[number]) == count
+                            for number, count in zip(numbers, counts, strict=True))  # fmt: skip
+    return result if 2 * agreeing >= claims else {}
+
+
+def _matched(counts: Sequence[int], streams: Sequence[ModelStream], *, counted: bool) -> list[int]:
+    """Number of each node's stream, in order; -1 without one."""
+    numbers = list(range(len(streams)))
+    if len(counts) < len(streams):
+        running = [number for number in numbers if not streams[number].only_ends]
+        numbers = running if len(running) >= len(counts) else numbers
+    if len(counts) == len(numbers):
+        return numbers
+    if not counted:
+        return [*numbers[: len(counts)], *[-1] * (len(counts) - len(numbers))]
+    kept = _longest_common(counts, [len(streams[number]) for number in numbers])
+    return [-1 if place < 0 else numbers[place] for place in kept]
+
+
+def _longest_common(one: Sequence[int], other: Sequence[int]) -> list[int]:
+    """Place in ``other`` of each of ``one``, -1 without, so that most have an equal one and none cross.
+
+    Of lists too long to try all ways: as far as both begin alike.
+    """
+    n, m = len(one), len(other)
+    if n * m > _MOST_PAIRS:
+        alike = next(
+            (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(n, m)
+        )
+        return [*range(alike), *[-1] * (n - alike)]
+    best = [[0] * (m + 1) for _ in range(n + 1)]
+    for i in range(n - 1, -1, -1):
+        for j in range(m - 1, -1, -1):
+            equal = one[i] == other[j]
+            best[i][j] = best[i + 1][j + 1] + 1 if equal else max(best[i + 1][j], best[i][j + 1])
+    result, j = [], 0
+    for i in range(n):
+        while j < m and one[i] != other[j] and best[i][j + 1] >= best[i + 1][j]:
+            j += 1
+        found = j < m and one[i] == other[j]
+        result.append(j if found else -1)
+        j += found
+    return result
+
+
+def note_unlike(
+    des: Sequence[tuple[int, str, int, int, int]], found: Mapping[int, int], streams: Streams, report: Report,
+    *, file: str, core: int
+) -> None:  # fmt: skip
+    """Problems for nodes that claim another number of commands than their stream has, and streams without a node."""
+    unlike = sum(
+        engine != "SDMA" and found.get(place, -1) >= 0 and len(streams[engine][found[place]]) != count
+        for place, engine, _, _, count in des
+    )
+    if unlike:
+        report.warning("DES nodes claim another number of commands than the streams of the model hold.",
+                       "The streams were taken.", file=file, core=core, count=unlike)  # fmt: skip
+    for engine, mine in streams.items():
+        taken = {found.get(place, -1) for place, name, *_ in des if name == engine}
+        loose = [number for number, stream in enumerate(mine) if number not in taken and not stream.only_ends]
+        if loose:
+            report.warning(f"Streams of {engine} commands that no DES node announces.", "They are not shown.",
+                           file=file, offset=int(mine[loose[0]].offsets[0]), core=core, lane=engine,
+                           count=len(loose))  # fmt: skip

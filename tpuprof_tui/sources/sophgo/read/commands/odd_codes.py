@@ -1,0 +1,83 @@
+"""Codes in nodes that the chip does not know: what a command is, its data type, the memories it moves between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.sources.sophgo.chips import Chip, family_of
+
+from ..core_data import CoreData
+from ..stream.blocks import BlockType
+from .command_table import Commands, Mode, bits_of
+
+I64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+#: What the tables call a type that nobody names.
+_NAMELESS = "unknown"
+_INVALID_MEMORY = "INVALID"
+
+
+def note_odd_codes(result: CoreData, chip: Chip) -> None:
+    """A Problem for each code of a core's nodes that the chip does not know, where no registers say better."""
+    if result.nodes is None:
+        return
+    for name, commands in result.nodes.engines.items():
+        engine = result.engines.get(name)
+        # a compiled model has lists of its own, and records no longer count along its nodes
+        bound = engine.bound if engine is not None and engine.commands is commands else None
+        for what, done, odd in _odd(name, commands, chip):
+            records = {}
+            if engine is not None and bound is not None:
+                records["records"] = engine.stream.dumped((bound >= 0) & odd[np.maximum(bound, 0)])
+            _tell(result, name, what, done, commands.place[odd], **records)
+    for port, commands in result.nodes.ports.items():
+        for what, done, odd in _odd("CDMA", commands, chip):
+            _tell(result, f"port {port}", what, done, commands.place[odd])
+
+
+def _odd(engine: str, commands: Commands, chip: Chip) -> Iterator[tuple[str, str, Bools]]:
+    """What is not known of an engine's commands, what is shown, and which commands."""
+    if not len(commands):
+        return
+    family = family_of(engine)
+    coded = commands.word != 0
+    if commands.register is not None:
+        coded &= commands.register < 0
+    if "rvt" in chip.name_tables:  # generator indices are no codes
+        coded &= commands.mode != Mode.RVT
+    types = commands.type_code
+    names = chip.names(engine)
+    nameless = np.array([names.type_text(code) == _NAMELESS or code not in names.types for code in range(32)])
+    moves = coded & (types != chip.system_types[family]) if family != "tiu" else np.zeros(len(commands), np.bool_)
+    checks = [("type", types, nameless, coded, "They are shown without a name.")]
+    formats = np.arange(16) >= len(chip.data_types)
+    checks.append(("data type", bits_of(commands.word, 20, 15), formats, moves, "It is shown by its code."))
+    if family == "dma":
+        memories = np.array([chip.memories[code] == _INVALID_MEMORY for code in range(4)])
+        done = f"It is shown as {_INVALID_MEMORY}."
+        checks += [(f"{side} memory", bits_of(commands.word, bit, 3), memories, moves, done)
+                   for side, bit in (("source", 24), ("destination", 26))]  # fmt: skip
+    for what, values, unknown, where, done in checks:
+        odd = where & unknown[values]
+        for code in np.unique(values[odd]).tolist():
+            yield (
+                f"{engine} commands with {what} code {code}, which {chip.name} does not know.",
+                done,
+                odd & (values == code),
+            )
+
+
+def _tell(result: CoreData, lane: str, what: str, done: str, places: I64, **records: I64) -> None:
+    payloads, offsets = result.payloads(BlockType.DYN_DATA)
+    first, offset = int(places.min()), -1
+    for payload, begin in zip(payloads, offsets, strict=True):
+        if first < len(payload) // 4:
+            offset = begin + 4 * first
+            break
+        first -= len(payload) // 4
+    result.report.error(what, done, file=result.file, offset=offset, core=result.core if lane[:4] != "port" else -1,
+                        lane=lane, count=len(places), **records)  # type: ignore[arg-type]  # fmt: skip

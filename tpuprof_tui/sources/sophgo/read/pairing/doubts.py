@@ -1,0 +1,197 @@
+"""Records of which more than one launch could be: which they are, and where pauses tell what ids do not.
+
+Where an engine lost the first commands of a launch its ids run on without a restart, so that the launch begins for it
+only when another engine's ids restart: the records before that may be of either launch. And where launches are lost as
+a whole, the few records left of those beside them may fit several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .sides import Side
+
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: A run that has so many of a launch's commands, and so many at all, is of no other; nor is one among runs that are
+#: nearly whole.
+_SURE, _ENOUGH = 0.6, 8
+_WHOLE, _AROUND = 0.9, 11
+#: Lost launches between two runs that are looked at.
+_MOST_BETWEEN = 8
+#: Launches tried for the runs of one stretch, and of all.
+_MOST_SLACK, _MOST_TRIED = 64, 20_000
+
+
+@dataclass
+class Runs:
+    """Runs of records with the launches they were given.
+
+    Attributes:
+        records: Records by engine.
+        start: First record of each run and the end, by engine.
+        launch: Launch of each run, -1 without one.
+        known: Engines whose commands are settled without their runs.
+        fits: For an engine, rows and a launch: which of the rows the launch has commands for.
+        count: Records of each run.
+        share: How many of its launch's commands each run has, 0 to 1.
+    """
+
+    records: list[Side]
+    start: list[I64]
+    launch: I64
+    known: list[bool]
+    fits: Callable[[int, slice, int], Bools]
+    count: I64
+    share: F64
+
+    def rows(self, engine: int, run: int) -> slice:
+        """Records of an engine in a run."""
+        return slice(int(self.start[engine][run]), int(self.start[engine][run + 1]))
+
+
+def split_runs(runs: Runs) -> tuple[list[I64], list[Bools]]:
+    """Launch of each record by engine, and which records may be of another one."""
+    launches, doubts = [], []
+    if not len(runs.launch):
+        return [np.full(len(side.id), -1) for side in runs.records], [
+            np.zeros(len(side.id), np.bool_) for side in runs.records
+        ]
+    for side, start in zip(runs.records, runs.start, strict=True):
+        launches.append(np.repeat(runs.launch, np.diff(start)))
+        doubts.append(np.zeros(len(side.id), np.bool_))
+    for run in np.flatnonzero(_open_ends(runs)).tolist():
+        _split(runs, run, launches, doubts)
+    for first, last in _stretches(runs):
+        for engine in (each for each, known in enumerate(runs.known) if not known):
+            doubts[engine][runs.rows(engine, first).start : runs.rows(engine, last).stop] = True
+    return launches, doubts
+
+
+def _open_ends(runs: Runs) -> Bools:
+    """Runs whose last record of some engine may be of the next run: ids go on growing, or it has none there."""
+    result = np.zeros(len(runs.launch), np.bool_)
+    for side, start, known in zip(runs.records, runs.start, runs.known, strict=True):
+        count = np.diff(start)
+        if known or len(count) < 2 or not len(side.id):
+            continue
+        last, after = np.maximum(start[1:-1] - 1, 0), np.minimum(start[1:-1], len(side.id) - 1)
+        result[:-1] |= (count[:-1] > 0) & ((count[1:] == 0) | (side.id[after] > side.id[last]))
+    result[:-1] &= (runs.launch[:-1] >= 0) & (runs.launch[1:] >= 0)
+    return result
+
+
+@dataclass
+class _End:
+    """The records of a run over all engines, in time.
+
+    Attributes:
+        items: Start, engine and row of each.
+        pauses: Time without a record before each, and before the next run.
+    """
+
+    items: list[tuple[int, int, int]]
+    pauses: I64
+
+
+def _end_of(runs: Runs, run: int) -> _End:
+    items: list[tuple[int, int, int]] = []
+    for engine, side in enumerate(runs.records):
+        rows = runs.rows(engine, run)
+        items += [
+            (key, engine, row) for key, row in zip(side.key[rows].tolist(), range(rows.start, rows.stop), strict=True)
+        ]
+    items.sort()
+    over = np.maximum.accumulate([runs.records[engine].over(row) for _, engine, row in items])
+    following = (runs.rows(engine, run + 1) for engine in range(len(runs.records)))
+    heads = [int(side.key[rows.start]) for side, rows in zip(runs.records, following, strict=True)
+             if rows.start < rows.stop]  # fmt: skip
+    begin = min(heads, default=items[-1][0] if items else 0)
+    starts = np.array([*(item[0] for item in items[1:]), begin])
+    return _End(items, np.concatenate([[0], starts - over]))
+
+
+def _split(runs: Runs, run: int, launches: list[I64], doubts: list[Bools]) -> None:
+    """Give the last records of a run to the next, or to a launch between, where the longest pause lies before them."""
+    here, there = int(runs.launch[run]), int(runs.launch[run + 1])
+    end = _end_of(runs, run)
+    left = len(end.items)
+    for target in range(there, max(here, there - _MOST_BETWEEN), -1):
+        first = _movable(runs, run, end.items[:left], target, next_too=target == there)
+        if not 0 < first < left:
+            continue  # nothing is open, or the run as a whole is
+        cut = first + int(np.argmax(end.pauses[first : left + (target == there)]))
+        for _, engine, row in end.items[first:left]:
+            doubts[engine][row] = True
+        if target != there and end.pauses[cut] < end.pauses[:left].max():
+            continue  # a launch that was lost as a whole, rather
+        for _, engine, row in end.items[cut:left]:
+            launches[engine][row] = target
+        left = cut
+
+
+def _movable(runs: Runs, run: int, items: list[tuple[int, int, int]], target: int, *, next_too: bool) -> int:
+    """First of the last items of a run that all can be of a launch; with what the next run has of it."""
+    free: list[Bools] = []
+    for engine, side in enumerate(runs.records):
+        rows, following = runs.rows(engine, run), runs.rows(engine, run + 1)
+        mine = np.zeros(rows.stop - rows.start, np.bool_)
+        if not runs.known[engine] and len(mine):
+            mine = runs.fits(engine, rows, target)
+            if next_too and following.start < following.stop:
+                mine = mine & (side.id[rows] < side.id[following.start])
+        free.append(mine)
+    at = len(items)
+    while at and free[items[at - 1][1]][items[at - 1][2] - runs.rows(items[at - 1][1], run).start]:
+        at -= 1
+    return at
+
+
+def _stretches(runs: Runs) -> list[tuple[int, int]]:
+    """First and last runs of stretches beside lost launches in which a run fits more launches than one."""
+    count = len(runs.launch)
+    around = np.convolve(np.minimum(runs.share, 1.0), np.ones(_AROUND), "same")
+    around /= np.convolve(np.ones(count), np.ones(_AROUND), "same")
+    whole = (runs.share >= _SURE) & ((runs.count >= _ENOUGH) | (around[:count] >= _WHOLE))
+    whole[[0, -1]] = True
+    sure = np.flatnonzero(whole & (runs.launch >= 0))
+    result: list[tuple[int, int]] = []
+    tried = 0
+    for before, after in zip(sure[:-1].tolist(), sure[1:].tolist(), strict=True):
+        slack = int(runs.launch[after] - runs.launch[before]) - (after - before)
+        if after - before < 2 or slack < 1:
+            continue
+        tried += (after - before) * (slack + 1)
+        if slack > _MOST_SLACK or tried > _MOST_TRIED:
+            result.append((before + 1, after - 1))
+            continue
+        result += _unsure(runs, before, after, slack)
+    return result
+
+
+def _unsure(runs: Runs, before: int, after: int, slack: int) -> list[tuple[int, int]]:
+    """Runs between two sure ones that several launches could be, as pairs of the same run."""
+    inside = range(before + 1, after)
+    lowest = int(runs.launch[before]) + 1
+    possible = [[lowest + number + more for more in range(slack + 1) if _run_fits(runs, run, lowest + number + more)]
+                for number, run in enumerate(inside)]  # fmt: skip
+    early, late = [0] * len(possible), [0] * len(possible)
+    low = lowest - 1
+    for number, some in enumerate(possible):
+        low = early[number] = min((each for each in some if each > low), default=low)
+    high = int(runs.launch[after])
+    for number in range(len(possible) - 1, -1, -1):
+        high = late[number] = max((each for each in possible[number] if each < high), default=high)
+    return [(run, run) for number, run in enumerate(inside) if early[number] != late[number] and possible[number]]
+
+
+def _run_fits(runs: Runs, run: int, launch: int) -> bool:
+    """Whether a launch has a command for every record of a run."""
+    return all(bool(runs.fits(engine, rows, launch).all()) for engine in range(len(runs.records))
+               if (rows := runs.rows(engine, run)).start < rows.stop)  # fmt: skip

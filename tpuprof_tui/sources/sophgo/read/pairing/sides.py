@@ -1,0 +1,52 @@
+"""Records and commands of one engine, as pairing sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+I64 = npt.NDArray[np.int64]
+I8 = npt.NDArray[np.int8]
+Bools = npt.NDArray[np.bool_]
+
+#: What is known of a record or command beside its id; two known and different kinds contradict each other.
+UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS, WORK = 0, 1, 2, 3, 4
+
+
+@dataclass
+class Side:
+    """Records or commands of one engine, as pairing sees them.
+
+    Attributes:
+        id: Ids, restarting at resets.
+        key: What orders the items of all engines: start in ns for records, place in the node stream for commands.
+        kind: UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS or WORK.
+        end: When records ended, ns; None of commands, or where nobody asks.
+    """
+
+    id: I64
+    key: I64
+    kind: I8
+    end: I64 | None = None
+
+    def over(self, row: int) -> int:
+        """When a record was over."""
+        return int(self.key[row] if self.end is None else self.end[row])
+
+    def sections(self) -> I64:
+        """First item of each run of growing ids."""
+        if not len(self.id):
+            return np.zeros(0, np.int64)
+        return np.concatenate([[0], np.flatnonzero(self.id[1:] <= self.id[:-1]) + 1])
+
+
+def contradicts(mine: I8, theirs: I8) -> Bools:
+    """Whether what is known of records and of commands, one beside the other, cannot both be true.
+
+    One is a system command and the other is not, or they move data in different directions.
+    """
+    told = (mine != UNKNOWN) & (theirs != UNKNOWN) & (mine != theirs)
+    result: Bools = told & ((mine == SYSTEM) | (theirs == SYSTEM) | ((mine != WORK) & (theirs != WORK)))
+    return result

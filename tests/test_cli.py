@@ -100,6 +100,14 @@ def test_info_as_json():
     assert record["problems"] == []
 
 
+def test_info_with_memory():
+    record = json.loads(tool("info", SOUND, "--json", "--memory").stdout)
+    plain = json.loads(tool("info", SOUND, "--json").stdout)
+    assert record.pop("memory")["total"] > 0
+    assert record == plain
+    assert "\nMemory\n" in tool("info", SOUND, "--memory").stdout
+
+
 def test_every_listed_instruction_is_counted():
     count = json.loads(tool("info", SOUND, "--json").stdout)["instructions"]
     lines = tool("instructions", SOUND).stdout.split("\n")

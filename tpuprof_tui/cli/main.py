@@ -37,6 +37,7 @@ from .texts import (
 )
 
 if TYPE_CHECKING:
+    from tpuprof_tui.analysis.memory import Memory
     from tpuprof_tui.model import Profile
 
 #: Errors of a disk that takes no more.
@@ -245,9 +246,16 @@ def info_command(options: argparse.Namespace) -> int:
         return why_asked(_given(options), as_json=options.json)
     from tpuprof_tui.export.info import info_json, info_report
 
+    def memory(profile: Profile) -> Memory | None:
+        if not options.memory:
+            return None
+        from tpuprof_tui.analysis.memory import first_screen, memory_of
+
+        return memory_of(first_screen(profile))
+
     if options.json:
-        return _each(options, lambda profile: print(info_json(profile)), headed=False)
-    return _each(options, lambda profile: _show(info_report(profile)))
+        return _each(options, lambda profile: print(info_json(profile, memory(profile))), headed=False)
+    return _each(options, lambda profile: _show(info_report(profile, memory(profile))))
 
 
 def instructions_command(options: argparse.Namespace) -> int:

@@ -84,6 +84,11 @@ OPTIONS: Final = (
         ("info",),
     ),
     Option(
+        ("--memory",),
+        {"action": "store_true", "help": "also what the opened capture takes of memory, by what holds it"},
+        ("info",),
+    ),
+    Option(
         ("--format",),
         {
             "choices": ("jsonl", "csv", "parquet"),

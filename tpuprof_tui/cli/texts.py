@@ -68,6 +68,7 @@ examples:
   tpuprof info cdm_profile_data_dev0-0 --chip AKSV              a capture that lost its global.profile
   tpuprof info cdm_profile_data_dev*                            each of several
   tpuprof info trace.nsys-rep --why                             who would open it, who would not, and why
+  tpuprof info cdm_profile_data_dev0-0 --memory                 and what it takes of memory when it is opened
 
 {STATUS_LINE}"""
 

@@ -315,13 +315,8 @@ class OpeningApp(RememberingApp, TypingApp):
 
 def _made(profile: Profile) -> Session:
     """A profile with all that its first frame needs: the event loop stays free for keys."""
-    from tpuprof_tui.analysis.links.launches import launches
-    from tpuprof_tui.analysis.selecting.session import Session
+    from tpuprof_tui.analysis.opening import opened
 
     from ..explorer import screen as explorer  # noqa: F401 - drawing is imported here too
 
-    session = Session.build(profile)
-    # the timeline's first frame has a lane of kernel functions for each core
-    for core in profile.cores:
-        launches(session, core)
-    return session
+    return opened(profile)

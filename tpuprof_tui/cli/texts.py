@@ -42,6 +42,9 @@ EXPORT_STATUS: Final = "exit status: 0 every file was written, 1 written from a 
 
 INFO_HELP: Final = """\
 What a capture is: chip and mode, clocks, cores and lanes with their counts, and every problem that was found in it.
+
+With --why nothing is opened: each source says whether it recognises the path, by name or by content, and what it looked
+for. Formats of other profilers are told by name, with what opens or converts them.
 """
 HELP_HELP: Final = """\
 Help of a command, or on a topic:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -157,6 +157,10 @@ class Lane:
             columns={**self._columns, key: values}, sublanes=self.sublanes, role_guessed=self.role_guessed,
             registers=self.registers, describe=self._describe,
         )  # fmt: skip
+
+    def kept_arrays(self) -> Iterator[Array]:
+        """The columns that are kept as arrays; the others are computed when they are asked for."""
+        return (values for values in self._columns.values() if isinstance(values, np.ndarray))
 
     def arrays(self) -> dict[str, Array]:
         """All columns of the lane, computed; a dict of arrays of one length."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -20,21 +18,13 @@ from ..selecting.time_scale import TIME, Measure
 
 Ints = npt.NDArray[np.int64]
 
-_KNOWN: Final[WeakKeyDictionary[Session, dict[int, LaneIndex]]] = WeakKeyDictionary()
-
 
 def launches(session: Session, core: int) -> LaneIndex:
     """The launches of a core as a lane, with columns ``kernel`` and ``scope``; empty where none are known.
 
     O(instructions of the core) the first time.
     """
-    known = _KNOWN.setdefault(session, {})
-    if core not in known:
-        known[core] = build_index(_lane(session.profile, core))
-    return known[core]
-
-
-_PASSING: Final[WeakKeyDictionary[Session, dict[int, LaneIndex]]] = WeakKeyDictionary()
+    return session.derived.get("launches", lambda: build_index(_lane(session.profile, core)), core)
 
 
 def launches_with(session: Session, passing: Session, core: int) -> LaneIndex:
@@ -47,14 +37,15 @@ def launches_with(session: Session, passing: Session, core: int) -> LaneIndex:
         passing: The same capture with some of its instructions.
         core: The core.
     """
-    known = _PASSING.setdefault(passing, {})
-    if core not in known:
+
+    def make() -> LaneIndex:
         lane = launches(session, core).lane
         lanes = [each for each in passing.profile.lanes if each.core == core and "scope" in each and len(each)]
         scopes = [np.unique(each["scope"]) for each in lanes]
         rows = np.flatnonzero(np.isin(lane["scope"], np.concatenate(scopes))) if scopes else np.zeros(0, np.int64)
-        known[core] = build_index(_rows_of(lane, rows))
-    return known[core]
+        return build_index(_rows_of(lane, rows))
+
+    return passing.derived.get("launches of all", make, core)
 
 
 def _rows_of(lane: Lane, rows: Ints) -> Lane:

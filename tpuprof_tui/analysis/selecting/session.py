@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.formats.text import plural
-from tpuprof_tui.model import Column, Lane, Profile
+from tpuprof_tui.model import Column, Profile
 
+from ..derived import Derived
 from ..index import ordering
-from ..index.lane_index import rows_between
+from ..index.lane_index import LaneIndex, rows_between
 from ..index.ordering import lane_values
 from ..totals.exposed import with_exposed
 from ..totals.figures import Headline, Indexes, build_indexes, headline
+from ..totals.work_sums import submitting_cores
 from .state import Scope, Sort
 
 __all__ = ["Ints", "Session", "lane_values", "numbers_in", "ordered"]
@@ -39,29 +40,40 @@ class Session:
 
     Attributes:
         profile: The profile.
-        indexes: Index of each lane.
-        offsets: int64, number of the first instruction of each lane, and the number of all at the end.
-        headline: Figures of the whole profile.
-        passing: What passes a filter, by the filter (see ``filtering``). It refers to the session: kept anywhere else
-            it would keep the session.
+        derived: All that is computed of it and kept.
     """
 
     profile: Profile
-    indexes: Indexes
-    offsets: Ints
-    headline: Headline
-    passing: OrderedDict[str, Any] = field(default_factory=OrderedDict)
+    derived: Derived = field(default_factory=Derived)
 
     @classmethod
     def build(cls, profile: Profile) -> Session:
-        """Everything of a profile that is computed once; meant for a thread."""
-        profile = with_exposed(profile)
-        indexes = build_indexes(profile)
-        return cls(profile, indexes, ordering.first_numbers(profile), headline(profile, indexes))
+        """A profile with its indexes and headline; meant for a thread."""
+        session = cls(with_exposed(profile))
+        _ = session.headline
+        return session
+
+    @cached_property
+    def indexes(self) -> Indexes:
+        """Index of each lane."""
+        return self.derived.get("indexes", lambda: build_indexes(self.profile))
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """int64, number of the first instruction of each lane, and the number of all at the end."""
+        return self.derived.get("offsets", lambda: ordering.first_numbers(self.profile))
+
+    @cached_property
+    def headline(self) -> Headline:
+        """Figures of the whole profile."""
+        return self.derived.get("headline", lambda: headline(self.profile, self.indexes))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Columns the table shows: those that some lane knows, the preferred ones first."""
+        return self.derived.get("columns", self._columns)
+
+    def _columns(self) -> tuple[Column, ...]:
         known: set[str] = set().union(*(lane.keys() for lane in self.profile.lanes))
         known.update(_OF_LANE)
         if not self.profile.ports:
@@ -90,20 +102,8 @@ class Session:
         lanes = range(len(self.profile.lanes))
         if scope.core < 0:
             return tuple(lanes)
-        return tuple(number for number in lanes if self._belongs(self.profile.lanes[number], scope.core))
-
-    def _belongs(self, lane: Lane, core: int) -> bool:
-        if lane.core >= 0 or "core" not in lane:
-            return lane.core == core
-        return core in self._submitters[lane.port]
-
-    @cached_property
-    def _submitters(self) -> dict[int, set[int]]:
-        return {
-            lane.port: set(np.unique(lane["core"]).tolist())
-            for lane in self.profile.lanes
-            if lane.core < 0 and "core" in lane
-        }
+        indexes = self.indexes
+        return tuple(number for number in lanes if _belongs(indexes[number], scope.core))
 
     def core_of(self, lane: int) -> int:
         """Core of a lane; -1 for ports."""
@@ -148,6 +148,13 @@ class Session:
         if scope.lane >= 0:
             return self.profile.lanes[scope.lane].title
         return "all cores" if scope.core < 0 else f"core {scope.core}"
+
+
+def _belongs(index: LaneIndex, core: int) -> bool:
+    lane = index.lane
+    if lane.core >= 0 or "core" not in lane:
+        return lane.core == core
+    return core in submitting_cores(index)
 
 
 def _place_in_table(column: Column) -> tuple[int, bool]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows
 
+from ..derived import Derived
 from ..index.intervals import Intervals
 from .figures import TRANSFER_ENGINES
 
@@ -31,19 +32,24 @@ def with_exposed(profile: Profile) -> Profile:
         return profile
 
     known = profile.lanes
-
     # of the lanes alone: the profile itself is not kept by what is made of it
-    @cache
-    def computing(core: int) -> Intervals:
-        lanes = [lane for lane in known if lane.core == core and lane.engine not in TRANSFER_ENGINES]
-        found = Intervals.empty()
-        for lane in lanes:
-            work = lane["role"] == Role.WORK
-            found = found.union_with(Intervals.union(lane["start"][work], lane["end"][work]))
-        return found
-
+    computing = partial(_computing, known, Derived())
     lanes = tuple(_with_column(lane, computing) if lane.engine in TRANSFER_ENGINES else lane for lane in known)
     return replace(profile, lanes=lanes)
+
+
+def _computing(lanes: Sequence[Lane], derived: Derived, core: int) -> Intervals:
+    """When a core computed; made once."""
+
+    def make() -> Intervals:
+        found = Intervals.empty()
+        for lane in lanes:
+            if lane.core == core and lane.engine not in TRANSFER_ENGINES:
+                work = lane["role"] == Role.WORK
+                found = found.union_with(Intervals.union(lane["start"][work], lane["end"][work]))
+        return found
+
+    return derived.get("computing time", make, core)
 
 
 def _with_column(lane: Lane, computing: Callable[[int], Intervals]) -> Lane:

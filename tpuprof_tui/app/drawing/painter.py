@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -170,7 +170,8 @@ def _paint_cells(
     _mark_instants(lane, held, levels, waits)
     filled = held.count > 0
     busy = filled & (levels > 0)
-    chars[:] = _characters(glyphs.levels)[np.where(busy, levels, 0)].tolist()
+    characters = glyphs.levels
+    chars[:] = [characters[level] for level in np.where(busy, levels, 0).tolist()]
     looks = np.full(len(chars), palette.text, dtype=object)
     looks[busy] = unknown
     styles[:] = looks.tolist()
@@ -184,11 +185,6 @@ def _paint_cells(
             styles[place] = unknown if family is OTHER else palette.shaded(family.shades)
     for place in np.flatnonzero(busy & (held.wait * 2 > span - held.busy) & (levels < 8)).tolist():
         styles[place] = palette.tinted(styles[place])
-
-
-@lru_cache(4)
-def _characters(text: str) -> npt.NDArray[np.str_]:
-    return np.array(list(text))
 
 
 def _mark_instants(lane: Lane, held: Cells, levels: npt.NDArray[np.int64], waits: npt.NDArray[np.bool_]) -> None:

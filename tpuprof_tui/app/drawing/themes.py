@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
@@ -49,7 +49,17 @@ class Tinted(Palette):
 
     def shade(self, shades: Shades) -> str:
         """The colour that suits the ground."""
-        return getattr(shades, self.suits) or (_inked(shades.dark) if self.inked else shades.dark)
+        return getattr(shades, self.suits) or (self._ink_of(shades.dark) if self.inked else shades.dark)
+
+    @cached_property
+    def _inks(self) -> dict[str, str]:
+        """Colours made so far; as few as there are colours in the program."""
+        return {}
+
+    def _ink_of(self, colour: str) -> str:
+        if colour not in self._inks:
+            self._inks[colour] = _inked(colour)
+        return self._inks[colour]
 
     def on_cursor(self, style: Style) -> Style:
         """Style of a filled cell under the time cursor."""
@@ -60,7 +70,6 @@ class Tinted(Palette):
         return Style.parse(self.selected_filled if style.bgcolor is not None else self.selected_cell)
 
 
-@lru_cache(256)
 def _inked(colour: str) -> str:
     """A colour as dark as paper needs it to be read."""
     ink = Color.parse(colour)

@@ -9,6 +9,7 @@ TEXTS: Final = {
     "open": """\
   tpuprof                                     choose among the captures below this directory
   tpuprof cdm_profile_data_dev0-0             open one
+  tpuprof cdm_profile_data_dev*               choose among these
   tpuprof cdm_profile_data_dev0-0 --tiu_freq 900
   tpuprof cdm_profile_data_dev0-0 --trace_file host.json --follow
   tpuprof summary cdm_profile_data_dev0-0     where the time went, as text
@@ -22,6 +23,9 @@ TEXTS: Final = {
   tpuprof info cdm_profile_data_dev0-0                          as text
   tpuprof info cdm_profile_data_dev0-0 --json | jq .problems    for other programs
   tpuprof info cdm_profile_data_dev0-0 --chip AKSV              a capture that lost its global.profile
+  tpuprof info cdm_profile_data_dev*                            each of several
+  tpuprof info trace.nsys-rep --why                             who would open it, who would not, and why
+  tpuprof info cdm_profile_data_dev0-0 --memory                 and what it takes of memory when it is opened
 """,
     "summary_help": """\
 Where the time went, as text: totals, cores, engines, kernel functions and operations that took it.

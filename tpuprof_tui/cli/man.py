@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tpuprof_tui import __version__
+from tpuprof_tui.sources.catalog import vocabularies
 
 from .main import COMMANDS, build_parser
-from .texts import ENVIRONMENT, FILES, OPEN_EXAMPLES, STATUS
+from .options import OWN_OPTIONS
+from .texts import ENVIRONMENT, FILES, STATUS, examples
 
-_NAME: Final = "terminal profile explorer for Sophgo TPU captures"
 _EXAMPLE: Final = re.compile(r"  (\S.*?)(?:\s{2,}(\S.*))?$")
 
 
@@ -23,14 +24,16 @@ def man_page() -> str:
 
 def _lines() -> Iterator[str]:
     yield f'.TH TPUPROF 1 "" "tpuprof {__version__}" "User Commands"'
-    yield from (".SH NAME", f"tpuprof \\- {_text(_NAME)}")
+    titles = ", ".join(each.title for each in vocabularies())
+    yield from (".SH NAME", f"tpuprof \\- {_text(f'terminal profile explorer for {titles} captures')}")
     yield ".SH SYNOPSIS"
     yield from _synopsis()
     yield ".SH DESCRIPTION"
     yield from _paragraphs(build_parser("open").description or "")
     yield ".SH OPTIONS"
     yield from _options(_actions("open"))
-    yield from (".PP", "All commands that read a capture take the clock, the chip, the host trace and the last two.")
+    flags = ", ".join(option.flags[0] for option in OWN_OPTIONS)
+    yield from (".PP", _text(f"All commands that read a capture take {flags} and the last two."))
     yield ".SH COMMANDS"
     for name in COMMANDS:
         if name != "open":
@@ -42,11 +45,11 @@ def _lines() -> Iterator[str]:
     yield ".SH FILES"
     yield from _terms(FILES)
     yield ".SH EXAMPLES"
-    yield from _examples(OPEN_EXAMPLES)
+    yield from _examples(examples("open"))
 
 
 def _synopsis() -> Iterator[str]:
-    yield from (".B tpuprof", ".RI [ CAPTURE ] \" \" [ options ]")  # fmt: skip
+    yield from (".B tpuprof", ".RI [ CAPTURE \" ...]\" \" \" [ options ]")  # fmt: skip
     for name in COMMANDS:
         if name != "open":
             operands = " ".join(_operand(action) for action in _actions(name) if not action.option_strings)
@@ -56,6 +59,7 @@ def _synopsis() -> Iterator[str]:
 def _command(name: str) -> Iterator[str]:
     yield f".SS {_text(name)}"
     parser = build_parser(name)
+    parser.complete()
     yield from _paragraphs(parser.description or "")
     common = {flag for action in _actions("open") for flag in action.option_strings}
     yield from _options(action for action in _actions(name) if not common.intersection(action.option_strings))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -55,8 +55,8 @@ class Lane:
     ``role`` (int8, see ``Role``) and ``sublane`` (int16; events of one sub-lane do not overlap). Columns any lane may
     have: ``activity`` (int8, see ``Activity``), ``owner`` (int64, group whose unit submitted the event: lanes of no
     unit belong to units by it), ``depth`` and ``parent`` (row that an event is nested in). All others are in the schema
-    (``tpuprof_tui.model.SCHEMA``); ``lane.keys()`` says which are known here. Text columns hold int32 codes into
-    ``Profile.strings[key]``.
+    of the source (``Vocabulary.columns``); ``lane.keys()`` says which are known here. Text columns hold int32 codes
+    into ``Profile.strings[key]``.
 
     Attributes:
         kind: Key of its kind ("TIU", "GDMA", "stream").
@@ -166,6 +166,10 @@ class Lane:
 
     def _later(self, key: str, numbers: npt.NDArray[np.integer[Any]]) -> LazyColumn:
         return lambda wanted: self.take(key, numbers[wanted])
+
+    def kept_arrays(self) -> Iterator[Array]:
+        """The columns that are kept as arrays; the others are computed when they are asked for."""
+        return (values for values in self.columns.values() if isinstance(values, np.ndarray))
 
     def arrays(self) -> dict[str, Array]:
         """All columns of the lane, computed; a dict of arrays of one length."""

@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model import Device, Groups, Lane, Profile, Scopes
+from tpuprof_tui.model import Groups, Lane, Profile, Scopes
+from tpuprof_tui.sources.source import Progress
 
 from ..chips import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
+from ..device import capabilities_of, recording_of, tpu_device
+from ..file_names import SETTINGS_FILE
 from ..groups import capture_groups
+from ..vocabulary import VOCABULARY
 from .columns.lanes import LaneBuilder, LaneSource
 from .columns.untimed import note_untimed, untimed_commands
 from .commands.command_table import CORE_ENGINES, Commands
@@ -29,7 +33,7 @@ from .problems import I64, Report, RowsOf, Where
 from .records.align import align_cores
 from .records.monitor import Stream
 from .records.no_preamble import share_last_barrier
-from .stream.files import SETTINGS_FILE, capture_directory, list_files, settings_file
+from .stream.files import list_files, settings_file
 from .stream.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -42,8 +46,8 @@ _MOST_CORES = 1024
 def read(
     path: Path, *, chip: str | None = None, tiu_mhz: int | None = None, progress: Callable[[Any], None] | None = None
 ) -> Profile:
-    """Read a capture; see ``tpuprof_tui.sources.catalog.open_profile``."""
-    directory = capture_directory(path)
+    """Read a capture: its directory, or a file in it; see ``tpuprof_tui.sources.catalog.open_profile``."""
+    directory = path if path.is_dir() else path.parent
     report = Report()
     settings = read_settings(settings_file(directory), report)
     kind = _chip(settings, chip, directory, report)
@@ -106,8 +110,6 @@ def _read_cores(
     files: tuple[tuple[int, Path], ...], chip: Chip, mhz: float, bmodel: bool, progress: Callable[[Any], None] | None
 ) -> list[CoreData]:
     """All core files, in parallel: numpy leaves the interpreter free for most of the work."""
-    from tpuprof_tui.sources.catalog import Progress
-
     total = sum(_size(path) for _, path in files)
     done = 0
     results: dict[int, CoreData] = {}
@@ -183,22 +185,24 @@ class _Builder:
             for engine in core_data.engines.values():
                 if engine.closing_end is not None:
                     tail = max(tail or 0, engine.closing_end - zero)
-        chip = self.chip
+        chip, bmodel = self.chip, self.settings.bmodel
+        mode = max((core.mode for core in self.cores), default=0)
         return Profile(
             path=str(self.directory),
             name=self.directory.resolve().name,
-            source="cdm",
-            device=Device(
+            vocabulary=VOCABULARY,
+            device=tpu_device(
                 chip.name,
                 self.settings.arch,
-                self.mhz,
-                chip.dma_mhz,
-                chip.ddr_gbps,
-                chip.l2_gbps,
-                tuple((label, str(value)) for label, value in chip.parameters),
+                tiu_mhz=self.mhz,
+                dma_mhz=chip.dma_mhz,
+                ddr_gbps=chip.ddr_gbps,
+                l2_gbps=chip.l2_gbps,
+                parameters=tuple((label, str(value)) for label, value in chip.parameters),
             ),
-            mode=max((core.mode for core in self.cores), default=0),
-            bmodel=self.settings.bmodel,
+            recording=recording_of(mode, bmodel),
+            capabilities=capabilities_of(mode, bmodel),
+            own={"mode": mode, "bmodel": bmodel},
             groups=groups,
             lanes=tuple(lanes),
             strings={key: strings.build() for key, strings in builder.strings.items()},

@@ -60,7 +60,7 @@ def test_it_is_found_by_its_entry_point(written):
     path = written()
     assert Catalog().source_of(path).id == "oven"
     profile = open_profile(path)
-    assert (profile.source, len(profile.lanes)) == ("oven", 5)
+    assert (profile.vocabulary.source, len(profile.lanes)) == ("oven", 5)
     tray = next(lane for lane in profile.lanes if lane.label == "tray 0")
     assert (tray["start"][0], tray["end"][0]) == (50 * 125, 650 * 125)
 
@@ -107,6 +107,21 @@ def test_why_tells_the_decision_of_a_source_of_another_package(written, capsys):
     assert main(["info", str(written()), "--why"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[2:] == ["  oven    yes, by name: it ends in .oven.json", "It is opened as a recording of ovens."]
+
+
+def test_its_words_are_those_of_files_and_filters(written, tmp_path, capsys):
+    path = str(written())
+    assert main(["instructions", path, "--filter", "type=bake"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows
+    assert {row["Doing"] for row in rows} == {"bake"}
+    assert main(["summary", path]) == 0
+    assert "bigTpuProfile" not in capsys.readouterr().out
+    assert main(["export", path, str(tmp_path / "out")]) == 0
+    assert [file.name for file in (tmp_path / "out").iterdir() if not file.name.startswith(".")] == ["profile.html"]
+    capsys.readouterr()
+    assert main(["export", path, str(tmp_path / "out"), "--only", "xlsx"]) == 2
+    assert "Choose from web." in capsys.readouterr().err
 
 
 def test_as_a_program(written):

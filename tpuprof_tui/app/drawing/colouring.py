@@ -106,7 +106,8 @@ def families(profile: Profile, lane: Lane, rows: Ints, colouring: Colouring) -> 
     codes, texts = lane.take(key, rows).tolist(), profile.strings[key]
     if key == "kernel":
         return [kernel_family(code, texts[code]) if code >= 0 else None for code in codes]
-    return [category_of(profile.vocabulary, texts[code]) if code >= 0 else None for code in codes]
+    found = {code: category_of(profile.vocabulary, texts[code]) for code in set(codes) if code >= 0}
+    return [found.get(code) for code in codes]
 
 
 def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) -> Floats:

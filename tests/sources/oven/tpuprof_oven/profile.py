@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from tpuprof_tui.model import Device, Lane, Problem, Profile, Role, Scopes, Severity, StringsBuilder
+from tpuprof_tui.model.profile import Recording as How
 from tpuprof_tui.model.sublanes import split_overlaps
+from tpuprof_tui.model.vocabulary import NAMES
 
 from .recording import RecordedLane, Recording
+from .vocabulary import VOCABULARY
 
 _ROLES = {"rest": Role.WAIT, "wait": Role.WAIT}
 
@@ -29,7 +32,8 @@ def profile_of(path: Path, recordings: Mapping[str, Recording]) -> Profile:
             lanes.append(_lane(recorded, core, recording, zero, strings))
         first += len(numbers)
     return Profile(
-        path=str(path), name=path.name, source="oven", device=Device("oven"), mode=0, bmodel=False,
+        path=str(path), name=path.name, vocabulary=VOCABULARY, device=Device("oven"), recording=How("a recording"),
+        capabilities=frozenset((NAMES,)), own={},
         cores=tuple(range(first)), ports=(), lanes=tuple(lanes), scopes=Scopes(), problems=tuple(problems),
         strings={key: builder.build() for key, builder in strings.items()},
     )  # fmt: skip

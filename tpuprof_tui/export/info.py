@@ -7,8 +7,9 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from tpuprof_tui.analysis import LaneFigures, build_index, lane_figures
+from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.index.ordering import fixed_number
+from tpuprof_tui.analysis.totals.figures import LaneFigures, lane_figures
 from tpuprof_tui.formats.tables import MISSING, Report, Table, TimeUnit, clean
 from tpuprof_tui.model import Lane, Profile
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tpuprof_tui.analysis import (
+from tpuprof_tui.analysis.totals.figures import (
     Headline,
-    HeadroomRow,
     LaneFigures,
-    TopRow,
     UnitFigures,
     build_indexes,
     headline,
-    headroom,
     lane_figures,
-    top,
 )
+from tpuprof_tui.analysis.totals.headroom import HeadroomRow, headroom
+from tpuprof_tui.analysis.totals.top import TopRow, top
 from tpuprof_tui.formats.tables import MISSING, Report, Table, TimeUnit, clean, count_of, percent, size_text
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.model import Problem, Profile

@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis import LaneIndex, build_index, cells, lane_figures
+from tpuprof_tui.analysis.index.lane_index import LaneIndex, build_index, cells
 from tpuprof_tui.analysis.index.ordering import fixed_number
+from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.web_codec import Chunk, Ints, known, scaled
 from tpuprof_tui.model import Lane, Profile, Vocabulary, is_missing

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tpuprof_tui.analysis import build_index, unit_figures
+from tpuprof_tui.analysis.index.lane_index import build_index
+from tpuprof_tui.analysis.totals.figures import unit_figures
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.model import Problem, Profile
 

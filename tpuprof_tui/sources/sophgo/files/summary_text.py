@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from tpuprof_tui.analysis import Indexes, UnitFigures, build_indexes, lane_figures, unit_figures
+from tpuprof_tui.analysis.totals.figures import Indexes, UnitFigures, build_indexes, lane_figures, unit_figures
 from tpuprof_tui.export.selection import Selection, ordered_lanes
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.model import Lane, Profile, Role

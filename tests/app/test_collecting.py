@@ -73,7 +73,7 @@ def test_garbage_of_the_capture_before_goes_when_another_opens():
 
 HEAPS = """
 import ctypes, sys, threading
-from tpuprof_tui.app.collecting import share_memory
+from tpuprof_tui.app.shell.garbage_collection import share_memory
 shared = "shared" in sys.argv and share_memory()
 library = ctypes.CDLL(None)
 taken = threading.Barrier(7)
@@ -112,8 +112,6 @@ def test_another_c_library_is_left_as_it_is(monkeypatch):
     assert not collecting.share_memory()
     settle()
     monkeypatch.undo()
-    collecting._c_library.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr("ctypes.CDLL", lambda _: (_ for _ in ()).throw(OSError("static")))
         assert not collecting.share_memory()
-    collecting._c_library.cache_clear()

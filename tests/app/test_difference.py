@@ -14,7 +14,7 @@ from textual.drivers.headless_driver import HeadlessDriver
 from textual.strip import Strip
 from vt import Terminal
 
-from tpuprof_tui.app.drawing.difference import Shown, changed_span, sequences
+from tpuprof_tui.app.drawing.difference import Shown, Writer, changed_span
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell.application import TpuprofApp
 
@@ -34,8 +34,8 @@ def shown_after(*drawings, size=(40, 6)):
     whole, spare = Terminal(*size), Terminal(*size)
     shown = Shown()
     for pieces, system in drawings:
-        whole.feed(sequences(pieces, system))
-        spare.feed(sequences(shown.changes(pieces), system))
+        whole.feed(Writer().sequences(pieces, system))
+        spare.feed(shown.writer.sequences(shown.changes(pieces), system))
     return whole.cells(), spare.cells()
 
 
@@ -109,7 +109,7 @@ def test_the_span_that_differs(before, after, span):
 
 
 def test_neighbours_of_one_colour_say_it_once():
-    told = sequences(
+    told = Writer().sequences(
         [(0, 0, strip_of(("a", STYLES[1]), ("b", STYLES[3]), ("c", STYLES[1]), ("d", STYLES[2]), ("e", STYLES[0])))],
         ColorSystem.STANDARD,
     )
@@ -134,7 +134,7 @@ def looks(screen):
     """What the panes drew, as the terminal would show it when told everything."""
     terminal = Terminal(screen.size.width, screen.size.height)
     strips = screen._compositor.render_strips()
-    terminal.feed(sequences([(y, 0, strip) for y, strip in enumerate(strips)], ColorSystem.TRUECOLOR))
+    terminal.feed(Writer().sequences([(y, 0, strip) for y, strip in enumerate(strips)], ColorSystem.TRUECOLOR))
     return terminal.cells()
 
 

@@ -10,6 +10,8 @@ from profiles import Texts, make_lane, make_profile, small_profile
 from rich.console import Console
 
 from tpuprof_tui.analysis import build_indexes, headline
+from tpuprof_tui.analysis.memory import first_screen, memory_of
+from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.export.info import info_json, info_report
 from tpuprof_tui.export.summary import summary_report
 from tpuprof_tui.formats.tables import Report, Table, TimeUnit, clean, count_of, size_text, table_lines
@@ -180,3 +182,19 @@ def test_small_words():
     assert count_of(1200, "core") == "1,200 cores"
     assert [size_text(size) for size in (0, 999, 1500, 101_070_000)] == ["0 B", "999 B", "1.50 kB", "101.07 MB"]
     assert clean("x" * 100, 10) == "xxxxxxx..."
+
+
+def test_info_lists_what_is_kept_in_memory_when_it_is_asked_for():
+    profile = with_exposed(small_profile(2))
+    assert "memory" not in json.loads(info_json(profile))
+    assert "Memory" not in info_report(profile).text()
+    memory = memory_of(first_screen(profile))
+    record = json.loads(info_json(profile, memory))["memory"]
+    assert set(record["columns"]) == {"TIU", "GDMA", "SDMA", "CDMA"}
+    assert {"indexes", "launches", "headline", "computing time"} <= set(record["derived"])
+    parts = [*record["columns"].values(), *record["derived"].values(), record["names"], record["records"]]
+    assert record["total"] == sum(parts) > 0
+    rows = dict(info_report(profile, memory).tables[-1].rows)
+    assert rows["columns of GDMA"] == f"{record['columns']['GDMA']:,}"
+    assert rows["indexes"] == f"{record['derived']['indexes']:,}"
+    assert rows["in all"] == f"{record['total']:,}"

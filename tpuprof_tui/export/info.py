@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from tpuprof_tui.analysis import LaneFigures, build_index, lane_figures
 from tpuprof_tui.analysis.index.ordering import fixed_number
-from tpuprof_tui.formats.tables import MISSING, Report, TimeUnit, clean
+from tpuprof_tui.formats.tables import MISSING, Report, Table, TimeUnit, clean
 from tpuprof_tui.model import Lane, Profile
 
 from .summary import MODES, commands_table, engines_table, lost_text, problems_table
+
+if TYPE_CHECKING:
+    from tpuprof_tui.analysis.memory import Memory
 
 
 def info_record(profile: Profile) -> dict[str, Any]:
@@ -47,13 +51,16 @@ def info_record(profile: Profile) -> dict[str, Any]:
     }
 
 
-def info_json(profile: Profile) -> str:
-    """`info_record` as JSON text, ASCII alone."""
-    return json.dumps(info_record(profile), indent=2, default=str)
+def info_json(profile: Profile, memory: Memory | None = None) -> str:
+    """`info_record` as JSON text, ASCII alone; with what the profile takes of memory, where that is asked for."""
+    record = info_record(profile)
+    if memory is not None:
+        record["memory"] = {**asdict(memory), "total": memory.total}
+    return json.dumps(record, indent=2, default=str)
 
 
-def info_report(profile: Profile) -> Report:
-    """What a capture is, for people."""
+def info_report(profile: Profile, memory: Memory | None = None) -> Report:
+    """What a capture is, for people; with what the profile takes of memory, where that is asked for."""
     profile = profile.device_part
     device = profile.device
     span = TimeUnit.for_span(profile.end_ns - profile.start_ns)
@@ -73,8 +80,23 @@ def info_report(profile: Profile) -> Report:
     width = max(len(label) for label, _ in facts)
     lines = tuple(f"{label:{width}}  {text}" for label, text in facts)
     lanes = engines_table(profile, _figures(profile), span) if profile.timed else commands_table(profile)
-    tables = (lanes, problems_table(profile))
+    tables = [lanes, problems_table(profile)]
+    if memory is not None:
+        tables.append(_memory_table(memory))
     return Report(clean(profile.name), lines, tuple(table for table in tables if table.rows))
+
+
+def _memory_table(memory: Memory) -> Table:
+    parts = {f"columns of {clean(kind)}": size for kind, size in memory.columns.items()}
+    parts |= {"names": memory.names, "records": memory.records, **memory.derived, "in all": memory.total}
+    return Table(
+        "Memory",
+        ("Held by", "Bytes"),
+        tuple((what, f"{size:,}") for what, size in parts.items()),
+        frozenset((0,)),
+        ("What the explorer's first screen needs is made; what several things share counts where it comes first.",),
+        total=True,
+    )
 
 
 def _lane_records(profile: Profile) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ _TURNS: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SUSPECT: Final = re.compile(r"[^\x20-\x7e\u4e00-\u9fff\u3040-\u30ff\uac00-\ud7a3]")
 
 
+# a function of the text alone, asked for the same names with every frame; it keeps no capture, and so many at most
 @lru_cache(4096)
 def clean(text: str) -> str:
     """``text`` with everything that could steer a terminal made visible and harmless.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -166,6 +166,10 @@ class Lane:
 
     def _later(self, key: str, numbers: npt.NDArray[np.integer[Any]]) -> LazyColumn:
         return lambda wanted: self.take(key, numbers[wanted])
+
+    def kept_arrays(self) -> Iterator[Array]:
+        """The columns that are kept as arrays; the others are computed when they are asked for."""
+        return (values for values in self.columns.values() if isinstance(values, np.ndarray))
 
     def arrays(self) -> dict[str, Array]:
         """All columns of the lane, computed; a dict of arrays of one length."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +30,9 @@ class Alike:
     longest: tuple[int, int] = (-1, -1)
 
 
-_KNOWN: Final[WeakKeyDictionary[Session, dict[tuple[str, int], Alike]]] = WeakKeyDictionary()
-
-
 def alike(session: Session, kind: str, name: int) -> Alike:
     """Figures of all instructions of an operation; looked through once per operation."""
-    known = _KNOWN.setdefault(session, {})
-    if (kind, name) not in known:
-        known[kind, name] = _alike(session, kind, name)
-    return known[kind, name]
+    return session.derived.get("peers", lambda: _alike(session, kind, name), kind, name)
 
 
 def _alike(session: Session, kind: str, name: int) -> Alike:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -81,14 +80,9 @@ def _concerns(problem: Problem, row: int) -> bool:
     return rows is not None and place < len(rows) and int(rows[place]) == row
 
 
-_KNOWN: Final[WeakKeyDictionary[Session, Oddities]] = WeakKeyDictionary()
-
-
 def oddities(session: Session) -> Oddities:
     """The instructions that problems are about, gathered once. O(their number), sorted."""
-    if session not in _KNOWN:
-        _KNOWN[session] = _oddities(session)
-    return _KNOWN[session]
+    return session.derived.get("rows of problems", lambda: _oddities(session))
 
 
 def _oddities(session: Session) -> Oddities:

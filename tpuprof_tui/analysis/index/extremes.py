@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -27,37 +25,34 @@ LARGE: Final = 100 * 1024
 _NONE: Final = -np.inf
 
 
-@dataclass(eq=False)
-class _Blocks:
-    """What is known of the blocks of rows of a lane.
+def _best_of_blocks(index: LaneIndex, score: Score, owners: frozenset[int]) -> Floats:
+    """Best score of each block of rows; all rows are scored the first time.
 
-    Attributes:
-        best: Best score of each block by score and the groups that submitted (empty: any), float64.
-        ends: When the last event of each block ends, int64 ns; where events overlap.
+    Args:
+        index: Index of the lane.
+        score: What is looked for.
+        owners: Only what these groups submitted; empty: of any.
     """
 
-    best: dict[tuple[Score, frozenset[int]], Floats] = field(default_factory=dict)
-    ends: Ints | None = None
+    def make() -> Floats:
+        scores = _scored(index.lane, slice(0, len(index.lane)), score, owners)
+        best: Floats = np.maximum.reduceat(scores, np.arange(0, len(scores), BLOCK))
+        return best
 
-    def best_of(self, lane: Lane, score: Score, owners: frozenset[int]) -> Floats:
-        """Best score of each block; all rows are scored the first time."""
-        known = self.best.get((score, owners))
-        if known is None:
-            scores = _scored(lane, slice(0, len(lane)), score, owners)
-            known = self.best[score, owners] = np.maximum.reduceat(scores, np.arange(0, len(lane), BLOCK))
-        return known
-
-    def running(self, index: LaneIndex, first: int, last: int, start: int) -> Ints:
-        """Those of the blocks from ``first`` up to ``last`` in which something ends after ``start``."""
-        if index.max_end is index.sorted_ends:
-            return np.arange(first, last)
-        if self.ends is None:
-            ends = np.maximum(index.lane["end"], index.starts + 1)
-            self.ends = np.maximum.reduceat(ends, np.arange(0, len(ends), BLOCK))
-        return first + np.flatnonzero(self.ends[first:last] > start)
+    return index.derived.get("best of blocks", make, score, owners)
 
 
-_BLOCKS: Final[WeakKeyDictionary[LaneIndex, _Blocks]] = WeakKeyDictionary()
+def _running_blocks(index: LaneIndex, first: int, last: int, start: int) -> Ints:
+    """Those of the blocks from ``first`` up to ``last`` in which something ends after ``start``."""
+    if index.max_end is index.sorted_ends:
+        return np.arange(first, last)
+
+    def make() -> Ints:
+        ends = np.maximum(index.lane["end"], index.starts + 1)
+        latest: Ints = np.maximum.reduceat(ends, np.arange(0, len(ends), BLOCK))
+        return latest
+
+    return first + np.flatnonzero(index.derived.get("ends of blocks", make)[first:last] > start)
 
 
 def best_rows(
@@ -91,12 +86,11 @@ def best_rows(
         low = int(np.searchsorted(index.max_end, start, side="right"))
         high = int(np.searchsorted(index.starts, end, side="left"))
         if high > low and end > start:
-            known = _BLOCKS.setdefault(index, _Blocks())
-            blocks = known.running(index, low // BLOCK, -(-high // BLOCK), start)
-            spans.append((number, index, low, high, known, blocks, owners if number in shared else frozenset[int]()))
+            blocks = _running_blocks(index, low // BLOCK, -(-high // BLOCK), start)
+            spans.append((number, index, low, high, blocks, owners if number in shared else frozenset[int]()))
     found = []
     for score in scores:
-        bests = [known.best_of(index.lane, score, own)[blocks] for _, index, _, _, known, blocks, own in spans]
+        bests = [_best_of_blocks(index, score, own)[blocks] for _, index, _, _, blocks, own in spans]
         best: list[tuple[float, int, int]] = []
         if spans:
             bounds = np.concatenate(bests)
@@ -104,7 +98,7 @@ def best_rows(
             numbers = np.concatenate([blocks for *_, blocks, _ in spans])
             near = np.flatnonzero(bounds > _NONE)
             for each in near[np.argsort(-bounds[near], kind="stable")].tolist():
-                number, index, low, high, _, _, own = spans[places[each]]
+                number, index, low, high, _, own = spans[places[each]]
                 first = int(numbers[each]) * BLOCK
                 if len(best) == most and (-bounds[each], number, first) > best[-1]:
                     break

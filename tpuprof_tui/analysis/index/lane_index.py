@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Lane, Role
 
+from ..derived import Derived
 from .intervals import Intervals, Ints
 
 
@@ -23,6 +24,7 @@ class LaneIndex:
         starts: Starts of all events, int64 ns, ascending; row i of the lane is element i.
         max_end: Running maximum of the events' ends, an event of no length counted as 1 ns.
         sorted_ends: The same ends, ascending.
+        derived: What is computed of this lane alone.
     """
 
     lane: Lane
@@ -33,6 +35,7 @@ class LaneIndex:
     starts: Ints
     max_end: Ints
     sorted_ends: Ints
+    derived: Derived = field(default_factory=Derived, repr=False)
 
 
 @dataclass(frozen=True, eq=False)

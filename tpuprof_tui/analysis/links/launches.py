@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -20,21 +18,13 @@ from ..selecting.time_scale import TIME, Measure
 
 Ints = npt.NDArray[np.int64]
 
-_KNOWN: Final[WeakKeyDictionary[Session, dict[int, LaneIndex]]] = WeakKeyDictionary()
-
 
 def launches(session: Session, unit: int) -> LaneIndex:
     """The launches of a unit as a lane, with columns ``kernel`` and ``scope``; empty where none are known.
 
     O(instructions of the unit) the first time.
     """
-    known = _KNOWN.setdefault(session, {})
-    if unit not in known:
-        known[unit] = build_index(_lane(session.profile, unit))
-    return known[unit]
-
-
-_PASSING: Final[WeakKeyDictionary[Session, dict[int, LaneIndex]]] = WeakKeyDictionary()
+    return session.derived.get("launches", lambda: build_index(_lane(session.profile, unit)), unit)
 
 
 def launches_with(session: Session, passing: Session, unit: int) -> LaneIndex:
@@ -47,14 +37,15 @@ def launches_with(session: Session, passing: Session, unit: int) -> LaneIndex:
         passing: The same capture with some of its instructions.
         unit: Id of the unit.
     """
-    known = _PASSING.setdefault(passing, {})
-    if unit not in known:
+
+    def make() -> LaneIndex:
         lane = launches(session, unit).lane
         lanes = [each for each in passing.profile.lanes_of(unit) if "scope" in each and len(each)]
         scopes = [np.unique(each["scope"]) for each in lanes]
         rows = np.flatnonzero(np.isin(lane["scope"], np.concatenate(scopes))) if scopes else np.zeros(0, np.int64)
-        known[unit] = build_index(lane.taking(rows, eager=lane.keys()))
-    return known[unit]
+        return build_index(lane.taking(rows, eager=lane.keys()))
+
+    return passing.derived.get("launches of all", make, unit)
 
 
 def launch_text(session: Session, unit: int, time: int, measure: Measure = TIME) -> str:

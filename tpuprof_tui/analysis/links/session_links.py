@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from threading import Lock
 from typing import Final
-from weakref import WeakKeyDictionary
 
 from ..selecting.session import Session
 from .dependencies import LinkKind, Links, find_links
 
-_KNOWN: Final[WeakKeyDictionary[Session, Links]] = WeakKeyDictionary()
-_FINDING: Final = Lock()
 #: Of so many a selected instruction waited for, or released, the timeline marks where they are.
 MARKED: Final = 64
 
 
 def known_links(session: Session) -> Links | None:
     """The links where they have been found; None before."""
-    return _KNOWN.get(session)
+    found: Links | None = session.derived.known("links")
+    return found
 
 
 def links_of(session: Session) -> Links:
     """All links of a profile, found once. O(n log n): ask for them in a thread where there are many instructions."""
-    with _FINDING:
-        found = _KNOWN.get(session)
-        if found is None:
-            found = _KNOWN[session] = find_links(session.profile)
-        return found
+    return session.derived.get("links", lambda: find_links(session.profile))
 
 
 def may_have_links(session: Session) -> bool:

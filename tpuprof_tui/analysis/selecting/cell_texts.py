@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from tpuprof_tui.formats.text import MISSING, clean
@@ -58,7 +56,6 @@ def row_texts(session: Session, columns: tuple[Column, ...], numbers: Ints) -> l
     return texts
 
 
-@lru_cache(512)
 def header_text(title: str, unit: str) -> str:
     """A column's header: its title, and its unit where that says something."""
     return f"{title} {unit}" if unit and unit not in ("%", "cycles", "ops") and unit not in title else title

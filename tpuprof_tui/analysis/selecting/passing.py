@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from threading import Lock
 from typing import Final
 
 import numpy as np
@@ -14,6 +11,7 @@ import numpy.typing as npt
 from tpuprof_tui.model import Lane
 from tpuprof_tui.model.lane import Rows
 
+from ..derived import Derived
 from .filters import compile_filter
 from .session import Ints, Session, numbers_in
 from .state import ViewState
@@ -35,13 +33,14 @@ class Passing:
         whole: The session of all instructions.
         mask: By instruction number, whether it passes.
         count: How many pass.
+        derived: What is computed of these instructions alone.
     """
 
     text: str
     whole: Session
     mask: Mask
     count: int
-    _making: Lock = field(default_factory=Lock, repr=False)
+    derived: Derived = field(default_factory=Derived, repr=False)
 
     def lane(self, number: int) -> Mask:
         """Which rows of a lane pass."""
@@ -53,15 +52,13 @@ class Passing:
 
         Its instructions are numbered anew. Made once, in O(instructions): ask for it in a thread.
         """
-        with self._making:
-            return self._session
+        return self.derived.get("session", self._session)
 
     @property
     def has_session(self) -> bool:
         """Whether ``session`` answers at once."""
-        return "_session" in self.__dict__
+        return self.derived.known("session") is not None
 
-    @cached_property
     def _session(self) -> Session:
         profile = self.whole.profile
         lanes = tuple(_kept(lane, self.lane(number)) for number, lane in enumerate(profile.lanes))
@@ -81,22 +78,20 @@ def passing(session: Session, text: str) -> Passing:
     Raises:
         FilterError: The filter cannot be understood.
     """
-    known: OrderedDict[str, Passing] = session.passing
-    found = known.get(text)
-    if found is None:
-        predicate = compile_filter(text, session.profile)
-        mask = np.empty(session.profile.instructions, np.bool_)
-        for number, lane in enumerate(session.profile.lanes):
-            mask[int(session.offsets[number]) : int(session.offsets[number + 1])] = predicate(lane)
-        found = known[text] = Passing(text, session, mask, int(np.count_nonzero(mask)))
-        while len(known) > KEPT:
-            known.popitem(last=False)
-    return found
+    return session.derived.get("passing", lambda: _passing(session, text), text, most=KEPT)
+
+
+def _passing(session: Session, text: str) -> Passing:
+    predicate = compile_filter(text, session.profile)
+    mask = np.empty(session.profile.instructions, np.bool_)
+    for number, lane in enumerate(session.profile.lanes):
+        mask[int(session.offsets[number]) : int(session.offsets[number + 1])] = predicate(lane)
+    return Passing(text, session, mask, int(np.count_nonzero(mask)))
 
 
 def is_known(session: Session, text: str) -> bool:
     """Whether ``passing`` answers at once."""
-    return not text or text in session.passing
+    return not text or session.derived.known("passing", text) is not None
 
 
 def shown_session(session: Session, text: str) -> Session:

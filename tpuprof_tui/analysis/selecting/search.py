@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -18,7 +17,6 @@ Mask = npt.NDArray[np.bool_]
 SEARCHED: Final = ("name", "kernel", "type")
 
 
-@lru_cache(64)
 def pattern_of(text: str) -> re.Pattern[str]:
     """What a search text means: a regular expression, or itself where it is none; capitals count where it has some."""
     flags = 0 if any(letter.isupper() for letter in text) else re.IGNORECASE

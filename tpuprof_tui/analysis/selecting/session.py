@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +12,13 @@ import numpy.typing as npt
 from tpuprof_tui.formats.text import in_sentence, plural
 from tpuprof_tui.model import COLUMNS, Column, Profile
 
+from ..derived import Derived
 from ..index import ordering
-from ..index.lane_index import rows_between
+from ..index.lane_index import LaneIndex, rows_between
 from ..index.ordering import lane_values
 from ..totals.exposed import with_exposed
 from ..totals.figures import Headline, Indexes, build_indexes, headline
+from ..totals.work_sums import owners_of
 from .state import Scope, Sort
 
 __all__ = ["Ints", "Session", "lane_values", "numbers_in", "ordered"]
@@ -39,29 +40,40 @@ class Session:
 
     Attributes:
         profile: The profile.
-        indexes: Index of each lane.
-        offsets: int64, number of the first instruction of each lane, and the number of all at the end.
-        headline: Figures of the whole profile.
-        passing: What passes a filter, by the filter (see ``filtering``). It refers to the session: kept anywhere else
-            it would keep the session.
+        derived: All that is computed of it and kept.
     """
 
     profile: Profile
-    indexes: Indexes
-    offsets: Ints
-    headline: Headline
-    passing: OrderedDict[str, Any] = field(default_factory=OrderedDict)
+    derived: Derived = field(default_factory=Derived)
 
     @classmethod
     def build(cls, profile: Profile) -> Session:
-        """Everything of a profile that is computed once; meant for a thread."""
-        profile = with_exposed(profile)
-        indexes = build_indexes(profile)
-        return cls(profile, indexes, ordering.first_numbers(profile), headline(profile, indexes))
+        """A profile with its indexes and headline; meant for a thread."""
+        session = cls(with_exposed(profile))
+        _ = session.headline
+        return session
+
+    @cached_property
+    def indexes(self) -> Indexes:
+        """Index of each lane."""
+        return self.derived.get("indexes", lambda: build_indexes(self.profile))
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """int64, number of the first instruction of each lane, and the number of all at the end."""
+        return self.derived.get("offsets", lambda: ordering.first_numbers(self.profile))
+
+    @cached_property
+    def headline(self) -> Headline:
+        """Figures of the whole profile."""
+        return self.derived.get("headline", lambda: headline(self.profile, self.indexes))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Columns the table shows: those that some lane knows, the preferred ones first."""
+        return self.derived.get("columns", self._columns)
+
+    def _columns(self) -> tuple[Column, ...]:
         known: set[str] = set().union(*(lane.keys() for lane in self.profile.lanes))
         known.update(_OF_LANE)
         if all(self.profile.unit_of(lane) >= 0 or lane.number < 0 for lane in self.profile.lanes):
@@ -88,21 +100,14 @@ class Session:
         lanes = range(len(self.profile.lanes))
         if scope.group < 0:
             return tuple(lanes)
-        within = self.profile.groups.within(scope.group)
-        return tuple(
-            number
-            for number in lanes
-            if self.profile.lanes[number].group in within or not within.isdisjoint(self._owners.get(number, ()))
-        )
+        within, indexes = self.profile.groups.within(scope.group), self.indexes
+        return tuple(number for number in lanes if self._belongs(indexes[number], within))
 
-    @cached_property
-    def _owners(self) -> dict[int, set[int]]:
-        """By number of each lane of no unit, the groups that submitted its events."""
-        return {
-            number: set(np.unique(lane["owner"]).tolist())
-            for number, lane in enumerate(self.profile.lanes)
-            if "owner" in lane and self.profile.unit_of(lane) < 0
-        }
+    def _belongs(self, index: LaneIndex, within: frozenset[int]) -> bool:
+        """Whether a lane belongs to one of some groups, or to no unit and one of them submitted to it."""
+        if index.lane.group in within:
+            return True
+        return self.profile.unit_of(index.lane) < 0 and not within.isdisjoint(owners_of(index))
 
     def unit_of(self, lane: int) -> int:
         """Id of the unit of a lane; -1 where it belongs to none."""

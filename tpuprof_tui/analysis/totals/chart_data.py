@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +73,7 @@ def chart_data(session: Session, view: ViewState, scope: Scope) -> ChartData:
             rows = rows_between(index, view.start, view.end)
             lengths, added = _lengths(lane, rows, only), _moved(lane, rows, edges, only)
         else:
-            lengths, added = _sums_of(index).between(index, edges)
+            lengths, added = index.derived.get("charts", partial(_LaneSums.of, lane)).between(index, edges)
         durations += lengths
         if added is not None:
             moved[lane.kind] = moved.get(lane.kind, np.zeros(BINS)) + added
@@ -153,15 +153,6 @@ class _LaneSums:
         if last > first:
             lengths = lengths + self.lengths[last] - self.lengths[first]
         return lengths, None if self.bytes is None else self.bytes.between(edges)
-
-
-_SUMS: Final[WeakKeyDictionary[LaneIndex, _LaneSums]] = WeakKeyDictionary()
-
-
-def _sums_of(index: LaneIndex) -> _LaneSums:
-    if index not in _SUMS:
-        _SUMS[index] = _LaneSums.of(index.lane)
-    return _SUMS[index]
 
 
 def bytes_in_bins(starts: Ints, ends: Ints, sizes: Ints, edges: Ints) -> Floats:

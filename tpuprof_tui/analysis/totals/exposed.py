@@ -6,9 +6,9 @@ which its unit did not compute.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Profile, Role
 from tpuprof_tui.model.activity import MOVES
 from tpuprof_tui.model.lane import Rows
 
+from ..derived import Derived
 from ..index.intervals import Intervals
 
 Ints = npt.NDArray[np.int64]
@@ -46,13 +47,24 @@ def with_exposed(profile: Profile) -> Profile:
         return profile
 
     known, groups = profile.lanes, profile.groups
-
     # of the lanes alone: the profile itself is not kept by what is made of it
-    @cache
-    def covering(unit: int, activities: tuple[Activity, ...]) -> Intervals:
+    covering = partial(_covering, known, groups, Derived())
+
+    def exposed(lane: Lane) -> Lane:
+        return lane.with_column(KEY, partial(_exposed, lane, groups, covering)) if lane.may_do(MOVES) else lane
+
+    return replace(profile, lanes=tuple(map(exposed, known)))
+
+
+def _covering(
+    lanes: Sequence[Lane], groups: Groups, derived: Derived, unit: int, activities: tuple[Activity, ...]
+) -> Intervals:
+    """When a unit did one of some activities; made once."""
+
+    def make() -> Intervals:
         within = groups.within(unit)
         found = Intervals.empty()
-        for lane in known:
+        for lane in lanes:
             shared = "owner" in lane and groups.unit_of(lane.group) < 0
             if lane.may_do(activities) and (shared or lane.group in within):
                 work = lane["role"] == Role.WORK
@@ -62,11 +74,7 @@ def with_exposed(profile: Profile) -> Profile:
                 found = found.union_with(Intervals.union(lane["start"][work], lane["end"][work]))
         return found
 
-    def exposed(lane: Lane) -> Lane:
-        return lane.with_column(KEY, partial(_exposed, lane, groups, covering)) if lane.may_do(MOVES) else lane
-
-    lanes = tuple(map(exposed, known))
-    return replace(profile, lanes=lanes)
+    return derived.get("covering time", make, unit, activities)
 
 
 def _exposed(lane: Lane, groups: Groups, covering: _Covering, rows: Rows) -> Ints:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -348,18 +348,13 @@ def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
     return total + int(sizes.sum()) - round(float(outside.sum()))
 
 
-_BYTES: Final[WeakKeyDictionary[LaneIndex, RunningSums]] = WeakKeyDictionary()
-
-
 def _bytes_of(index: LaneIndex, rows: slice) -> int:
     """Bytes of work of neighbouring rows."""
     lane = index.lane
     if len(lane) < FEWEST * BLOCK:
         return int(_work_bytes(lane, rows).sum())
-    known = _BYTES.get(index)
-    if known is None:
-        known = _BYTES[index] = RunningSums(len(lane), lambda wanted: _work_bytes(lane, wanted))
-    return int(known.over(rows)[0])
+    sums = index.derived.get("bytes moved", lambda: RunningSums(len(lane), partial(_work_bytes, lane)))
+    return int(sums.over(rows)[0])
 
 
 def _work_bytes(lane: Lane, rows: Rows) -> Array:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -94,15 +94,11 @@ def work_sums(
     return found
 
 
-_OWNERS: Final[WeakKeyDictionary[LaneIndex, frozenset[int]]] = WeakKeyDictionary()
-
-
 def owners_of(index: LaneIndex) -> frozenset[int]:
     """Groups that submitted the events of a lane, ``INT_MISSING`` among them where some are nobody's; O(n) once."""
-    if index not in _OWNERS:
-        found = np.unique(index.lane["owner"]).tolist() if "owner" in index.lane else []
-        _OWNERS[index] = frozenset(found)
-    return _OWNERS[index]
+    if "owner" not in index.lane:
+        return frozenset()
+    return index.derived.get("owners", lambda: frozenset(np.unique(index.lane["owner"]).tolist()))
 
 
 def chosen_lanes(
@@ -153,10 +149,6 @@ class _Blocks:
         return WorkSums(self.sums[last] - self.sums[first], self.longest[first:last].max(axis=0))
 
 
-_WHOLE: Final[WeakKeyDictionary[LaneIndex, dict[Grouping, WorkSums]]] = WeakKeyDictionary()
-_BLOCKS: Final[WeakKeyDictionary[LaneIndex, dict[Grouping, _Blocks]]] = WeakKeyDictionary()
-
-
 def _of_lane(
     index: LaneIndex, start: int, end: int, labels: Mapping[Grouping, int], size: int, owners: Collection[int] | None
 ) -> dict[Grouping, WorkSums]:
@@ -166,18 +158,17 @@ def _of_lane(
     if owners is not None or len(lane) < FEWEST * size:
         return _added(lane, rows_between(index, start, end), start, end, labels, owners)
     if start <= index.starts[0] and end >= index.max_end[-1]:
-        known = _WHOLE.setdefault(index, {})
-        if not labels.keys() <= known.keys():
-            known.update(_added(lane, slice(0, len(lane)), -_EVER, _EVER, labels, None))
-        return {key: known[key] for key in labels}
+
+        def all_of(keys: list[Grouping]) -> dict[Grouping, WorkSums]:
+            return _added(lane, slice(0, len(lane)), -_EVER, _EVER, {key: labels[key] for key in keys}, None)
+
+        return index.derived.get_all("work", all_of, labels)
     first, last, rest = inner_blocks(index, start, end, size)
     found = _added(lane, rest, start, end, labels, None)
     if last > first:
-        blocks = _BLOCKS.setdefault(index, {})
         for key, count in labels.items():
-            if key not in blocks:
-                blocks[key] = _blocks(lane, key, count, size)
-            found[key].add(blocks[key].between(first, last))
+            blocks = index.derived.get("work of blocks", partial(_blocks, lane, key, count, size), key)
+            found[key].add(blocks.between(first, last))
     return found
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -32,15 +31,8 @@ _NUMBER: Final = re.compile(r" [\d.,e+-]+\Z")
 _DRAWER: Final = ThreadPoolExecutor(1, thread_name_prefix="charts")
 
 
-def missing() -> str:
-    """What to say where there can be no charts; empty: there can."""
-    # looked up once: without it charts are asked for again with every frame
-    return "" if _installed() else "Charts need the package plotext. Install it: pip install plotext."
-
-
-@cache
-def _installed() -> bool:
-    return find_spec("plotext") is not None
+#: What to say where there can be no charts; empty: there can. They are asked for with every frame.
+MISSING: Final = "" if find_spec("plotext") else "Charts need the package plotext. Install it: pip install plotext."
 
 
 def curve(values: Floats, start: int, end: int, width: int, height: int, *, ascii_only: bool) -> list[str]:
@@ -167,7 +159,7 @@ def _tick(time: int, unit: TimeUnit, span: int) -> str:
 
 def _drawn(draw: Callable[[Any], None], width: int, height: int, ascii_only: bool) -> list[str]:
     """What ``draw`` draws, without colours, cut to the width."""
-    if missing():
+    if MISSING:
         return []
     return _DRAWER.submit(_built, draw, width, height, ascii_only).result()
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +46,7 @@ _KERNEL_COLOURS: Final = (
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
+# a function of code and name alone, asked for each cell of the timeline
 @lru_cache(4096)
 def kernel_family(code: int, name: str) -> Family:
     """Letter and colour of a kernel function; those of the first 52 have letters of their own."""
@@ -96,28 +96,26 @@ def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) ->
 AT_ONCE: Final = 20_000
 #: Ways of colouring that rest on sums over a whole lane.
 SUMMED: Final[tuple[Colouring, ...]] = ("bandwidth", "uarch")
-_FLOWS: Final[WeakKeyDictionary[LaneIndex, dict[Colouring, tuple[Flow, Flow]]]] = WeakKeyDictionary()
 
 
 def is_summed(index: LaneIndex, colouring: Colouring) -> bool:
     """Whether the sums that a lane's colours rest on have been made, or it needs none."""
-    return colouring not in SUMMED or colouring in _FLOWS.get(index, {})
+    return colouring not in SUMMED or index.derived.known("shares", colouring) is not None
 
 
 def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[Flow, Flow]:
     """Flow of the share, and of the time for which it is known; made once for a lane, in O(its instructions)."""
-    known = _FLOWS.setdefault(index, {})
-    if colouring not in known:
-        shares = shares_of(profile, index.lane, colouring, ALL)
-        told = np.isfinite(shares)
-        starts, ends = index.starts, index.lane["end"]
-        if not bool(told.any()):
-            starts, ends, shares, told = starts[:0], ends[:0], shares[:0], told[:0]
-        # where nothing is known nothing flows: so the lane's own starts and ends serve, and no copy of them is kept
-        known[colouring] = (
-            Flow.of(starts, ends, np.where(told, shares, 0.0)), Flow.of(starts, ends, told.astype(np.float64))
-        )  # fmt: skip
-    return known[colouring]
+    return index.derived.get("shares", lambda: _share_flows(profile, index, colouring), colouring)
+
+
+def _share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[Flow, Flow]:
+    shares = shares_of(profile, index.lane, colouring, ALL)
+    told = np.isfinite(shares)
+    starts, ends = index.starts, index.lane["end"]
+    if not bool(told.any()):
+        starts, ends, shares, told = starts[:0], ends[:0], shares[:0], told[:0]
+    # where nothing is known nothing flows: so the lane's own starts and ends serve, and no copy of them is kept
+    return Flow.of(starts, ends, np.where(told, shares, 0.0)), Flow.of(starts, ends, told.astype(np.float64))
 
 
 def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges: Ints) -> Floats:

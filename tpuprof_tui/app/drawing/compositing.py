@@ -7,7 +7,7 @@ where any pane begins. A cursor that moves through timeline and table is small, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -57,6 +57,8 @@ class LineCompositor(Compositor):
         super().__init__()
         self._layout: object = None
         self._parts: dict[int, list[Part]] = {}
+        #: Styles of this screen's lines behind a colour.
+        self.veiled = lru_cache(16_384)(_veiled)
 
     def clear(self) -> None:
         """Lets go of all panes: the screen closes."""
@@ -161,16 +163,19 @@ class DrawnScreen(Screen[Result]):
         lines: dict[int, list[Piece]] = {y: [] for y in crop.line_range}
         for piece in below.lines_drawn.drawn([(y, 0, self.size.width) for y in lines]):
             lines[piece[0]].append(piece)
-        strips = [self._veiled_line(y, sorted(pieces, key=_cell), veil) for y, pieces in lines.items()]
+        veiled = below.lines_drawn.veiled
+        strips = [self._veiled_line(y, sorted(pieces, key=_cell), veil, veiled) for y, pieces in lines.items()]
         return (
             strips if crop.column_span == (0, self.size.width) else [strip.crop(*crop.column_span) for strip in strips]
         )
 
-    def _veiled_line(self, y: int, pieces: list[Piece], veil: Color) -> Strip:
+    def _veiled_line(
+        self, y: int, pieces: list[Piece], veil: Color, veiled: Callable[[Style | None, Color], Style]
+    ) -> Strip:
         known = self._veiled.get(y)
         if known is not None and [id(each[2]) for each in known[0]] == [id(each[2]) for each in pieces]:
             return known[1]
-        segments = [Segment(text, _veiled(style, veil)) for _, _, strip in pieces for text, style, _ in strip]
+        segments = [Segment(text, veiled(style, veil)) for _, _, strip in pieces for text, style, _ in strip]
         strip = Strip(segments, sum(piece[2].cell_length for piece in pieces))
         for line_filter in self.get_line_filters():
             strip = strip.apply_filter(line_filter, veil)
@@ -182,7 +187,6 @@ def _cell(piece: Piece) -> int:
     return piece[1]
 
 
-@lru_cache(16_384)
 def _veiled(style: Style | None, veil: Color) -> Style:
     """A style behind a colour that lets some of it through; without what the mouse would find."""
     plain = Style.null() if style is None else style.clear_meta_and_links()

@@ -39,6 +39,7 @@ class Shown:
     def __init__(self) -> None:
         self._lines: dict[int, dict[int, Strip]] = {}
         self._size = Size(0, 0)
+        self.writer = Writer()
 
     def forget(self) -> None:
         """The terminal may show anything: after a resize, or while another program had it."""
@@ -124,30 +125,38 @@ class Difference(CompositorUpdate):
     def render_segments(self, console: Console) -> str:
         """The changed pieces as text with escape sequences."""
         self.shown.resized(self.update.size)
-        return sequences(self.shown.changes(self.update.pieces), console._color_system or ColorSystem.TRUECOLOR)
+        system = console._color_system or ColorSystem.TRUECOLOR
+        return self.shown.writer.sequences(self.shown.changes(self.update.pieces), system)
 
 
-def sequences(pieces: Iterable[Piece], system: ColorSystem) -> str:
-    """Pieces of lines as text with escape sequences: of two neighbouring styles only what differs."""
-    parts: list[str] = []
-    looks = _NO_LOOKS
-    for y, x, strip in pieces:
-        parts.append(f"\x1b[{y + 1};{x + 1}H")
-        for text, style, _ in strip:
-            if style is not None and style.link:
-                parts += [_change(looks, _NO_LOOKS), Strip.render_style(style, text, system)]
-                looks = _NO_LOOKS
-                continue
-            wanted = _NO_LOOKS if style is None else _looks(style, system)
-            if wanted is not looks:
-                parts.append(_change(looks, wanted))
-                looks = wanted
-            parts.append(text)
-    parts.append(_change(looks, _NO_LOOKS))
-    return "".join(parts)
+class Writer:
+    """Writes lines for a terminal, and knows the looks it wrote last and how one leads to another."""
+
+    def __init__(self) -> None:
+        self._looks = lru_cache(2_048)(_looks)
+        self._change = lru_cache(2_048)(_change)
+
+    def sequences(self, pieces: Iterable[Piece], system: ColorSystem) -> str:
+        """Pieces of lines as text with escape sequences: of two neighbouring styles only what differs."""
+        looks_of, change = self._looks, self._change
+        parts: list[str] = []
+        looks = _NO_LOOKS
+        for y, x, strip in pieces:
+            parts.append(f"\x1b[{y + 1};{x + 1}H")
+            for text, style, _ in strip:
+                if style is not None and style.link:
+                    parts += [change(looks, _NO_LOOKS), Strip.render_style(style, text, system)]
+                    looks = _NO_LOOKS
+                    continue
+                wanted = _NO_LOOKS if style is None else looks_of(style, system)
+                if wanted is not looks:
+                    parts.append(change(looks, wanted))
+                    looks = wanted
+                parts.append(text)
+        parts.append(change(looks, _NO_LOOKS))
+        return "".join(parts)
 
 
-@lru_cache(2_048)
 def _looks(style: Style, system: ColorSystem) -> Looks:
     set_bits = style._attributes & style._set_attributes
     attributes = ";".join(code for bit, code in enumerate(SGR_STYLES) if set_bits & 1 << bit)
@@ -156,7 +165,6 @@ def _looks(style: Style, system: ColorSystem) -> Looks:
     return attributes, front, back
 
 
-@lru_cache(2_048)
 def _change(old: Looks, new: Looks) -> str:
     """The sequence from one look to another; what is to end cannot be taken back one by one on every terminal."""
     if old == new:

@@ -90,6 +90,7 @@ _TRANSLITERATED: Final = str.maketrans({
 })  # fmt: skip
 
 
+# a function of the text alone, asked for each piece of a frame
 @lru_cache(8192)
 def ascii_text(text: str) -> str:
     """``text`` with every character outside ASCII replaced by as many ASCII characters as it has cells."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from tpuprof_tui.formats.text import fit, percent_text
 from tpuprof_tui.model import Lane, Profile, Role
 
 from .glyphs import Glyphs
-from .theme import OTHER, Family, Palette
+from .theme import OTHER, Family, Palette, engine_colour
 
 Ints = npt.NDArray[np.int64]
 
@@ -166,7 +166,8 @@ def _paint_cells(
     _mark_instants(lane, held, levels, waits)
     filled = held.count > 0
     busy = filled & (levels > 0)
-    chars[:] = _characters(glyphs.levels)[np.where(busy, levels, 0)].tolist()
+    characters = glyphs.levels
+    chars[:] = [characters[level] for level in np.where(busy, levels, 0).tolist()]
     looks = np.full(len(chars), palette.text, dtype=object)
     looks[busy] = unknown
     styles[:] = looks.tolist()
@@ -180,11 +181,6 @@ def _paint_cells(
             styles[place] = unknown if family is OTHER else palette.family(family)
     for place in np.flatnonzero(busy & (held.wait * 2 > span - held.busy) & (levels < 8)).tolist():
         styles[place] = palette.tinted(styles[place])
-
-
-@lru_cache(4)
-def _characters(text: str) -> npt.NDArray[np.str_]:
-    return np.array(list(text))
 
 
 def _mark_instants(lane: Lane, held: Cells, levels: npt.NDArray[np.int64], waits: npt.NDArray[np.bool_]) -> None:
@@ -243,10 +239,7 @@ def _share_text(profile: Profile, lane: Lane, row: int, colouring: Colouring) ->
     return f"{percent_text(share)} " if share == share else ""
 
 
-@lru_cache(64)
 def _engine_family(engine: str) -> Family:
-    from .theme import engine_colour
-
     return Family(engine, engine[:1], engine_colour(engine))
 
 

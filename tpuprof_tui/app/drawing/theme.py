@@ -6,7 +6,7 @@ Nothing is told apart by colour alone: glyphs, letters and names say the same.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from rich.style import Style
@@ -74,6 +74,7 @@ ENGINE_COLOURS: Final = {"TIU": "#4f9cf9", "GDMA": "#3fb68b", "SDMA": "#d4b742",
 _MORE_COLOURS: Final = ("#22c3c3", "#f59e57", "#f472b6", "#94a3f8")
 
 
+# a function of the name alone, asked for each cell of the timeline
 @lru_cache(1024)
 def family_of(type_name: str) -> Family:
     """The family of a function type."""
@@ -140,12 +141,20 @@ class Palette:
 
     def tinted(self, style: Style) -> Style:
         """Style of a cell with work and more waiting."""
-        return _grounded(style, self.waited) if self.colour else style
+        found = self._tinted.get(style)
+        if found is None:
+            found = self._tinted[style] = style + Style(bgcolor=self.waited) if self.colour else style
+        return found
+
+    @cached_property
+    def _tinted(self) -> dict[Style, Style]:
+        """Styles asked for so far; as few as the palette has."""
+        return {}
 
     def on_cursor(self, style: Style) -> Style:
         """Style of a filled cell under the time cursor."""
         if self.colour:
-            return _overlaid(style, "#4b5a70")
+            return style + Style.parse(f"bold {BACKGROUND} on #cfd8e6" if style.bgcolor is not None else "on #4b5a70")
         return style + Style(reverse=not style.reverse, bold=True)
 
     def on_selected(self, style: Style) -> Style:
@@ -157,18 +166,6 @@ class Palette:
     def severity(self, severity: int) -> Style:
         """Style of a problem, by its severity (0 note, 1 warning, 2 error)."""
         return (self.quiet, self.caution, self.bad)[min(max(severity, 0), 2)]
-
-
-@lru_cache(512)
-def _overlaid(style: Style, background: str) -> Style:
-    if style.bgcolor is not None:
-        return style + Style.parse(f"bold {BACKGROUND} on #cfd8e6")
-    return style + Style.parse(f"on {background}")
-
-
-@lru_cache(512)
-def _grounded(style: Style, background: str) -> Style:
-    return style + Style(bgcolor=background)
 
 
 def plain_palette() -> Palette:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from typing import Final
 
 from rich.style import Style
@@ -67,7 +67,21 @@ class Tinted(Palette):
     inked: bool = False
 
     def _tint(self, name: str, otherwise: str) -> str:
-        return _table(self.tints).get(name) or (_inked(otherwise) if self.inked else otherwise)
+        return self._by_name.get(name) or (self._ink_of(otherwise) if self.inked else otherwise)
+
+    @cached_property
+    def _by_name(self) -> dict[str, str]:
+        return dict(self.tints)
+
+    @cached_property
+    def _inks(self) -> dict[str, str]:
+        """Colours made so far; as few as there are colours in the program."""
+        return {}
+
+    def _ink_of(self, colour: str) -> str:
+        if colour not in self._inks:
+            self._inks[colour] = _inked(colour)
+        return self._inks[colour]
 
     def engine(self, engine: str) -> Style:
         """Style of an engine's work."""
@@ -90,7 +104,6 @@ class Tinted(Palette):
         return Style.parse(self.selected_filled if style.bgcolor is not None else self.selected_cell)
 
 
-@lru_cache(256)
 def _inked(colour: str) -> str:
     """A colour as dark as paper needs it to be read."""
     ink = Color.parse(colour)
@@ -99,11 +112,6 @@ def _inked(colour: str) -> str:
             break
         ink = Color.parse(colour).darken(part * 0.05)
     return ink.hex
-
-
-@lru_cache(4)
-def _table(tints: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    return dict(tints)
 
 
 def _light() -> Palette:

@@ -10,7 +10,6 @@ other: after many figures have been made each holds some megabytes that nobody u
 from __future__ import annotations
 
 import gc
-from functools import cache
 from typing import Any, Final
 
 #: Objects made since the last look before the youngest are looked at; a frame makes some thousand and keeps few.
@@ -46,7 +45,6 @@ def share_memory() -> bool:
     return choose is not None and bool(choose(_M_ARENA_MAX, 1))
 
 
-@cache
 def _c_library() -> Any:
     """The functions of the C library; None where they cannot be called."""
     # numpy loads it too

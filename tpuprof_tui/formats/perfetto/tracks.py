@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -184,7 +183,6 @@ def _stored(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-@cache
 def _protos() -> Any:
     with needed_for("The Perfetto trace"):
         from perfetto.protos.perfetto.trace import perfetto_trace_pb2

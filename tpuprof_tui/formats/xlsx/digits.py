@@ -5,8 +5,7 @@ Each function gives one line of bytes per number, filled up with NUL bytes that 
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +14,37 @@ Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 
 
+def _groups(base: int) -> npt.NDArray[np.uint32]:
+    """Four bytes per number of up to four digits: first padded with NUL, then with zeros, then nothing."""
+    rest = np.arange(base**4)[:, None] // base ** np.arange(3, -1, -1)
+    then = np.frombuffer(b"0123456789abcdef", np.uint8)[rest % base]
+    first = np.where((rest > 0) | (np.arange(4) == 3), then, np.uint8(0))
+    return np.concatenate((first, then, np.zeros((1, 4), np.uint8))).view(np.uint32).ravel()
+
+
+def _fractions() -> npt.NDArray[np.uint64]:
+    """Eight bytes per number below 10,000: the point and four digits without zeros at their end."""
+    numbers = np.arange(10_000)[:, None]
+    digits = numbers // 10 ** np.arange(3, -1, -1) % 10 + ord("0")
+    found = np.zeros((10_000, 8), np.uint8)
+    found[:, :1] = np.where(numbers > 0, ord("."), 0)
+    found[:, 1:5] = np.where(numbers % 10 ** np.arange(4, 0, -1) > 0, digits, 0)
+    return found.view(np.uint64).ravel()
+
+
+_DECIMAL: Final = _groups(10)
+_HEXADECIMAL: Final = _groups(16)
+_FRACTIONS: Final = _fractions()
+
+
 def digits(array: Array) -> Bytes:
     """Decimal digits of whole numbers of at least 0, one line each, with NUL bytes before them."""
-    return _in_groups(array.astype(np.uint64), _decimal_groups(), 10_000)
+    return _in_groups(array.astype(np.uint64), _DECIMAL, 10_000)
 
 
 def hex_digits(array: Array) -> Bytes:
     """Hexadecimal digits of whole numbers (int64 ones as 64 bits), one line each, with NUL bytes before them."""
-    return _in_groups(array.astype(np.uint64), _hex_groups(), 1 << 16)
+    return _in_groups(array.astype(np.uint64), _HEXADECIMAL, 1 << 16)
 
 
 def _in_groups(rest: npt.NDArray[np.uint64], groups: npt.NDArray[np.uint32], base: int) -> Bytes:
@@ -47,36 +69,12 @@ def _in_groups(rest: npt.NDArray[np.uint64], groups: npt.NDArray[np.uint32], bas
     return joined.view(np.uint8).reshape(len(joined), -1)
 
 
-@cache
-def _decimal_groups() -> npt.NDArray[np.uint32]:
-    return _groups([str(number) for number in range(10_000)])
-
-
-@cache
-def _hex_groups() -> npt.NDArray[np.uint32]:
-    return _groups([f"{number:x}" for number in range(1 << 16)])
-
-
-def _groups(texts: list[str]) -> npt.NDArray[np.uint32]:
-    """Four bytes per number: first padded with NUL, then with zeros, then nothing."""
-    first = b"".join(text.rjust(4, "\0").encode() for text in texts)
-    then = b"".join(text.rjust(4, "0").encode() for text in texts)
-    return np.frombuffer(first + then + b"\0\0\0\0", dtype=np.uint32)
-
-
 def fractions(scaled: npt.NDArray[np.uint64], unit: int) -> Bytes:
     """``scaled / unit`` in decimal digits, without zeros at its end."""
     whole = scaled // np.uint64(unit)
     rest = (scaled - whole * np.uint64(unit)).astype(np.int64) * (10_000 // unit)
-    ends = _fraction_groups()[rest].view(np.uint8).reshape(len(scaled), 8)
+    ends = _FRACTIONS[rest].view(np.uint8).reshape(len(scaled), 8)
     return np.concatenate([digits(whole), ends], axis=1)
-
-
-@cache
-def _fraction_groups() -> npt.NDArray[np.uint64]:
-    """Eight bytes per number below 10,000: the point and four digits without zeros at their end."""
-    texts = [f".{number:04d}".rstrip("0").rstrip(".").ljust(8, "\0") for number in range(10_000)]
-    return np.frombuffer("".join(texts).encode(), dtype=np.uint64)
 
 
 def rounded_rates(percent: Array) -> npt.NDArray[np.uint64]:

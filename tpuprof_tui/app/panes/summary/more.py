@@ -9,7 +9,7 @@ from rich.style import Style
 
 from tpuprof_tui.analysis.totals.chart_data import ChartData
 from tpuprof_tui.analysis.totals.window_figures import Figures
-from tpuprof_tui.app.drawing.charts import bars, curve, histogram, missing
+from tpuprof_tui.app.drawing.charts import MISSING, bars, curve, histogram
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import GUESS, clean, in_sentence, percent_text
@@ -105,8 +105,8 @@ class SummaryCharts:
 
     def drawn(self, data: ChartData, width: int) -> list[Line]:
         """Bandwidth and durations; takes longer than a frame: meant for a thread."""
-        if missing():
-            told = paragraph(missing(), width, self.palette.quiet)
+        if MISSING:
+            told = paragraph(MISSING, width, self.palette.quiet)
             return [[], self._heading("Charts", width), *told]
         return [*self._curves(data, width), *self._durations(data, width)]
 

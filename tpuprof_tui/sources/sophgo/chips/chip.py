@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from .catalog import CATALOG
 from .figures import TransferFigures, transfer_figures
 from .layout import ChipDataError, RecordLayout, record_layout
 from .names import NameTable, name_table
-
-_HERE = Path(__file__).parent
 
 FAMILIES: Mapping[str, str] = MappingProxyType(
     {"TIU": "tiu", "GDMA": "dma", "SDMA": "dma", "VSDMA": "dma", "DMA": "dma", "CDMA": "cdma"}
@@ -207,27 +203,24 @@ class Chip:
         return self.name_tables[family_of(engine)]
 
 
-def _read(path: Path) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return data
-
-
-@lru_cache(maxsize=1)
 def common_tables() -> Mapping[str, Any]:
     """Raw tables that several chips share."""
-    return MappingProxyType(_read(_HERE / "common" / "tables.json"))
+    return CATALOG.file("common/tables.json")
 
 
-@cache
 def chip_names() -> tuple[str, ...]:
     """Lower-case names of the chips that have a data file."""
-    return tuple(sorted(path.stem for path in _HERE.glob("*.json")))
+    return CATALOG.table(_names, "*.json")
+
+
+def _names(pattern: str) -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in CATALOG.folder.glob(pattern)))
 
 
 def chip_by_name(name: str) -> Chip | None:
     """The chip of that name, in either case; None when there is none."""
     wanted = name.strip().casefold()
-    return _load(wanted) if wanted in chip_names() else None
+    return CATALOG.table(_load, wanted) if wanted in chip_names() else None
 
 
 def chip_by_arch(value: str) -> Chip | None:
@@ -235,7 +228,7 @@ def chip_by_arch(value: str) -> Chip | None:
     text = value.strip()
     digits = text.lstrip("+0") if text.lstrip("+").isdigit() and text.isascii() else ""
     for name in chip_names():
-        chip = _load(name)
+        chip = CATALOG.table(_load, name)
         if text.upper() in chip.arch_names or digits in map(str, chip.arch_codes):
             return chip
     return None
@@ -247,9 +240,8 @@ def unsupported_arch(value: str) -> str | None:
     return name
 
 
-@cache
 def _load(name: str) -> Chip:
-    return chip_from_data(_read(_HERE / f"{name}.json"), common_tables())
+    return chip_from_data(CATALOG.file(f"{name}.json"), common_tables())
 
 
 def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .catalog import CATALOG
 from .chip import Chip, family_of
 from .layout import ChipDataError, Field, bit_count, parse_fields
 
@@ -21,8 +20,6 @@ HEADER_BYTES = 8
 
 GRAIN = 16
 """Every command is a multiple of this many bytes long."""
-
-_HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,12 +177,20 @@ class CommandTable:
     def _codes_mask(self) -> int:
         return (1 << self.opcode_width + self.function_width) - 1
 
-    @lru_cache(maxsize=512)  # noqa: B019 - tables live as long as the process
+    @cached_property
+    def _places(self) -> dict[str, Place | None]:
+        """By field that some operation has, its place; None until it is asked for."""
+        return {name: None for operation in self.operations if operation.known for name in operation.by_name}
+
     def place(self, name: str) -> Place | None:
         """Where the field ``name`` lies in each operation; None when no operation has it."""
+        place = self._places.get(name)
+        if place is None and name in self._places:
+            place = self._places[name] = self._place(name)
+        return place
+
+    def _place(self, name: str) -> Place:
         found = [operation.by_name.get(name) if operation.known else None for operation in self.operations]
-        if not any(found):
-            return None
         rows = [
             _place_of(field, operation.needed) if field else (0, 0, 0, 0)
             for field, operation in zip(found, self.operations, strict=True)
@@ -227,32 +232,22 @@ def command_table(chip: Chip, engine: str) -> CommandTable:
     Raises:
         KeyError: the chip has no commands of that engine.
     """
-    return _tables(chip.name)[family_of(engine)]
+    return CATALOG.table(_tables, chip.name)[family_of(engine)]
 
 
 def has_commands(chip: Chip, engine: str) -> bool:
     """Whether command layouts of that engine are known."""
-    return family_of(engine) in _tables(chip.name)
+    return family_of(engine) in CATALOG.table(_tables, chip.name)
 
 
-@cache
 def _tables(chip_name: str) -> Mapping[str, CommandTable]:
-    if not (_HERE / "operations" / f"{chip_name.lower()}.json").exists():
-        return MappingProxyType({})
-    data = _read("operations", f"{chip_name.lower()}.json")
-    return MappingProxyType(
-        {family: table_from_data(chip_name, family, entry) for family, entry in data["families"].items()}
-    )
+    name = f"operations/{chip_name.lower()}.json"
+    families = CATALOG.file(name)["families"] if CATALOG.has(name) else {}
+    return MappingProxyType({family: table_from_data(chip_name, family, data) for family, data in families.items()})
 
 
-@lru_cache(maxsize=1)
 def _layouts() -> Mapping[str, Any]:
-    return _read("common", "layouts.json")
-
-
-def _read(folder: str, name: str) -> Mapping[str, Any]:
-    data: dict[str, Any] = json.loads((_HERE / folder / name).read_text(encoding="utf-8"))
-    return MappingProxyType(data)
+    return CATALOG.file("common/layouts.json")
 
 
 def table_from_data(chip_name: str, family: str, data: Mapping[str, Any]) -> CommandTable:

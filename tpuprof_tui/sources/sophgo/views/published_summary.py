@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -99,9 +99,6 @@ def _running(index: LaneIndex, view: ViewState, owner: int) -> list[Rows]:
     return [each for each in rows if row_count(each)]
 
 
-_SUMS: Final[WeakKeyDictionary[LaneIndex, RunningSums]] = WeakKeyDictionary()
-
-
 def _sums(profile: Profile, index: LaneIndex, rows: list[Rows]) -> CoreSums:
     lane = index.lane
     found = CoreSums()
@@ -109,9 +106,9 @@ def _sums(profile: Profile, index: LaneIndex, rows: list[Rows]) -> CoreSums:
         for each in rows:
             found += as_sums(lane, lane_weights(profile, lane, each).sum(axis=1))
         return found
-    known = _SUMS.get(index)
-    if known is None:
-        known = _SUMS[index] = RunningSums(len(lane), lambda wanted: lane_weights(profile, lane, wanted))
+    known = index.derived.get(
+        "published summary", lambda: RunningSums(len(lane), partial(lane_weights, profile, lane))
+    )  # fmt: skip
     for each in rows:
         found += as_sums(lane, known.over(each))
     return found

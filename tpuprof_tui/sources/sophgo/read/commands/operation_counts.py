@@ -8,19 +8,17 @@ correlation, where it fails.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof_tui.sources.sophgo import chips
 from tpuprof_tui.sources.sophgo.chips import Chip, ChipDataError
+from tpuprof_tui.sources.sophgo.chips.catalog import CATALOG
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
 from .registers import Buffer, Offsets, codes_of_many, commands_of_one_kind, field_of_lines
@@ -281,22 +279,15 @@ def _requantise_conflicts(commands: _Commands) -> Counts:
 
 def model_of(chip: Chip) -> Model | None:
     """Formulas of ``chip``, loaded at the first call; None when there are none."""
-    return _model(chip.name)
+    return CATALOG.table(_model, chip.name)
 
 
-@cache
 def _model(chip_name: str) -> Model | None:
-    data = _models().get(chip_name)
+    models = CATALOG.file("common/models.json")
+    data = models.get(chip_name)
     while data is not None and "same_as" in data:
-        data = _models().get(data["same_as"])
+        data = models.get(data["same_as"])
     return None if data is None else model_from_data(data)
-
-
-@lru_cache(maxsize=1)
-def _models() -> Mapping[str, Any]:
-    path = Path(chips.__file__).parent / "common" / "models.json"
-    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return MappingProxyType(data)
 
 
 def model_from_data(data: Mapping[str, Any]) -> Model:

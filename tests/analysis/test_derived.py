@@ -1,0 +1,188 @@
+"""What is computed of a profile is made once, listed with its size, and gone with the profile."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from threading import Barrier, Event, Thread
+from weakref import ref
+
+import numpy as np
+import pytest
+from profiles import big_profile, small_profile
+
+from tpuprof_tui.analysis.derived import Counted, Derived
+from tpuprof_tui.analysis.findings.peers import alike
+from tpuprof_tui.analysis.findings.problem_rows import oddities
+from tpuprof_tui.analysis.links.session_links import known_links, links_of
+from tpuprof_tui.analysis.memory import first_screen, memory_of
+from tpuprof_tui.analysis.selecting.passing import KEPT, is_known, passing
+from tpuprof_tui.analysis.selecting.session import Session
+
+
+def test_a_thing_is_made_once():
+    derived, made = Derived(), []
+    for _ in range(3):
+        assert derived.get("square", lambda: made.append(3) or 9, 3) == 9
+    assert made == [3]
+    assert derived.known("square", 3) == 9
+    assert derived.known("square", 4) is derived.known("square") is None
+
+
+def test_nothing_is_a_thing_too():
+    derived, made = Derived(), []
+    for _ in range(2):
+        assert derived.get("nothing", lambda: made.append(1)) is None
+    assert made == [1]
+
+
+def test_of_two_threads_one_makes_and_the_other_waits():
+    derived, made, found = Derived(), [], []
+    ready = Barrier(4)
+
+    def make():
+        made.append(1)
+        Event().wait(0.05)
+        return object()
+
+    def ask():
+        ready.wait()
+        found.append(derived.get("thing", make))
+
+    threads = [Thread(target=ask) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert made == [1]
+    assert len(found) == 4
+    assert len(set(map(id, found))) == 1
+
+
+def test_who_asks_for_something_else_does_not_wait():
+    derived, begun, go_on = Derived(), Event(), Event()
+
+    def slow():
+        begun.set()
+        assert go_on.wait(10)
+        return "slow"
+
+    thread = Thread(target=lambda: derived.get("slow", slow))
+    thread.start()
+    assert begun.wait(10)
+    assert derived.get("other", lambda: "at once") == "at once"
+    assert derived.known("slow") is None
+    go_on.set()
+    thread.join()
+    assert derived.known("slow") == "slow"
+
+
+def test_making_may_ask_for_other_things_and_not_for_itself():
+    derived = Derived()
+    assert derived.get("outer", lambda: derived.get("inner", lambda: 2) + 1) == 3
+
+    def itself():
+        return derived.get("itself", itself)
+
+    with pytest.raises(RecursionError):
+        derived.get("itself", itself)
+
+
+def test_what_failed_is_made_when_it_is_asked_for_again():
+    derived = Derived()
+    with pytest.raises(MemoryError):
+        derived.get("thing", lambda: (_ for _ in ()).throw(MemoryError()))
+    assert derived.get("thing", lambda: 1) == 1
+
+
+def test_so_many_are_kept_the_last_made():
+    derived = Derived()
+    derived.get("other", lambda: 0)
+    for number in range(5):
+        derived.get("bounded", lambda number=number: number, number, most=3)
+    assert [derived.known("bounded", number) for number in range(5)] == [None, None, 2, 3, 4]
+    assert derived.known("other") == 0
+
+
+def test_things_made_together_are_made_by_one_call():
+    derived, calls = Derived(), []
+
+    def make(keys):
+        calls.append(keys)
+        return {key: key.upper() for key in keys}
+
+    assert derived.get_all("texts", make, "ab") == {"a": "A", "b": "B"}
+    assert derived.get_all("texts", make, "bca") == {"b": "B", "c": "C", "a": "A"}
+    assert calls == [["a", "b"], ["c"]]
+    assert derived.known("texts", "c") == "C"
+
+
+def test_sizes_are_those_of_arrays_and_each_counts_once():
+    derived, inner = Derived(), Derived()
+    shared = np.zeros(1_000, np.int64)
+    derived.get("first", lambda: [shared, {"part": shared[10:20]}])
+    derived.get("second", lambda: (shared, np.zeros(5, np.int8), inner))
+    derived.get("third", lambda: np.broadcast_to(np.int64(7), 1_000_000), 1)
+    derived.get("third", lambda: np.frombuffer(b"12345678", np.int64), 2)
+    inner.get("sums", lambda: np.zeros(3, np.int32))
+    assert derived.sizes() == {"first": 8_000, "second": 5, "second/sums": 12, "third": 16}
+    counted = Counted()
+    assert counted.of(shared) == 8_000
+    assert derived.sizes(counted) == {"first": 0, "second": 5, "second/sums": 12, "third": 16}
+
+
+def test_sizes_reach_into_what_functions_keep():
+    kept = np.zeros(100, np.int8)
+    derived = Derived()
+    derived.get("function", lambda: lambda: kept)
+    assert derived.sizes() == {"function": 100}
+
+
+def used(profile):
+    """A session of which everything has been asked that is kept."""
+    session = first_screen(profile)
+    links_of(session)
+    oddities(session)
+    alike(session, "TIU", 0)
+    for number in range(KEPT + 2):
+        passing(session, f"dur>{number}").session.indexes  # noqa: B018
+    return session
+
+
+def test_all_that_is_derived_goes_with_the_profile():
+    session = used(small_profile(2))
+    assert known_links(session) is not None
+    assert is_known(session, f"dur>{KEPT + 1}")
+    assert not is_known(session, "dur>0")
+    gone = [ref(session.profile), ref(session), ref(session.indexes[0]), ref(passing(session, "dur>5").session)]
+    assert all(each() is not None for each in gone)
+    del session
+    gc.collect()
+    assert [each() for each in gone] == [None] * 4
+
+
+def test_of_a_profile_alone_nothing_is_kept_when_its_session_goes():
+    profile = small_profile(1)
+    session = used(profile)
+    gone = ref(session.derived)
+    del session
+    gc.collect()
+    assert gone() is None
+
+
+def test_the_sizes_are_what_python_counts():
+    Session.build(big_profile(10_000, cores=2, ports=1))
+    gc.collect()
+    tracemalloc.start()
+    try:
+        session = used(big_profile(300_000, cores=2, ports=1))
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    memory = memory_of(session)
+    assert memory.total == pytest.approx(taken, rel=0.03)
+    assert set(memory.columns) == {"TIU", "GDMA", "SDMA", "CDMA"}
+    parts = {name.partition("/")[0] for name in memory.derived}
+    assert {"indexes", "headline", "launches", "links", "passing", "peers", "rows of problems"} <= parts
+    assert memory.derived["passing"] >= KEPT * 300_000

@@ -1,0 +1,172 @@
+"""What is computed of a profile and kept for as long as it is: by key, made once, with its size in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from sys import getsizeof
+from threading import Lock, RLock
+from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+Key = TypeVar("Key", bound=Hashable)
+Thing = TypeVar("Thing")
+
+#: What holds nothing that counts.
+_PLAIN: Final = (int, float, complex, type, ModuleType, type(None))
+
+
+class Derived:
+    """Things that were computed, by what they are and which of these they are.
+
+    A profile has one (``Session.derived``). What is computed of a single lane, or of what passes a filter, is kept by
+    another one inside it: that of the lane's index, or that of the filter. So all goes when the profile goes.
+
+    Several threads may ask at once: one of them makes a thing, the others wait for it; who asks for something else
+    does not wait.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Hashable, ...], Any] = {}
+        self._making: dict[tuple[Hashable, ...], RLock] = {}
+        self._lock = Lock()
+
+    def get(self, what: str, make: Callable[[], Thing], *which: Hashable, most: int = 0) -> Thing:
+        """A thing, made now where it is not known.
+
+        Args:
+            what: What it is, in words for a list of all that is kept.
+            make: Makes it; may ask for other things.
+            which: Which of these it is.
+            most: So many of these are kept, those that were made last; 0: all.
+        """
+        key = (what, *which)
+        try:
+            found: Thing = self._kept[key]
+        except KeyError:
+            with self._turn(key):
+                if key in self._kept:
+                    found = self._kept[key]
+                else:
+                    found = make()
+                    self._keep(key, found, most)
+        return found
+
+    def get_all(
+        self, what: str, make: Callable[[list[Key]], Mapping[Key, Thing]], which: Iterable[Key]
+    ) -> dict[Key, Thing]:
+        """Several of these things; those that are not known are made by one call."""
+        keys = {each: (what, each) for each in which}
+        if not keys.keys() <= {each for each, key in keys.items() if key in self._kept}:
+            with self._turn((what,)):
+                missing = [each for each, key in keys.items() if key not in self._kept]
+                for each, thing in make(missing).items() if missing else ():
+                    self._keep(keys[each], thing, 0)
+        return {each: self._kept[key] for each, key in keys.items()}
+
+    def known(self, what: str, *which: Hashable) -> Any:
+        """A thing that has been made; None before."""
+        return self._kept.get((what, *which))
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """What each thing is, and the thing, in the order they were made."""
+        with self._lock:
+            kept = list(self._kept.items())
+        return ((str(key[0]), thing) for key, thing in kept)
+
+    def sizes(self, counted: Counted | None = None) -> dict[str, int]:
+        """Bytes by what holds them; ``a/b`` is what was computed of ``a``.
+
+        Args:
+            counted: What has been counted already, such as the columns that things were computed of.
+        """
+        sizes: dict[str, int] = {}
+        counted = counted or Counted()
+        counted.leave_out(self)
+        for what, thing in self:
+            sizes[what] = sizes.get(what, 0) + counted.of(thing)
+            for inner in counted.inside():
+                for name, size in inner.sizes(counted).items():
+                    sizes[f"{what}/{name}"] = sizes.get(f"{what}/{name}", 0) + size
+        return sizes
+
+    def _turn(self, key: tuple[Hashable, ...]) -> RLock:
+        """What a thread holds while it makes a thing; asked for by its own making, it fails instead of waiting."""
+        with self._lock:
+            return self._making.setdefault(key, RLock())
+
+    def _keep(self, key: tuple[Hashable, ...], thing: object, most: int) -> None:
+        with self._lock:
+            self._kept[key] = thing
+            # who waits for its turn finds the thing
+            self._making.pop(key, None)
+            alike = [each for each in self._kept if each[0] == key[0]] if most else []
+            for each in alike[: max(len(alike) - most, 0)]:
+                del self._kept[each]
+
+
+class Counted:
+    """Counts the bytes of arrays and texts that things hold, each of them once."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._inside: list[Derived] = []
+
+    def of(self, *things: object) -> int:
+        """Bytes that things hold and nothing counted before; without what is derived inside them."""
+        size = 0
+        waiting = list(things)
+        while waiting:
+            each = waiting.pop()
+            if isinstance(each, _PLAIN) or id(each) in self._seen:
+                continue
+            self._seen.add(id(each))
+            if isinstance(each, Derived):
+                self._inside.append(each)
+            elif isinstance(each, (bytes, bytearray)):
+                size += len(each)
+            elif isinstance(each, str):
+                size += getsizeof(each)
+            elif isinstance(each, np.ndarray) and each.base is None:
+                size += each.nbytes
+            else:
+                waiting.extend(_held_by(each))
+        return size
+
+    def leave_out(self, thing: object) -> None:
+        """A thing that is counted elsewhere."""
+        self._seen.add(id(thing))
+
+    def inside(self) -> list[Derived]:
+        """What is derived inside the things that were counted since this was asked last."""
+        found, self._inside = self._inside, []
+        return found
+
+
+def _held_by(thing: Any) -> Iterator[object]:
+    """What a thing refers to, as far as that can hold arrays."""
+    if isinstance(thing, np.ndarray):
+        yield thing.base
+    elif isinstance(thing, memoryview):
+        yield thing.obj
+    elif isinstance(thing, partial):
+        yield from (thing.func, thing.args, thing.keywords)
+    elif isinstance(thing, FunctionType):
+        yield from (thing.__closure__, thing.__defaults__)
+    elif isinstance(thing, MethodType):
+        yield thing.__self__
+    elif isinstance(thing, CellType):
+        with suppress(ValueError):  # an empty one
+            yield thing.cell_contents
+    else:
+        if isinstance(thing, (dict, MappingProxyType)):
+            yield from thing.values()
+        elif isinstance(thing, (list, tuple, set, frozenset)):
+            yield from thing
+        yield from getattr(thing, "__dict__", {}).values()
+        for kind in type(thing).__mro__:
+            slots = getattr(kind, "__slots__", ())
+            yield from (getattr(thing, name, None) for name in ((slots,) if isinstance(slots, str) else slots))

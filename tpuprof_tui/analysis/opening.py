@@ -1,0 +1,16 @@
+"""A profile made ready for the explorer's first frame."""
+
+from __future__ import annotations
+
+from tpuprof_tui.model import Profile
+
+from .links.launches import launches
+from .selecting.session import Session
+
+
+def opened(profile: Profile) -> Session:
+    """A profile with its indexes, and of each unit a lane of its launches; meant for a thread."""
+    session = Session.build(profile)
+    for unit in profile.units:
+        launches(session, unit)
+    return session

@@ -1,0 +1,52 @@
+"""The catalog of what is known of chips: files of this package, read when they are first asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+Thing = TypeVar("Thing")
+
+
+class Catalog:
+    """Files of a folder, and the tables that are made of them: constant, and no more than there are files.
+
+    Attributes:
+        folder: Where the files lie.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._files: dict[str, Mapping[str, Any]] = {}
+        self._tables: dict[tuple[Hashable, ...], Any] = {}
+
+    @property
+    def read(self) -> frozenset[str]:
+        """Names of the files that have been read."""
+        return frozenset(self._files)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of that name, as a path below the folder."""
+        return (self.folder / name).exists()
+
+    def file(self, name: str) -> Mapping[str, Any]:
+        """What a file holds."""
+        if name not in self._files:
+            data: dict[str, Any] = json.loads((self.folder / name).read_text(encoding="utf-8"))
+            self._files.setdefault(name, MappingProxyType(data))
+        return self._files[name]
+
+    def table(self, make: Callable[[str], Thing], name: str) -> Thing:
+        """What ``make`` makes of a name, made once."""
+        key = (make, name)
+        if key not in self._tables:
+            self._tables.setdefault(key, make(name))
+        found: Thing = self._tables[key]
+        return found
+
+
+#: The one of the process: what it holds is the same for every capture.
+CATALOG: Final = Catalog(Path(__file__).parent)

@@ -29,7 +29,7 @@ def profile_of(tiu_mhz: float, dma_mhz: float):
                      cycles=np.array([900, 900, 900]) * int(dma_mhz) // 1000, bytes=np.array([4096] * 3),
                      direction=np.zeros(3, np.int32))  # fmt: skip
     profile = make_profile([tiu, gdma], strings=STRINGS)
-    return replace(profile, device=replace(profile.device, tiu_mhz=tiu_mhz, dma_mhz=dma_mhz))
+    return replace(profile, device=replace(profile.device, clocks=(("TIU", tiu_mhz), ("DMA", dma_mhz))))
 
 
 def rows_of(profile, total_ns: int = 10_000):

@@ -15,7 +15,7 @@ from converter import converted, needs_converter
 from workbook_reading import loaded, stream_order, table_of
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.model import counters
+from tpuprof_tui.sources.sophgo import counters
 from tpuprof_tui.sources.sophgo.files.registers_text import write_registers_text
 from tpuprof_tui.sources.sophgo.files.workbook.columns import DMA_COLUMNS, TIU_COLUMNS
 from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.formats.text import bytes_text, clean, time_text
-from tpuprof_tui.model import Groups
 from tpuprof_tui.sources.catalog import Catalog
 
 if TYPE_CHECKING:
+    from tpuprof_tui.model import Groups
     from tpuprof_tui.model.vocabulary import Output, Vocabulary
 
 #: From this many instructions on, workbook and web view say how large they get and how long they take, first.

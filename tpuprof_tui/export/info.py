@@ -44,6 +44,7 @@ def info_record(profile: Profile) -> dict[str, Any]:
         "instructions": profile.instructions,
         "kernel_launches": len(profile.scopes),
         "lanes": _lane_records(profile),
+        **_measured(profile),
         "problems": [problem.as_record(profile.groups, "core") for problem in profile.problems],
         "facts": dict(profile.facts),
     }
@@ -113,6 +114,16 @@ def _memory_table(memory: Memory) -> Table:
     )
 
 
+def _measured(profile: Profile) -> dict[str, Any]:
+    """Counters and steps by name, with how many values and steps there are; nothing where there are none."""
+    counters = [
+        {"group": profile.groups.title(each.group), "name": each.name, "unit": each.unit, "count": len(each)}
+        for each in profile.counters
+    ]
+    steps = [{"name": label, "count": count} for label, count in profile.steps.counts().items()]
+    return {**({"counters": counters} if counters else {}), **({"steps": steps} if steps else {})}
+
+
 def _lane_records(profile: Profile) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     for lane, figures in zip(profile.lanes, _figures(profile), strict=True):
@@ -130,7 +141,7 @@ def _lane_records(profile: Profile) -> list[dict[str, Any]]:
                 "core": _number(profile, lane, "core"),
                 "port": _number(profile, lane, "port"),
                 "label": lane.label,
-                "group": profile.groups.label(lane.group),
+                "group": profile.groups.title(lane.group),
                 "instructions": len(lane),
                 **(measured if profile.timed else dict.fromkeys(measured)),
                 "sublanes": lane.sublanes,

@@ -209,7 +209,7 @@ def _place(profile: Profile, problem: Problem) -> str:
     if problem.offset >= 0:
         parts.append(f"byte {problem.offset:,}")
     if problem.group >= 0 and not problem.file:
-        parts.append(in_sentence(profile.groups.label(problem.group)))
+        parts.append(in_sentence(profile.groups.title(problem.group)))
     if problem.lane:
         parts.append(clean(problem.lane))
     return ", ".join(parts) or MISSING

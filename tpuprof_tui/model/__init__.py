@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .activity import Activity, Role
     from .columns import Column
+    from .counter import Counter
     from .group import Group, Groups
     from .lane import Lane, RegisterFields
+    from .links import Links
     from .missing import INT_MISSING, is_missing
     from .problem import Problem, Severity, worst
     from .profile import Device, Profile, Scopes
+    from .steps import Steps
     from .strings import Strings, StringsBuilder
     from .vocabulary import Vocabulary
 
@@ -24,16 +27,19 @@ __all__ = [
     "INT_MISSING",
     "Activity",
     "Column",
+    "Counter",
     "Device",
     "Group",
     "Groups",
     "Lane",
+    "Links",
     "Problem",
     "Profile",
     "RegisterFields",
     "Role",
     "Scopes",
     "Severity",
+    "Steps",
     "Strings",
     "StringsBuilder",
     "Vocabulary",
@@ -44,11 +50,14 @@ __all__ = [
 _MODULES = {
     "activity": ("Activity", "Role"),
     "columns": ("Column",),
+    "counter": ("Counter",),
     "group": ("Group", "Groups"),
     "lane": ("Lane", "RegisterFields"),
+    "links": ("Links",),
     "missing": ("INT_MISSING", "is_missing"),
     "problem": ("Problem", "Severity", "worst"),
     "profile": ("Device", "Profile", "Scopes"),
+    "steps": ("Steps",),
     "strings": ("Strings", "StringsBuilder"),
     "vocabulary": ("Vocabulary",),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -108,6 +109,16 @@ class Groups(tuple[Group, ...]):
     def label(self, group: int) -> str:
         """A group's label; empty without a group."""
         return self[group].label if 0 <= group < len(self) else ""
+
+    @cached_property
+    def _shared_labels(self) -> frozenset[str]:
+        counted = Counter(group.label for group in self)
+        return frozenset(label for label, count in counted.items() if count > 1)
+
+    def title(self, group: int) -> str:
+        """What tells a group from all others: its label, after those above it where another has the same one."""
+        label = self.label(group)
+        return " ".join(self.path(group)) if label in self._shared_labels else label
 
     def path(self, group: int) -> tuple[str, ...]:
         """Labels of a group and of all above it, from the top."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,12 @@ import numpy.typing as npt
 from tpuprof_tui.errors import needed_for
 
 from .columns import COUNTERS
+from .counter import Counter
 from .group import Groups
 from .lane import Lane
+from .links import Links
 from .problem import Problem
+from .steps import Steps
 from .strings import Strings
 from .vocabulary import Vocabulary
 
@@ -103,6 +106,9 @@ class Profile:
         facts: Further facts of the source, for `info`.
         timed: Whether instructions have times; without, lanes hold commands in the order they were issued, and their
             start, end and duration are ``INT_MISSING``.
+        counters: What was measured beside the events.
+        steps: Steps of the run, as its source tells them.
+        links: Makes the links that the source knows, anew each time; None where it knows none.
     """
 
     path: str
@@ -121,6 +127,9 @@ class Profile:
     tail_offset_ns: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     timed: bool = True
+    counters: tuple[Counter, ...] = ()
+    steps: Steps = field(default_factory=Steps)
+    links: Callable[[], Links] | None = None
 
     def has(self, capability: str) -> bool:
         """Whether it has a capability of its source, by key."""
@@ -172,7 +181,7 @@ class Profile:
 
     def title_of(self, lane: Lane) -> str:
         """Labels of a lane's group and the lane, for messages and headers."""
-        return f"{self.groups.label(lane.group)} {lane.label}".lstrip()
+        return f"{self.groups.title(lane.group)} {lane.label}".lstrip()
 
     def number_of(self, lane: Lane) -> int:
         """What tells a lane from others of its kind: the number of its unit, or its own where it belongs to none."""

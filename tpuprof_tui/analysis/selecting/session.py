@@ -156,7 +156,7 @@ class Session:
         """What a scope is called."""
         if scope.lane >= 0:
             return self.title_of(scope.lane)
-        return "all cores" if scope.group < 0 else in_sentence(self.profile.groups.label(scope.group))
+        return "all cores" if scope.group < 0 else in_sentence(self.profile.groups.title(scope.group))
 
 
 def _place_in_table(column: Column) -> tuple[int, bool]:

@@ -295,7 +295,7 @@ def unit_figures(profile: Profile, indexes: Sequence[LaneIndex], unit: int, star
         kinds.setdefault(lane.lane.kind, []).append(lane_figures(lane, start, end))
     return UnitFigures(
         unit=unit,
-        label=profile.groups.label(unit),
+        label=profile.groups.title(unit),
         number=profile.groups.number(unit),
         compute=compute,
         transfer=transfer,

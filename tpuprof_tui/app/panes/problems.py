@@ -117,7 +117,7 @@ class ProblemsPane(LinesView):
         self.post_message(Change(lambda view: replace(view, selection=Selection(group, lane))))
         if tell:
             profile = self.session.profile
-            title = profile.title_of(lanes[lane]) if lane >= 0 else in_sentence(profile.groups.label(group))
+            title = profile.title_of(lanes[lane]) if lane >= 0 else in_sentence(profile.groups.title(group))
             self.post_message(Say(f"Selected {title}: 1 shows its timeline."))
         return True
 
@@ -151,7 +151,7 @@ def _place(problem: Problem, groups: Groups) -> str:
         offset = f" at byte {problem.offset:,}" if problem.offset >= 0 else ""
         parts.append(f"{clean(problem.file)}{offset}")
     if problem.group >= 0:
-        parts.append(in_sentence(groups.label(problem.group)))
+        parts.append(in_sentence(groups.title(problem.group)))
     if problem.lane:
         parts.append(clean(problem.lane))
     return f"[{', '.join(parts)}]" if parts else ""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.figures import lane_figures
+from tpuprof_tui.analysis.totals.figures import UnitFigures, lane_figures
 from tpuprof_tui.formats.text import clean
 from tpuprof_tui.model import Problem, Role, Severity, Vocabulary
 from tpuprof_tui.model.vocabulary import Condition, imported
@@ -124,16 +125,22 @@ class _Tree:
         if unit is not None:
             within = profile.groups.within(group)
             nodes[place] = replace(
-                nodes[place], scope=Scope(group), share=unit.utilisation, busy=unit.busy,
-                count=sum(figures.count for figures in unit.lanes.values()), guessed=unit.guessed,
+                nodes[place], scope=Scope(group), **_of_units([unit]),
                 severity=_worst([problem for problem in profile.problems if problem.group in within]),
                 children=bool(own),
             )  # fmt: skip
             return
-        # what holds units can be looked at, other lanes one by one
-        scope = Scope(group) if profile.groups.units_within(group) else None
+        units = [self._units[each] for each in profile.groups.units_within(group)]
+        if units:
+            # what holds units can be looked at; it has done what they have: what was submitted counts with them
+            nodes[place] = replace(
+                nodes[place], scope=Scope(group), **_of_units(units), severity=max(node.severity for node in own),
+                children=True,
+            )  # fmt: skip
+            return
+        # other lanes are looked at one by one
         nodes[place] = replace(
-            nodes[place], scope=scope, share=sum(node.share for node in own) / len(own),
+            nodes[place], share=sum(node.share for node in own) / len(own),
             busy=sum(node.busy for node in own), count=sum(node.count for node in own),
             guessed=any(node.guessed for node in own), engine=own[0].engine,
             severity=max(node.severity for node in own), children=True,
@@ -148,6 +155,15 @@ class _Tree:
             found = (_part_node(session, number, each, word, depth + 1, place) for each, word in parts)
             nodes += [node for node in found if node is not None]
             nodes[place] = replace(nodes[place], children=len(nodes) > place + 1)
+
+
+def _of_units(units: Sequence[UnitFigures]) -> dict[str, Any]:
+    """Figures of the node of some units, of which there is one at least."""
+    return {
+        "share": sum(unit.utilisation for unit in units) / len(units), "busy": sum(unit.busy for unit in units),
+        "count": sum(figures.count for unit in units for figures in unit.lanes.values()),
+        "guessed": any(unit.guessed for unit in units),
+    }  # fmt: skip
 
 
 def _lane_node(session: Session, number: int, depth: int, parent: int) -> Node:

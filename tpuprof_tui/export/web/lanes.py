@@ -136,7 +136,7 @@ def lane_record(
     return {
         "title": line_text(profile.title_of(lane)),
         "label": line_text(lane.label),
-        "group": line_text(profile.groups.label(lane.group)),
+        "group": line_text(profile.groups.title(lane.group)),
         "engine": line_text(lane.kind),
         "core": fixed_number(profile, lane, "core"),
         "port": fixed_number(profile, lane, "port"),

@@ -2,15 +2,16 @@
 
     {"oven": 1, "bakery": 0, "bakeries": 2, "tick_ns": 125,
      "ovens": [{"number": 3, "watts": 2500.0}, ...],
-     "lanes": [{"kind": "tray" or "baker", "oven": 3 (a baker: -1), "number": 0, "events": [[...], ...]}, ...],
+     "lanes": [{"kind": "tray", "cart" or "baker", "oven": 3 (of a tray; others: -1), "number": 0,
+                "events": [[...], ...]}, ...],
      "calls": [[lane, event, lane, event, "puts" or "hands on"], ...],
      "meters": [{"oven": 3, "name": "heat", "unit": "K", "ticks": [...], "values": [...]}, ...],
      "rounds": [{"label": "rye 1", "oven": 3, "from": tick, "until": tick}, ...]}
 
 An event is [from, until, does, what, recipe, grams, inside, round, put_by]: ticks; what a tray does (``bake``,
-``carry``, ``pass``, ``rest``) or a baker (``work``, ``wait``); a name; the recipe it belongs to; grams moved; the event
-of the lane that encloses it, the round and the baker that put it there (-1: none). Events of a lane are in the order of
-their beginning.
+``carry``, ``pass``, ``rest``), a cart (``carry``) or a baker (``work``, ``wait``); a name; the recipe it belongs to;
+grams moved; the event of the lane that encloses it, the round (counted for each oven), and the oven that a cart carried
+it for (-1: none). Events of a lane are in the order of their beginning.
 """
 
 from __future__ import annotations
@@ -26,12 +27,11 @@ from tpuprof_tui.errors import UnreadableError
 VERSION: Final = 1
 LARGEST_FILE: Final = 1 << 26
 LARGEST_TICK: Final = 1 << 40
-KINDS: Final = ("tray", "baker")
-DOES: Final = {"tray": ("bake", "carry", "pass", "rest"), "baker": ("work", "wait")}
+DOES: Final = {"tray": ("bake", "carry", "pass", "rest"), "cart": ("carry",), "baker": ("work", "wait")}
 
 
 class Event(NamedTuple):
-    """Something that a tray or a baker did; see the module."""
+    """Something that a tray, a cart or a baker did; see the module."""
 
     start: int
     end: int
@@ -41,12 +41,12 @@ class Event(NamedTuple):
     grams: int = 0
     inside: int = -1
     round: int = -1
-    put_by: int = -1
+    carried_for: int = -1
 
 
 @dataclass
 class RecordedLane:
-    """A tray or a baker, and what it did."""
+    """A tray, a cart or a baker, and what it did."""
 
     kind: str
     oven: int
@@ -117,27 +117,61 @@ def read_recording(path: Path) -> Recording:
         if name != "lanes":
             setattr(result, name, sound)
             continue
-        for each in sound:
-            _add_lane(result, each)
+        places = {place: moved for place, each in enumerate(found) if (moved := _add_lane(result, each)) is not None}
+        result.calls = _calls(result, places)
     return result
 
 
-def _add_lane(result: Recording, lane: dict[str, Any]) -> None:
+#: A lane of the file: its place among those that are kept, and the row of each of its events.
+_Moved = tuple[int, dict[int, int]]
+
+
+def _add_lane(result: Recording, lane: Any) -> _Moved | None:
+    if not isinstance(lane, dict):
+        return None
     kind, oven, number, events = (lane.get(key) for key in ("kind", "oven", "number", "events"))
-    if kind not in KINDS or not _whole(oven, -1, 4095) or not _whole(number, 0, 4095) or not isinstance(events, list):
+    least = 0 if kind == "tray" else -1
+    if (
+        not isinstance(kind, str)
+        or kind not in DOES
+        or not _whole(oven, least, 4095)
+        or not _whole(number, 0, 4095)
+        or not isinstance(events, list)
+    ):
         _doubt(result, "a lane without kind, oven, number or events")
-        return
-    sound = [Event(*each) for each in events if _is_event(kind, each)]
+        return None
+    sound = [(Event(*each), place) for place, each in enumerate(events) if _is_event(kind, each)]
     _doubt(result, "an event that is none", len(events) - len(sound))
-    sound.sort(key=lambda event: (event.start, -event.end))
-    result.lanes.append(RecordedLane(kind, oven, number, sound))
+    sound.sort(key=lambda found: (found[0].start, -found[0].end))
+    rows = {place: row for row, (_, place) in enumerate(sound)}
+    kept = [event._replace(inside=_enclosing(event, row, rows)) for row, (event, _) in enumerate(sound)]
+    result.lanes.append(RecordedLane(kind, oven if kind == "tray" else -1, number, kept))
+    return len(result.lanes) - 1, rows
+
+
+def _enclosing(event: Event, row: int, rows: dict[int, int]) -> int:
+    """The row of the event that encloses one; -1 where it is gone or comes later."""
+    found = rows.get(event.inside, -1)
+    return found if found < row else -1
+
+
+def _calls(result: Recording, places: dict[int, _Moved]) -> list[list[Any]]:
+    """The calls between events that are kept, by their places and rows."""
+    kept = []
+    for call in result.calls:
+        if len(call) == 5 and isinstance(call[4], str) and all(_whole(value, 0, 1 << 40) for value in call[:4]):
+            (one, rows), (other, others) = (places.get(lane, (-1, {})) for lane in (call[0], call[2]))
+            if call[1] in rows and call[3] in others:
+                kept.append([one, rows[call[1]], other, others[call[3]], call[4]])
+    _doubt(result, "a call between events that are none", len(result.calls) - len(kept))
+    return kept
 
 
 def _is_event(kind: str, event: Any) -> bool:
     return (
         isinstance(event, list) and len(event) == len(Event._fields)
         and _whole(event[0], 0, LARGEST_TICK) and _whole(event[1], event[0], LARGEST_TICK)
-        and event[2] in DOES[kind] and isinstance(event[3], str) and isinstance(event[4], str)
+        and all(isinstance(value, str) for value in event[2:5]) and event[2] in DOES[kind]
         and _whole(event[5], 0, 1 << 40) and all(_whole(value, -1, 1 << 40) for value in event[6:])
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof_tui.model.activity import Activity
 from tpuprof_tui.model.columns import Column
-from tpuprof_tui.model.vocabulary import NAMES, Capability, Category, LaneKind, Shades, Vocabulary, Word
+from tpuprof_tui.model.vocabulary import NAMES, Capability, Category, GroupKind, LaneKind, Shades, Vocabulary, Word
 
 COLUMNS = (
     Column("engine", "Place", kind="text", shown=True, help="What of the oven it ran on."),
@@ -17,6 +17,9 @@ COLUMNS = (
     Column("end", "End", unit="ns", width=13, group="time", help="When it ended."),
     Column("duration", "Duration", unit="ns", width=11, shown=True, group="time", aliases=("dur",),
            help="End minus start."),
+    Column("grams", "Grams", unit="g", width=7, engines=("tray", "cart"), help="How much was moved."),
+    Column("step", "Round", width=5, group="time", help="Place of its round among all rounds."),
+    Column("depth", "Depth", width=5, engines=("baker",), help="How many enclose it."),
 )  # fmt: skip
 
 VOCABULARY = Vocabulary(
@@ -27,9 +30,18 @@ VOCABULARY = Vocabulary(
     scope=Word("recipe"),
     lane_kinds=(
         LaneKind("tray", "Tray", Activity.COMPUTE, 0, shades=Shades("#c08040")),
-        LaneKind("baker", "Baker", Activity.HOST, 1),
+        LaneKind("cart", "Cart", Activity.TRANSFER, 1, shades=Shades("#4080c0")),
+        LaneKind("baker", "Baker", Activity.HOST, 2, on_host=True),
     ),
-    categories=(Category("baking", "B", Shades("#c08040"), ("bake",)),),
+    group_kinds=(
+        GroupKind("bakery", "Bakeries", Word("bakery", "bakeries")),
+        GroupKind("oven", "Ovens", Word("oven")),
+    ),
+    categories=(
+        Category("baking", "B", Shades("#c08040"), ("bake",)),
+        Category("carrying", "C", Shades("#4080c0"), ("carry",)),
+        Category("passing on", "P", Shades("#40a060"), ("pass",)),
+    ),
     capabilities=(Capability(NAMES, "recipes", "a recording with names"),),
     columns_entry=f"{__name__}:COLUMNS",
 )

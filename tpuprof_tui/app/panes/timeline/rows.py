@@ -71,14 +71,14 @@ def _ordered(session: Session, view: ViewState) -> list[Row]:
     if view.rows == "cores" and view.scope.lane < 0:
         units = groups.units_within(view.scope.group)
         guessed = any(lane.role_guessed for lane in lanes)
-        rows = [Row(-1, unit, clean(groups.label(unit)), guessed, True) for unit in units]
+        rows = [Row(-1, unit, clean(groups.title(unit)), guessed, True) for unit in units]
         return rows + [_lane_row(session, number, True) for number in numbers if session.unit_of(number) not in units]
     group = known = -1
     rows = []
     for number in numbers:
         unit, first = session.unit_of(number), not rows or lanes[number].group != group
         if unit not in (-1, known) and view.scope.lane < 0 and len(launches(session, unit).lane):
-            rows.append(Row(-1, unit, f"{clean(groups.label(unit))} kernels", False, True, "launches"))
+            rows.append(Row(-1, unit, f"{clean(groups.title(unit))} kernels", False, True, "launches"))
             first = False
         rows.append(_lane_row(session, number, first))
         group, known = lanes[number].group, unit

@@ -1,0 +1,38 @@
+"""Links between events: dependencies, launches, sends and their waits, as their source knows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Links in columns of one length. Immutable.
+
+    Events are numbered over all lanes of the profile, lane by lane.
+
+    Attributes:
+        kinds: What links mean ("launch").
+        kind: int8 codes into them.
+        from_row, to_row: int64 numbers of the events: of the first the second is a consequence.
+
+    Raises:
+        ValueError: The columns are not of one length.
+    """
+
+    kinds: tuple[str, ...]
+    kind: npt.NDArray[np.int8]
+    from_row: npt.NDArray[np.int64]
+    to_row: npt.NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if not len(self.kind) == len(self.from_row) == len(self.to_row):
+            raise ValueError("columns of links are not of one length")
+        for column in (self.kind, self.from_row, self.to_row):
+            column.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.kind)

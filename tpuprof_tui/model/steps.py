@@ -1,0 +1,49 @@
+"""Steps: what a run does again and again, one batch or iteration after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from .strings import Strings
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Steps of all groups in columns of one length. Immutable.
+
+    The column ``step`` of an event is the place of its step here: device work belongs to the step that launched it,
+    whenever it ran.
+
+    Attributes:
+        labels: The distinct labels.
+        label: int32 codes into them.
+        group: int32 ids of the groups that made the steps; -1: everything together.
+        start, end: int64 ns on the profile's time line.
+
+    Raises:
+        ValueError: The columns are not of one length.
+    """
+
+    labels: Strings = field(default_factory=Strings)
+    label: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    group: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    start: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    end: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __post_init__(self) -> None:
+        columns = (self.label, self.group, self.start, self.end)
+        if len({len(column) for column in columns}) != 1:
+            raise ValueError("columns of steps are not of one length")
+        for column in columns:
+            column.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def counts(self) -> dict[str, int]:
+        """How many steps have each label, in order of first use."""
+        counted = np.bincount(self.label[self.label >= 0], minlength=len(self.labels))
+        return {label: int(count) for label, count in zip(self.labels, counted, strict=True)}

@@ -89,7 +89,7 @@ def after(text: str, heading: str) -> list[str]:
 def rows_of(profile: Profile, core: int | None = None):
     """Lane and row of all instructions of the device, or of a core."""
     for lane in profile.lanes:
-        if core in (None, mode2.unit_number(lane)):
+        if core in (None, profile.unit_number(lane)):
             for row in range(len(lane)):
                 yield lane, row
 
@@ -146,7 +146,7 @@ def most_exposed(profile: Profile):
     for lane, row in rows_of(profile):
         if lane.kind in ("GDMA", "SDMA") and lane["role"][row] == Role.WORK:
             span = slice(int(lane["start"][row]) - profile.start_ns, int(lane["end"][row]) - profile.start_ns)
-            exposed = int((~computing[mode2.unit_number(lane)][span]).sum())
+            exposed = int((~computing[profile.unit_number(lane)][span]).sum())
             best = max(best, (exposed, lane, row), key=lambda each: each[0])
     return best
 

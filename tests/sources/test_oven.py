@@ -14,6 +14,10 @@ from command_line import SOUND, tool
 from installed_oven import FOLDER, WITH_OVEN, installed
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis import build_indexes, unit_figures
+from tpuprof_tui.analysis.selecting.filters import compile_filter
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.app.panes.tree_nodes import nodes_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.model import Severity
@@ -63,6 +67,32 @@ def test_it_is_found_by_its_entry_point(written):
     assert (profile.vocabulary.source, len(profile.lanes)) == ("oven", 5)
     tray = next(lane for lane in profile.lanes if lane.label == "tray 0")
     assert (tray["start"][0], tray["end"][0]) == (50 * 125, 650 * 125)
+
+
+def test_ovens_are_units_and_a_tray_does_several_things(written, tmp_path):
+    for number in range(2):
+        written(f"town/bakery{number}.oven.json", number=number, bakeries=2)
+    profile = open_profile(tmp_path / "town")
+    assert [profile.groups.path(unit) for unit in profile.units] == [
+        (f"Bakery {bakery}", f"Oven {oven}") for bakery in range(2) for oven in (10, 11)
+    ]
+    indexes = build_indexes(profile)
+    start, end = profile.start_ns, profile.end_ns
+    for unit in profile.units:
+        found = unit_figures(profile, indexes, unit, start, end)
+        # a round is 600 ticks of baking and 300 below, 100 of carrying of which the first 50 are alone
+        assert (found.compute, found.transfer, found.communication) == tuple(
+            3 * 125 * ticks for ticks in (900, 100, 150)
+        )  # fmt: skip
+        assert (found.exposed, found.exposed_communication) == (3 * 125 * 50, 0)
+        assert found.overlap == 3 * 125 * 200
+        assert found.lanes.keys() == {"tray"}
+    passes = compile_filter("core=11", profile)
+    assert [bool(passes(lane).all()) for lane in profile.lanes] == [
+        profile.unit_number(lane) == 11 for lane in profile.lanes
+    ]
+    labels = [(node.depth, node.label) for node in nodes_of(Session.build(profile))]
+    assert labels[1:6] == [(1, "Bakery 0"), (2, "baker 0"), (2, "Oven 10"), (3, "tray 0"), (3, "tray 1")]
 
 
 def test_by_content_under_another_name(written):
@@ -128,7 +158,7 @@ def test_as_a_program(written):
     path = written()
     done = tool("info", path, "--json", env=WITH_OVEN)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["instructions"] == 3 * (4 + 2 * 5)
+    assert json.loads(done.stdout)["instructions"] == 3 * 2 * 5, "what bakers do is the host's"
     assert tool("info", path).returncode == 2, "without its package nobody knows it"
 
 

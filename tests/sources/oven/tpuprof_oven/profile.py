@@ -7,7 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from tpuprof_tui.model import Device, Lane, Problem, Profile, Role, Scopes, Severity, StringsBuilder
+from tpuprof_tui.model import (
+    Activity,
+    Device,
+    Group,
+    Groups,
+    Lane,
+    Problem,
+    Profile,
+    Role,
+    Scopes,
+    Severity,
+    StringsBuilder,
+)
 from tpuprof_tui.model.profile import Recording as How
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
@@ -16,30 +28,33 @@ from .recording import RecordedLane, Recording
 from .vocabulary import VOCABULARY
 
 _ROLES = {"rest": Role.WAIT, "wait": Role.WAIT}
+_DOES = {"carry": Activity.TRANSFER, "pass": Activity.COMMUNICATION}
 
 
 def profile_of(path: Path, recordings: Mapping[str, Recording]) -> Profile:
-    """One profile of all recordings; zero is their first event. Ovens of one bakery follow those of the one before."""
+    """One profile of all recordings; zero is their first event. A bakery is a group of ovens and bakers."""
     strings = {key: StringsBuilder() for key in ("engine", "name", "type", "kernel")}
     problems = [Problem(Severity.ERROR, f"{what}.", f"{count} times; left out.", file=name)
                 for name, recording in recordings.items() for what, count in recording.doubts.items()]  # fmt: skip
     starts = [lane.events[0].start * each.tick_ns for each in recordings.values() for lane in each.lanes if lane.events]
-    zero, first, lanes = min(starts, default=0), 0, []
+    zero, groups, lanes = min(starts, default=0), list[Group](), list[Lane]()
     for recording in recordings.values():
-        numbers = sorted({lane.oven for lane in recording.lanes if lane.oven >= 0})
-        for recorded in recording.lanes:
-            core = first + numbers.index(recorded.oven) if recorded.oven >= 0 else -1
-            lanes.append(_lane(recorded, core, recording, zero, strings))
-        first += len(numbers)
+        bakery = len(groups)
+        groups.append(Group(f"Bakery {recording.bakery}", "bakery", number=recording.bakery))
+        ids = {-1: bakery}
+        for oven in sorted({lane.oven for lane in recording.lanes if lane.oven >= 0}):
+            ids[oven] = len(groups)
+            groups.append(Group(f"Oven {oven}", "oven", bakery, oven, is_unit=True))
+        lanes += [_lane(recorded, ids[recorded.oven], recording, zero, strings) for recorded in recording.lanes]
     return Profile(
         path=str(path), name=path.name, vocabulary=VOCABULARY, device=Device("oven"), recording=How("a recording"),
         capabilities=frozenset((NAMES,)), own={},
-        cores=tuple(range(first)), ports=(), lanes=tuple(lanes), scopes=Scopes(), problems=tuple(problems),
+        groups=Groups(groups), lanes=tuple(lanes), scopes=Scopes(), problems=tuple(problems),
         strings={key: builder.build() for key, builder in strings.items()},
     )  # fmt: skip
 
 
-def _lane(lane: RecordedLane, core: int, recording: Recording, zero: int, strings: dict[str, StringsBuilder]) -> Lane:
+def _lane(lane: RecordedLane, group: int, recording: Recording, zero: int, strings: dict[str, StringsBuilder]) -> Lane:
     count, tick = len(lane.events), recording.tick_ns
     start = np.array([each.start * tick - zero for each in lane.events], np.int64)
     end = np.array([each.end * tick - zero for each in lane.events], np.int64)
@@ -54,6 +69,7 @@ def _lane(lane: RecordedLane, core: int, recording: Recording, zero: int, string
         "type": np.array([strings["type"].code(each.does) for each in lane.events], np.int32),
         "kernel": np.array([strings["kernel"].code(each.recipe) for each in lane.events], np.int32),
     }  # fmt: skip
-    group = f"Bakery {recording.bakery}" + (f" Oven {lane.oven}" if lane.oven >= 0 else "")
-    return Lane(engine=lane.kind, core=core, port=-1, label=f"{lane.kind} {lane.number}", group=group, columns=columns,
-                sublanes=sublanes)  # fmt: skip
+    if lane.kind == "tray":
+        columns["activity"] = np.array([_DOES.get(each.does, Activity.COMPUTE) for each in lane.events], np.int8)
+    return Lane(kind=lane.kind, group=group, label=f"{lane.kind} {lane.number}", number=lane.number,
+                activity=Activity.HOST, columns=columns, sublanes=sublanes)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof_tui.model.activity import Activity
 from tpuprof_tui.model.columns import Column
-from tpuprof_tui.model.vocabulary import NAMES, Capability, Category, LaneKind, Shades, Vocabulary, Word
+from tpuprof_tui.model.vocabulary import NAMES, Capability, Category, GroupKind, LaneKind, Shades, Vocabulary, Word
 
 COLUMNS = (
     Column("engine", "Place", kind="text", shown=True, help="What of the oven it ran on."),
@@ -27,8 +27,9 @@ VOCABULARY = Vocabulary(
     scope=Word("recipe"),
     lane_kinds=(
         LaneKind("tray", "Tray", Activity.COMPUTE, 0, shades=Shades("#c08040")),
-        LaneKind("baker", "Baker", Activity.HOST, 1),
+        LaneKind("baker", "Baker", Activity.HOST, 1, on_host=True),
     ),
+    group_kinds=(GroupKind("bakery", "Bakeries", Word("bakery", "bakeries")), GroupKind("oven", "Ovens", Word("oven"))),
     categories=(Category("baking", "B", Shades("#c08040"), ("bake",)),),
     capabilities=(Capability(NAMES, "recipes", "a recording with names"),),
     columns_entry=f"{__name__}:COLUMNS",

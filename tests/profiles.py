@@ -28,7 +28,9 @@ from tpuprof_tui.model import (
     StringsBuilder,
 )
 from tpuprof_tui.model.group import NO_GROUP
+from tpuprof_tui.sources.sophgo.device import capabilities_of, recording_of, tpu_device
 from tpuprof_tui.sources.sophgo.groups import capture_groups, ports_group
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 #: Groups of many cores whose ids are their numbers: for problems that are told before there is a profile.
 CORES = capture_groups(range(64), (), ())
@@ -194,10 +196,11 @@ def make_profile(
     return Profile(
         path="/nowhere/synthetic",
         name="synthetic",
-        source="cdm",
-        device=device or Device("AKS", arch="4", tiu_mhz=1000, dma_mhz=1000, ddr_peak_gbps=68.25, l2_peak_gbps=128.0),
-        mode=mode,
-        bmodel=False,
+        vocabulary=VOCABULARY,
+        device=device or tpu_device("AKS", "4", tiu_mhz=1000, dma_mhz=1000, ddr_gbps=68.25, l2_gbps=128.0),
+        recording=recording_of(mode, False),
+        capabilities=capabilities_of(mode, False),
+        own={"mode": mode, "bmodel": False},
         groups=groups,
         lanes=tuple(lanes),
         strings={**known, **(strings or {})},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from profiles import make_lane, make_profile
 
-from tpuprof_tui.analysis import build_indexes
+from tpuprof_tui.analysis.totals.figures import build_indexes
 from tpuprof_tui.analysis.totals.headroom import headroom
 from tpuprof_tui.model import Role, Strings
 

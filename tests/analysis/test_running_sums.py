@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from profiles import big_profile
 
-from tpuprof_tui.analysis import build_indexes, bytes_between, rows_between
+from tpuprof_tui.analysis.index.lane_index import rows_between
 from tpuprof_tui.analysis.index.running_sums import BLOCK, FEWEST, RunningSums, inner_blocks, running_rows
+from tpuprof_tui.analysis.totals.figures import build_indexes, bytes_between
 from tpuprof_tui.analysis.totals.headroom import headroom
 from tpuprof_tui.analysis.totals.top import top
 from tpuprof_tui.model import INT_MISSING, Lane, Role

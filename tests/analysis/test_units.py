@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from profiles import make_profile
 
-from tpuprof_tui.analysis import build_indexes, headline, top, unit_figures
 from tpuprof_tui.analysis.index.extremes import LARGE, slow_score
 from tpuprof_tui.analysis.selecting.session import Session, numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.analysis.totals.chart_data import chart_data
 from tpuprof_tui.analysis.totals.exposed import with_exposed
+from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
+from tpuprof_tui.analysis.totals.top import top
 from tpuprof_tui.analysis.totals.window_figures import figures_of
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Activity, Group, Groups, Lane, Profile, Role, Strings

@@ -11,7 +11,7 @@ from kept import HOST_TRACE, kept_profile
 from profiles import Texts, make_lane, make_profile, small_profile
 from trace_reading import with_overflow, written
 
-from tpuprof_tui.analysis import Links
+from tpuprof_tui.analysis.links.dependencies import Links
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Profile, Scopes
 from tpuprof_tui.sources.sophgo.files.perfetto.flows import MOST_FLOWS

@@ -9,9 +9,9 @@ import pytest
 from profiles import Texts, make_lane, make_profile, small_profile
 from rich.console import Console
 
-from tpuprof_tui.analysis import build_indexes, headline
 from tpuprof_tui.analysis.memory import first_screen, memory_of
 from tpuprof_tui.analysis.totals.exposed import with_exposed
+from tpuprof_tui.analysis.totals.figures import build_indexes, headline
 from tpuprof_tui.export.info import info_json, info_report
 from tpuprof_tui.export.summary import summary_report
 from tpuprof_tui.formats.tables import Report, Table, TimeUnit, clean, count_of, size_text, table_lines

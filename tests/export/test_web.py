@@ -11,7 +11,8 @@ from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from web_reading import page_of
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis import build_index, lane_figures
+from tpuprof_tui.analysis.index.lane_index import build_index
+from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.export.web.lanes import ChosenLane, cut_time
 from tpuprof_tui.export.web.page import write_web

@@ -15,6 +15,7 @@ from installed_oven import FOLDER, WITH_OVEN, installed
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis import build_indexes, unit_figures
+from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.panes.tree_nodes import nodes_of
 from tpuprof_tui.cli.main import main
@@ -63,7 +64,7 @@ def test_it_is_found_by_its_entry_point(written):
     path = written()
     assert Catalog().source_of(path).id == "oven"
     profile = open_profile(path)
-    assert (profile.source, len(profile.lanes)) == ("oven", 5)
+    assert (profile.vocabulary.source, len(profile.lanes)) == ("oven", 5)
     tray = next(lane for lane in profile.lanes if lane.label == "tray 0")
     assert (tray["start"][0], tray["end"][0]) == (50 * 125, 650 * 125)
 
@@ -86,6 +87,10 @@ def test_ovens_are_units_and_a_tray_does_several_things(written, tmp_path):
         assert (found.exposed, found.exposed_communication) == (3 * 125 * 50, 0)
         assert found.overlap == 3 * 125 * 200
         assert found.lanes.keys() == {"tray"}
+    passes = compile_filter("core=11", profile)
+    assert [bool(passes(lane).all()) for lane in profile.lanes] == [
+        profile.unit_number(lane) == 11 for lane in profile.lanes
+    ]
     labels = [(node.depth, node.label) for node in nodes_of(Session.build(profile))]
     assert labels[1:6] == [(1, "Bakery 0"), (2, "baker 0"), (2, "Oven 10"), (3, "tray 0"), (3, "tray 1")]
 
@@ -132,6 +137,21 @@ def test_why_tells_the_decision_of_a_source_of_another_package(written, capsys):
     assert main(["info", str(written()), "--why"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[2:] == ["  oven    yes, by name: it ends in .oven.json", "It is opened as a recording of ovens."]
+
+
+def test_its_words_are_those_of_files_and_filters(written, tmp_path, capsys):
+    path = str(written())
+    assert main(["instructions", path, "--filter", "type=bake"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows
+    assert {row["Doing"] for row in rows} == {"bake"}
+    assert main(["summary", path]) == 0
+    assert "bigTpuProfile" not in capsys.readouterr().out
+    assert main(["export", path, str(tmp_path / "out")]) == 0
+    assert [file.name for file in (tmp_path / "out").iterdir() if not file.name.startswith(".")] == ["profile.html"]
+    capsys.readouterr()
+    assert main(["export", path, str(tmp_path / "out"), "--only", "xlsx"]) == 2
+    assert "Choose from web." in capsys.readouterr().err
 
 
 def test_as_a_program(written):

@@ -1,48 +1,31 @@
-"""Figures from a profile: pure functions of its columns. Times are int64 ns, windows half-open [start, end)."""
+"""Figures from a profile: pure functions of its columns. Times are int64 ns, windows half-open [start, end).
+
+What scripts use most can be taken from here; it is imported when it is asked for.
+"""
 
 from __future__ import annotations
 
-from .index.intervals import Intervals
-from .index.lane_index import Cells, LaneIndex, build_index, cells, count_between, event_at, rows_between
-from .links.dependencies import Link, LinkKind, Links, find_links
-from .totals.figures import (
-    Headline,
-    Indexes,
-    LaneFigures,
-    UnitFigures,
-    build_indexes,
-    bytes_between,
-    headline,
-    lane_figures,
-    unit_figures,
-)
-from .totals.headroom import HeadroomRow, headroom
-from .totals.top import TopRow, top
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "Cells",
-    "Headline",
-    "HeadroomRow",
-    "Indexes",
-    "Intervals",
-    "LaneFigures",
-    "LaneIndex",
-    "Link",
-    "LinkKind",
-    "Links",
-    "TopRow",
-    "UnitFigures",
-    "build_index",
-    "build_indexes",
-    "bytes_between",
-    "cells",
-    "count_between",
-    "event_at",
-    "find_links",
-    "headline",
-    "headroom",
-    "lane_figures",
-    "rows_between",
-    "top",
-    "unit_figures",
-]
+_MODULES = {
+    "index.intervals": ("Intervals",),
+    "index.lane_index": ("Cells", "LaneIndex", "build_index", "cells", "count_between", "event_at", "rows_between"),
+    "links.dependencies": ("Link", "LinkKind", "Links", "find_links"),
+    "totals.figures": (
+        "Headline", "Indexes", "LaneFigures", "UnitFigures", "build_indexes", "bytes_between", "headline",
+        "lane_figures", "unit_figures",
+    ),
+    "totals.headroom": ("HeadroomRow", "headroom"),
+    "totals.top": ("TopRow", "top"),
+}  # fmt: skip
+
+__all__ = sorted(name for names in _MODULES.values() for name in names)
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,12 +7,13 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from tpuprof_tui.analysis import LaneFigures, build_index, lane_figures
+from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.index.ordering import fixed_number
+from tpuprof_tui.analysis.totals.figures import LaneFigures, lane_figures
 from tpuprof_tui.formats.tables import MISSING, Report, Table, TimeUnit, clean
 from tpuprof_tui.model import Lane, Profile
 
-from .summary import MODES, commands_table, engines_table, lost_text, problems_table
+from .summary import commands_table, engines_table, lost_text, problems_table
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.memory import Memory
@@ -29,17 +30,14 @@ def info_record(profile: Profile) -> dict[str, Any]:
     return {
         "path": profile.path,
         "name": profile.name,
-        "source": profile.source,
+        "source": profile.vocabulary.source,
         "chip": device.chip,
         "arch": device.arch,
-        "mode": profile.mode,
-        "bmodel": profile.bmodel,
-        "tiu_mhz": _whole(device.tiu_mhz),
-        "dma_mhz": _whole(device.dma_mhz),
+        **profile.own,
+        **{f"{name.lower()}_mhz": _whole(mhz) for name, mhz in device.clocks},
         "cores": sorted((*groups.numbers, *groups.lost_numbers("core"))),
         "lost_cores": list(groups.lost_numbers("core")),
-        "cdma_ports": list(profile.numbers_in("ports")),
-        "lost_cdma_ports": list(groups.lost_numbers("port")),
+        **_port_records(profile),
         "total_ns": profile.end_ns - profile.start_ns if profile.timed else None,
         "tail_offset_ns": profile.tail_offset_ns,
         "pmu_tail_ns": profile.tail_ns,
@@ -68,10 +66,10 @@ def info_report(profile: Profile, memory: Memory | None = None) -> Report:
         ("Path", clean(profile.path, 4096)),
         ("Chip", clean(device.chip)),
         ("Arch", MISSING if device.arch is None else clean(device.arch)),
-        ("Mode", f"{profile.mode_name.removeprefix('mode ')} ({MODES.get(profile.detail, 'unknown')})"),
-        ("Clocks", f"TIU {device.tiu_mhz:g} MHz, DMA {device.dma_mhz:g} MHz"),
+        ("Mode", f"{profile.recording.short} ({profile.recording.meaning})"),
+        ("Clocks", ", ".join(f"{name} {mhz:g} MHz" for name, mhz in device.clocks) or MISSING),
         ("Cores", ", ".join(map(str, profile.groups.numbers)) or MISSING),
-        ("CDMA ports", ", ".join(map(str, profile.numbers_in("ports"))) or MISSING),
+        *([(ports, ", ".join(map(str, profile.numbers_in("ports"))) or MISSING)] if (ports := _ports(profile)) else []),
         *((("Lost", lost),) if (lost := lost_text(profile)) else ()),
         ("Instructions", f"{profile.instructions:,}"),
         ("Kernel launches", f"{len(profile.scopes):,}"),
@@ -84,6 +82,22 @@ def info_report(profile: Profile, memory: Memory | None = None) -> Report:
     if memory is not None:
         tables.append(_memory_table(memory))
     return Report(clean(profile.name), lines, tuple(table for table in tables if table.rows))
+
+
+def _port_records(profile: Profile) -> dict[str, Any]:
+    """Numbers of ports, by what the source calls them."""
+    key = _ports(profile).lower().replace(" ", "_")
+    return (
+        {key: list(profile.numbers_in("ports")), f"lost_{key}": list(profile.groups.lost_numbers("port"))}
+        if key
+        else {}
+    )
+
+
+def _ports(profile: Profile) -> str:
+    """What the ports beside the cores are called; empty where the source knows none."""
+    ports = profile.vocabulary.group_kind("ports")
+    return "" if ports is None else ports.title
 
 
 def _memory_table(memory: Memory) -> Table:

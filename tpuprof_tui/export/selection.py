@@ -64,3 +64,12 @@ class Selection:
         if not masks:
             return slice(0, len(lane))
         return np.flatnonzero(np.logical_and.reduce(masks))
+
+
+def ordered_lanes(profile: Profile) -> list[Lane]:
+    """Lanes by unit, then by kind; then those of no unit, by their number."""
+    rank, unit_of = {kind.key: kind.order for kind in profile.vocabulary.lane_kinds}, profile.unit_of
+    return sorted(
+        profile.lanes,
+        key=lambda lane: (unit_of(lane) < 0, unit_of(lane), rank.get(lane.kind, len(rank)), lane.number),
+    )

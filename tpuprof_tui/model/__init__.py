@@ -1,23 +1,27 @@
-"""What a profile is: lanes of event columns, scopes, strings, problems, and the schema of columns.
+"""What a profile is: lanes of event columns, scopes, strings, problems, and the vocabulary of their source.
 
-Nothing here knows where the bytes came from or how they are shown. All of it is immutable once built.
+Nothing here knows where the bytes came from or how they are shown. All of it is immutable once built. Modules are
+imported when something of them is asked for: a vocabulary is known without numpy.
 """
 
 from __future__ import annotations
 
-from .activity import Activity, Role
-from .columns import INT_MISSING, Column, is_missing
-from .group import Group, Groups
-from .lane import Lane, RegisterFields
-from .problem import Problem, Severity, worst
-from .profile import Device, Profile, Scopes
-from .schema import COLUMNS, SCHEMA, column
-from .strings import Strings, StringsBuilder
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .activity import Activity, Role
+    from .columns import Column
+    from .group import Group, Groups
+    from .lane import Lane, RegisterFields
+    from .missing import INT_MISSING, is_missing
+    from .problem import Problem, Severity, worst
+    from .profile import Device, Profile, Scopes
+    from .strings import Strings, StringsBuilder
+    from .vocabulary import Vocabulary
 
 __all__ = [
-    "COLUMNS",
     "INT_MISSING",
-    "SCHEMA",
     "Activity",
     "Column",
     "Device",
@@ -32,7 +36,27 @@ __all__ = [
     "Severity",
     "Strings",
     "StringsBuilder",
-    "column",
+    "Vocabulary",
     "is_missing",
     "worst",
 ]
+
+_MODULES = {
+    "activity": ("Activity", "Role"),
+    "columns": ("Column",),
+    "group": ("Group", "Groups"),
+    "lane": ("Lane", "RegisterFields"),
+    "missing": ("INT_MISSING", "is_missing"),
+    "problem": ("Problem", "Severity", "worst"),
+    "profile": ("Device", "Profile", "Scopes"),
+    "strings": ("Strings", "StringsBuilder"),
+    "vocabulary": ("Vocabulary",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from .columns import INT_MISSING
+from .missing import INT_MISSING
 
 #: Id of no group.
 NO_GROUP: Final = -1

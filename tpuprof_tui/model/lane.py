@@ -55,8 +55,8 @@ class Lane:
     ``role`` (int8, see ``Role``) and ``sublane`` (int16; events of one sub-lane do not overlap). Columns any lane may
     have: ``activity`` (int8, see ``Activity``), ``owner`` (int64, group whose unit submitted the event: lanes of no
     unit belong to units by it), ``depth`` and ``parent`` (row that an event is nested in). All others are in the schema
-    (``tpuprof_tui.model.SCHEMA``); ``lane.keys()`` says which are known here. Text columns hold int32 codes into
-    ``Profile.strings[key]``.
+    of the source (``Vocabulary.columns``); ``lane.keys()`` says which are known here. Text columns hold int32 codes
+    into ``Profile.strings[key]``.
 
     Attributes:
         kind: Key of its kind ("TIU", "GDMA", "stream").

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from written_captures import capture
 
-from tpuprof_tui.analysis import build_indexes, headline
+from tpuprof_tui.analysis.totals.figures import build_indexes, headline
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Problem, Severity

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import COLUMNS, INT_MISSING, Lane, Profile, is_missing
+from tpuprof_tui.model import INT_MISSING, Lane, Profile, is_missing
 from tpuprof_tui.model.lane import Array, Rows
 
 Ints = npt.NDArray[np.int64]
@@ -30,6 +30,8 @@ def lane_values(profile: Profile, lane: Lane, key: str, rows: Rows) -> Array | N
         return lane.take(key, rows)
     if key == "duration":
         return np.asarray(lane.take("end", rows) - lane.take("start", rows))
+    if key == "core" and "owner" in lane and profile.unit_of(lane) < 0:
+        return profile.groups.unit_numbers(lane.take("owner", rows))
     if key in ("core", "port"):
         number = fixed_number(profile, lane, key)
         count = len(lane.take("start", rows))
@@ -48,8 +50,7 @@ def sort_keys(profile: Profile, offsets: Ints, key: str, numbers: Ints) -> Array
     """Values to sort ``numbers`` by: int64 or float64, text as ranks; what is missing is INT_MISSING, -1 or NaN."""
     parts: list[Array] = []
     bounds = np.searchsorted(numbers, offsets)
-    column = next((column for column in COLUMNS if column.key == key), None)
-    text = column is not None and column.kind == "text"
+    text = profile.vocabulary.is_text(key)
     kinds = sorted({lane.kind for lane in profile.lanes})
     for lane_number, lane in enumerate(profile.lanes):
         chosen = numbers[bounds[lane_number] : bounds[lane_number + 1]]

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.formats.text import in_sentence, plural
-from tpuprof_tui.model import COLUMNS, Column, Profile
+from tpuprof_tui.model import Column, Profile
 
 from ..derived import Derived
 from ..index import ordering
-from ..index.lane_index import LaneIndex, rows_between
+from ..index.lane_index import rows_between
 from ..index.ordering import lane_values
 from ..totals.exposed import with_exposed
 from ..totals.figures import Headline, Indexes, build_indexes, headline
@@ -78,7 +78,9 @@ class Session:
         known.update(_OF_LANE)
         if all(self.profile.unit_of(lane) >= 0 or lane.number < 0 for lane in self.profile.lanes):
             known.discard("port")
-        columns = [column for column in COLUMNS if column.key in known and self._in_some_lane(column)]
+        columns = [
+            column for column in self.profile.vocabulary.columns if column.key in known and self._in_some_lane(column)
+        ]
         return tuple(sorted(columns, key=_place_in_table))
 
     def _in_some_lane(self, column: Column) -> bool:
@@ -101,13 +103,12 @@ class Session:
         if scope.group < 0:
             return tuple(lanes)
         within, indexes = self.profile.groups.within(scope.group), self.indexes
-        return tuple(number for number in lanes if self._belongs(indexes[number], within))
-
-    def _belongs(self, index: LaneIndex, within: frozenset[int]) -> bool:
-        """Whether a lane belongs to one of some groups, or to no unit and one of them submitted to it."""
-        if index.lane.group in within:
-            return True
-        return self.profile.unit_of(index.lane) < 0 and not within.isdisjoint(owners_of(index))
+        return tuple(
+            number
+            for number in lanes
+            if self.profile.lanes[number].group in within
+            or (self.unit_of(number) < 0 and not within.isdisjoint(owners_of(indexes[number])))
+        )
 
     def unit_of(self, lane: int) -> int:
         """Id of the unit of a lane; -1 where it belongs to none."""

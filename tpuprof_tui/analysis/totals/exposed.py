@@ -53,13 +53,14 @@ def with_exposed(profile: Profile) -> Profile:
     def exposed(lane: Lane) -> Lane:
         return lane.with_column(KEY, partial(_exposed, lane, groups, covering)) if lane.may_do(MOVES) else lane
 
-    return replace(profile, lanes=tuple(map(exposed, known)))
+    lanes = tuple(map(exposed, known))
+    return replace(profile, lanes=lanes)
 
 
 def _covering(
     lanes: Sequence[Lane], groups: Groups, derived: Derived, unit: int, activities: tuple[Activity, ...]
 ) -> Intervals:
-    """When a unit did one of some activities; made once."""
+    """When a unit did work of some activities; made once."""
 
     def make() -> Intervals:
         within = groups.within(unit)
@@ -74,7 +75,7 @@ def _covering(
                 found = found.union_with(Intervals.union(lane["start"][work], lane["end"][work]))
         return found
 
-    return derived.get("covering time", make, unit, activities)
+    return derived.get("computing time", make, unit, activities)
 
 
 def _exposed(lane: Lane, groups: Groups, covering: _Covering, rows: Rows) -> Ints:

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
 from tpuprof_tui.analysis.index.intervals import Intervals
-from tpuprof_tui.analysis.links.port_directions import DIRECTIONS, going
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.text import clean
-from tpuprof_tui.model import Problem, Role, Severity
+from tpuprof_tui.model import Problem, Role, Severity, Vocabulary
+from tpuprof_tui.model.vocabulary import Condition, imported
 
 
-def _condition(way: str) -> str:
-    """The filter that leaves one direction of a port."""
-    return f"link={way}"
-
-
-#: All conditions of nodes.
-NODE_CONDITIONS: Final = tuple(map(_condition, DIRECTIONS))
+def node_conditions(vocabulary: Vocabulary) -> tuple[str, ...]:
+    """The filters that nodes below lanes stand for."""
+    return tuple(f"{each.key}={word}" for each in vocabulary.conditions for word in each.words)
 
 
 @dataclass(frozen=True)
@@ -145,12 +140,13 @@ class _Tree:
         )  # fmt: skip
 
     def add_lane(self, number: int, depth: int, parent: int) -> None:
-        """A lane; of no unit also the directions it has."""
+        """A lane; of no unit also the parts that conditions of the source make."""
         session, nodes, place = self._session, self._nodes, len(self._nodes)
         nodes.append(_lane_node(session, number, depth, parent))
         if session.unit_of(number) < 0:
-            ways = (_way_node(session, number, way, depth + 1, place) for way in DIRECTIONS)
-            nodes += [node for node in ways if node is not None]
+            parts = [(each, word) for each in session.profile.vocabulary.conditions for word in each.words]
+            found = (_part_node(session, number, each, word, depth + 1, place) for each, word in parts)
+            nodes += [node for node in found if node is not None]
             nodes[place] = replace(nodes[place], children=len(nodes) > place + 1)
 
 
@@ -164,17 +160,18 @@ def _lane_node(session: Session, number: int, depth: int, parent: int) -> Node:
     )  # fmt: skip
 
 
-def _way_node(session: Session, number: int, way: str, depth: int, parent: int) -> Node | None:
-    """One direction of a port; None where nothing goes that way."""
+def _part_node(session: Session, number: int, condition: Condition, word: str, depth: int, parent: int) -> Node | None:
+    """What of a lane a condition leaves, such as one direction of a port; None where that is nothing."""
     profile, lane = session.profile, session.profile.lanes[number]
-    chosen = going(profile, lane, way)
+    chosen = imported(condition.mask)(profile, lane, word)
     if not bool(chosen.any()):
         return None
     work = chosen & (lane["role"] == Role.WORK)
     busy = Intervals.union(lane["start"][work], lane["end"][work]).total
     start, end = session.device_window
     return Node(
-        way.upper(), depth, Scope(session.unit_of(number), number), condition=_condition(way), engine=lane.kind,
+        word.upper(), depth, Scope(session.unit_of(number), number), condition=f"{condition.key}={word}",
+        engine=lane.kind,
         share=busy / max(end - start, 1), busy=busy, count=int(np.count_nonzero(chosen)),
         guessed=lane.role_guessed, parent=parent,
     )  # fmt: skip

@@ -20,9 +20,12 @@ from tpuprof_tui.model import (
     Severity,
     StringsBuilder,
 )
+from tpuprof_tui.model.profile import Recording as How
 from tpuprof_tui.model.sublanes import split_overlaps
+from tpuprof_tui.model.vocabulary import NAMES
 
 from .recording import RecordedLane, Recording
+from .vocabulary import VOCABULARY
 
 _ROLES = {"rest": Role.WAIT, "wait": Role.WAIT}
 _DOES = {"carry": Activity.TRANSFER, "pass": Activity.COMMUNICATION}
@@ -44,7 +47,8 @@ def profile_of(path: Path, recordings: Mapping[str, Recording]) -> Profile:
             groups.append(Group(f"Oven {oven}", "oven", bakery, oven, is_unit=True))
         lanes += [_lane(recorded, ids[recorded.oven], recording, zero, strings) for recorded in recording.lanes]
     return Profile(
-        path=str(path), name=path.name, source="oven", device=Device("oven"), mode=0, bmodel=False,
+        path=str(path), name=path.name, vocabulary=VOCABULARY, device=Device("oven"), recording=How("a recording"),
+        capabilities=frozenset((NAMES,)), own={},
         groups=Groups(groups), lanes=tuple(lanes), scopes=Scopes(), problems=tuple(problems),
         strings={key: builder.build() for key, builder in strings.items()},
     )  # fmt: skip

@@ -21,6 +21,7 @@ from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.analysis.totals.headroom import HeadroomRow
 from tpuprof_tui.analysis.totals.top import TopRow
 from tpuprof_tui.analysis.totals.window_figures import Figures, summary_scope
+from tpuprof_tui.app.drawing.colouring import lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import (
@@ -38,6 +39,7 @@ from tpuprof_tui.formats.text import (
     time_unit,
     wrap,
 )
+from tpuprof_tui.model.vocabulary import NAMES
 
 from ..lines import Line
 
@@ -105,10 +107,11 @@ class SummaryLists:
         return entries[:-1] if entries else self._engines(figures, width)
 
     def _engines(self, figures: Figures, width: int) -> list[Entry]:
-        entries: list[Entry] = [(self.heading("Engines", width, "names need mode 1"), None)]
+        vocabulary = self.session.profile.vocabulary
+        entries: list[Entry] = [(self.heading("Engines", width, f"names need {vocabulary.needs(NAMES)}"), None)]
         total = sum(row.figures.busy for row in figures.kinds) or 1
         for row in sorted(figures.kinds, key=lambda row: -row.figures.busy):
-            each, style = row.figures, self.palette.engine(row.kind)
+            each, style = row.figures, self.palette.shaded(lane_shades(vocabulary, row.kind))
             told = f"{GUESS if each.guessed else ''}{time_text(each.busy)}"
             line = self._bar_line(row.label, each.busy / total, told, f"{each.count:,} x", width, style)
             entries.append((line, None))

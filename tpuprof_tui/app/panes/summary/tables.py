@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from rich.segment import Segment
 
 from tpuprof_tui.analysis.totals.window_figures import Figures
+from tpuprof_tui.app.drawing.colouring import lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import (
@@ -20,6 +21,7 @@ from tpuprof_tui.formats.text import (
     time_number,
     time_unit,
 )
+from tpuprof_tui.model import Vocabulary
 
 from ..lines import Line
 from .more import balance_lines
@@ -28,11 +30,20 @@ from .more import balance_lines
 Heading = Callable[[str, int, str], Line]
 
 
-def tables(figures: Figures, width: int, chosen: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
+def tables(
+    figures: Figures,
+    vocabulary: Vocabulary,
+    width: int,
+    chosen: int,
+    heading: Heading,
+    palette: Palette,
+    glyphs: Glyphs,
+) -> list[Line]:
     """Units, how evenly they are loaded, kinds of lanes.
 
     Args:
         figures: What to show.
+        vocabulary: What its source calls things.
         width: Cells.
         chosen: Id of the unit that is selected; -1: none.
         heading: Makes headings.
@@ -44,7 +55,7 @@ def tables(figures: Figures, width: int, chosen: int, heading: Heading, palette:
         lines += _units(figures, width, chosen, heading, palette, glyphs)
         lines += balance_lines(figures, width, palette)
         lines.append([])
-    return lines + _kinds(figures, width, heading, palette, glyphs)
+    return lines + _kinds(figures, vocabulary, width, heading, palette, glyphs)
 
 
 def _units(figures: Figures, width: int, chosen: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
@@ -67,7 +78,9 @@ def _units(figures: Figures, width: int, chosen: int, heading: Heading, palette:
     return lines
 
 
-def _kinds(figures: Figures, width: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
+def _kinds(
+    figures: Figures, vocabulary: Vocabulary, width: int, heading: Heading, palette: Palette, glyphs: Glyphs
+) -> list[Line]:
     if not figures.kinds:
         return []
     longest = max(max(each.busy, each.wait, each.sync, each.idle) for each in (row.figures for row in figures.kinds))
@@ -86,7 +99,9 @@ def _kinds(figures: Figures, width: int, heading: Heading, palette: Palette, gly
         texts |= {"idle": _cell(each.idle, unit, False, column), "count": f"{each.count:>{column},}"}
         texts["bytes"] = f"{bytes_text(each.bytes):>{column}}"
         line = [Segment(fit(f" {clean(row.label)}", label), palette.text)]
-        line.append(Segment(bar(each.utilisation, bar_width, glyphs), palette.engine(row.kind)))
+        line.append(
+            Segment(bar(each.utilisation, bar_width, glyphs), palette.shaded(lane_shades(vocabulary, row.kind)))
+        )
         line.append(Segment(f"{percent_text(each.utilisation, guessed=each.guessed):>8}", palette.strong))
         line.append(Segment("".join(texts[name] for name in names), palette.text))
         lines.append(line)

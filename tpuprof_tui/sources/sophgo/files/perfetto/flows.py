@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis import Links
+from tpuprof_tui.analysis.links.dependencies import Links
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows
 

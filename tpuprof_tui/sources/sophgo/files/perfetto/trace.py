@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis import Links, find_links
+from tpuprof_tui.analysis.links.dependencies import Links, find_links
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.perfetto.overlaps import by_time, first_free_lanes, nested_tracks

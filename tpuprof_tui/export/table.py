@@ -267,6 +267,7 @@ def column_source(profile: Profile, lane: Lane, column: Column, total: int) -> C
     if column is SHARE:
         return partial(_shares, lane, total)
     known = column.key in lane or column.key == "duration" or fixed_number(profile, lane, column.key) >= 0
+    known = known or (column.key == "core" and "owner" in lane)
     return partial(_known_values, profile, lane, column.key) if known and column.applies_to(lane.kind) else None
 
 

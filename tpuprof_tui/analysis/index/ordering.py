@@ -30,6 +30,8 @@ def lane_values(profile: Profile, lane: Lane, key: str, rows: Rows) -> Array | N
         return lane.take(key, rows)
     if key == "duration":
         return np.asarray(lane.take("end", rows) - lane.take("start", rows))
+    if key == "core" and "owner" in lane and profile.unit_of(lane) < 0:
+        return profile.groups.unit_numbers(lane.take("owner", rows))
     if key in ("core", "port"):
         number = fixed_number(profile, lane, key)
         count = len(lane.take("start", rows))

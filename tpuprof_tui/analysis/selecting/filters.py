@@ -24,6 +24,8 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.model import Column, Lane, Profile, Role, Vocabulary, is_missing
 from tpuprof_tui.model.vocabulary import Condition, imported
 
+from ..index.ordering import lane_values
+
 Mask = npt.NDArray[np.bool_]
 #: Rows of a lane that pass.
 Predicate = Callable[[Lane], Mask]
@@ -216,13 +218,13 @@ class _Parser:
         either = self.vocabulary.either.get(token.key.lower())
         column = self.keys.get(token.key.lower())
         if either is not None:
-            return _number_condition(token, either, self.keys[either[0]])
+            return _number_condition(token, either, self.keys[either[0]], self.profile)
         if column is None:
             near = [key for key in self.keys if key.startswith(token.key[:2].lower())][:4]
             hint = f"Did you mean {', '.join(near)}?" if near else "The help lists the columns."
             raise FilterError(f"There is no column {token.key!r}", token.place, hint)
         if column.kind != "text":
-            return _number_condition(token, (column.key,), column)
+            return _number_condition(token, (column.key,), column, self.profile)
         if token.op not in ("=", "!=", "~"):
             raise FilterError(f"{token.key} is text: use =, != or ~", token.place)
         pattern = _regex(token.text if token.op == "~" else rf"\A{translate(token.text)}", token)
@@ -277,7 +279,7 @@ def _role_condition(token: _Token) -> Predicate:
     return lambda lane: np.isin(lane["role"], wanted, invert=token.op == "!=")
 
 
-def _number_condition(token: _Token, keys: tuple[str, ...], column: Column) -> Predicate:
+def _number_condition(token: _Token, keys: tuple[str, ...], column: Column, profile: Profile) -> Predicate:
     compare = _COMPARE.get(token.op)
     if compare is None:
         raise FilterError(f"{token.key} is a number: use =, !=, <, <=, > or >=", token.place)
@@ -287,9 +289,9 @@ def _number_condition(token: _Token, keys: tuple[str, ...], column: Column) -> P
         result = np.zeros(len(lane), np.bool_)
         open_rows = np.ones(len(lane), np.bool_)
         for key in keys:
-            if key not in lane:
+            values = lane_values(profile, lane, key, slice(0, len(lane)))
+            if values is None:
                 continue
-            values = lane[key]
             known = open_rows & ~is_missing(values)
             if len(keys) > 1:
                 known &= values != 0  # the first that is set decides

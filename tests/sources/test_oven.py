@@ -15,7 +15,6 @@ from installed_oven import FOLDER, WITH_OVEN, installed
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis import build_indexes, unit_figures
-from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.panes.tree_nodes import nodes_of
 from tpuprof_tui.cli.main import main
@@ -87,10 +86,6 @@ def test_ovens_are_units_and_a_tray_does_several_things(written, tmp_path):
         assert (found.exposed, found.exposed_communication) == (3 * 125 * 50, 0)
         assert found.overlap == 3 * 125 * 200
         assert found.lanes.keys() == {"tray"}
-    passes = compile_filter("core=11", profile)
-    assert [bool(passes(lane).all()) for lane in profile.lanes] == [
-        profile.unit_number(lane) == 11 for lane in profile.lanes
-    ]
     labels = [(node.depth, node.label) for node in nodes_of(Session.build(profile))]
     assert labels[1:6] == [(1, "Bakery 0"), (2, "baker 0"), (2, "Oven 10"), (3, "tray 0"), (3, "tray 1")]
 

@@ -70,7 +70,7 @@ def test_summary_starts_with_the_headline():
     )
     assert lines[3].startswith("Idlest core       core 2: busy 0.000 us")
     most = found.most_exposed
-    assert lines[4].startswith(f"Exposed transfer  core {most.core}: {most.exposed / 1000:.3f} us, ")
+    assert lines[4].startswith(f"Exposed transfer  core {most.number}: {most.exposed / 1000:.3f} us, ")
 
 
 def test_summary_has_its_tables():

@@ -9,18 +9,25 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import SOUND, tool
 from installed_oven import FOLDER, WITH_OVEN, installed
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis import build_indexes, unit_figures
-from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.app.panes.tree_nodes import nodes_of
+from tpuprof_tui.analysis.totals.exposed import with_exposed
+from tpuprof_tui.analysis.totals.figures import build_indexes, headline
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError, UsageError
-from tpuprof_tui.model import Severity
+from tpuprof_tui.model import INT_MISSING, Activity, Counter, Links, Severity, Steps
 from tpuprof_tui.sources.catalog import Catalog
+
+# pages and screens are read with what their own tests read them with
+for _room in ("export", "app"):
+    sys.path.insert(0, str(Path(__file__).parents[1] / _room))
+
+from screen import frame, opened, press  # noqa: E402
+from web_reading import page_of  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -63,31 +70,9 @@ def test_it_is_found_by_its_entry_point(written):
     path = written()
     assert Catalog().source_of(path).id == "oven"
     profile = open_profile(path)
-    assert (profile.vocabulary.source, len(profile.lanes)) == ("oven", 5)
+    assert (profile.vocabulary.source, len(profile.lanes)) == ("oven", 6)
     tray = next(lane for lane in profile.lanes if lane.label == "tray 0")
     assert (tray["start"][0], tray["end"][0]) == (50 * 125, 650 * 125)
-
-
-def test_ovens_are_units_and_a_tray_does_several_things(written, tmp_path):
-    for number in range(2):
-        written(f"town/bakery{number}.oven.json", number=number, bakeries=2)
-    profile = open_profile(tmp_path / "town")
-    assert [profile.groups.path(unit) for unit in profile.units] == [
-        (f"Bakery {bakery}", f"Oven {oven}") for bakery in range(2) for oven in (10, 11)
-    ]
-    indexes = build_indexes(profile)
-    start, end = profile.start_ns, profile.end_ns
-    for unit in profile.units:
-        found = unit_figures(profile, indexes, unit, start, end)
-        # a round is 600 ticks of baking and 300 below, 100 of carrying of which the first 50 are alone
-        assert (found.compute, found.transfer, found.communication) == tuple(
-            3 * 125 * ticks for ticks in (900, 100, 150)
-        )  # fmt: skip
-        assert (found.exposed, found.exposed_communication) == (3 * 125 * 50, 0)
-        assert found.overlap == 3 * 125 * 200
-        assert found.lanes.keys() == {"tray"}
-    labels = [(node.depth, node.label) for node in nodes_of(Session.build(profile))]
-    assert labels[1:6] == [(1, "Bakery 0"), (2, "baker 0"), (2, "Oven 10"), (3, "tray 0"), (3, "tray 1")]
 
 
 def test_by_content_under_another_name(written):
@@ -153,7 +138,7 @@ def test_as_a_program(written):
     path = written()
     done = tool("info", path, "--json", env=WITH_OVEN)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["instructions"] == 3 * 2 * 5, "what bakers do is the host's"
+    assert json.loads(done.stdout)["instructions"] == 3 * 2 * 6
     assert tool("info", path).returncode == 2, "without its package nobody knows it"
 
 
@@ -206,14 +191,246 @@ def test_damaged_recordings_never_end_in_a_traceback(text, tmp_path):
 def test_what_is_sound_in_a_damaged_recording_is_shown(written):
     path = written()
     record = json.loads(path.read_text())
-    record["lanes"][1]["events"][2] = [1, 2]
+    record["lanes"][2]["events"][2] = [1, 2]
     record["lanes"].append("no lane")
     path.write_text(json.dumps(record))
     profile = open_profile(path)
-    assert profile.instructions == 3 * (4 + 2 * 5) - 1
+    assert profile.instructions == 3 * 2 * (2 + 6) - 1
     assert {problem.severity for problem in profile.problems} == {Severity.ERROR}
     assert {problem.file for problem in profile.problems} == {"x.oven.json"}
     assert len(profile.problems) == 2
+    # what lies behind the lost event is linked as before
+    links = profile.links()
+    assert len(links) == 2 * 3 * 2
+    names = [profile.text("name", int(code)) for lane in profile.lanes for code in lane["name"]]
+    assert {(names[one], names[other]) for one, other in zip(links.from_row, links.to_row, strict=True)} == {
+        pair for recipe in ("rye", "brioche", "pretzel")
+        for pair in (("put.tray", f"bake_{recipe}"), (f"bake_{recipe}", f"crust_{recipe}"))
+    }  # fmt: skip
+
+
+def test_what_counters_rounds_and_calls_lack_is_told(written):
+    path = written()
+    record = json.loads(path.read_text())
+    record["meters"] += [{"oven": 10, "name": "heat", "unit": "K", "ticks": [2, 1], "values": [0, 0]},
+                         {"oven": 77, "name": "heat", "unit": "K", "ticks": [1], "values": [0]}]  # fmt: skip
+    record["rounds"][0]["from"] = "early"
+    record["calls"] += [[0, 99, 1, 0, "puts"], ["x"]]
+    record["lanes"][0]["events"][0][6] = 0
+    path.write_text(json.dumps(record))
+    profile = open_profile(path)
+    assert (len(profile.counters), len(profile.steps), len(profile.links())) == (2, 5, 12)
+    assert sum(problem.severity is Severity.ERROR for problem in profile.problems) == 4
+    tray = next(lane for lane in profile.lanes if lane.label == "tray 0")
+    assert tray["step"].tolist() == 4 * [INT_MISSING] + 4 * [1] + 4 * [3]
+    baker = next(lane for lane in profile.lanes if lane.kind == "baker")
+    assert baker["parent"].tolist()[:2] == [-1, 0]
+
+
+# A round of an oven, in ticks of 125 ns from where the baker sets up (the next round: 1,000 later; the next oven: 100):
+#
+#     tray 0   bake 50-650   carry 650-750   pass 750-900   rest 900-950
+#     tray 1                                      bake 800-1000
+#     cart                                                     carry 980-1040
+#
+# compute 600 + 200 = 800; transfer 100 + 60 = 160; communication 150; busy 50-1040 = 990. Overlap: 100 of the passing
+# and 20 of the cart. Exposed: the carrying and 40 of the cart; of the passing 50. Device: from 50 to 2000 + 100 + 1040.
+TICK = 125
+TOTAL = (3140 - 50) * TICK
+#: Of an oven in three rounds.
+TRUTH = {"compute": 3 * 800 * TICK, "transfer": 3 * 160 * TICK, "communication": 3 * 150 * TICK,
+         "overlap": 3 * 120 * TICK, "exposed": 3 * 140 * TICK, "exposed_communication": 3 * 50 * TICK,
+         "busy": 3 * 990 * TICK, "idle": TOTAL - 3 * 990 * TICK, "window": TOTAL}  # fmt: skip
+
+
+@pytest.fixture
+def town(written):
+    """Two bakeries that number their ovens alike."""
+    paths = [written(f"town/bakery{number}.oven.json", number=number, bakeries=2) for number in range(2)]
+    return paths[0].parent
+
+
+def test_figures_of_units(written, town):
+    for path, labels in ((written(), ["Oven 10", "Oven 11"]),
+                         (town, [f"Bakery {each} Oven {oven}" for each in range(2) for oven in (10, 11)])):  # fmt: skip
+        profile = open_profile(path)
+        found = headline(profile, build_indexes(profile))
+        assert found.total_ns == TOTAL
+        assert [unit.label for unit in found.units] == labels
+        for unit in found.units:
+            assert {key: getattr(unit, key) for key in TRUTH} == TRUTH
+            # what the cart carries for an oven is the oven's
+            assert {kind: each.count for kind, each in unit.lanes.items()} == {"tray": 15, "cart": 3}
+            assert unit.lanes["cart"].busy == 3 * 60 * TICK
+        profile = with_exposed(profile)
+        tray, cart = (next(lane for lane in profile.lanes if lane.label == label) for label in ("tray 0", "cart 0"))
+        # bake, carry, pass, rest; the cart for both ovens
+        assert tray["exposed"].tolist() == 3 * [INT_MISSING, 100 * TICK, 50 * TICK, INT_MISSING]
+        assert cart["exposed"].tolist() == 6 * [40 * TICK]
+
+
+def test_groups_lanes_and_their_columns(town):
+    profile = open_profile(town)
+    groups = profile.groups
+    assert [(group.label, group.kind, group.parent, group.number, group.is_unit) for group in groups] == [
+        ("Bakery 0", "bakery", -1, 0, False), ("Oven 10", "oven", 0, 0, True), ("Oven 11", "oven", 0, 1, True),
+        ("Bakery 1", "bakery", -1, 1, False), ("Oven 10", "oven", 3, 2, True), ("Oven 11", "oven", 3, 3, True),
+    ]  # fmt: skip
+    assert [profile.title_of(lane) for lane in profile.lanes_of(3)] == [
+        "Bakery 1 baker 0", "Bakery 1 cart 0", "Bakery 1 Oven 10 tray 0", "Bakery 1 Oven 10 tray 1",
+        "Bakery 1 Oven 11 tray 0", "Bakery 1 Oven 11 tray 1",
+    ]  # fmt: skip
+    baker, cart, tray = profile.lanes_of(3)[:3]
+    assert (baker["depth"].tolist()[:4], baker["parent"].tolist()[:4]) == ([0, 1, 0, 1], [-1, 0, -1, 2])
+    assert (baker.activity, cart.activity, tray.activity) == (Activity.HOST, Activity.TRANSFER, None)
+    assert tray["activity"].tolist() == 3 * [Activity.COMPUTE, Activity.TRANSFER, Activity.COMMUNICATION, 0]
+    assert cart["owner"].tolist() == 3 * [4, 5]
+    assert cart["core"].tolist() == 3 * [2, 3]
+
+
+def test_counters_steps_and_links(town):
+    profile = open_profile(town)
+    assert [(each.group, each.name, each.unit, len(each)) for each in profile.counters] == [
+        (group, "heat", "K", 12) for group in (1, 2, 4, 5)
+    ]
+    assert profile.counters[0].times.tolist()[:3] == [0, 250 * TICK, 500 * TICK]
+    assert profile.counters[0].values.tolist()[:4] == [293.0, 543.0, 793.0, 343.0]
+    steps = profile.steps
+    assert [steps.labels[code] for code in steps.label.tolist()[:6]] == [
+        f"{recipe} {turn}" for turn, recipe in enumerate(("rye", "brioche", "pretzel")) for _ in range(2)
+    ]
+    assert steps.group.tolist() == 3 * [1, 2] + 3 * [4, 5]
+    assert (steps.start.tolist()[1], steps.end.tolist()[1]) == (100 * TICK, 1100 * TICK)
+    tray = profile.lanes_of(4)[0]
+    assert tray["step"].tolist() == 4 * [6] + 4 * [8] + 4 * [10]
+    links = profile.links()
+    assert links.kinds == ("puts", "hands on")
+    starts = np.concatenate([lane["start"] for lane in profile.lanes])
+    # from the setting up at 10 to the baking at 50, from there to the crust at 800
+    apart = starts[links.to_row] - starts[links.from_row]
+    assert apart.tolist() == 2 * 6 * [40 * TICK, 750 * TICK]
+    assert links.kind.tolist() == 2 * 6 * [0, 1]
+
+
+def test_columns_of_another_length_are_refused():
+    some, more = np.zeros(2, np.int64), np.zeros(3, np.int64)
+    with pytest.raises(ValueError, match="counter"):
+        Counter(0, "heat", "K", some, np.zeros(3))
+    with pytest.raises(ValueError, match="steps"):
+        Steps(start=some)
+    with pytest.raises(ValueError, match="links"):
+        Links(("puts",), np.zeros(2, np.int8), some, more)
+
+
+def test_summary(written, capsys):
+    assert main(["summary", str(written())]) == 0
+    text = capsys.readouterr().out
+    assert "Total time        386.250 us\n" in text
+    assert "Busiest core      oven 10: busy 371.250 us, 96.1%\n" in text
+    assert "Exposed transfer  oven 10: 52.500 us, 13.6%\n" in text
+    for row in ("10 96.1% 371.250 300.000 60.000 45.000 52.500 15.000", "11 96.1% 371.250 300.000 60.000 45.000 52.500 "
+                "15.000", "Bakery 0 cart 0 6 11.7% 45.000 0.000 0.000 341.250 - -",
+                "Oven 10 tray 0 12 82.5% 318.750 18.750 0.000 48.750 - -",
+                "Oven 11 tray 1 3 19.4% 75.000 0.000 0.000 311.250 - -",
+                # two ovens: bake, carry, pass, crust and the cart
+                "33.3% 277.500 10 27,750 75,000 rye", "18.0% 150.000 2 75,000 75,000 bake_rye",
+                "13.5% 112.500 6 18,750 18,750 to_next_bakery", "5.4% 45.000 6 7,500 7,500 rack>shop"):  # fmt: skip
+        assert row in [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_info(town, capsys):
+    assert main(["info", str(town), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["total_ns"], record["cores"], record["instructions"]) == (TOTAL, [0, 1, 2, 3], 2 * 2 * 3 * 6)
+    assert record["kernel_launches"] == 2 * 2 * 3
+    lanes = {(lane["group"], lane["label"]): (lane["instructions"], lane["busy_ns"] // TICK, lane["wait_ns"] // TICK)
+             for lane in record["lanes"]}  # fmt: skip
+    assert lanes == {
+        (group, label): figures
+        for bakery in ("Bakery 0", "Bakery 1")
+        for group, label, figures in ((bakery, "cart 0", (6, 360, 0)),
+                                      (f"{bakery} Oven 10", "tray 0", (12, 2550, 150)),
+                                      (f"{bakery} Oven 10", "tray 1", (3, 600, 0)),
+                                      (f"{bakery} Oven 11", "tray 0", (12, 2550, 150)),
+                                      (f"{bakery} Oven 11", "tray 1", (3, 600, 0)))
+    }  # fmt: skip
+    assert record["counters"] == [
+        {"group": f"Bakery {bakery} Oven {oven}", "name": "heat", "unit": "K", "count": 12}
+        for bakery in range(2) for oven in (10, 11)
+    ]  # fmt: skip
+    assert record["steps"] == [{"name": name, "count": 4} for name in ("rye 0", "brioche 1", "pretzel 2")]
+    assert main(["info", str(SOUND), "--json"]) == 0
+    assert not {"counters", "steps"} & json.loads(capsys.readouterr().out).keys()
+
+
+def _rows(capsys, *arguments) -> list[dict]:
+    assert main(["instructions", *map(str, arguments)]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_instructions(written, town, capsys):
+    path = written()
+    assert main(["instructions", str(path), "--format", "csv", "--core", "11"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Place,Oven,Idx,Dish,Doing,Recipe,Start(ns),End(ns),Duration(ns),Grams(g),Round,Depth"
+    assert lines[1:6] == [
+        "cart,11,1,rack>shop,carry,rye,135000,142500,7500,900,1,",
+        "cart,11,3,rack>shop,carry,brioche,260000,267500,7500,900,3,",
+        "cart,11,5,rack>shop,carry,pretzel,385000,392500,7500,900,5,",
+        "tray,11,0,bake_rye,bake,rye,18750,93750,75000,,1,",
+        "tray,11,1,oven>rack,carry,rye,93750,106250,12500,800,1,",
+    ]
+    assert len(lines) == 1 + 3 * 6
+    every = _rows(capsys, path)
+    assert len(every) == 3 * 2 * (2 + 6)
+    assert every[1] == {"Place": "baker", "Oven": None, "Idx": 1, "Dish": "put.tray", "Doing": "work", "Recipe": "rye",
+                        "Start(ns)": 1250, "End(ns)": 5000, "Duration(ns)": 3750, "Grams(g)": None, "Round": None,
+                        "Depth": 1}  # fmt: skip
+    passed = _rows(capsys, town, "--filter", "type=pass")
+    assert [row["Oven"] for row in passed] == [oven for oven in range(4) for _ in range(3)]
+    assert sum(row["Duration(ns)"] for row in passed) == 4 * TRUTH["communication"]
+    assert sum(row["Grams(g)"] for row in _rows(capsys, town, "--core", "2", "--filter", "engine=cart")) == 3 * 900
+
+
+def test_parquet(town, tmp_path):
+    from pyarrow.parquet import read_table
+
+    assert main(["instructions", str(town), "--format", "parquet", "--output", str(tmp_path / "x.parquet")]) == 0
+    table = read_table(tmp_path / "x.parquet").to_pydict()
+    assert len(table["Oven"]) == 2 * 3 * 2 * (2 + 6)
+    assert sum(grams or 0 for grams in table["Grams(g)"]) == 2 * 3 * 2 * (800 + 800 + 900)
+
+
+def test_page(town, tmp_path):
+    page = page_of(open_profile(town), tmp_path)
+    assert [figures["core"] for figures in page.record["figures"]] == [0, 1, 2, 3]
+    for figures in page.record["figures"]:
+        assert {key: figures[key] for key in TRUTH if key in figures} == {
+            key: value for key, value in TRUTH.items() if key in figures
+        }
+    lane = page.lane("Bakery 1 Oven 11 tray 0")
+    assert (lane["busy"], lane["wait"], lane["count"]) == (2550 * TICK, 150 * TICK, 12)
+    assert page.texts("name", lane["columns"]["kind"])[:4] == ["bake_rye", "oven>rack", "to_next_bakery",
+                                                              "wait_for_dough"]  # fmt: skip
+
+
+async def test_explorer(town, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    async with opened(open_profile(town), (200, 60)) as pilot:
+        lines = [" ".join(line.replace("│", " ").split()) for line in frame(pilot.app).splitlines()]
+        text = "\n".join(lines)
+        assert "total 386.3 us busiest bakery 0 Oven 10 96.1%" in lines[0]
+        assert "exposed transfer bakery 0 Oven 10 52.50 us 13.6% 72 instructions" in lines[0]
+        for node in (r"▾town ██\S+ 96\.1% 1\.485ms 72 ", r"▾Bakery 1 ?██\S+ 96\.1% 742\.5us 36 ",
+                     r"baker 0 ?\S+ 11\.5% 45\.00us 12 ", r"cart 0 ?\S+ 11\.7% 45\.00us 6 ",
+                     r"▾Oven 11 ?██\S+ 96\.1% 371\.3us 18 ", r"tray 0 ?██\S+ 82\.5% 318\.8us 12 "):  # fmt: skip
+            assert re.search(node, text), node
+        for core in range(4):
+            assert re.search(rf"\b{core} \S+ 96\.1% 300\.000 60\.000 52\.500 0\.000 15\.000 45\.000", text)
+        await press(pilot, "2")
+        table = frame(pilot.app)
+        assert "bake_rye" in table
+        assert "rack>shop" in table
 
 
 def test_nothing_outside_its_folder_names_it():

@@ -15,6 +15,7 @@ from tpuprof_tui.analysis.totals.figures import (
 )
 from tpuprof_tui.analysis.totals.headroom import HeadroomRow, headroom
 from tpuprof_tui.analysis.totals.top import TopRow, top
+from tpuprof_tui.analysis.totals.work_sums import Grouping
 from tpuprof_tui.formats.tables import MISSING, Report, Table, TimeUnit, clean, count_of, percent, size_text
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.model import Problem, Profile
@@ -23,6 +24,11 @@ from tpuprof_tui.model.vocabulary import NAMES
 #: Rows of the lists of what took the time, and of problems.
 TOP_ROWS: Final = 10
 PROBLEM_ROWS: Final = 20
+#: Columns of names that time is added up by; with their titles, and the word for one name.
+_NAMED: Final[tuple[tuple[Grouping, str, str], ...]] = (
+    ("kernel", "Kernel functions", "kernel function"),
+    ("name", "Operations", "operation"),
+)
 #: Said of a capture without hardware records.
 NO_TIMES: Final = "No times: the capture holds commands and no hardware records (`tpuprof instructions` lists them)."
 #: Stands before figures that rest on guesswork.
@@ -45,10 +51,11 @@ def summary_report(profile: Profile) -> Report:
     if published is not None:
         tables.append(published(profile))
     if profile.has(NAMES):
-        tables.append(top_table("Kernel functions", top(profile, indexes, start, end, by="kernel", limit=None), unit))
-        tables.append(top_table("Operations", top(profile, indexes, start, end, by="name", limit=None), unit))
-        tables.append(lost_table("kernel function", headroom(profile, indexes, start, end, limit=None), unit))
-        tables.append(lost_table("operation", headroom(profile, indexes, start, end, by="name", limit=None), unit))
+        named = [each for each in _NAMED if each[0] in profile.strings]
+        for key, title, _ in named:
+            tables.append(top_table(title, top(profile, indexes, start, end, by=key, limit=None), unit))
+        for key, _, what in named:
+            tables.append(lost_table(what, headroom(profile, indexes, start, end, by=key, limit=None), unit))
     tables.append(problems_table(profile))
     return Report(title_line(profile), headline_lines(profile, found, unit), tuple(t for t in tables if t.rows))
 

@@ -76,7 +76,7 @@ def work_sums(
     Returns:
         Sums for each column; O(lanes x labels), after one pass over all rows for the first window of a profile.
     """
-    labels = {key: len(profile.strings[key]) for key in by}
+    labels = {key: len(profile.strings.get(key, ())) for key in by}  # a source may know nothing of a column
     found = {key: WorkSums.empty(count) for key, count in labels.items()}
     # blocks hold more rows than there are labels: sums then take less room than what is added up
     block = max(BLOCK, *(8 * len(profile.strings[key]) for key in _GROUPINGS if key in profile.strings))

@@ -8,7 +8,7 @@
      "meters": [{"oven": 3, "name": "heat", "unit": "K", "ticks": [...], "values": [...]}, ...],
      "rounds": [{"label": "rye 1", "oven": 3, "from": tick, "until": tick}, ...]}
 
-An event is [from, until, does, what, recipe, grams, inside, round, put_by]: ticks; what a tray does (``bake``,
+An event is [from, until, does, what, recipe, grams, inside, round, carried_for]: ticks; what a tray does (``bake``,
 ``carry``, ``pass``, ``rest``), a cart (``carry``) or a baker (``work``, ``wait``); a name; the recipe it belongs to;
 grams moved; the event of the lane that encloses it, the round (counted for each oven), and the oven that a cart carried
 it for (-1: none). Events of a lane are in the order of their beginning.

@@ -1,0 +1,145 @@
+"""Whether the model holds a PyTorch trace: figures of a slow reader are those that other tools give."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from slow_torch import read_trace
+
+from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
+from tpuprof_tui.export.info import info_record
+from tpuprof_tui.export.summary import summary_report
+from tpuprof_tui.model import Activity, Role
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "app"))
+from screen import frame, opened
+
+NAME = "tl_bert_small_h100"
+FOLDERS = [up / "shared" / "traces" / NAME for up in Path(__file__).resolve().parents]
+FOLDER = next((folder for folder in FOLDERS if folder.is_dir()), FOLDERS[0])
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"{NAME} is not there")
+
+#: Other tools hold microseconds since 1970 as floats, to 0.25 ns; of one kernel begin and end.
+ROUNDING_NS = 61 * 0.5
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return read_trace(FOLDER / "h100.pt.trace.json.gz")
+
+
+def oracle(name: str) -> dict:
+    return json.loads((FOLDER / f"oracle_{name}.json").read_text())
+
+
+def table(name: str) -> list[dict[str, str]]:
+    with next(FOLDER.glob(f"reference_tracelens/*/{name}.csv")).open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_times_of_the_gpu(trace):
+    wanted = {row["type"]: float(row["time ms"]) * 1e6 for row in table("gpu_timeline")}
+    (stream,) = (lane for lane in trace.lanes if lane.kind == "stream")
+    indexes = build_indexes(trace)
+    (unit,) = trace.units
+    found = unit_figures(trace, indexes, unit, int(stream["start"][0]), int(stream["end"].max()))
+    times = {
+        "computation_time": found.compute, "exposed_memcpy_time": found.exposed, "busy_time": found.busy,
+        "exposed_comm_time": found.exposed_communication, "idle_time": found.idle, "total_time": found.window,
+        "total_comm_time": found.communication, "total_memcpy_time": found.transfer,
+    }  # fmt: skip
+    for key, value in times.items():
+        assert value == pytest.approx(wanted[key], abs=ROUNDING_NS), key
+    assert found.compute == 307_197
+    assert found.transfer == 2_240
+
+
+def test_kernels_by_name(trace):
+    wanted: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
+    for row in table("kernel_summary"):
+        wanted[row["Kernel name"]][0] += int(row["Kernel duration (µs)_count"])
+        wanted[row["Kernel name"]][1] += float(row["Kernel duration (µs)_sum"])
+    found: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
+    (stream,) = (lane for lane in trace.lanes if lane.kind == "stream")
+    kernels = stream.doing((Activity.COMPUTE,), slice(0, len(stream)))
+    for code, lasted in zip(stream["name"][kernels].tolist(), (stream["end"] - stream["start"])[kernels], strict=True):
+        found[trace.text("name", code)][0] += 1
+        found[trace.text("name", code)][1] += lasted / 1000
+    assert len(found) == oracle("hta")["gpu_kernel_breakdown"]["by_kernel_total"] - 1  # and the copy
+    for name, (count, total) in wanted.items():
+        assert found[name] == [count, pytest.approx(total)], name
+    assert sum(count for count, _ in found.values()) == 60
+
+
+def test_threads_streams_and_launches(trace):
+    threads = {row[3]: row for row in oracle("perfetto")["threads"]["rows"]}
+    lanes = {(lane.kind, lane.number): lane for lane in trace.lanes}
+    assert set(lanes) == {("stream", 7), ("annotations", 7), ("thread", 0), ("thread", 19392)}
+    assert len(lanes["stream", 7]) + len(lanes["annotations", 7]) == threads[7][4]
+    assert len(lanes["thread", 0]) == threads[0][4]
+    assert int(lanes["thread", 0]["depth"].max()) == threads[0][7]
+    main = lanes["thread", 19392]
+    assert int(main["depth"].max()) == threads[19392][7]
+    inside = main["parent"] >= 0
+    parent = main["parent"][inside]
+    assert (main["depth"][inside] == main["depth"][parent] + 1).all()
+    assert (main["start"][parent] <= main["start"][inside]).all()
+    assert (main["end"][parent] >= main["end"][inside]).all()
+    links = trace.links()
+    assert len(links) == oracle("perfetto")["flows"]["rows"][0][0] == 61
+    starts = np.concatenate([lane["start"] for lane in trace.lanes])
+    assert (starts[links.from_row] < starts[links.to_row]).all()
+
+
+def test_steps_and_counters(trace):
+    (wanted,) = oracle("hta")["profiler_steps"]
+    assert trace.steps.counts() == {f"ProfilerStep#{wanted}": 1}
+    on_host, on_gpu = oracle("tb")["profiles"][0]["overview"]["exact_steps_us"]
+    assert int(trace.steps.end[0] - trace.steps.start[0]) == pytest.approx(on_host["Total"] * 1000, abs=1)
+    (annotation,) = (lane for lane in trace.lanes if lane.kind == "annotations")
+    assert int(annotation["end"][0] - annotation["start"][0]) == pytest.approx(on_gpu["Total"] * 1000, abs=1)
+    (stream,) = (lane for lane in trace.lanes if lane.kind == "stream")
+    assert set(stream["step"].tolist()) == {0}, "all work of the GPU was launched in the step"
+    allocated, reserved = trace.counters
+    assert (allocated.name, allocated.unit) == ("Total Allocated", "B")
+    assert len(allocated) == len(reserved) > 0
+    assert (allocated.values <= reserved.values).all()
+
+
+def test_host_and_annotations_count_in_no_figure(trace):
+    found = headline(trace, build_indexes(trace))
+    assert (found.instructions, len(found.units)) == (62, 1)
+    assert found.units[0].busy == 307_197 + 2_240
+    roles = {lane.kind: set(lane["role"].tolist()) for lane in trace.lanes}
+    assert roles["annotations"] == {Role.ANNOTATION}
+    assert roles["stream"] == {Role.WORK}
+    record = info_record(trace)
+    assert [(lane["engine"], lane["group"], lane["busy_ns"]) for lane in record["lanes"]] == [
+        ("stream", "GPU 0", 307_197 + 2_240), ("annotations", "GPU 0", 0),
+    ]  # fmt: skip
+    assert record["steps"] == [{"name": "ProfilerStep#6", "count": 1}]
+    assert [counter["name"] for counter in record["counters"]] == ["Total Allocated", "Total Reserved"]
+
+
+def test_summary_has_no_tables_of_what_the_source_does_not_know(trace):
+    report = summary_report(trace)
+    assert "NVIDIA H100 80GB HBM3" in report.title
+    units, _, operations = report.tables
+    assert (units.rows[0][0], operations.title.partition(" (")[0], len(operations.rows)) == ("0", "Operations", 11)
+    # of two more kernels one row is left, which says how many there are
+    assert sum(int(row[2]) for row in operations.rows) == 61
+
+
+async def test_explorer(trace, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    async with opened(trace) as pilot:
+        text = re.sub("[ │]+", " ", frame(pilot.app))
+        assert "total 3.908 ms busiest GPU 0 7.9% exposed transfer GPU 0 2.240 us 0.1% 62 instructions" in text
+        assert re.search(r"▾Rank 0 \S+ 7\.9% 309\.4us 62", text)

@@ -102,8 +102,15 @@ def test_ids_of_cores_need_not_be_their_numbers():
 
 
 def test_groups_with_the_same_label_are_told_apart_by_those_above_them():
-    groups = Groups((Group("Rank 0", "rank"), Group("GPU 0", "gpu", 0), Group("Rank 1", "rank"), Group("GPU 0", "gpu", 2),
-                     Group("GPU 1", "gpu", 2)))  # fmt: skip
+    groups = Groups(
+        (
+            Group("Rank 0", "rank"),
+            Group("GPU 0", "gpu", 0),
+            Group("Rank 1", "rank"),
+            Group("GPU 0", "gpu", 2),
+            Group("GPU 1", "gpu", 2),
+        )
+    )
     assert [groups.title(group) for group in range(-1, 5)] == [
         "", "Rank 0", "Rank 0 GPU 0", "Rank 1", "Rank 1 GPU 0", "GPU 1",
     ]  # fmt: skip

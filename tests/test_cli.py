@@ -70,7 +70,7 @@ def test_options_stand_anywhere(words, opened, capsys):
         ("info", "No capture given."),
         ("instructions", "./NAME"),
         ("info X --nonsense", "Unrecognized arguments: --nonsense."),
-        ("info X Y", "Unrecognized arguments: Y."),
+        ("instructions X Y", "Unrecognized arguments: Y."),
         ("info X --tiu_freq 0", "'0' is not a whole number of MHz"),
         ("info X --tiu_freq 9.5", "'9.5' is not a whole number of MHz"),
         ("instructions X --core -1", "core"),
@@ -186,7 +186,7 @@ def terminal(monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr(
-        tpuprof_tui.app, "run", lambda path, **options: started.append((path, options)) or 0, raising=False
+        tpuprof_tui.app, "run", lambda paths, **options: started.append((paths, options)) or 0, raising=False
     )
     return started
 
@@ -198,20 +198,20 @@ def terminal(monkeypatch):
         (["--ascii"], {"ascii": True}),
         (["--unicode"], {"ascii": False}),
         (["--no-mouse", "--debug"], {"mouse": False, "debug": True}),
-        (["--chip", "AKSV", "--tiu_freq", "950"], {"chip": "AKSV", "tiu_mhz": 950}),
-        (["--trace_file", str(TRACE)], {"trace_file": str(TRACE)}),
+        (["--chip", "AKSV", "--tiu_freq", "950"], {"options": {"chip": "AKSV", "tiu_mhz": 950}}),
+        (["--trace_file", str(TRACE)], {"options": {"trace_file": str(TRACE)}}),
     ],
 )
 def test_a_terminal_gets_the_explorer(words, changed, terminal, tmp_path):
     assert main([*words, str(tmp_path)]) == 0
-    usual = {"chip": None, "tiu_mhz": None, "trace_file": None, "ascii": None, "mouse": True, "debug": False}
-    path, options = terminal[0]
-    assert (path, {name: options[name] for name in usual}) == (str(tmp_path), usual | changed)
+    usual = {"options": {}, "ascii": None, "mouse": True, "debug": False}
+    paths, options = terminal[0]
+    assert (paths, {name: options[name] for name in usual}) == ([str(tmp_path)], usual | changed)
 
 
 def test_without_a_path_the_explorer_chooses(terminal):
     assert main([]) == 0
-    assert terminal[0][0] is None
+    assert terminal[0][0] == []
 
 
 @pytest.mark.parametrize("words", [["/nowhere/at/all"], [str(SOUND), "--trace_file", "/nowhere/at/all"]])
@@ -252,3 +252,42 @@ def test_big_profiles_are_summed_up(monkeypatch, capsys):
     monkeypatch.setattr(tpuprof_tui.sources.catalog, "open_profile", lambda path, **_: big_profile(200_000, ports=2))
     assert main(["summary", "X"]) == 0
     assert "200,000 instructions" in capsys.readouterr().out
+
+
+# -- several captures ---------------------------------------------------------
+
+
+def test_one_answer_each_in_order():
+    done = tool("summary", SOUND, "/nowhere/at/all", DAMAGED)
+    assert done.returncode == 2
+    assert done.stderr == "tpuprof: /nowhere/at/all: no such file or directory.\n"
+    first, second = (tool("summary", path) for path in (SOUND, DAMAGED))
+    assert done.stdout == f"==> {SOUND} <==\n{first.stdout}\n==> {DAMAGED} <==\n{second.stdout}"
+    assert tool("info", SOUND, DAMAGED).returncode == 1
+
+
+def test_info_as_json_of_several_is_one_object_after_another():
+    done = tool("info", SOUND, DAMAGED, "--json")
+    assert done.stdout == "".join(tool("info", path, "--json").stdout for path in (SOUND, DAMAGED))
+    assert done.returncode == 1
+
+
+def test_several_without_a_terminal_are_summed_up():
+    assert tool(SOUND, DAMAGED, stdin=subprocess.DEVNULL).stdout == tool("summary", SOUND, DAMAGED).stdout
+
+
+def test_several_are_a_list_in_the_explorer(terminal, tmp_path):
+    paths = [str(tmp_path), str(SOUND)]
+    assert main(paths) == 0
+    assert terminal[0][0] == paths
+
+
+def test_one_missing_of_several_never_starts_the_explorer(terminal, capsys):
+    assert main([str(SOUND), "/nowhere/at/all"]) == 2
+    assert not terminal
+    assert "/nowhere/at/all: no such file or directory." in capsys.readouterr().err
+
+
+def test_a_file_of_a_capture_stands_for_it():
+    file = next(SOUND.glob("cdmlib*"))
+    assert tool("summary", file).stdout == tool("summary", SOUND).stdout

@@ -36,10 +36,10 @@ VIEW = replace(ViewState.of(0, 10_000), start=100, end=200, filter="dur>1us")
 
 
 def test_the_whole_capture_needs_no_choice(tmp_path):
-    source = Source(str(SAMPLE), "name", "abc", "AKS", 900, "host.json")
+    source = Source(str(SAMPLE), "name", "abc", {"tiu_mhz": 900, "chip": "AKS", "trace_file": "host.json"})
     job = export_job(kind_of("workbook"), source, str(tmp_path), VIEW, 3, Part())
     assert job.words == (
-        "export", str(SAMPLE), str(tmp_path), "--only", "xlsx", "--machine", "--chip", "AKS", "--tiu_freq", "900",
+        "export", str(SAMPLE), str(tmp_path), "--only", "xlsx", "--machine", "--tiu_freq", "900", "--chip", "AKS",
         "--trace_file", "host.json", "--expect", "abc",
     )  # fmt: skip
     assert job.target is None

@@ -24,7 +24,7 @@ from tpuprof_tui.app.shell import export_kinds as exports
 from tpuprof_tui.app.shell import export_process as exporter_module
 from tpuprof_tui.app.shell.export_kinds import KINDS, Part
 from tpuprof_tui.app.shell.messages import Change
-from tpuprof_tui.sources.catalog import fingerprint
+from tpuprof_tui.sources.catalog import Catalog
 
 # -- the menu -------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ async def test_choices_without_a_meaning_say_so(tmp_path, monkeypatch):
 async def test_a_changed_capture_stops_the_export(tmp_path, monkeypatch):
     capture = copied(tmp_path)
     async with sample(tmp_path, monkeypatch, capture) as pilot:
-        assert pilot.app.fingerprint == fingerprint(capture)
+        assert pilot.app.fingerprint == Catalog().fingerprint(capture)
         with next(capture.glob("cdmlib*")).open("ab") as file:
             file.write(b"more")
         await press(pilot, "x")

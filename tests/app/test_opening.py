@@ -53,7 +53,7 @@ def reading(monkeypatch):
         paths: ClassVar[list[str]] = []
         error: ClassVar[Exception | None] = None
 
-    def open_profile(path, *, chip=None, tiu_mhz=None, progress=None):
+    def open_profile(path, *, progress=None):
         Reading.paths.append(str(path))
         if progress is not None:
             progress(Progress("records", 40, 100, core=3, records=1234))
@@ -79,7 +79,7 @@ def test_the_first_frame_needs_neither_numpy_nor_the_model():
         "import sys, tpuprof_tui.app; assert 'textual' not in sys.modules;"
         "import tpuprof_tui.app.shell.application;"
         "wrong = [m for m in sys.modules if m.split('.')[0] in ('numpy', 'pandas', 'plotext')"
-        " or m.startswith(('tpuprof_tui.model', 'tpuprof_tui.analysis', 'tpuprof_tui.sources.catalog'))];"
+        " or m.startswith(('tpuprof_tui.model', 'tpuprof_tui.analysis', 'tpuprof_tui.sources.sophgo.read'))];"
         "sys.exit(', '.join(wrong) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -209,3 +209,21 @@ async def test_what_is_chosen_for_a_capture_that_was_replaced_is_passed_over():
         assert explorer(pilot) is not screen
         screen._take_columns(("name",))
         assert screen.view.columns == ()
+
+
+async def test_several_paths_are_a_list_and_the_way_from_one_to_the_next(tmp_path, reading):
+    make_captures(tmp_path, "a/one", "b/one", "folder/three", "not/named")
+    reading.go.set()
+    paths = [str(tmp_path / name) for name in ("b/one", "a/one/global.profile", "folder")]
+    app = TpuprofApp(paths=paths)
+    async with app.run_test(size=(160, 30)) as pilot:
+        await until(pilot, lambda: "captures at 3 paths" in frame(app) and "three" in frame(app))
+        listed = [line for line in frame(app).splitlines() if str(tmp_path) in line]
+        assert [line.split()[0] for line in listed] == [*paths[:2], str(tmp_path / "folder" / "three")]
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ExplorerScreen))
+        assert reading.paths[-1] == paths[0]
+        await pilot.press("right_parenthesis")
+        await until(pilot, lambda: reading.paths[-1] == paths[1] and isinstance(app.screen, ExplorerScreen))
+        await pilot.press("O")
+        await until(pilot, lambda: isinstance(app.screen, ChooseScreen) and "captures at 3 paths" in frame(app))

@@ -17,8 +17,8 @@ from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell import watching
 from tpuprof_tui.app.shell.application import TpuprofApp
-from tpuprof_tui.app.shell.watching import Sighting, directory_of, kept_view, news_of, sighting
-from tpuprof_tui.sources.catalog import fingerprint
+from tpuprof_tui.app.shell.watching import Sighting, capture_of, kept_view, news_of, sighting
+from tpuprof_tui.sources.catalog import Catalog
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
 
@@ -43,12 +43,12 @@ def test_nothing_new_is_no_news(capture):
 
 
 def test_a_link_that_leads_nowhere_is_seen_and_so_is_where_it_leads_then(capture):
-    before = fingerprint(capture)
+    before = Catalog().fingerprint(capture)
     (capture / "cdmlib0_9.profile").symlink_to(capture / "later")
-    dangling = fingerprint(capture)
+    dangling = Catalog().fingerprint(capture)
     (capture / "later").write_bytes(b"x")
-    assert len({"", before, dangling, fingerprint(capture)}) == 4
-    assert fingerprint(capture / "nowhere" / "at all") == ""
+    assert len({"", before, dangling, Catalog().fingerprint(capture)}) == 4
+    assert Catalog().fingerprint(capture / "nowhere" / "at all") == ""
 
 
 def test_a_changed_file_is_news_a_vanished_capture_is_not(capture):
@@ -75,7 +75,7 @@ def test_a_capture_beside_is_news_another_folder_is_not(capture):
 
 def test_a_file_of_a_capture_stands_for_it(capture):
     file = next(capture.glob("cdmlib*"))
-    assert directory_of(str(file)) == capture
+    assert capture_of(str(file)) == capture
     assert sighting(str(file)) == sighting(str(capture))
 
 

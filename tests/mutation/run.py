@@ -28,7 +28,7 @@ import pytest
 from hypothesis import Phase, settings
 
 ROOT = Path(__file__).resolve().parents[2]
-READ = "tpuprof_tui.sources.catalog."
+READ = "tpuprof_tui.sources.sophgo.read."
 #: Tests of whole captures: those that lost records, wrapped or lapped.
 CAPTURES = [
     "tests/sources/test_open_profile.py", "tests/sources/sophgo/test_kept_captures.py",

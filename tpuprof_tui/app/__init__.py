@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from tpuprof_tui.errors import needed_for
 
 from .shell.garbage_collection import be_patient
 
 
 def run(
-    path: str | None,
+    paths: Sequence[str],
     *,
-    chip: str | None = None,
-    tiu_mhz: int | None = None,
-    trace_file: str | None = None,
+    options: Mapping[str, Any] | None = None,
     ascii: bool | None = None,  # noqa: A002
     mouse: bool = True,
     debug: bool = False,
@@ -21,10 +22,9 @@ def run(
     """Opens the explorer and returns when it is left.
 
     Args:
-        path: Capture, file in one, or folder of captures; None: the captures below the current directory.
-        chip: Chip name for captures that do not name it.
-        tiu_mhz: TIU clock in MHz; None: the capture's, then the chip's.
-        trace_file: Host trace (Chrome-trace JSON) to show beside the capture.
+        paths: Capture, file in one, or folder of captures; none: the captures below the current directory; several:
+            a list of them to choose from.
+        options: Those of the source that reads it, by name.
         ascii: Draw with ASCII alone; None: as the terminal and its locale ask.
         mouse: Whether the mouse is used.
         debug: Let unexpected errors through with their traceback.
@@ -42,9 +42,8 @@ def run(
     with needed_for("The explorer", "Without it, `tpuprof summary` prints where the time went."):
         from .shell.application import TpuprofApp
 
-    app = TpuprofApp(
-        path, chip=chip, tiu_mhz=tiu_mhz, trace_file=trace_file, ascii_only=ascii, debug=debug, follow=follow
-    )
+    path = paths[0] if len(paths) == 1 else None
+    app = TpuprofApp(path, paths=paths, options=options, ascii_only=ascii, debug=debug, follow=follow)
     app.run(mouse=mouse)
     if app.crash is not None:
         raise app.crash

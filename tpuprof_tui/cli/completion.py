@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from .main import COMMANDS, build_parser
+from .options import OPTIONS
 from .texts import FILE, OUTPUTS, TOPICS
 
 #: Metavars whose values are paths: of anything, or of directories alone.
@@ -28,6 +28,7 @@ class Word:
         choices: Values to offer.
         path: "any" or "folder" where the value is a path.
         takes_value: Whether a value follows.
+        repeats: Whether an operand may stand any number of times.
     """
 
     flags: tuple[str, ...]
@@ -35,6 +36,7 @@ class Word:
     choices: tuple[str, ...] = ()
     path: str = ""
     takes_value: bool = True
+    repeats: bool = False
 
 
 def completion_script(shell: str) -> str:
@@ -68,23 +70,17 @@ def commands() -> dict[str, str]:
 
 def _word(action: argparse.Action) -> Word:
     metavar = str(action.metavar or "")
-    choices = tuple(map(str, action.choices or ()))
-    if "--chip" in action.option_strings:
-        choices = _chips()
-    elif metavar == "KINDS":
+    choices = tuple(map(str, action.choices or ())) or tuple(
+        word for option in OPTIONS if option.flags == tuple(action.option_strings) for word in option.offered()
+    )
+    if metavar == "KINDS":
         choices = OUTPUTS
     elif metavar == "TOPIC":
         choices = (*commands(), *TOPICS)
     return Word(
         tuple(action.option_strings), action.help or "", choices, _PATHS.get(metavar, ""),
-        takes_value=not action.option_strings or action.nargs != 0,
+        takes_value=not action.option_strings or action.nargs != 0, repeats=action.nargs == "*",
     )  # fmt: skip
-
-
-def _chips() -> tuple[str, ...]:
-    """Names of the chips there are data files of."""
-    folder = Path(__file__).parents[1] / "sources" / "sophgo" / "chips"
-    return tuple(sorted(path.stem.upper() for path in folder.glob("*.json")))
 
 
 #: Files after the words that bash offers.
@@ -136,6 +132,8 @@ def _bash() -> Iterator[str]:
             names = f'COMPREPLY+=($(compgen -W "{" ".join(commands())}" -- "$cur"))'
             also = f"; {names}" if command == "open" and number == 0 else ""
             yield f"        {command},{number}) {_bash_values(word)}{also} ;;"
+            if word.repeats:
+                yield f"        {command},*) {_bash_values(word)} ;;"
     yield from ("    esac", '    case "$command,$trail" in')
     for command in _trailed():
         for trail, (words, files) in _trails(command).items():
@@ -231,6 +229,8 @@ def _zsh_specs(word: Word, *, first: bool) -> Iterator[str]:
     )
     if not word.flags:
         yield _quoted(f"::{text}:{'_tpuprof_commands' if first else action}")
+        if word.repeats:
+            yield _quoted(f"*:{text}:{action}")
     for flag in word.flags:
         others = f"({' '.join(word.flags)})" if len(word.flags) > 1 else ""
         value = f":{flag.lstrip('-')}:{action or ' '}" if word.takes_value else ""

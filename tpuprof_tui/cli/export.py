@@ -129,9 +129,9 @@ def check_expected(expected: str | None, capture: str) -> None:
         return
     if not os.path.exists(capture):
         raise TpuprofError(f"The capture is gone: {capture} is not there any more.", "Nothing was written.")
-    from tpuprof_tui.sources.catalog import fingerprint
+    from tpuprof_tui.sources.catalog import Catalog
 
-    if fingerprint(capture) != expected:
+    if Catalog().fingerprint(capture) != expected:
         raise TpuprofError("The capture has changed since it was opened.", "Reload it, then export again.")
 
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError, UsageError, needed_for
+from tpuprof_tui.sources.catalog import Catalog
 
 from .export import EXPORT_EXAMPLES, EXPORT_HELP, check_expected, run_asked
-from .options import INSTRUCTIONS_EXAMPLES, INSTRUCTIONS_HELP, OPTIONS
+from .options import INSTRUCTIONS_EXAMPLES, INSTRUCTIONS_HELP, OPTIONS, OWN_OPTIONS, Option, source_option
 from .profiling_options import add_arguments, completions, localise, options_command
 from .texts import (
     COMPLETION_EXAMPLES,
@@ -36,10 +37,15 @@ from .texts import (
 )
 
 if TYPE_CHECKING:
+    from tpuprof_tui.analysis.memory import Memory
     from tpuprof_tui.model import Profile
 
 #: Errors of a disk that takes no more.
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+NO_CAPTURE: Final = "No capture given.", "See tpuprof --help; a capture named like a command is ./NAME."
+IN_ORDER: Final = "one answer each, in this order"
 
 
 class Parser(argparse.ArgumentParser):
@@ -61,6 +67,7 @@ class Command:
         description: More lines.
         epilog: Lines below the options.
         folder: Whether an output folder may follow the capture.
+        several: What it does with several captures, the rest of a sentence; empty: it takes one.
         operand: Name and settings of what it is about; None: a capture, read with the options for reading one.
         arguments: Gives a parser all words and options of a command that is not about a capture.
         localise: Puts a parser's help into the language that words ask for.
@@ -72,6 +79,7 @@ class Command:
     description: str = ""
     epilog: str = ""
     folder: bool = False
+    several: str = ""
     operand: tuple[str, dict[str, Any]] | None = None
     arguments: Callable[[Parser], None] | None = None
     localise: Callable[[Parser, Sequence[str]], None] | None = None
@@ -94,10 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 stream.reconfigure(errors="backslashreplace")
         name, rest = split_command(words)
         with needed_for("tpuprof"):
-            parser = localised_parser(name, rest)
-            # words of a command that takes many may stand before and behind options
-            parse = parser.parse_intermixed_args if COMMANDS[name].arguments else parser.parse_args
-            status = COMMANDS[name].run(parse(rest))
+            status = COMMANDS[name].run(parsed(name, rest))
         sys.stdout.flush()
         return status
     except TpuprofError as error:
@@ -141,6 +146,33 @@ def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
     return "open", list(words)
 
 
+def parsed(name: str, words: Sequence[str]) -> argparse.Namespace:
+    """The options of a command; ``source`` holds the values of those of sources that were given, by name.
+
+    Where they are wrong, those of sources of other packages are known too.
+
+    Raises:
+        UsageError: They are wrong with these as well.
+    """
+    own = OWN_OPTIONS
+    try:
+        options = _parse(localised_parser(name, words), name, words)
+    except UsageError:
+        others = tuple(option for source in Catalog().others for option in source.options)
+        if not others:
+            raise
+        own += others
+        options = _parse(build_parser(name, [source_option(option) for option in others]), name, words)
+    options.source = {each.name: value for each in own if (value := getattr(options, each.name, None)) is not None}
+    options.own = own
+    return options
+
+
+def _parse(parser: Parser, name: str, words: Sequence[str]) -> argparse.Namespace:
+    # words of a command that takes many may stand before and behind options
+    return (parser.parse_intermixed_args if COMMANDS[name].arguments else parser.parse_args)(words)
+
+
 def localised_parser(name: str, words: Sequence[str] = ()) -> Parser:
     """The parser of one command, with its help in the reader's language where it is there."""
     parser = build_parser(name)
@@ -150,14 +182,14 @@ def localised_parser(name: str, words: Sequence[str] = ()) -> Parser:
     return parser
 
 
-def build_parser(name: str) -> Parser:
-    """The parser of one command."""
+def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
+    """The parser of one command, with more options than those there are without other packages."""
     command = COMMANDS[name]
     opens = name == "open"
     others = "".join(f"  {other:13} {each.help}\n" for other, each in COMMANDS.items() if other != "open")
     parser = Parser(
         prog="tpuprof" if opens else f"tpuprof {name}",
-        usage="tpuprof [CAPTURE] [options]\n       tpuprof COMMAND ... [options]" if opens else None,
+        usage="tpuprof [CAPTURE ...] [options]\n       tpuprof COMMAND ... [options]" if opens else None,
         description=command.description or command.help,
         epilog=f"commands:\n{others}\n{OPEN_EXAMPLES}" if opens else command.epilog or None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -170,15 +202,14 @@ def build_parser(name: str) -> Parser:
         operand, settings = command.operand
         parser.add_argument(operand, **settings)
         return parser
-    parser.add_argument(
-        "capture",
-        metavar="CAPTURE",
-        nargs="?",
-        help="directory of a capture, or a file in it" + ("; or a folder of captures" if opens else ""),
-    )
+    where = "directory of a capture, or a file in it" + ("; or a folder of captures" if opens else "")
+    if command.several:
+        parser.add_argument("captures", metavar="CAPTURE", nargs="*", help=f"{where}; several: {command.several}")
+    else:
+        parser.add_argument("capture", metavar="CAPTURE", nargs="?", help=where)
     if command.folder:
         parser.add_argument("folder", metavar="OUTDIR", nargs="?", help="output folder (default: profile_out)")
-    for option in OPTIONS:
+    for option in (*OPTIONS, *more):
         if not option.commands or name in option.commands:
             parser.add_argument(*option.flags, **option.settings)
     return parser
@@ -186,24 +217,20 @@ def build_parser(name: str) -> Parser:
 
 def open_command(options: argparse.Namespace) -> int:
     """Opens the explorer; prints the summary where there is no terminal to show it."""
-    path = options.capture
-    for given, hint in (
-        (path, "tpuprof FOLDER lists the captures in a folder."),
-        (options.trace_file, "Give the JSON file that the host's profiler wrote."),
-    ):
-        if given is not None and not os.path.exists(given):
-            raise UnreadableError(f"{given}: no such file or directory.", hint)
+    for path in options.captures:
+        _must_exist(path, "tpuprof FOLDER lists the captures in a folder.")
+    for option in options.own:
+        if option.missing and option.name in options.source:
+            _must_exist(options.source[option.name], option.missing)
     if not _is_terminal():
-        if path is None:
+        if not options.captures:
             raise UsageError("No capture given, and this is not a terminal to choose one in.", "See tpuprof --help.")
         return summary_command(options)
     from tpuprof_tui.app import run
 
     return run(
-        path,
-        chip=options.chip,
-        tiu_mhz=options.tiu_freq,
-        trace_file=options.trace_file,
+        options.captures,
+        options=options.source,
         ascii=options.ascii,
         mouse=options.mouse,
         debug=options.debug,
@@ -212,27 +239,30 @@ def open_command(options: argparse.Namespace) -> int:
 
 
 def info_command(options: argparse.Namespace) -> int:
-    """Prints what a capture is and what was odd in it."""
-    profile = _opened(options)
+    """Prints what captures are and what was odd in them, or which source opens them."""
+    if options.why:
+        from .why import why_asked
+
+        return why_asked(_given(options), as_json=options.json)
     from tpuprof_tui.export.info import info_json, info_report
 
-    memory = None
-    if options.memory:
+    def memory(profile: Profile) -> Memory | None:
+        if not options.memory:
+            return None
         from tpuprof_tui.analysis.memory import first_screen, memory_of
 
-        memory = memory_of(first_screen(profile))
+        return memory_of(first_screen(profile))
+
     if options.json:
-        print(info_json(profile, memory))
-    else:
-        _show(info_report(profile, memory))
-    return _status(profile)
+        return _each(options, lambda profile: print(info_json(profile, memory(profile))), headed=False)
+    return _each(options, lambda profile: _show(info_report(profile, memory(profile))))
 
 
 def instructions_command(options: argparse.Namespace) -> int:
     """Writes instructions to stdout."""
     if options.capture is not None:
         check_expected(options.expect, options.capture)
-    profile = _opened(options)
+    profile = _opened(options.capture, options)
     from .instructions import write_asked
 
     write_asked(options, profile)
@@ -241,18 +271,16 @@ def instructions_command(options: argparse.Namespace) -> int:
 
 def summary_command(options: argparse.Namespace) -> int:
     """Prints where the time went."""
-    profile = _opened(options)
     from tpuprof_tui.export.summary import summary_report
 
-    _show(summary_report(profile))
-    return _status(profile)
+    return _each(options, lambda profile: _show(summary_report(profile)))
 
 
 def export_command(options: argparse.Namespace) -> int:
     """Writes files."""
     if options.capture is not None:
         check_expected(options.expect, options.capture)
-    profile = _opened(options)
+    profile = _opened(options.capture, options)
     return _status(run_asked(options, profile))
 
 
@@ -285,28 +313,66 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _opened(options: argparse.Namespace) -> Profile:
-    if options.capture is None:
-        raise UsageError("No capture given.", "See tpuprof --help; a capture named like a command is ./NAME.")
+def _given(options: argparse.Namespace) -> list[str]:
+    """The captures named.
+
+    Raises:
+        UsageError: None is.
+    """
+    if not options.captures:
+        raise UsageError(*NO_CAPTURE)
+    return list(options.captures)
+
+
+def _each(options: argparse.Namespace, answer: Callable[[Profile], None], *, headed: bool = True) -> int:
+    """One answer for each capture, in the order they are named; gives the worst exit status.
+
+    What cannot be opened is told, and the others follow.
+    """
+    captures = _given(options)
+    if len(captures) == 1:
+        profile = _opened(captures[0], options)
+        answer(profile)
+        return _status(profile)
+    status = 0
+    for place, capture in enumerate(captures):
+        try:
+            profile = _opened(capture, options)
+        except UnreadableError as error:
+            sys.stdout.flush()
+            status = max(status, _told(str(error), error.exit_code))
+            continue
+        if headed:
+            from tpuprof_tui.formats.escape import line_text
+
+            between = "\n" if place else ""
+            print(f"{between}==> {line_text(capture)} <==")
+        answer(profile)
+        status = max(status, _status(profile))
+    return status
+
+
+def _opened(capture: str | None, options: argparse.Namespace) -> Profile:
+    if capture is None:
+        raise UsageError(*NO_CAPTURE)
     from tpuprof_tui.analysis.totals.exposed import with_exposed
     from tpuprof_tui.sources.catalog import open_profile
 
     try:
-        profile = open_profile(options.capture, chip=options.chip, tiu_mhz=options.tiu_freq)
+        profile = open_profile(capture, **options.source)
     except UnreadableError as error:
-        raise _folder_error(options.capture) or error from None
-    if options.trace_file is not None:
-        from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
-
-        profile = with_host_trace(profile, options.trace_file)
+        raise _folder_error(capture) or error from None
     return with_exposed(profile)
+
+
+def _must_exist(path: str, hint: str) -> None:
+    if not os.path.exists(path):
+        raise UnreadableError(f"{path}: no such file or directory.", hint)
 
 
 def _folder_error(path: str) -> UnreadableError | None:
     """What to say of a folder that is no capture but holds some; None of anything else."""
-    from tpuprof_tui.sources.catalog import find_captures
-
-    found = list(islice(find_captures(path, seconds=1.0), 9))
+    found = list(islice(Catalog().find(path, seconds=1.0), 9))
     if not found or found[0] == Path(path):
         return None
     named = ", ".join(str(capture) for capture in found[:3])
@@ -345,9 +411,18 @@ COMMANDS: Final = {
         "open a capture in the explorer",
         open_command,
         "Explore the profile of a TPU capture in the terminal. Without a terminal the summary is printed.",
+        several="a list to choose from",
     ),
-    "summary": Command("where the time went, as text", summary_command, SUMMARY_HELP, SUMMARY_EXAMPLES),
-    "info": Command("what a capture is: chip, clocks, cores, lanes, problems", info_command, INFO_HELP, INFO_EXAMPLES),
+    "summary": Command(
+        "where the time went, as text", summary_command, SUMMARY_HELP, SUMMARY_EXAMPLES, several=IN_ORDER
+    ),
+    "info": Command(
+        "what a capture is: chip, clocks, cores, lanes, problems",
+        info_command,
+        INFO_HELP,
+        INFO_EXAMPLES,
+        several=IN_ORDER,
+    ),
     "instructions": Command(
         "every instruction as JSON lines, CSV or Parquet",
         instructions_command,

@@ -10,6 +10,7 @@ from typing import Final
 from tpuprof_tui import __version__
 
 from .main import COMMANDS, build_parser
+from .options import OWN_OPTIONS
 from .texts import ENVIRONMENT, FILES, OPEN_EXAMPLES, STATUS
 
 _NAME: Final = "terminal profile explorer for Sophgo TPU captures"
@@ -30,7 +31,8 @@ def _lines() -> Iterator[str]:
     yield from _paragraphs(build_parser("open").description or "")
     yield ".SH OPTIONS"
     yield from _options(_actions("open"))
-    yield from (".PP", "All commands that read a capture take the clock, the chip, the host trace and the last two.")
+    flags = ", ".join(option.flags[0] for option in OWN_OPTIONS)
+    yield from (".PP", _text(f"All commands that read a capture take {flags} and the last two."))
     yield ".SH COMMANDS"
     for name in COMMANDS:
         if name != "open":
@@ -46,7 +48,7 @@ def _lines() -> Iterator[str]:
 
 
 def _synopsis() -> Iterator[str]:
-    yield from (".B tpuprof", ".RI [ CAPTURE ] \" \" [ options ]")  # fmt: skip
+    yield from (".B tpuprof", ".RI [ CAPTURE \" ...]\" \" \" [ options ]")  # fmt: skip
     for name in COMMANDS:
         if name != "open":
             operands = " ".join(_operand(action) for action in _actions(name) if not action.option_strings)

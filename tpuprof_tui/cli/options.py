@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from tpuprof_tui import __version__
+from tpuprof_tui.sources.catalog import SOURCES, SourceOption
 
 from .export import EXPORT_OPTIONS, SHARED_OPTIONS
 from .texts import STATUS_LINE
 
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
-MAX_MHZ: Final = 100_000
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option of some commands."""
+    """An option of some commands.
+
+    Attributes:
+        flags: As they are typed.
+        settings: As argparse takes them.
+        commands: Which take it; none: all that open something.
+        offered: Values that completion offers besides the choices of the settings.
+    """
 
     flags: tuple[str, ...]
     settings: dict[str, Any]
     commands: tuple[str, ...] = ()
+    offered: Callable[[], Sequence[str]] = tuple
 
     @property
     def takes_value(self) -> bool:
@@ -45,31 +54,22 @@ examples:
 {STATUS_LINE}"""
 
 
-def _megahertz(text: str) -> int:
-    if text.isdecimal() and 0 < int(text) <= MAX_MHZ:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of MHz from 1 to {MAX_MHZ}")
-
-
 def _core(text: str) -> int:
     if text.isdecimal():
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not the number of a core")
 
 
+def source_option(option: SourceOption) -> Option:
+    """An option of a source, for all commands that open something."""
+    return Option(option.flags, {**option.settings, "dest": option.name}, offered=option.choices)
+
+
+#: Options of the sources of this package.
+OWN_OPTIONS: Final = tuple(option for source in SOURCES for option in source.options)
+
 OPTIONS: Final = (
-    Option(
-        ("--tiu_freq", "--tiu-freq"),
-        {"type": _megahertz, "metavar": "MHz", "help": "TIU clock; otherwise the capture's, or the chip's default"},
-    ),
-    Option(
-        ("--chip",),
-        {"metavar": "NAME", "help": "chip (AKS, AKSV, ...) of a capture that does not say it itself"},
-    ),
-    Option(
-        ("--trace_file", "--trace-file"),
-        {"metavar": "FILE", "help": "host trace (Chrome-trace JSON, also .gz) to show beside the capture"},
-    ),
+    *map(source_option, OWN_OPTIONS),
     Option(
         ("--json",),
         {"action": "store_true", "help": "one JSON object"},
@@ -78,6 +78,14 @@ OPTIONS: Final = (
     Option(
         ("--memory",),
         {"action": "store_true", "help": "also what the opened capture takes of memory, by what holds it"},
+        ("info",),
+    ),
+    Option(
+        ("--why",),
+        {
+            "action": "store_true",
+            "help": "open nothing, say which source would open it and what each of them looked for",
+        },
         ("info",),
     ),
     Option(

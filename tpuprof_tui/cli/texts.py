@@ -43,6 +43,7 @@ OPEN_EXAMPLES: Final = f"""\
 examples:
   tpuprof                                     choose among the captures below this directory
   tpuprof cdm_profile_data_dev0-0             open one
+  tpuprof cdm_profile_data_dev*               choose among these
   tpuprof cdm_profile_data_dev0-0 --tiu_freq 900
   tpuprof cdm_profile_data_dev0-0 --trace_file host.json --follow
   tpuprof summary cdm_profile_data_dev0-0     where the time went, as text
@@ -56,6 +57,9 @@ examples:
 
 INFO_HELP: Final = """\
 What a capture is: chip and mode, clocks, cores and lanes with their counts, and every problem that was found in it.
+
+With --why nothing is opened: each source says whether it recognises the path, by name or by content, and what it looked
+for. Formats of other profilers are told by name, with what opens or converts them.
 """
 INFO_EXAMPLES: Final = f"""\
 examples:
@@ -63,6 +67,8 @@ examples:
   tpuprof info cdm_profile_data_dev0-0 --json | jq .problems    for other programs
   tpuprof info cdm_profile_data_dev0-0 --chip AKSV              a capture that lost its global.profile
   tpuprof info cdm_profile_data_dev0-0 --memory                 and what it takes of memory when it is opened
+  tpuprof info cdm_profile_data_dev*                            each of several
+  tpuprof info trace.nsys-rep --why                             who would open it, who would not, and why
 
 {STATUS_LINE}"""
 

@@ -1,63 +1,325 @@
-"""Sources on disk -> a Profile. One package per source; this module finds the one that recognises a path."""
+"""Which source opens a path: the list of sources, in the order in which they are asked.
+
+Those of this package come first, by name, then by content; only where none of them takes a path the sources of other
+packages are loaded (entry points ``tpuprof.sources``) and asked the same way. ``tpuprof info PATH --why`` tells it all.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tpuprof_tui.model import Profile
+from tpuprof_tui.errors import UnreadableError, UsageError
 
-from .sophgo.finding import device_and_call, find_captures
-from .sophgo.fingerprint import fingerprint
+from .known_formats import known_format
+from .plug_ins import failure, load_plug_ins
+from .sophgo.source import SophgoSource
+from .source import Progress, ProgressCallback, Source, SourceOption, Verdict
 
-__all__ = ["Progress", "ProgressCallback", "device_and_call", "find_captures", "fingerprint", "open_profile"]
+if TYPE_CHECKING:
+    from tpuprof_tui.model import Profile
+
+__all__ = ["SOURCES", "Catalog", "Decision", "Progress", "ProgressCallback", "SourceOption", "open_profile"]
+
+#: The sources of this package. A narrower one stands before a wider one: the first that recognises a path opens it.
+SOURCES: Final[tuple[Source, ...]] = (SophgoSource(),)
+
+#: Where to read more about a path that nothing opens.
+WHY: Final = "`tpuprof info PATH --why` says what was looked for."
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far reading is.
+class Decision:
+    """What a source said of a path."""
 
-    Attributes:
-        text: What is being done, a few words.
-        done, total: Bytes read so far and in all.
-        core: Core just finished; -1 when the report is not about one core.
-        records: Records found on that core.
-    """
-
-    text: str
-    done: int
-    total: int
-    core: int = -1
-    records: int = 0
-
-
-#: Called from the reading thread, at most a few times a second; may raise to cancel.
-ProgressCallback = Callable[[Progress], None]
+    source: Source
+    verdict: Verdict
 
 
 def open_profile(
-    path: str | os.PathLike[str],
-    *,
-    chip: str | None = None,
-    tiu_mhz: int | None = None,
-    progress: ProgressCallback | None = None,
-) -> Profile:
-    """Read a capture.
+    path: str | os.PathLike[str], *, progress: ProgressCallback | None = None, **options: Any
+) -> Profile:  # fmt: skip
+    """Read a profile.
 
     Args:
-        path: Capture directory, or a file in it.
-        chip: Chip name for captures whose ``global.profile`` is absent or names an unknown arch.
-        tiu_mhz: TIU clock in MHz; without it the capture's ``tpu_freq``, then the chip's default.
+        path: File or folder that a source recognises: a capture's directory, or a file in it.
         progress: Called while reading; what it raises ends the reading and is passed on.
+        options: Those of the source, None where one is not given. Sophgo captures: ``chip`` (name of the chip, for
+            captures whose ``global.profile`` is absent or names an unknown arch), ``tiu_mhz`` (TIU clock in MHz;
+            without it the capture's ``tpu_freq``, then the chip's default), ``trace_file`` (host trace to show beside).
 
     Returns:
         The profile: times in integer ns on one time line, whose zero is the first instruction.
 
     Raises:
         UnreadableError: No such path, nothing recognisable in it, or an unknown chip without ``chip``.
+        UsageError: The option belongs to another source than the path.
     """
-    from .sophgo import read as cdm
+    return Catalog().open(path, options, progress)
 
-    return cdm.read(Path(path), chip=chip, tiu_mhz=tiu_mhz, progress=progress)
+
+class Catalog:
+    """The sources there are. One catalog loads the sources of other packages at most once.
+
+    Args:
+        sources: The sources of this package.
+        plug_ins: Loads those of others; with what is wrong with some, by name.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source] = SOURCES,
+        plug_ins: Callable[[], tuple[list[Source], dict[str, str]]] = load_plug_ins,
+    ) -> None:
+        self._own = tuple(sources)
+        self._load = plug_ins
+        self._others: tuple[Source, ...] | None = None
+        #: What is wrong with sources of other packages, by name.
+        self.broken: dict[str, str] = {}
+
+    @property
+    def known(self) -> tuple[Source, ...]:
+        """The sources of this package, and those of others where they have been loaded."""
+        return (*self._own, *(self._others or ()))
+
+    @property
+    def others(self) -> tuple[Source, ...]:
+        """The sources of other packages; the first call loads them."""
+        if self._others is None:
+            found, broken = self._load()
+            self.broken |= broken
+            self._others = tuple(found)
+        return self._others
+
+    @property
+    def expected(self) -> str:
+        """What profiles look like on disk, as the rest of "Name a capture: "."""
+        return ", or ".join(source.expected for source in self.known)
+
+    def _in_turn(self) -> Iterator[Source]:
+        """All sources; those of others are loaded when those of this package have been asked."""
+        yield from self._own
+        yield from self.others
+
+    # -- who opens a path
+
+    def decisions(self, path: str | os.PathLike[str]) -> list[Decision]:
+        """What each source says of a path, in the order they are asked."""
+        return [*self._decisions(self._own, Path(path)), *self._decisions(self.others, Path(path))]
+
+    def source_of(self, path: str | os.PathLike[str]) -> Source | None:
+        """The source that opens a path; None where none does."""
+        given = Path(path)
+        if not os.path.exists(given):
+            return None
+        found = chosen(self._decisions(self._own, given)) or chosen(self._decisions(self.others, given))
+        return found.source if found else None
+
+    def recognised(self, path: str | os.PathLike[str]) -> Source:
+        """The same; what cannot be opened is told.
+
+        Raises:
+            UnreadableError: No such path, one that may not be read, or none that a source knows.
+        """
+        given = Path(path)
+        folder = os.path.isdir(given)
+        try:
+            os.listdir(given) if folder else given.stat()
+        except OSError as error:
+            raise UnreadableError(f"{path}: {(error.strerror or 'cannot be opened').lower()}.") from None
+        source = self.source_of(given)
+        if source is not None:
+            return source
+        found = known_format(given)
+        if found is not None:
+            kind, file = found
+            what = f"holds {kind.title} ({file.name})" if folder else f"is {kind.title}"
+            raise UnreadableError(f"{path} {what}, which tpuprof does not read.", kind.advice)
+        hints = [f"Name a capture: {self.expected}.", *self.faults, WHY]
+        raise UnreadableError(f"{path} {'holds' if folder else 'is'} no capture that is known.", " ".join(hints))
+
+    @property
+    def faults(self) -> list[str]:
+        """A sentence for each source of another package that failed."""
+        return [f"The source {name} cannot be used ({why})." for name, why in self.broken.items()]
+
+    def _decisions(self, sources: Sequence[Source], path: Path) -> list[Decision]:
+        failed = Verdict("", "it failed")
+        return [Decision(each, self._asked(each, failed, _verdict, each, path)) for each in sources]
+
+    def _asked(self, source: Source, otherwise: _Answer, question: Callable[..., _Answer], *about: object) -> _Answer:
+        """What a source answers; one of another package that fails is noted, and says ``otherwise``."""
+        try:
+            return question(*about)
+        except Exception as error:
+            if source in self._own:
+                raise
+            self.broken[source.id] = failure(error)
+            return otherwise
+
+    # -- opening
+
+    def open(
+        self, path: str | os.PathLike[str], options: Mapping[str, Any], progress: ProgressCallback | None = None
+    ) -> Profile:
+        """Reads a profile; see `open_profile`."""
+        source = self.recognised(path)
+        given = {name: value for name, value in options.items() if value is not None}
+        for name in given.keys() - {option.name for option in source.options}:
+            raise self._misplaced(name, path, source)
+        return source.open(Path(path), given, progress)
+
+    def _misplaced(self, name: str, path: str | os.PathLike[str], source: Source) -> Exception:
+        for other in self._in_turn():
+            for option in other.options:
+                if option.name == name:
+                    what = f"{option.flags[0]} is an option of another kind of profile than {path}"
+                    return UsageError(f"{what}: it goes with {other.title}, not with {source.title}.")
+        return TypeError(f"open_profile() got an unexpected option {name!r}")
+
+    def words(self, path: str | os.PathLike[str], options: Mapping[str, Any]) -> list[str]:
+        """Words of a command line that open a path with these options of its source, by name."""
+        words: list[str] = []
+        source = self.source_of(path)
+        for option in source.options if source is not None else ():
+            value = options.get(option.name)
+            if value is not None and value is not False:
+                words += [option.flags[0]] if "action" in option.settings else [option.flags[0], str(value)]
+        return words
+
+    # -- what is on disk
+
+    def find(self, root: str | os.PathLike[str], *, depth: int = 3, seconds: float = 2.0) -> Iterator[Path]:
+        """Profiles at and below a folder, as they are found, level by level.
+
+        Args:
+            root: Where to look; itself a profile: the only one yielded.
+            depth: How many levels below it are looked at.
+            seconds: After this time the search ends; what was found stays.
+
+        Yields:
+            Paths; links to folders are not followed, unreadable ones are passed over.
+        """
+        end = time.monotonic() + seconds
+        level = [Path(root)]
+        for remaining in range(depth, -1, -1):
+            below: list[Path] = []
+            for folder in level:
+                if time.monotonic() > end:
+                    return
+                names, folders = _listed(folder)
+                found = self._found(folder, [*names, *folders])
+                yield from found
+                if remaining and folder not in found:
+                    below.extend(folder / name for name in folders)
+            level = below
+
+    def _found(self, folder: Path, names: list[str]) -> list[Path]:
+        """The profiles in one folder; the folder alone where it is one itself."""
+        found: list[Path] = []
+        for source in self._in_turn() if names else ():
+            mine: Sequence[Path] = self._asked(source, (), source.find, folder, names)
+            if folder in mine:
+                return [folder]
+            found += mine
+        return sorted(set(found), key=lambda path: _natural(path.name))
+
+    def is_profile(self, path: str | os.PathLike[str]) -> bool:
+        """Whether a path is a profile or a file of one."""
+        return self.source_of(path) is not None
+
+    def beside(self, path: str | os.PathLike[str], most: int = 2_000) -> list[str]:
+        """Names of the profiles in the folder that a profile lies in; of at most ``most`` folders there."""
+        folder = self.whole(path).parent
+        names, folders = _listed(folder, links=True)
+        files = [file.name for file in self._found(folder, [*names, *folders]) if file != folder]
+        return [*files, *(name for name in folders[:most] if (folder / name) in self.find(folder / name, depth=0))]
+
+    def whole(self, path: str | os.PathLike[str]) -> Path:
+        """The absolute path of the profile that a path belongs to; of any other path, that path."""
+        given = Path(path).absolute()
+        source = self.source_of(given)
+        return given if source is None else self._asked(source, given, source.whole, given)
+
+    def files(self, path: str | os.PathLike[str]) -> list[Path]:
+        """The files that a profile consists of; of any other path, that path."""
+        given = Path(path)
+        source = self.source_of(given)
+        only: Sequence[Path] = [given]
+        return sorted(only if source is None else self._asked(source, only, source.files, given))
+
+    def size(self, path: str | os.PathLike[str]) -> int:
+        """Bytes that a profile has on disk."""
+        return sum(max(_size_and_time(file)[0], 0) for file in self.files(path))
+
+    def fingerprint(self, path: str | os.PathLike[str]) -> str:
+        """A short text that changes when any file of a profile is added, removed, resized or rewritten.
+
+        Returns:
+            Hexadecimal digits; empty where nothing can be seen.
+        """
+        if not os.path.exists(path):
+            return ""
+        import hashlib  # not needed for opening a capture
+
+        try:
+            seen = [(file.name, str(file.parent.absolute()), *_size_and_time(file)) for file in self.files(path)]
+        except OSError:
+            return ""
+        return hashlib.blake2b(repr(seen).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+    def device_and_call(self, path: str | os.PathLike[str]) -> tuple[int | None, int | None]:
+        """Numbers of the device and of the call that a profile's name tells; None for what it does not tell."""
+        source = self.source_of(path)
+        unknown: tuple[int | None, int | None] = (None, None)
+        return unknown if source is None else self._asked(source, unknown, source.device_and_call, Path(path))
+
+
+def chosen(decisions: Sequence[Decision]) -> Decision | None:
+    """The one that opens the path: the first by name, else the first by content."""
+    return next((each for by in ("name", "content") for each in decisions if each.verdict.by == by), None)
+
+
+def _verdict(source: Source, path: Path) -> Verdict:
+    try:
+        return source.recognises(path)
+    except OSError as error:
+        return Verdict("", (error.strerror or "it cannot be looked at").lower())
+
+
+def _size_and_time(file: Path) -> tuple[int, int]:
+    """Size and time of the last change; -1 where a link leads nowhere."""
+    try:
+        state = file.stat()
+    except OSError:
+        return -1, -1
+    return state.st_size, state.st_mtime_ns
+
+
+def _listed(folder: Path, *, links: bool = False) -> tuple[list[str], list[str]]:
+    """Names of the files in a folder, and of the folders in natural order; ``links``: these may be links to folders."""
+    names: list[str] = []
+    folders: list[str] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=links):
+                    if not entry.name.startswith("."):
+                        folders.append(entry.name)
+                else:
+                    names.append(entry.name)
+    except OSError:
+        return [], []
+    return names, sorted(folders, key=_natural)
+
+
+def _natural(name: str) -> list[tuple[bool, int, str]]:
+    parts = re.split(r"(\d+)", name)
+    return [(not part.isdecimal(), int(part[:18]) if part.isdecimal() else 0, part) for part in parts]

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
+from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.sophgo.chips import chip_by_name
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.stream import blocks as framing
 from tpuprof_tui.sources.sophgo.read.stream.blocks import BlockType, walk_blocks
-from tpuprof_tui.sources.sophgo.read.stream.files import capture_directory, list_files, read_bytes, recognises
+from tpuprof_tui.sources.sophgo.read.stream.files import list_files, read_bytes
 from tpuprof_tui.sources.sophgo.read.stream.settings import Settings, read_settings
 
 # -- names -----------------------------------------------------------------
@@ -89,8 +90,8 @@ def test_a_directory_may_have_any_name(tmp_path: Path, name: str) -> None:
     """The reference takes the path for a glob pattern (limit 21)."""
     cores, _, _ = _listed(tmp_path / name, "cdmlib0_0.profile", "cdmlib0_3.profile")
     assert list(cores) == [0, 3]
-    assert recognises(tmp_path / name)
-    assert capture_directory(tmp_path / name / "cdmlib0_3.profile") == tmp_path / name
+    assert Catalog().is_profile(tmp_path / name)
+    assert Catalog().whole(tmp_path / name / "cdmlib0_3.profile") == tmp_path / name
 
 
 @raw.FIXED
@@ -103,12 +104,9 @@ def test_every_core_file_gets_a_number_of_its_own(tmp_path_factory: pytest.TempP
 def test_only_a_directory_with_such_files_is_a_capture(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "readme.txt").write_text("x")
-    assert not recognises(tmp_path / "other")
-    assert not recognises(tmp_path / "none")
-    assert not recognises(tmp_path / "other" / "readme.txt")
     for path in (tmp_path / "none", tmp_path / "other", tmp_path / "other" / "readme.txt"):
         with pytest.raises(UnreadableError) as refusal:
-            capture_directory(path)
+            Catalog().recognised(path)
         assert str(path) in str(refusal.value)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import SystemCommand
 from textual.binding import BindingType
@@ -25,9 +25,8 @@ class TpuprofApp(OpeningApp, TerminalApp):
 
     Args:
         path: Capture, file in one, or folder of captures; None: the captures below the current directory.
-        chip: Chip name for captures that do not name it.
-        tiu_mhz: TIU clock in MHz.
-        trace_file: Host trace to show beside the capture.
+        paths: Several of them, to choose from; one or none: ``path`` says what is opened.
+        options: Those of the source that reads it, by name.
         ascii_only: Draw with ASCII alone; None: as the terminal's locale asks.
         profile: A profile ready to show, instead of a path.
         debug: Let unexpected errors through.
@@ -50,9 +49,8 @@ class TpuprofApp(OpeningApp, TerminalApp):
         self,
         path: str | None = None,
         *,
-        chip: str | None = None,
-        tiu_mhz: int | None = None,
-        trace_file: str | None = None,
+        paths: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
         ascii_only: bool | None = None,
         profile: Profile | None = None,
         debug: bool = False,
@@ -64,9 +62,8 @@ class TpuprofApp(OpeningApp, TerminalApp):
         self.theme = "ansi-dark" if plain else self.theme
         self.animation_level = "none"
         self.path = path
-        self.chip = chip
-        self.tiu_mhz = tiu_mhz
-        self.trace_file = trace_file
+        self.paths = tuple(paths) if len(paths) > 1 else ()
+        self.options = dict(options or {})
         self.profile = profile
         self.debug_errors = debug
         self.ascii_only = wants_ascii(os.environ) if ascii_only is None else ascii_only

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from textual.message import Message
 from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.formats.text import MISSING, clean, fit
+from tpuprof_tui.sources.catalog import Catalog
 
 from ..drawing.compositing import DrawnScreen
 from ..drawing.theme import Palette
@@ -26,6 +28,11 @@ from .messages import tell_failure
 
 #: How long and how deep captures are looked for.
 SECONDS, DEPTH = 2.0, 3
+
+
+def below(roots: Sequence[str]) -> str:
+    """Where captures are looked for, in words."""
+    return f"below {clean(roots[0])}" if len(roots) == 1 else f"at {len(roots)} paths"
 
 
 class CaptureList(LinesView):
@@ -52,20 +59,23 @@ class CaptureList(LinesView):
             """Only the latest list matters."""
             return isinstance(message, CaptureList.Update)
 
-    def __init__(self, root: str, palette: Palette) -> None:
+    def __init__(self, roots: Sequence[str], palette: Palette) -> None:
         super().__init__(palette, "chooser")
-        self.root = root
+        self.roots = roots
+        #: What paths are shown below; empty: as they were named.
+        self.root = roots[0] if len(roots) == 1 else ""
         self.found: list[Found] = []
         self.finished = False
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """A line for each capture."""
         if not self.found:
+            where = below(self.roots)
             text = (
-                f"No capture below {clean(self.root)} (looked {DEPTH} levels deep). Start tpuprof with the path of a "
-                "capture: a directory with global.profile and cdmlib*.profile files."
+                f"No capture {where} (looked {DEPTH} levels deep). Start tpuprof with the path of a "
+                f"capture: {Catalog().expected}."
                 if self.finished
-                else f"Looking for captures below {clean(self.root)} ..."
+                else f"Looking for captures {where} ..."
             )
             return paragraph(text, width, self.palette.quiet), []
         path_width = max(width - 50, 16)
@@ -97,7 +107,7 @@ class CaptureList(LinesView):
         worker = get_current_worker()
         found: list[Found] = []
         told = time.monotonic()
-        for each in found_captures(Path(self.root), DEPTH, SECONDS):
+        for each in (each for root in self.roots for each in found_captures(Path(root), DEPTH, SECONDS)):
             found.append(each)
             if worker.is_cancelled:
                 return
@@ -133,15 +143,15 @@ class ChooseScreen(DrawnScreen[None]):
 
     AUTO_FOCUS = "#chooser"
 
-    def __init__(self, root: str, palette: Palette) -> None:
+    def __init__(self, roots: Sequence[str], palette: Palette) -> None:
         super().__init__()
-        self.root = root
+        self.roots = roots
         self.palette = palette
 
     def compose(self) -> ComposeResult:
         """Headline, list, keys."""
-        yield HeadlineBar(self.palette, f"tpuprof  captures below {clean(self.root)}")
-        yield CaptureList(self.root, self.palette)
+        yield HeadlineBar(self.palette, f"tpuprof  captures {below(self.roots)}")
+        yield CaptureList(self.roots, self.palette)
         yield KeyBar(self.palette, "chooser")
 
     def back(self) -> None:

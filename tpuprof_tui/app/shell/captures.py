@@ -39,18 +39,20 @@ class Found:
     failed: bool = False
 
     def shown(self, root: str) -> str:
-        """Path below ``root``; its name where it is ``root`` itself."""
+        """Path below ``root``; its name where it is ``root`` itself; as it was named where ``root`` is empty."""
+        if not root:
+            return str(self.path)
         relative = os.path.relpath(self.path, root)
         return self.path.resolve().name if relative == os.curdir else relative
 
 
 def found_captures(root: Path, depth: int, seconds: float) -> Iterator[Found]:
-    """Captures at and below ``root``, as they are found."""
-    from tpuprof_tui.sources.catalog import device_and_call, find_captures
+    """Captures at and below ``root``, as they are found; ``root`` itself where it is a file."""
+    from tpuprof_tui.sources.catalog import Catalog
 
-    for path in find_captures(root, depth=depth, seconds=seconds):
-        known = device_and_call(path.resolve().name)
-        device, call = ("" if number is None else str(number) for number in known or (None, None))
+    catalog = Catalog()
+    for path in [root] if os.path.isfile(root) else catalog.find(root, depth=depth, seconds=seconds):
+        device, call = ("" if number is None else str(number) for number in catalog.device_and_call(path))
         yield Found(path, device, call)
 
 
@@ -61,14 +63,14 @@ def facts_of(found: Found, cancelled: Callable[[], bool]) -> Found:
         CancelledError: ``cancelled`` became true while reading.
     """
     from tpuprof_tui.analysis.totals.figures import build_indexes, headline
-    from tpuprof_tui.sources.catalog import Progress, open_profile
+    from tpuprof_tui.sources.catalog import Catalog, Progress, open_profile
 
     def watch(_: Progress) -> None:
         if cancelled():
             raise CancelledError
 
     try:
-        if _size(found.path) > READ_AT_MOST:
+        if Catalog().size(found.path) > READ_AT_MOST:
             return replace(found, busiest="large")
         profile = open_profile(found.path, progress=watch)
         watch(Progress("", 0, 0))
@@ -82,23 +84,15 @@ def facts_of(found: Found, cancelled: Callable[[], bool]) -> Found:
     )
 
 
-def _size(path: Path) -> int:
-    try:
-        with os.scandir(path) as entries:
-            return sum(entry.stat().st_size for entry in entries if entry.is_file())
-    except OSError:
-        return 0
-
-
 def is_capture(path: Path) -> bool:
-    """Whether ``path`` is a capture or a file of one; anything that is not a folder is left to the readers to judge."""
-    from tpuprof_tui.sources.catalog import find_captures
+    """Whether ``path`` is a capture or a file of one; anything that is not a folder is left to the sources to judge."""
+    from tpuprof_tui.sources.catalog import Catalog
 
-    return not os.path.isdir(path) or next(iter(find_captures(path, depth=0)), None) is not None
+    return not os.path.isdir(path) or Catalog().is_profile(path)
 
 
 def holds_captures(path: Path) -> bool:
     """Whether there are captures below a folder."""
-    from tpuprof_tui.sources.catalog import find_captures
+    from tpuprof_tui.sources.catalog import Catalog
 
-    return next(iter(find_captures(path)), None) is not None
+    return next(iter(Catalog().find(path)), None) is not None

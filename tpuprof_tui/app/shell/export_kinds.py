@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.formats.text import bytes_text, clean, time_text
+from tpuprof_tui.sources.catalog import Catalog
 
 #: From this many instructions on, workbook and web view say how large they get and how long they take, first.
 MANY: Final = 1_000_000
@@ -60,7 +61,7 @@ class Source:
         path: Where it is; empty: nothing can be exported, and ``fault`` says why.
         name: What it is called.
         fingerprint: How it looked when it was opened; empty: nobody looked.
-        chip, tiu_mhz, trace_file: Options it was opened with.
+        given: Options of its source that it was opened with, by name.
         root: The capture itself, where ``path`` may be a file in it: a directory, or a file that is one by itself.
         fault: Why nothing can be exported, in a sentence.
     """
@@ -68,9 +69,7 @@ class Source:
     path: str
     name: str = ""
     fingerprint: str = ""
-    chip: str | None = None
-    tiu_mhz: int | None = None
-    trace_file: str | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
     root: str = ""
     fault: str = ""
 
@@ -81,9 +80,7 @@ class Source:
 
     def options(self) -> list[str]:
         """Words of the command line that open it as it was opened, and stop where it has changed."""
-        pairs = (("--chip", self.chip), ("--tiu_freq", self.tiu_mhz), ("--trace_file", self.trace_file),
-                 ("--expect", self.fingerprint or None))  # fmt: skip
-        return [word for flag, value in pairs if value is not None for word in (flag, str(value))]
+        return [*Catalog().words(self.path, self.given), *(["--expect", self.fingerprint] if self.fingerprint else [])]
 
 
 @dataclass(frozen=True)

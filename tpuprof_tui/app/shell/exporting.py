@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..drawing.theme import Palette
 from ..panes.keybar import KeyBar
@@ -21,10 +21,8 @@ class ExportingApp(ForgettingApp):
 
     palette: Palette
     path: str | None
-    chip: str | None
-    tiu_mhz: int | None
+    options: dict[str, Any]
     profile: Profile | None
-    trace_file: str | None = None
     #: What waits for a key, in the bottom line.
     notice: str = ""
 
@@ -44,9 +42,8 @@ class ExportingApp(ForgettingApp):
             gone = f"The capture is gone: {path} is not there any more. R reads it again when it is back."
             return Source("", profile.name, fault=gone if self.fingerprint else told)
         source = Source(
-            path, profile.name, self.fingerprint, self.chip, self.tiu_mhz, self.trace_file,
-            profile.path if os.path.exists(profile.path) else "",
-        )  # fmt: skip
+            path, profile.name, self.fingerprint, self.options, profile.path if os.path.exists(profile.path) else ""
+        )
         self.exporter.take_folder(source)
         return source
 

@@ -90,7 +90,7 @@ class OpeningApp(RememberingApp, TypingApp):
 
     def _begin(self) -> None:
         if self.profile is None and self.path is None:
-            self._choose(os.getcwd())
+            self._choose(*(self.paths or [os.getcwd()]))
         else:
             self._reading = self._read()
 
@@ -146,12 +146,8 @@ class OpeningApp(RememberingApp, TypingApp):
                     told = time.monotonic()
                     self.post_message(self.Reported(progress))
 
-            self._looked = sighting(path)
-            profile = open_profile(path, chip=self.chip, tiu_mhz=self.tiu_mhz, progress=report)
-            if self.trace_file is not None:
-                from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
-
-                profile = with_host_trace(profile, self.trace_file)
+            self._looked = sighting(path, self.catalog)
+            profile = open_profile(path, progress=report, **self.options)
             self.note_reading(profile)
         if worker.is_cancelled:
             raise CancelledError
@@ -274,11 +270,11 @@ class OpeningApp(RememberingApp, TypingApp):
         else:
             self.push_screen(screen)
 
-    def _choose(self, root: str) -> None:
+    def _choose(self, *roots: str) -> None:
         from .capture_list import ChooseScreen
 
         self.drop_typed()
-        self._replace(ChooseScreen(root, self.palette))
+        self._replace(ChooseScreen(roots, self.palette))
 
     def on_capture_list_chosen(self, message: CaptureList.Chosen) -> None:
         """Opens the chosen capture."""
@@ -299,10 +295,15 @@ class OpeningApp(RememberingApp, TypingApp):
         self._reading = self._read()
 
     def open_other(self) -> None:
-        """Lists the captures beside the open one, or below the folder it was looked for in."""
+        """Lists the captures that were named, else those beside the open one or below the folder that was named."""
+        from .captures import is_capture
+
         self.keep_view()
+        if self.paths:
+            self._choose(*self.paths)
+            return
         path = Path(self.path or os.curdir)
-        folder = path.parent if self.path and not (os.path.isdir(path) and not _is_capture_name(path)) else path
+        folder = path.parent if self.path and is_capture(path) else path
         self._choose(str(folder if os.path.isdir(folder) else Path.cwd()))
 
     def return_to_capture(self) -> None:
@@ -319,12 +320,3 @@ def _made(profile: Profile) -> Session:
     from ..explorer import screen as explorer  # noqa: F401 - drawing is imported here too
 
     return opened(profile)
-
-
-def _is_capture_name(path: Path) -> bool:
-    """Whether a directory looks like a capture, without importing the readers."""
-    try:
-        names = os.listdir(path)
-    except OSError:
-        return False
-    return any(name == "global.profile" or name.startswith(("cdmlib", "cdma")) for name in names)

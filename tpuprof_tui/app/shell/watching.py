@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,12 +12,12 @@ from textual.timer import Timer
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
 from tpuprof_tui.formats.text import clean
 
-from .captures import is_capture
 from .exporting import ExportingApp
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.session import Session
     from tpuprof_tui.model import Lane, Profile
+    from tpuprof_tui.sources.catalog import Catalog
 
     from ..explorer.screen import ExplorerScreen
 
@@ -74,38 +72,31 @@ class Unread:
     text: str = ""
 
 
-def sighting(path: str) -> Sighting:
-    """Looks at a capture and at its folder; reads no file. Never fails: what cannot be seen is empty."""
-    from tpuprof_tui.sources.catalog import fingerprint
+def sighting(path: str, catalog: Catalog | None = None) -> Sighting:
+    """Looks at a capture and at its folder; reads no events. Never fails: what cannot be seen is empty."""
+    if catalog is None:
+        from tpuprof_tui.sources.catalog import Catalog
 
-    # of a path that is gone the fingerprint would be that of the folder above
-    seen = fingerprint(path) if os.path.exists(path) else ""
-    return Sighting(seen, frozenset(_captures_beside(directory_of(path))))
-
-
-def directory_of(path: str) -> Path:
-    """The capture's directory."""
-    given = Path(path).absolute()
-    return given if os.path.isdir(given) or not os.path.exists(given) else given.parent
+        catalog = Catalog()
+    return Sighting(catalog.fingerprint(path), frozenset(catalog.beside(path, MOST)))
 
 
-def _captures_beside(directory: Path) -> list[str]:
-    try:
-        folders = islice((each for each in directory.parent.iterdir() if os.path.isdir(each)), MOST)
-        return [each.name for each in folders if is_capture(each)]
-    except OSError:
-        return []
+def capture_of(path: str) -> Path:
+    """The capture that a path belongs to: its folder, or the file that is all of it."""
+    from tpuprof_tui.sources.catalog import Catalog
+
+    return Catalog().whole(path)
 
 
 def news_of(path: str, read: Sighting, now: Sighting) -> News | None:
     """What has changed since the capture was read; None where nothing has, or nothing can be seen."""
-    directory = directory_of(path)
+    capture = capture_of(path)
     if now.fingerprint and read.fingerprint and now.fingerprint != read.fingerprint:
         return News(path, CHANGED)
-    added = sorted(now.beside - read.beside - {directory.name})
+    added = sorted(now.beside - read.beside - {capture.name})
     if added and read.fingerprint:
         more = f" (and {len(added) - 1} more)" if len(added) > 1 else ""
-        return News(str(directory.parent / added[-1]), f"new: {clean(added[-1])}{more}, O lists it")
+        return News(str(capture.parent / added[-1]), f"new: {clean(added[-1])}{more}, O lists it")
     return None
 
 
@@ -164,9 +155,12 @@ class WatchingApp(ExportingApp):
     Attributes:
         follow: Whether changes are followed.
         failed: What could not be read last; None: what was asked for is on the screen.
+        paths: The captures that were named, where several were.
     """
 
     follow: bool = False
+    paths: tuple[str, ...] = ()
+    _catalog: Catalog | None = None
     #: What was seen before the capture on the screen was read.
     seen: Sighting = Sighting()
     failed: Unread | None = None
@@ -187,7 +181,7 @@ class WatchingApp(ExportingApp):
         """Remembers what could not be read; with a ``reason`` it is told, and what is on the screen stays."""
         told = ""
         if reason:
-            named = "" if path == self.path else f"{clean(directory_of(path).name)}: "
+            named = "" if path == self.path else f"{clean(capture_of(path).name)}: "
             told = f"{named}could not be read" + (": R tries again" if path == self.path else "")
             self._arrival = f"{reason.rstrip('.')}: what was read before stays."
         self.failed = Unread(path, looked.fingerprint, told)
@@ -209,10 +203,21 @@ class WatchingApp(ExportingApp):
         """Whether a capture is on the screen, and none is being read."""
         return True
 
+    @property
+    def catalog(self) -> Catalog:
+        """The sources; those of other packages are loaded once."""
+        if self._catalog is None:
+            from tpuprof_tui.sources.catalog import Catalog
+
+            self._catalog = Catalog()
+        return self._catalog
+
     def _sight(self) -> None:
         path, failed = self.path or "", self.failed
-        now = sighting(path)
-        again = "" if failed is None else now.fingerprint if failed.path == path else sighting(failed.path).fingerprint
+        now = sighting(path, self.catalog)
+        again = ""
+        if failed is not None:
+            again = now.fingerprint if failed.path == path else self.catalog.fingerprint(failed.path)
         self.call_from_thread(self._sighted, path, now, again)
 
     def _sighted(self, path: str, now: Sighting, again: str) -> None:
@@ -237,7 +242,7 @@ class WatchingApp(ExportingApp):
         if news is not None and self.follow and steady:
             self.keep_view()
             self._arrival = ("Read again: it changed on disk." if news.path == path
-                             else f"New capture: {clean(directory_of(news.path).name)}.")  # fmt: skip
+                             else f"New capture: {clean(capture_of(news.path).name)}.")  # fmt: skip
             self.path = news.path
             self.reload()
 
@@ -248,10 +253,17 @@ class WatchingApp(ExportingApp):
             self.show_status()
 
     def captures_beside(self) -> list[tuple[str, str]]:
-        """Names and paths of the captures in the folder of this one, itself included, in the order people count."""
+        """Names and paths of the captures that were named, else of those in the folder of this one.
+
+        Those of a folder include this one, in the order people count.
+        """
+        if self.paths:
+            named = [capture_of(path).name for path in self.paths]
+            return [(name if named.count(name) == 1 else path, path)
+                    for name, path in zip(named, self.paths, strict=True)]  # fmt: skip
         if self.path is None:
             return []
-        folder = directory_of(self.path).parent
+        folder = capture_of(self.path).parent
         return [(name, str(folder / name)) for name in sorted(self.seen.beside, key=_counted)]
 
     def switch_capture(self, steps: int) -> bool:
@@ -259,15 +271,22 @@ class WatchingApp(ExportingApp):
         names = self.captures_beside()
         if len(names) < 2:
             return False
-        here = next((n for n, (name, _) in enumerate(names) if name == directory_of(self.path or "").name), 0)
+        here = max(self._place(names, self.path or ""), 0)
         self.switch_to(names[(here + steps) % len(names)][1])
         return True
 
+    @staticmethod
+    def _place(names: list[tuple[str, str]], path: str) -> int:
+        """Which of some captures a path is; -1: none."""
+        ways = {Path(path).absolute(), capture_of(path)}
+        return next((number for number, (_, each) in enumerate(names) if Path(each).absolute() in ways), -1)
+
     def switch_to(self, path: str) -> None:
         """Opens another capture; what is looked at stays as far as it fits."""
-        name = directory_of(path).name
-        names = [each for each, _ in self.captures_beside()]
-        place = f", {names.index(name) + 1} of {len(names)}: ( and ) go on" if name in names else ""
+        name = capture_of(path).name
+        names = self.captures_beside()
+        here = self._place(names, path)
+        place = f", {here + 1} of {len(names)}: ( and ) go on" if here >= 0 else ""
         self._arrival = f"Capture {clean(name)}{place}"
         self.path, self.profile = path, None
         self.reload(comes_back=False)

@@ -14,8 +14,10 @@ import numpy as np
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Device, Lane, Profile, Scopes
+from tpuprof_tui.sources.source import Progress
 
 from ..chips import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
+from ..file_names import SETTINGS_FILE
 from .columns.lanes import LaneBuilder, LaneSource
 from .columns.untimed import note_untimed, untimed_commands
 from .commands.command_table import CORE_ENGINES, Commands
@@ -28,7 +30,7 @@ from .problems import I64, Report, RowsOf, Where
 from .records.align import align_cores
 from .records.monitor import Stream
 from .records.no_preamble import share_last_barrier
-from .stream.files import SETTINGS_FILE, capture_directory, list_files, settings_file
+from .stream.files import list_files, settings_file
 from .stream.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -41,8 +43,8 @@ _MOST_CORES = 1024
 def read(
     path: Path, *, chip: str | None = None, tiu_mhz: int | None = None, progress: Callable[[Any], None] | None = None
 ) -> Profile:
-    """Read a capture; see ``tpuprof_tui.sources.catalog.open_profile``."""
-    directory = capture_directory(path)
+    """Read a capture: its directory, or a file in it; see ``tpuprof_tui.sources.catalog.open_profile``."""
+    directory = path if path.is_dir() else path.parent
     report = Report()
     settings = read_settings(settings_file(directory), report)
     kind = _chip(settings, chip, directory, report)
@@ -105,8 +107,6 @@ def _read_cores(
     files: tuple[tuple[int, Path], ...], chip: Chip, mhz: float, bmodel: bool, progress: Callable[[Any], None] | None
 ) -> list[CoreData]:
     """All core files, in parallel: numpy leaves the interpreter free for most of the work."""
-    from tpuprof_tui.sources.catalog import Progress
-
     total = sum(_size(path) for _, path in files)
     done = 0
     results: dict[int, CoreData] = {}

@@ -10,10 +10,11 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
 
 from ..chips import Chip
+from ..file_names import SETTINGS_FILE
 from .commands.command_table import CORE_ENGINES
 from .core_data import CoreData
 from .problems import Report
-from .stream.files import SETTINGS_FILE, count_text
+from .stream.files import count_text
 from .stream.settings import Settings
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.sources.sophgo.file_names import CORE_FILE, PORT_FILE, PORT_LIKE, SETTINGS_FILE
 
 from ..problems import Report
 
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 
 Bytes = npt.NDArray[np.uint8]
 
-SETTINGS_FILE = "global.profile"
-_CORE_FILE = re.compile(r"cdmlib.*\.profile", re.DOTALL)
-_PORT_FILE = re.compile(r"cdma\d*_(\d+)\.profile")
-_PORT_LIKE = re.compile(r"cdma.*\.profile", re.DOTALL)
 #: Numbers in names beyond this are no core or port numbers.
 _LARGEST_NUMBER = 1023
 #: More files with one fault than this are one problem.
@@ -54,49 +50,6 @@ class CaptureFiles:
     ports: tuple[tuple[int, Path], ...]
 
 
-def recognises(path: Path) -> bool:
-    """Whether ``path`` is a capture directory or a file of one; looks at names only."""
-    if _role(path.name) and os.path.isfile(path):
-        return True
-    try:
-        with os.scandir(path) as entries:
-            return any(_role(entry.name) for entry in entries)
-    except OSError:
-        return False
-
-
-def _role(name: str) -> bool:
-    return name == SETTINGS_FILE or bool(_CORE_FILE.fullmatch(name) or _PORT_LIKE.fullmatch(name))
-
-
-def capture_directory(path: Path) -> Path:
-    """The capture that ``path`` names: the directory itself, or the one a file of it lies in.
-
-    Raises:
-        UnreadableError: No such path, or nothing recognisable in it.
-    """
-    try:
-        kind = path.stat().st_mode
-    except OSError as error:
-        raise UnreadableError(f"{path}: {(error.strerror or 'cannot be opened').lower()}.") from None
-    if stat.S_ISDIR(kind):
-        directory = path
-    elif _role(path.name):
-        directory = path.parent
-    else:
-        raise UnreadableError(f"{path} is not a capture.", "A capture is a directory with cdmlib*.profile files.")
-    try:
-        names = os.listdir(directory)
-    except OSError as error:
-        raise UnreadableError(f"{directory}: {(error.strerror or 'cannot be listed').lower()}.") from None
-    if not any(_role(name) for name in names):
-        raise UnreadableError(
-            f"{directory} holds no capture: neither global.profile nor cdmlib*.profile or cdma*.profile.",
-            "Name the directory that disable_profile wrote (cdm_profile_data_dev*).",
-        )
-    return directory
-
-
 def settings_file(directory: Path) -> Path | None:
     """``global.profile`` of a capture; None without one."""
     path = directory / SETTINGS_FILE
@@ -114,9 +67,9 @@ def list_files(directory: Path, report: Report, chip: Chip | None = None) -> Cap
     core_files: list[Path] = []
     port_files: list[Path] = []
     for name in sorted(os.listdir(directory), key=_natural):
-        if _CORE_FILE.fullmatch(name):
+        if CORE_FILE.fullmatch(name):
             core_files.append(directory / name)
-        elif _PORT_LIKE.fullmatch(name):
+        elif PORT_LIKE.fullmatch(name):
             port_files.append(directory / name)
     if chip is not None:
         limit = f"{chip.name} has {count_text(chip.core_count, 'core')}."
@@ -157,7 +110,7 @@ def _numbered_ports(files: list[Path], chip: Chip | None, report: Report) -> lis
     ports: dict[int, Path] = {}
     odd: dict[str, list[Path]] = {}
     for path in files:
-        match = _PORT_FILE.fullmatch(path.name)
+        match = PORT_FILE.fullmatch(path.name)
         number = int(match[1][:9]) if match else -1
         if not match:
             odd.setdefault("The name gives no port number (cdma*_N.profile).", []).append(path)

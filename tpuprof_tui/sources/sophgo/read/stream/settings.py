@@ -6,8 +6,10 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tpuprof_tui.sources.sophgo.file_names import SETTINGS_FILE
+
 from ..problems import Report
-from .files import SETTINGS_FILE, read_bytes
+from .files import read_bytes
 
 _LARGEST_FILE = 1 << 24
 _LARGEST_CLOCK_MHZ = 1_000_000

@@ -1,0 +1,71 @@
+"""``tpuprof info PATH --why``: which source opens a path, and what each of them looked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.sources.catalog import WHY, Catalog, chosen
+
+
+def why_asked(paths: Sequence[str], *, as_json: bool) -> int:
+    """Prints the decisions on each path, in order; gives the exit status: 2 where one cannot be opened."""
+    catalog = Catalog()
+    records = [why_record(catalog, path) for path in paths]
+    if as_json:
+        for record in records:
+            print(json.dumps(record, indent=2))
+    else:
+        print("\n\n".join("\n".join(_lines(record)) for record in records))
+    sys.stdout.flush()
+    return 2 if any(record["source"] is None for record in records) else 0
+
+
+def why_record(catalog: Catalog, path: str) -> dict[str, Any]:
+    """What each source says of a path.
+
+    Returns:
+        ``path``; ``source``: id of the one that opens it, or None; ``decisions``: of each source, in the order they
+        are asked, its id, title, whether it recognises the path, by what (``name``, ``content`` or None) and why;
+        ``faults``: what is wrong with sources of other packages; ``says``: why nothing opens it, or None.
+    """
+    decisions = catalog.decisions(path) if os.path.exists(path) else []
+    found = chosen(decisions)
+    says = None
+    if found is None:
+        try:
+            catalog.recognised(path)
+        except UnreadableError as error:
+            says = str(error).removesuffix(WHY).rstrip()
+    return {
+        "path": path,
+        "source": found.source.id if found else None,
+        "decisions": [
+            {
+                "source": each.source.id,
+                "title": each.source.title,
+                "recognised": bool(each.verdict),
+                "by": each.verdict.by or None,
+                "reason": each.verdict.reason,
+            }
+            for each in decisions
+        ],
+        "faults": catalog.faults,
+        "says": says,
+    }
+
+
+def _lines(record: dict[str, Any]) -> Iterator[str]:
+    yield line_text(record["path"])
+    width = max((len(each["source"]) for each in record["decisions"]), default=0)
+    for each in record["decisions"]:
+        verdict = f"yes, by {each['by']}" if each["recognised"] else "no"
+        yield line_text(f"  {each['source']:{width}}  {verdict}: {each['reason']}")
+    yield from (line_text(f"  {fault}") for fault in record["faults"])
+    title = next((each["title"] for each in record["decisions"] if each["source"] == record["source"]), None)
+    yield line_text(record["says"] if title is None else f"It is opened as {title}.")

@@ -1,0 +1,106 @@
+"""Formats of other profilers that are known by name and not read: what to say of them instead of "no capture"."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from .source import first_bytes
+
+#: Files of a folder that are looked at, and bytes of each.
+_MOST_FILES: Final = 200
+_HEAD: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class KnownFormat:
+    """A format that is not read.
+
+    Attributes:
+        title: What it is, with its article.
+        names: Patterns of its files' names, small letters.
+        advice: What opens or converts it, in sentences.
+        marks: Any of these stands among its first bytes; none: the name says enough.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    advice: str
+    marks: tuple[bytes, ...] = ()
+
+    def describes(self, file: Path) -> bool:
+        """Whether a file is of this format."""
+        if not any(fnmatchcase(file.name.lower(), pattern) for pattern in self.names):
+            return False
+        if not self.marks:
+            return True
+        head = first_bytes(file, _HEAD)
+        return any(mark in head for mark in self.marks)
+
+
+KNOWN_FORMATS: Final = (
+    KnownFormat(
+        "a report of Nsight Systems",
+        ("*.nsys-rep", "*.qdrep"),
+        "Nsight Systems opens it; `nsys export --type sqlite FILE` writes a database, `nsys stats FILE` prints tables.",
+    ),
+    KnownFormat(
+        "a database of Nsight Systems",
+        ("*.sqlite", "*.sqlite3", "*.db"),
+        "`nsys stats FILE` prints its tables.",
+        (b"CUPTI_ACTIVITY_KIND_", b"TARGET_INFO_GPU"),
+    ),
+    KnownFormat(
+        "a report of Nsight Compute",
+        ("*.ncu-rep", "*.nsight-cuprof-report"),
+        "Nsight Compute opens it; `ncu --import FILE --csv` prints it.",
+    ),
+    KnownFormat(
+        "an XPlane profile of XLA",
+        ("*.xplane.pb", "*.xplane.pb.gz"),
+        "XProf shows it (`xprof --logdir FOLDER`); jax.profiler.trace(..., create_perfetto_trace=True) writes "
+        "Chrome-trace JSON beside it.",
+    ),
+    KnownFormat(
+        "a rocpd database of ROCm",
+        ("*.db", "*.rocpd", "*.sqlite", "*.sqlite3"),
+        "`rocpd convert -i FILE --output-format pftrace` writes a Perfetto trace, `csv` tables.",
+        (b"rocpd_",),
+    ),
+    KnownFormat(
+        "a Perfetto trace",
+        ("*.pftrace", "*.pftrace.gz", "*.perfetto-trace", "*.perfetto-trace.gz"),
+        "https://ui.perfetto.dev opens it, `traceconv json FILE OUT.json` makes Chrome-trace JSON of it. "
+        "`tpuprof export` writes such traces of captures.",
+    ),
+    KnownFormat(
+        "a Chrome trace",
+        ("*.json", "*.json.gz"),
+        "https://ui.perfetto.dev opens it; tpuprof shows one beside a capture of the same run (`tpuprof --help`).",
+        (b'"traceEvents"', b'"ph"'),
+    ),
+    KnownFormat("a recording of perf", ("perf.data", "perf.data.*"), "`perf script` prints it.", (b"PERFILE2",)),
+)
+
+
+def known_format(path: Path) -> tuple[KnownFormat, Path] | None:
+    """The format of a file, or of the first file of a folder that has one, and that file; None of anything else."""
+    return next(
+        ((each, file) for file in islice(_files(path), _MOST_FILES) for each in KNOWN_FORMATS if each.describes(file)),
+        None,
+    )
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if not os.path.isdir(path):
+        yield path
+        return
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.is_file():
+                yield path / entry.name

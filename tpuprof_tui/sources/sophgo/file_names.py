@@ -1,0 +1,19 @@
+"""Names of the files of a capture."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+SETTINGS_FILE: Final = "global.profile"
+CORE_FILE: Final = re.compile(r"cdmlib.*\.profile", re.DOTALL)
+#: A port's file; its number is the group.
+PORT_FILE: Final = re.compile(r"cdma\d*_(\d+)\.profile")
+PORT_LIKE: Final = re.compile(r"cdma.*\.profile", re.DOTALL)
+#: A capture's directory, as the runtime names it: device and call.
+DIRECTORY: Final = re.compile(r"cdm_profile_data_dev(\d+)(?:-(\d+))?")
+
+
+def of_capture(name: str) -> bool:
+    """Whether a file of this name belongs to a capture."""
+    return name == SETTINGS_FILE or bool(CORE_FILE.fullmatch(name) or PORT_LIKE.fullmatch(name))

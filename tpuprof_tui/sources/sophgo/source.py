@@ -1,0 +1,102 @@
+"""Sophgo captures in the catalog: directories of ``global.profile``, ``cdmlib*.profile`` and ``cdma*.profile``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tpuprof_tui.sources.source import Progress, ProgressCallback, Source, SourceOption, Verdict
+
+from .file_names import DIRECTORY, of_capture
+
+if TYPE_CHECKING:
+    from tpuprof_tui.model import Profile
+
+MAX_MHZ: Final = 100_000
+
+
+def _megahertz(text: str) -> int:
+    if text.isdecimal() and 0 < int(text) <= MAX_MHZ:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of MHz from 1 to {MAX_MHZ}")
+
+
+def _chips() -> Sequence[str]:
+    """Names of the chips there are data files of."""
+    return sorted(path.stem.upper() for path in Path(__file__).with_name("chips").glob("*.json"))
+
+
+class SophgoSource(Source):
+    """Captures that the runtime of Sophgo's TPUs writes."""
+
+    id = "sophgo"
+    title = "a Sophgo capture"
+    expected = "a directory with global.profile and cdmlib*.profile files"
+    options = (
+        SourceOption(
+            "tiu_mhz",
+            ("--tiu_freq", "--tiu-freq"),
+            {"type": _megahertz, "metavar": "MHz", "help": "TIU clock; otherwise the capture's, or the chip's default"},
+        ),
+        SourceOption(
+            "chip",
+            ("--chip",),
+            {"metavar": "NAME", "help": "chip (AKS, AKSV, ...) of a capture that does not say it itself"},
+            choices=_chips,
+        ),
+        SourceOption(
+            "trace_file",
+            ("--trace_file", "--trace-file"),
+            {"metavar": "FILE", "help": "host trace (Chrome-trace JSON, also .gz) to show beside the capture"},
+            missing="Give the JSON file that the host's profiler wrote.",
+        ),
+    )
+
+    def recognises(self, path: Path) -> Verdict:
+        """By names alone."""
+        if os.path.isfile(path):
+            if of_capture(path.name):
+                return Verdict("name", "a file of a capture is called so")
+            return Verdict("", "neither global.profile nor cdmlib*.profile or cdma*.profile")
+        names = list(filter(of_capture, os.listdir(path)))
+        if not names:
+            return Verdict("", "it holds neither global.profile nor cdmlib*.profile or cdma*.profile")
+        return Verdict("name", f"it holds {min(names)}" + (f" and {len(names) - 1} more" if len(names) > 1 else ""))
+
+    def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
+        """Reads the capture, and the host trace where one is given."""
+        from .read.capture import read
+
+        asked = dict(options)
+        trace = asked.pop("trace_file", None)
+        profile = read(path, progress=progress, **asked)
+        if trace is None:
+            return profile
+        from .read.host_trace import with_host_trace
+
+        def report(done: int, total: int) -> None:
+            if progress is not None:
+                progress(Progress("reading the host trace", done, total))
+
+        return with_host_trace(profile, trace, progress=report)
+
+    def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
+        """The folder, where one of its files is called as those of a capture are."""
+        return [folder] if any(map(of_capture, names)) else []
+
+    def files(self, path: Path) -> Sequence[Path]:
+        """All files of the directory whose names are those of a capture."""
+        directory = self.whole(path)
+        return [directory / name for name in os.listdir(directory) if of_capture(name)]
+
+    def whole(self, path: Path) -> Path:
+        """The directory."""
+        return path if os.path.isdir(path) else path.parent
+
+    def device_and_call(self, path: Path) -> tuple[int | None, int | None]:
+        """As the runtime names the directory: ``cdm_profile_data_dev0-3``, some without a call."""
+        match = DIRECTORY.fullmatch(path.resolve().name)
+        return (int(match[1][:9]), int(match[2][:9]) if match[2] else None) if match else (None, None)

@@ -1,0 +1,147 @@
+"""What a source is: one kind of profile on disk, and all that the program asks about such a path.
+
+Importing this loads neither numpy nor a reader: the command line asks sources for their options before it opens any.
+"""
+
+from __future__ import annotations
+
+import stat
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from tpuprof_tui.model import Profile
+
+#: What begins a file compressed with gzip.
+_GZIP: Final = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far reading is.
+
+    Attributes:
+        text: What is being done, a few words.
+        done, total: Bytes read so far and in all.
+        core: Core just finished; -1 when the report is not about one core.
+        records: Records found on that core.
+    """
+
+    text: str
+    done: int
+    total: int
+    core: int = -1
+    records: int = 0
+
+
+#: Called from the reading thread, at most a few times a second; may raise to cancel.
+ProgressCallback = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a path belongs to a source, and why.
+
+    Attributes:
+        by: What it was recognised by; empty: it was not.
+        reason: What was found or missed, a few words that follow "yes, by name:" or "no:".
+    """
+
+    by: Literal["name", "content", ""]
+    reason: str
+
+    def __bool__(self) -> bool:
+        return bool(self.by)
+
+
+@dataclass(frozen=True)
+class SourceOption:
+    """An option of the command line that one source has.
+
+    Attributes:
+        name: Key of its value among the options that `Source.open` gets, and keyword of ``open_profile``.
+        flags: As they are typed, the usual spelling first.
+        settings: As `argparse.ArgumentParser.add_argument` takes them: help, metavar, type, choices, action.
+        choices: Values that completion offers, asked for when they are needed.
+        missing: Where the value names a file: what to do where there is none, a sentence. Empty: it names none.
+    """
+
+    name: str
+    flags: tuple[str, ...]
+    settings: Mapping[str, Any]
+    choices: Callable[[], Sequence[str]] = tuple
+    missing: str = ""
+
+
+class Source(ABC):
+    """One kind of profile on disk.
+
+    Attributes:
+        id: Its name, one word.
+        title: What people call such a profile, with its article: ``a Sophgo capture``.
+        expected: What such a profile looks like on disk, as the rest of "Name a capture: ".
+        options: Its own options on the command line.
+    """
+
+    id: str
+    title: str
+    expected: str
+    options: tuple[SourceOption, ...] = ()
+
+    @abstractmethod
+    def recognises(self, path: Path) -> Verdict:
+        """Whether a file or folder is such a profile: by its name where that says enough, else by its first bytes.
+
+        It must be quick: a listing and a few bytes. What cannot be looked at (OSError) is none.
+        """
+
+    @abstractmethod
+    def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
+        """Reads a path that it recognised; what opening needs beyond the model is imported here.
+
+        Args:
+            path: File or folder.
+            options: Values of those of its own options that were given, by name.
+            progress: Called while reading; what it raises ends the reading and is passed on.
+
+        Raises:
+            UnreadableError: Nothing of it can be shown; one sentence.
+        """
+
+    @abstractmethod
+    def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
+        """What of a folder is such a profile, by names alone: the folder itself, or some of its files.
+
+        Args:
+            folder: The folder.
+            names: Names of the files and folders in it.
+        """
+
+    def files(self, path: Path) -> Sequence[Path]:
+        """The files that a profile consists of; when one of them changes, the profile has changed."""
+        return [path]
+
+    def whole(self, path: Path) -> Path:
+        """The path of the profile that a path belongs to: a file of a capture gives the capture's folder."""
+        return path
+
+    def device_and_call(self, path: Path) -> tuple[int | None, int | None]:
+        """Numbers of the device and of the call that the path's name tells; None for what it does not tell."""
+        del path
+        return None, None
+
+
+def first_bytes(path: Path, most: int = 1 << 16) -> bytes:
+    """The beginning of a regular file, uncompressed where gzip packed it; empty where there is none to be read."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+            return b""
+        with path.open("rb") as file:
+            head = file.read(most)
+        return zlib.decompressobj(31).decompress(head, most) if head.startswith(_GZIP) else head
+    except (OSError, zlib.error):
+        return b""

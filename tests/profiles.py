@@ -24,6 +24,8 @@ from tpuprof_tui.model import (
     Strings,
     StringsBuilder,
 )
+from tpuprof_tui.sources.sophgo.device import capabilities_of, recording_of, tpu_device
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 ENGINES = ("TIU", "GDMA", "SDMA")
 ENGINE_IDS = {"TIU": 0, "GDMA": 1, "SDMA": 3, "CDMA": 4}
@@ -181,10 +183,11 @@ def make_profile(
     return Profile(
         path="/nowhere/synthetic",
         name="synthetic",
-        source="cdm",
-        device=device or Device("AKS", arch="4", tiu_mhz=1000, dma_mhz=1000, ddr_peak_gbps=68.25, l2_peak_gbps=128.0),
-        mode=mode,
-        bmodel=False,
+        vocabulary=VOCABULARY,
+        device=device or tpu_device("AKS", "4", tiu_mhz=1000, dma_mhz=1000, ddr_gbps=68.25, l2_gbps=128.0),
+        recording=recording_of(mode, False),
+        capabilities=capabilities_of(mode, False),
+        own={"mode": mode, "bmodel": False},
         cores=tuple(profile_cores),
         ports=tuple(sorted(lane.port for lane in lanes if lane.port >= 0)),
         lanes=tuple(lanes),

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from tests.profiles import make_lane, make_profile
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, filter_keys
-from tpuprof_tui.model import COLUMNS, INT_MISSING, Strings
+from tpuprof_tui.model import INT_MISSING, Strings
+from tpuprof_tui.sources.sophgo.schema import COLUMNS
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 NAMES = Strings(["MM2_NN", "add", "wait_msg", "tensorLd"])
 KERNELS = Strings(["rmsnorm_core", "two words"])
@@ -98,7 +100,7 @@ def test_a_fault_is_told_with_its_column(profile, text: str, column: int) -> Non
 
 
 def test_every_column_can_be_asked_for(profile) -> None:
-    keys = filter_keys()
+    keys = filter_keys(VOCABULARY)
     for column in COLUMNS:
         assert keys[column.key] is column
         value = "x" if column.kind == "text" else "1"

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from profiles import Texts, make_lane, make_profile, small_profile
 
-from tpuprof_tui.model import Device, Role
+from tpuprof_tui.model import Role
+from tpuprof_tui.sources.sophgo.device import tpu_device
 from tpuprof_tui.sources.sophgo.files.summary_table import core_sums, summary_table, summary_text, to_ns
 
 RULE, LINE = "=" * 190, "-" * 190
@@ -96,7 +97,7 @@ def test_clocks():
     assert to_ns(1000, 950) == 1052
     assert to_ns(1000, 0) == 0
     rows = summary_table(
-        make_profile([make_lane(starts=[0], ends=[2000], cycles=[950])], device=Device("AKS", tiu_mhz=950))
+        make_profile([make_lane(starts=[0], ends=[2000], cycles=[950])], device=tpu_device("AKS", tiu_mhz=950))
     )
     assert rows[0].cells[3] == "50.00%"
     assert rows[1].cells[4] == "1.000(us)"

@@ -14,12 +14,14 @@ from profiles import make_lane, make_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.state import Sort
-from tpuprof_tui.app.drawing.colouring import STEPS, kernel_family
-from tpuprof_tui.app.drawing.theme import ENGINE_COLOURS, FAMILIES, OTHER
+from tpuprof_tui.app.drawing.colouring import OTHER, STEPS, kernel_family, lane_shades
 from tpuprof_tui.app.drawing.themes import THEMES, after
 from tpuprof_tui.app.settings.actions import ACTIONS, keys_of
 from tpuprof_tui.app.settings.config import Config, config_path, read_config, write_config
 from tpuprof_tui.model import Device
+from tpuprof_tui.model.activity import Activity
+from tpuprof_tui.model.vocabulary import LaneKind
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -194,8 +196,17 @@ async def test_the_timelines_looks_are_remembered_as_far_as_a_capture_knows_them
     assert read_config().looks == chosen
 
 
+async def test_a_way_of_colouring_of_another_source_is_passed_over(profile):
+    config_path().parent.mkdir(parents=True, exist_ok=True)
+    looks = {"colouring": "rainbow", "legend": True, "strip": "", "scale": "time"}
+    config_path().write_text(json.dumps({"timeline": looks}))
+    async with opened(profile) as pilot:
+        view = explorer(pilot).view
+        assert (view.colouring, view.legend) == ("operation", True)
+
+
 @pytest.mark.parametrize(
-    "looks", [5, {}, {"colouring": "rainbow", "legend": 1, "strip": None, "scale": []}, {"legend": True}]
+    "looks", [5, {}, {"colouring": ["bandwidth"], "legend": 1, "strip": None, "scale": []}, {"legend": True}]
 )
 def test_looks_there_are_none_of_are_left_out(looks):
     config_path().parent.mkdir(parents=True, exist_ok=True)
@@ -242,15 +253,15 @@ def test_everything_can_be_read_on_its_ground(name):
     for style in (palette.text, palette.strong, palette.title, palette.key, palette.caution, palette.bad, palette.good,
                   palette.cursor):  # fmt: skip
         assert contrast(style.color, ground) >= 4.5
-    for family in (*FAMILIES, OTHER):
-        assert contrast(palette.family(family).color, ground) >= 3
-        filled = palette.filled(family)
+    for family in (*VOCABULARY.categories, OTHER):
+        assert contrast(palette.shaded(family.shades).color, ground) >= 3
+        filled = palette.filled(family.shades)
         assert contrast(filled.color, filled.bgcolor) >= 3
-    for engine in ENGINE_COLOURS:
-        assert contrast(palette.engine(engine).color, ground) >= 3
+    for kind in (*VOCABULARY.lane_kinds, LaneKind("new", "New", Activity.HOST, 9)):
+        assert contrast(palette.shaded(lane_shades(VOCABULARY, kind.key)).color, ground) >= 3
     for family in (*STEPS, *(kernel_family(code, f"k{code}") for code in range(12))):
-        assert contrast(palette.family(family).color, ground) >= 2.8
-        filled = palette.filled(family)
+        assert contrast(palette.shaded(family.shades).color, ground) >= 2.8
+        filled = palette.filled(family.shades)
         assert contrast(filled.color, filled.bgcolor) >= 2.8
     for style in (palette.wait, palette.sync, palette.exposed, palette.compute, palette.transfer):
         assert contrast(style.color, ground) >= 3
@@ -265,7 +276,7 @@ def test_everything_can_be_read_on_its_ground(name):
 @pytest.mark.parametrize("name", THEMES)
 def test_shares_go_one_way_from_little_to_much(name):
     palette = THEMES[name][1]
-    steps = [luminance(palette.family(step).color) for step in STEPS]
+    steps = [luminance(palette.shaded(step.shades).color) for step in STEPS]
     assert steps in (sorted(steps), sorted(steps, reverse=True))
 
 

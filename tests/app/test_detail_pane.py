@@ -14,7 +14,8 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection
 from tpuprof_tui.app.panes.detail import HELP_BESIDE, DetailPane
 from tpuprof_tui.app.panes.detail_entries import MOST_LINKS, entries_of, register_group
-from tpuprof_tui.model import COLUMNS, Strings
+from tpuprof_tui.model import Strings
+from tpuprof_tui.sources.sophgo.schema import COLUMNS
 
 NAMES = {"name": Strings(["mm2", "load"])}
 

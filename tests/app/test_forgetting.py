@@ -80,7 +80,7 @@ class Counting(TpuprofApp):
 
     readings = 0
 
-    def on_tpuprof_app_loaded(self) -> None:
+    def on_opening_app_loaded(self) -> None:
         """One more."""
         self.readings += 1
 

@@ -16,15 +16,16 @@ from tpuprof_tui.analysis.selecting.navigation import TimeError, time_of
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.analysis.selecting.time_scale import TIME, Measure, clock_of, measure_of
 from tpuprof_tui.model import Device
+from tpuprof_tui.sources.sophgo.device import tpu_device
 
-DEVICE = Device("AKS", tiu_mhz=800, dma_mhz=1000)
+DEVICE = tpu_device("AKS", tiu_mhz=800, dma_mhz=1000)
 VIEW = ViewState.of(0, 20_000_000)
 IN_CYCLES = replace(VIEW, scale="cycles")
 
 
 def test_the_clock_is_that_of_the_tiu_else_of_the_dma_engines():
     assert clock_of(DEVICE) == 800
-    assert clock_of(Device("x", dma_mhz=1000)) == 1000
+    assert clock_of(tpu_device("x", dma_mhz=1000)) == 1000
     assert clock_of(Device("x")) == 0
     assert measure_of(DEVICE, "time") is TIME
 

@@ -10,10 +10,12 @@ from rich.cells import cell_len
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.app.drawing.colouring import category_of
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import levels_of, paint_core, paint_lane
-from tpuprof_tui.app.drawing.theme import Palette, family_of, plain_palette
+from tpuprof_tui.app.drawing.theme import Palette, plain_palette
 from tpuprof_tui.model import Role, Strings
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 PALETTES = [Palette(), plain_palette()]
 
@@ -131,7 +133,7 @@ def test_types_of_real_captures_have_families():
         "mm/mm2": "matmul", "sCONV": "matmul", "arith/SEG": "arithmetic", "dw/pool": "pool", "sSFU": "special",
         "RQ/DQ": "quantise", "DMA_tensor": "tensor move", "receive": "receive", "DMA_gather": "gather",
     }  # fmt: skip
-    assert {name: family_of(name).name for name in names} == names
+    assert {name: category_of(VOCABULARY, name).name for name in names} == names
 
 
 def test_a_frame_does_not_cost_by_the_number_of_instructions():

@@ -9,7 +9,8 @@ from profiles import big_profile, make_lane, make_profile, small_profile
 from tpuprof_tui.analysis.selecting.cell_texts import row_texts
 from tpuprof_tui.analysis.selecting.session import Session, lane_values, numbers_in, ordered
 from tpuprof_tui.analysis.selecting.state import Scope, Sort
-from tpuprof_tui.model import COLUMNS, INT_MISSING, SCHEMA, Strings, is_missing
+from tpuprof_tui.model import INT_MISSING, Strings, is_missing
+from tpuprof_tui.sources.sophgo.schema import COLUMNS, SCHEMA
 
 
 def slow_key(session: Session, key: str, number: int):

@@ -16,7 +16,8 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.analysis.totals.headroom import headroom
 from tpuprof_tui.app.settings.column_names import columns_named
-from tpuprof_tui.model import COLUMNS, Lane, Role
+from tpuprof_tui.model import Lane, Role
+from tpuprof_tui.sources.sophgo.schema import COLUMNS
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 

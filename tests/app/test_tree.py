@@ -11,7 +11,6 @@ from profiles import make_lane, make_profile, small_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.links.port_directions import RX_NAMES, TX_NAMES
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -21,6 +20,7 @@ from tpuprof_tui.app.panes.tree_nodes import nodes_of
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.formats.text import percent_text, time_text
 from tpuprof_tui.model import Role
+from tpuprof_tui.sources.sophgo.port_directions import RX_NAMES, TX_NAMES
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
 SAMPLES = Path(__file__).parents[2] / "samples"

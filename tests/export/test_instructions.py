@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from profiles import Registers, Texts, big_profile, make_lane, make_profile, small_profile
 
-from tpuprof_tui.model import COLUMNS, INT_MISSING
+from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.sophgo.files import instructions
 from tpuprof_tui.sources.sophgo.files.instructions import CONDENSED, ENGINES, write_instructions
+from tpuprof_tui.sources.sophgo.schema import COLUMNS
 
 
 def written(profile, **options) -> str:

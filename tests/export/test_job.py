@@ -15,8 +15,10 @@ from tpuprof_tui.cli.export import kinds_asked
 from tpuprof_tui.cli.main import build_parser, main
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.job import OWN_LIST, Job, parse_cores, parse_kinds, parse_range, run_export
+from tpuprof_tui.export.outputs import keys_of, outputs_of
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import WriteError, whole_file
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 
 def run(folder: Path, *kinds: str, **settings) -> list[str]:
@@ -164,13 +166,13 @@ def test_the_selection_reaches_the_files(tmp_path: Path) -> None:
 )
 def test_options_of_the_published_tool(options: str, kinds: str) -> None:
     parsed = build_parser("export").parse_args(["capture", *options.split()])
-    assert sorted(kinds_asked(parsed)) == kinds.split()
+    assert sorted(kinds_asked(parsed, outputs_of(VOCABULARY))) == kinds.split()
 
 
 def test_nothing_to_write_is_an_error() -> None:
     parsed = build_parser("export").parse_args(["capture", "--disable_web", "--disable_doc"])
     with pytest.raises(UsageError, match="nothing to write"):
-        kinds_asked(parsed)
+        kinds_asked(parsed, outputs_of(VOCABULARY))
 
 
 def test_unknown_options_are_an_error() -> None:
@@ -234,10 +236,10 @@ def test_lists_of_cores() -> None:
 
 
 def test_lists_of_kinds() -> None:
-    assert parse_kinds("xlsx, web") == {"xlsx", "web"}
+    assert parse_kinds("xlsx, web", keys_of(outputs_of(VOCABULARY))) == {"xlsx", "web"}
     for text in ("", "xlsx,pdf"):
         with pytest.raises(UsageError):
-            parse_kinds(text)
+            parse_kinds(text, keys_of(outputs_of(VOCABULARY)))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -31,7 +31,9 @@ from tpuprof_tui.export.table import (
     title_in_files,
     write_table,
 )
-from tpuprof_tui.model import COLUMNS, INT_MISSING, SCHEMA
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.sophgo.schema import COLUMNS, SCHEMA
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -87,7 +89,7 @@ def test_every_column_of_every_instruction(mode, piece, monkeypatch):
     columns = known_columns(profile)
     rows = table_rows(profile, sort=Sort("duration", down=True))
     wanted = [
-        {title_in_files(column): spelled(column, plain(profile, lane, column, row)) for column in columns}
+        {title_in_files(column, VOCABULARY): spelled(column, plain(profile, lane, column, row)) for column in columns}
         for lane, row in in_order(rows)
     ]
     assert len(wanted) == profile.instructions
@@ -107,7 +109,7 @@ def test_parquet_holds_the_same_with_types(mode, group, monkeypatch, tmp_path):
     with (tmp_path / "table.parquet").open("wb") as sink:
         assert table_parquet.write_parquet(rows, columns, sink) == len(rows)
     found = parquet.read_table(tmp_path / "table.parquet")
-    assert found.column_names == [title_in_files(column) for column in columns]
+    assert found.column_names == [title_in_files(column, VOCABULARY) for column in columns]
     total = rows.total_ns
     for column, held in zip(columns, found.columns, strict=True):
         if column is SHARE:
@@ -125,7 +127,7 @@ def test_parquet_stores_any_text(tmp_path):
     beyond = make_lane("GDMA", starts=[5], ends=[6], name=np.array([99], dtype=np.int32))
     rows = table_rows(make_profile([lane, beyond], strings=texts.build()))
     with (tmp_path / "table.parquet").open("wb") as sink:
-        table_parquet.write_parquet(rows, parse_columns("engine,name"), sink)
+        table_parquet.write_parquet(rows, parse_columns("engine,name", VOCABULARY), sink)
     found = parquet.read_table(tmp_path / "table.parquet")
     assert found["Function Name"].to_pylist() == ["\\ud800", *names[1:], None]
     assert found["engine"].to_pylist() == ["TIU"] * 4 + ["GDMA"]
@@ -134,12 +136,12 @@ def test_parquet_stores_any_text(tmp_path):
 def test_without_pyarrow_parquet_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match="needs the package pyarrow"):
-        table_parquet.write_parquet(table_rows(small_profile()), parse_columns("name"), io.BytesIO())
+        table_parquet.write_parquet(table_rows(small_profile()), parse_columns("name", VOCABULARY), io.BytesIO())
 
 
 def test_shares_add_up_to_all():
     rows = table_rows(small_profile(), selection=Selection(start_ns=1000, end_ns=9000))
-    shares = [float(row["% of all"].rstrip("%")) for row in cells(rows, parse_columns("name,share"))]
+    shares = [float(row["% of all"].rstrip("%")) for row in cells(rows, parse_columns("name,share", VOCABULARY))]
     assert sum(shares) == pytest.approx(100, abs=0.0005 * len(shares))
 
 
@@ -148,26 +150,30 @@ def test_texts_are_safe_in_their_files():
     names = ["%s 100%", 'q"c,', "a\nb", "\ud800", "=1+1", "-", "-3"]
     lane = make_lane(starts=range(7), ends=range(1, 8), name=texts.codes("name", names))
     rows = table_rows(make_profile([lane], strings=texts.build()))
-    columns = parse_columns("name")
+    columns = parse_columns("name", VOCABULARY)
     assert [row["Function Name"] for row in objects(rows, columns)] == names
     assert [row["Function Name"] for row in cells(rows, columns)] == [*names[:3], "\\ud800", "'=1+1", "-", "-3"]
 
 
 def test_columns_have_keys_aliases_and_names_in_files():
-    assert parse_columns("dur, Asic Cycle ,kernel,DUR") == (SCHEMA["duration"], SCHEMA["cycles"], SCHEMA["kernel"])
+    assert parse_columns("dur, Asic Cycle ,kernel,DUR", VOCABULARY) == (
+        SCHEMA["duration"],
+        SCHEMA["cycles"],
+        SCHEMA["kernel"],
+    )
     for text in ("", ",", "nothing", "name,nothing"):
         with pytest.raises(UsageError, match="no column"):
-            parse_columns(text)
-    names = [title_in_files(column) for column in (*COLUMNS, SHARE)]
+            parse_columns(text, VOCABULARY)
+    names = [title_in_files(column, VOCABULARY) for column in (*COLUMNS, SHARE)]
     assert len(set(names)) == len(names)
 
 
 def test_orders():
-    assert parse_sort("dur") == parse_sort("duration:asc") == Sort("duration")
-    assert parse_sort("Asic Cycle:desc") == Sort("cycles", down=True)
+    assert parse_sort("dur", VOCABULARY) == parse_sort("duration:asc", VOCABULARY) == Sort("duration")
+    assert parse_sort("Asic Cycle:desc", VOCABULARY) == Sort("cycles", down=True)
     for text in ("", "nothing", "dur:down", ":desc"):
         with pytest.raises(UsageError):
-            parse_sort(text)
+            parse_sort(text, VOCABULARY)
 
 
 def test_a_range_has_what_runs_or_starts_in_it():
@@ -197,7 +203,7 @@ def test_many_rows_go_out_in_pieces():
             sizes.append(len(data))
 
     rows = table_rows(big_profile(50_000, cores=2), sort=Sort("duration"))
-    assert write_table(rows, parse_columns("name,dur"), Sink(), "jsonl") == 50_000
+    assert write_table(rows, parse_columns("name,dur", VOCABULARY), Sink(), "jsonl") == 50_000
     assert len(sizes) == 4
 
 

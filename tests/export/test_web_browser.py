@@ -30,7 +30,7 @@ def expected_facts(profile: Profile, lane: Any, row: int) -> dict[str, str]:
     if lane.engine == "TIU":
         said["uArch rate"] = f"{value('uarch_rate'):.2f} %"
         return said
-    share = min(value("stall") * 1000 / profile.device.dma_mhz, end - start) / (end - start)
+    share = min(value("stall") * 1000 / profile.device.clock("DMA"), end - start) / (end - start)
     return said | {
         "DDR bandwidth": f"{value('ddr_bandwidth'):.2f} GB/s",
         "Data type": profile.text("dtype", int(value("dtype"))),

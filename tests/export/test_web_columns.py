@@ -13,10 +13,11 @@ from web_reading import chunk, page_of
 
 from tpuprof_tui.export.web.kinds import Kinds
 from tpuprof_tui.export.web.lanes import ChosenLane, bytes_in_cells, edges_of
-from tpuprof_tui.export.web.overview import summary_record
 from tpuprof_tui.export.web.page import script_json
 from tpuprof_tui.formats.web_codec import LARGEST, Chunk, scaled
-from tpuprof_tui.model import INT_MISSING, Device, Role, Scopes, Strings
+from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
+from tpuprof_tui.sources.sophgo.device import tpu_device
+from tpuprof_tui.sources.sophgo.files.page_summary import summary_record
 from tpuprof_tui.sources.sophgo.files.workbook.statistics import SUMMARY_COLUMNS, lane_totals
 
 # -- columns -------------------------------------------------------------------
@@ -115,7 +116,7 @@ def test_edges_cover_the_window(start, length):
 
 
 def test_summary_is_coloured_by_the_rules_of_the_reference():
-    device = Device("AKS", tiu_mhz=1000, dma_mhz=1000, ddr_peak_gbps=100.0, l2_peak_gbps=100.0)
+    device = tpu_device("AKS", tiu_mhz=1000, dma_mhz=1000, ddr_gbps=100.0, l2_gbps=100.0)
     texts = Texts()
     direction = texts.codes("direction", ["DDR->LMEM"])
     lanes = []

@@ -8,13 +8,13 @@ from profiles import Registers, Texts, make_lane, make_profile
 from web_reading import WrittenPage
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.export.web import page as web
 from tpuprof_tui.export.web.page import write_web
 from tpuprof_tui.model import Device
+from tpuprof_tui.sources.sophgo.device import tpu_device
 from tpuprof_tui.sources.sophgo.files.local_memory import OPERANDS, LocalMemory, accesses
 
 PARAMETERS = (("Tpu Lmem Addr Width(bits)", "18"), ("Tpu Bank Addr Width(bits)", "14"), ("NPU Num", "64"))
-DEVICE = Device("AKS", tiu_mhz=1000, dma_mhz=1000, ddr_peak_gbps=68, parameters=PARAMETERS)
+DEVICE = tpu_device("AKS", tiu_mhz=1000, dma_mhz=1000, ddr_gbps=68, parameters=PARAMETERS)
 MEMORY = LocalMemory(1 << 18, 1 << 14, 64)
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode2"
 
@@ -172,7 +172,7 @@ def test_a_page_holds_the_accesses_of_its_commands(tmp_path):
 
 
 def test_too_many_accesses_are_cut_and_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(web, "MOST_ACCESSES", 8)
+    monkeypatch.setattr("tpuprof_tui.sources.sophgo.files.page_memory.MOST_ACCESSES", 8)
     monkeypatch.setattr("tpuprof_tui.export.web.lanes.SLICE", 4)
     profile, lane = tiu(*[{"res0_addr": 0, "opd0_addr": 64}] * 20)
     path = tmp_path / "result.html"

@@ -48,7 +48,7 @@ def test_every_cell_holds_what_the_model_holds(mode, tmp_path, monkeypatch):
 def test_every_cell_of_a_capture_holds_what_the_model_holds(name, tmp_path):
     profile = kept_profile(name, tmp_path)
     few = profile.lanes[:2] if name == "aks_des_kv" else profile.lanes[:6]
-    profile = make_profile(few, strings=profile.strings, mode=profile.mode, scopes=profile.scopes)
+    profile = make_profile(few, strings=profile.strings, mode=profile.own["mode"], scopes=profile.scopes)
     assert check_rows(profile, written(profile, tmp_path)) > 5_000
 
 

@@ -18,7 +18,8 @@ from web_reading import WrittenPage
 
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.export.info import info_json, info_report
-from tpuprof_tui.export.job import KINDS, Job, run_export
+from tpuprof_tui.export.job import Job, run_export
+from tpuprof_tui.export.outputs import keys_of, outputs_of
 from tpuprof_tui.export.summary import summary_report
 from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.catalog import open_profile
@@ -91,7 +92,7 @@ def check_all_outputs(profile: Profile, folder: Path) -> None:
     """All files of an export, and that there are no others beside the folder."""
     check_light_outputs(profile)
     before = _below(folder.parent)
-    written = run_export(profile, Job(folder, frozenset(KINDS)))
+    written = run_export(profile, Job(folder, frozenset(keys_of(outputs_of(profile.vocabulary)))))
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert all(_FILES.fullmatch(name) for name in names), names
     assert {file.path.relative_to(folder).as_posix() for file in written} | {".tpuprof_files.json"} == names

@@ -93,10 +93,3 @@ def test_a_data_frame_has_a_row_for_each_instruction():
     names = [text for each in profile.lanes for text in profile.strings["name"].texts(each["name"])]
     assert frame["name"].astype("object").fillna("").tolist() == names
     assert len(replace(profile, lanes=()).to_pandas()) == 0
-
-
-def test_commands_of_a_compiled_model_are_known_in_detail_in_any_mode():
-    profile = small_profile(1, instructions=20)
-    condensed, model = replace(profile, mode=1, bmodel=False), replace(profile, mode=0, bmodel=True)
-    assert (condensed.detail, condensed.mode_name) == (1, "mode 1")
-    assert (model.detail, model.mode_name) == (2, "bmodel")

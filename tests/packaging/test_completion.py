@@ -10,9 +10,11 @@ import pytest
 
 from tpuprof_tui.cli.completion import commands, completion_script, words_of
 from tpuprof_tui.cli.main import COMMANDS, build_parser, main
-from tpuprof_tui.cli.texts import OUTPUTS, SHELLS
-from tpuprof_tui.export.job import KINDS
+from tpuprof_tui.cli.options import lane_kinds
+from tpuprof_tui.cli.texts import SHELLS
+from tpuprof_tui.export.outputs import outputs_of
 from tpuprof_tui.sources.sophgo.chips import chip_names
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 NAMES = sorted(name for name in COMMANDS if name != "open")
 #: What is typed (a capture is a folder named ``cap``, beside the file ``host.json``), and what is offered.
@@ -77,7 +79,12 @@ def test_every_option_and_command_is_in_the_script(shell, capsys):
 
 
 def test_what_is_offered_is_what_there_is():
-    assert set(OUTPUTS) == set(KINDS)
+    kinds = next(word.choices for word in words_of("export") if "--only" in word.flags)
+    assert (
+        kinds == tuple(output.key for output in outputs_of(VOCABULARY)) == ("xlsx", "web", "pftrace", "summary", "regs")
+    )
+    engines = next(word.choices for word in words_of("instructions") if "--engine" in word.flags)
+    assert engines == lane_kinds() == ("TIU", "GDMA", "SDMA", "CDMA")
     chips = next(word.choices for word in words_of("info") if "--chip" in word.flags)
     assert sorted(chip.lower() for chip in chips) == sorted(chip_names())
     hidden = {flag for action in build_parser("export")._actions for flag in action.option_strings}

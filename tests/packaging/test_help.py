@@ -21,7 +21,7 @@ from tpuprof_tui.cli.main import COMMANDS, build_parser, main, split_command
 from tpuprof_tui.cli.man import man_page
 from tpuprof_tui.cli.options import OPTIONS
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.model import COLUMNS
+from tpuprof_tui.sources.sophgo.schema import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,7 +44,9 @@ def examples():
     """All examples of all commands: command of the help they are in, words after the program's name."""
     found = []
     for name in COMMANDS:
-        block = (build_parser(name).epilog or "").split("examples:\n")[1].split("\n\n")[0]
+        parser = build_parser(name)
+        parser.complete()
+        block = (parser.epilog or "").split("examples:\n")[1].split("\n\n")[0]
         for line in block.splitlines():
             typed = re.split(r"\s{3,}", line.strip())[0].replace('eval "$(', "").replace(')"', "")
             words = shlex.split(typed)[1:]

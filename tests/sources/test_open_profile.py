@@ -16,8 +16,9 @@ from truth_tables import differences
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model import INT_MISSING, SCHEMA, Profile, Severity
+from tpuprof_tui.model import INT_MISSING, Profile, Severity
 from tpuprof_tui.sources.catalog import Progress
+from tpuprof_tui.sources.sophgo.schema import SCHEMA
 
 _BASE = 1000
 _TIU_NODES = raw.OPENING_NODES
@@ -77,7 +78,11 @@ def test_the_worked_example_gives_the_printed_result(tmp_path: Path) -> None:
         assert set(lane["batch"].tolist()) == {3}
     # core 0 alone of eight: idle ones are shown only where core_num asks for them
     assert profile.cores == (0,)
-    assert (profile.device.chip, profile.device.tiu_mhz, profile.mode, profile.bmodel) == ("AKS", 1000, 1, False)
+    assert (profile.device.chip, profile.device.clock("TIU"), dict(profile.own)) == (
+        "AKS",
+        1000,
+        {"mode": 1, "bmodel": False},
+    )
 
 
 def test_a_file_of_the_capture_opens_the_capture(tmp_path: Path) -> None:
@@ -111,7 +116,7 @@ def test_pandas_gets_every_instruction(tmp_path: Path) -> None:
 def test_the_clock_asked_for_concerns_tiu_alone(tmp_path: Path) -> None:
     path = _worked_example(tmp_path)
     profile = open_profile(path, tiu_mhz=500)
-    assert (profile.device.tiu_mhz, profile.device.dma_mhz) == (500, 1000)
+    assert (profile.device.clock("TIU"), profile.device.clock("DMA")) == (500, 1000)
     tiu, gdma = profile.lane("TIU", 0), profile.lane("GDMA", 0)
     assert tiu is not None
     assert gdma is not None
@@ -119,7 +124,7 @@ def test_the_clock_asked_for_concerns_tiu_alone(tmp_path: Path) -> None:
     assert tiu["cycles"].tolist() == [500, 400, 11, 881]
     assert (gdma["end"] - gdma["start"]).tolist() == [399, 399]
     # asked for once, forgotten the next time (limit 17 of the reference)
-    assert open_profile(path).device.tiu_mhz == 1000
+    assert open_profile(path).device.clock("TIU") == 1000
 
 
 @pytest.mark.parametrize("chip", ["AKS", "aks", "8800"])

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from .main import COMMANDS, build_parser
-from .options import OPTIONS
-from .texts import FILE, OUTPUTS, TOPICS
+from .options import OPTIONS, output_keys
+from .texts import FILE, TOPICS
 
 #: Metavars whose values are paths: of anything, or of directories alone.
 _PATHS: Final = {"CAPTURE": "any", "FILE": "any", "OUTDIR": "folder"}
@@ -74,7 +74,7 @@ def _word(action: argparse.Action) -> Word:
         word for option in OPTIONS if option.flags == tuple(action.option_strings) for word in option.offered()
     )
     if metavar == "KINDS":
-        choices = OUTPUTS
+        choices = output_keys()
     elif metavar == "TOPIC":
         choices = (*commands(), *TOPICS)
     return Word(

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -16,22 +17,16 @@ from tpuprof_tui.errors import TpuprofError, UsageError
 if TYPE_CHECKING:
     from tpuprof_tui.export.job import Job, Written
     from tpuprof_tui.model import Profile
+    from tpuprof_tui.model.vocabulary import Output
 
 DEFAULT_FOLDER: Final = "profile_out"
 #: Seconds between two reports of progress.
 _EVERY: Final = 0.1
 _BAR: Final = 24
-_TITLES: Final = {
-    "summary": "summary.txt",
-    "pftrace": "Perfetto trace",
-    "regs": "register text",
-    "xlsx": "workbook",
-    "web": "web view",
-}
 
 
-def kinds_asked(options: argparse.Namespace) -> frozenset[str]:
-    """Which outputs the options ask for.
+def kinds_asked(options: argparse.Namespace, outputs: Sequence[Output]) -> frozenset[str]:
+    """Which of some outputs the options ask for.
 
     Without ``--only``: web view, workbook and register text, and with ``--perfetto`` the trace and the summary, as
     version 0.3.1 of the published converter; with ``--enable_doc`` what its version 0.3.7 writes.
@@ -40,19 +35,21 @@ def kinds_asked(options: argparse.Namespace) -> frozenset[str]:
         UsageError: Nothing is left to write.
     """
     from tpuprof_tui.export.job import parse_kinds
+    from tpuprof_tui.export.outputs import keys_of
 
     if options.only is not None:
-        return parse_kinds(options.only)
-    kinds: set[str] = set()
+        return parse_kinds(options.only, keys_of(outputs))
+
+    def all_in(name: str, wanted: bool = True) -> set[str]:
+        return {output.key for output in outputs if wanted and name in output.sets}
+
     if options.enable_doc:
-        kinds |= {"pftrace", "regs", "xlsx", "summary"}
+        kinds = all_in("enable_doc")
     else:
-        kinds |= {"web"} if not options.disable_web else set()
-        kinds |= {"xlsx"} if not options.disable_doc else set()
-        kinds |= {"regs"} if kinds else set()
-        kinds |= {"pftrace", "summary"} if options.perfetto else set()
+        kinds = all_in("web", not options.disable_web) | all_in("doc", not options.disable_doc)
+        kinds |= all_in("beside", bool(kinds)) | all_in("perfetto", options.perfetto)
     if options.disable_summary:
-        kinds.discard("summary")
+        kinds -= all_in("summary")
     if not kinds:
         raise UsageError("With these options there is nothing to write.", "See tpuprof export --help.")
     return frozenset(kinds)
@@ -66,6 +63,7 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
     """
     from tpuprof_tui.analysis.selecting.filters import compile_filter
     from tpuprof_tui.export.job import Job, parse_cores, parse_range
+    from tpuprof_tui.export.outputs import outputs_of
     from tpuprof_tui.export.selection import Selection
 
     start, end = parse_range(options.range) if options.range is not None else (None, None)
@@ -78,7 +76,8 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
     documents = None
     if options.num_core is not None:
         documents = frozenset(core for core in profile.cores if core < options.num_core)
-    return Job(Path(options.folder or DEFAULT_FOLDER), kinds_asked(options), selection, documents)
+    kinds = kinds_asked(options, outputs_of(profile.vocabulary))
+    return Job(Path(options.folder or DEFAULT_FOLDER), kinds, selection, documents)
 
 
 def run_asked(options: argparse.Namespace, profile: Profile) -> Profile:
@@ -91,27 +90,24 @@ def run_asked(options: argparse.Namespace, profile: Profile) -> Profile:
         TpuprofError: A file could not be written, or the capture is not the one expected.
     """
     from tpuprof_tui.export.job import check_selection, run_export
+    from tpuprof_tui.export.outputs import outputs_of
+    from tpuprof_tui.model.vocabulary import imported
 
     job = job_asked(options, profile)
     check_selection(profile, job.selection)
-    teller: _Teller = _Machine() if options.machine else _Bar() if sys.stderr.isatty() else _Lines()
+    outputs = [output for output in outputs_of(profile.vocabulary) if output.key in job.kinds]
+    titles = {output.key: output.told or output.title for output in outputs}
+    teller: _Teller = _Machine() if options.machine else _Bar(titles) if sys.stderr.isatty() else _Lines(titles)
     stop_as_interrupted()
     found = len(profile.problems)
-    if "xlsx" in job.kinds:
-        from tpuprof_tui.sources.sophgo.files.workbook.layers import with_layer_problems
-
-        profile = with_layer_problems(profile)
+    for output in outputs:
+        profile = imported(output.prepare)(profile) if output.prepare else profile
     written = run_export(profile, job, teller.progress)
     notes = [f"{each.file}: {each.what} {each.done}" for each in profile.problems[found:]]
-    if "summary" not in job.kinds:
-        teller.written(written, notes)
-        return profile
-    from tpuprof_tui.sources.sophgo.files.summary_text import summary_console, summary_missing
-
-    missing = summary_missing(profile, job.selection)
-    teller.written(written, [*notes, *([missing] if missing else [])])
+    ends = [imported(output.finish)(profile, job.selection) for output in outputs if output.finish]
+    teller.written(written, [*notes, *(note for note, _ in ends if note)])
     if not options.machine:
-        print(summary_console(profile, job.selection), end="")
+        print(*(text() for _, text in ends), sep="", end="")
     return profile
 
 
@@ -160,7 +156,8 @@ class _Teller(Protocol):
 class _Lines:
     """Plain lines, for pipes and logs."""
 
-    def __init__(self) -> None:
+    def __init__(self, titles: Mapping[str, str]) -> None:
+        self._titles = titles
         self._told: set[str] = set()
 
     def progress(self, kind: str, done: float) -> None:
@@ -168,7 +165,7 @@ class _Lines:
         del done
         if kind not in self._told:
             self._told.add(kind)
-            print(f"Writing {_TITLES[kind]} ...", file=sys.stderr)
+            print(f"Writing {self._titles[kind]} ...", file=sys.stderr)
 
     def written(self, files: list[Written], notes: list[str]) -> None:
         """A line per file, then one per note."""
@@ -181,8 +178,8 @@ class _Lines:
 class _Bar(_Lines):
     """A bar that grows, on a terminal."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, titles: Mapping[str, str]) -> None:
+        super().__init__(titles)
         self._last = 0.0
 
     def progress(self, kind: str, done: float) -> None:
@@ -193,7 +190,12 @@ class _Bar(_Lines):
         self._last = now
         full = round(_BAR * min(max(done, 0.0), 1.0))
         bar = "#" * full + "-" * (_BAR - full)
-        print(f"\r{_TITLES[kind]:14} [{bar}] {done:4.0%}", end="\n" if done >= 1.0 else "", file=sys.stderr, flush=True)
+        print(
+            f"\r{self._titles[kind]:14} [{bar}] {done:4.0%}",
+            end="\n" if done >= 1.0 else "",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 class _Machine:
@@ -230,7 +232,7 @@ def _count(text: str) -> int:
 
 #: Flags and settings of the command's own options.
 EXPORT_OPTIONS: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
-    (("--only",), {"metavar": "KINDS", "help": "just these: xlsx,web,pftrace,summary,regs"}),
+    (("--only",), {"metavar": "KINDS", "help": "just these kinds of files"}),
     (("--cores",), {"metavar": "LIST", "help": "only these cores, and what they submitted to ports: 0,3 or 0-3"}),
     (("--range",), {"metavar": "A..B", "help": "only what runs in this time: 1.2ms..3.4ms"}),
     (("--perfetto",), {"action": "store_true", "help": "also the Perfetto trace and the summary"}),
@@ -247,19 +249,3 @@ EXPORT_OPTIONS: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
 
 #: Of these, the ones that printing instructions takes too.
 SHARED_OPTIONS: Final = ("--range", "--expect")
-
-EXPORT_HELP: Final = """\
-Write the workbook, the web view, the Perfetto trace, the summary and the register text of a capture.
-
-By default web view, workbook and register text; with --perfetto also the trace and summary.txt.
-"""
-EXPORT_EXAMPLES: Final = """\
-examples:
-  tpuprof export cdm_profile_data_dev0-0                       web view, workbook, register text to profile_out/
-  tpuprof export cdm_profile_data_dev0-0 out --perfetto        and perfetto.pftrace and summary.txt, to out/
-  tpuprof export cdm_profile_data_dev0-0 out --only pftrace --trace_file host.json
-  tpuprof export cdm_profile_data_dev0-0 out --only xlsx --cores 0,3 --range 1.2ms..3.4ms
-  tpuprof export cdm_profile_data_dev0-0 out --only web --filter "kernel=rmsnorm* dur>1us"
-
-exit status: 0 every file was written, 1 written from a capture with errors, 2 not written
-"""

@@ -56,14 +56,15 @@ def keys_text() -> str:
 
 def columns_text() -> str:
     """What can be known of an instruction, by group."""
-    from tpuprof_tui.model import COLUMNS
+    from tpuprof_tui.sources.catalog import vocabularies
 
     groups: dict[str, list[tuple[str, str]]] = {}
-    for column in COLUMNS:
+    known = vocabularies()
+    for vocabulary, column in ((each, column) for each in known for column in each.columns):
         names = ", ".join(dict.fromkeys((column.key, *column.aliases)))
         unit = f" [{column.unit}]" if column.unit else ""
         file_name = f" In files: {column.file_name}." if column.file_name else ""
-        needs = f" Needs {column.needs}." if column.needs else ""
+        needs = f" Needs {vocabulary.needs(column.needs)}." if column.needs else ""
         engines = f" {', '.join(column.engines)} only." if column.engines else ""
         groups.setdefault(column.group, []).append((names, f"{column.help}{unit}{file_name}{engines}{needs}"))
     return "\n".join("".join([f"{group.capitalize()}\n", *_entries(rows)]) for group, rows in groups.items())

@@ -47,15 +47,16 @@ def write_asked(options: argparse.Namespace, profile: Profile) -> None:
 def _write(options: argparse.Namespace, profile: Profile, selection: Selection, sink: BinaryIO) -> None:
     if options.columns is not None or options.format == "parquet":
         _write_table(options, _rows(options, profile, selection), sink)
-    elif options.sort is not None or options.lane is not None:
-        from tpuprof_tui.sources.sophgo.files.instructions import write_in_order
-
-        write_in_order(_rows(options, profile.device_part, selection), sink, options.format)
+        return
+    in_order = options.sort is not None or options.lane is not None
+    write = profile.vocabulary.entry("instructions_sorted" if in_order else "instructions")
+    if write is None:
+        _write_table(options, _rows(options, profile, selection), sink)
+    elif in_order:
+        write(_rows(options, profile.device_part, selection), sink, options.format)
     else:
-        from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
-
-        write_instructions(profile, sink, form=options.format, core=options.core, engine=options.engine,
-                           keep=None if selection.everything else selection.passes)  # fmt: skip
+        write(profile, sink, form=options.format, core=options.core, engine=options.engine,
+              keep=None if selection.everything else selection.passes)  # fmt: skip
 
 
 def _selection(options: argparse.Namespace, profile: Profile) -> Selection:
@@ -70,7 +71,7 @@ def _selection(options: argparse.Namespace, profile: Profile) -> Selection:
 def _rows(options: argparse.Namespace, profile: Profile, selection: Selection) -> TableRows:
     from tpuprof_tui.export.table import parse_sort, table_rows
 
-    sort = parse_sort(options.sort) if options.sort is not None else None
+    sort = parse_sort(options.sort, profile.vocabulary) if options.sort is not None else None
     lane = options.lane
     return table_rows(profile, core=options.core, engine=options.engine, lane=lane, selection=selection, sort=sort)
 
@@ -78,7 +79,9 @@ def _rows(options: argparse.Namespace, profile: Profile, selection: Selection) -
 def _write_table(options: argparse.Namespace, rows: TableRows, sink: BinaryIO) -> None:
     from tpuprof_tui.export.table import known_columns, parse_columns, write_table
 
-    columns = parse_columns(options.columns) if options.columns is not None else known_columns(rows.profile)
+    profile = rows.profile
+    asked = options.columns
+    columns = known_columns(profile) if asked is None else parse_columns(asked, profile.vocabulary)
     if options.format == "parquet":
         from tpuprof_tui.export.table_parquet import write_parquet
 

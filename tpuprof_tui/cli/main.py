@@ -19,21 +19,19 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError, UsageError, needed_for
 from tpuprof_tui.sources.catalog import Catalog
 
-from .export import EXPORT_EXAMPLES, EXPORT_HELP, check_expected, run_asked
-from .options import INSTRUCTIONS_EXAMPLES, INSTRUCTIONS_HELP, OPTIONS, OWN_OPTIONS, Option, source_option
+from .export import check_expected, run_asked
+from .options import OPTIONS, OWN_OPTIONS, Option, source_option
 from .profiling_options import add_arguments, completions, localise, options_command
 from .texts import (
     COMPLETION_EXAMPLES,
     COMPLETION_HELP,
     HELP_EXAMPLES,
     HELP_HELP,
-    INFO_EXAMPLES,
     INFO_HELP,
-    OPEN_EXAMPLES,
     SHELLS,
-    SUMMARY_EXAMPLES,
-    SUMMARY_HELP,
     TOPICS,
+    examples,
+    own_text,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +53,22 @@ class Parser(argparse.ArgumentParser):
         """Raises a UsageError."""
         sentence = message[:1].upper() + message[1:]
         raise UsageError(sentence.rstrip(".") + ".", f"See {self.prog} --help.")
+
+    #: The command whose help the sources' own words complete.
+    command = ""
+
+    def format_help(self) -> str:
+        """With what the sources say: their vocabularies are imported by who asks for help alone."""
+        self.complete()
+        return super().format_help()
+
+    def complete(self) -> None:
+        """Puts the sources' own words into description and epilog."""
+        self.description = own_text(f"{self.command}_help") or self.description
+        found = examples(self.command)
+        if found:
+            self.epilog = "\n".join(filter(None, (self.epilog, found)))
+        self.command = ""
 
 
 @dataclass(frozen=True)
@@ -191,10 +205,11 @@ def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
         prog="tpuprof" if opens else f"tpuprof {name}",
         usage="tpuprof [CAPTURE ...] [options]\n       tpuprof COMMAND ... [options]" if opens else None,
         description=command.description or command.help,
-        epilog=f"commands:\n{others}\n{OPEN_EXAMPLES}" if opens else command.epilog or None,
+        epilog=f"commands:\n{others}" if opens else command.epilog or None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.command = name
     if command.arguments is not None:
         command.arguments(parser)
         return parser
@@ -211,7 +226,7 @@ def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
         parser.add_argument("folder", metavar="OUTDIR", nargs="?", help="output folder (default: profile_out)")
     for option in (*OPTIONS, *more):
         if not option.commands or name in option.commands:
-            parser.add_argument(*option.flags, **option.settings)
+            parser.add_argument(*option.flags, **{**option.settings, **option.own()})
     return parser
 
 
@@ -413,27 +428,20 @@ COMMANDS: Final = {
         "Explore the profile of a TPU capture in the terminal. Without a terminal the summary is printed.",
         several="a list to choose from",
     ),
-    "summary": Command(
-        "where the time went, as text", summary_command, SUMMARY_HELP, SUMMARY_EXAMPLES, several=IN_ORDER
-    ),
+    "summary": Command("where the time went, as text", summary_command, several=IN_ORDER),
     "info": Command(
         "what a capture is: chip, clocks, cores, lanes, problems",
         info_command,
         INFO_HELP,
-        INFO_EXAMPLES,
         several=IN_ORDER,
     ),
     "instructions": Command(
         "every instruction as JSON lines, CSV or Parquet",
         instructions_command,
-        INSTRUCTIONS_HELP,
-        INSTRUCTIONS_EXAMPLES,
     ),
     "export": Command(
         "workbook, web view, Perfetto trace, summary and register text",
         export_command,
-        EXPORT_HELP,
-        EXPORT_EXAMPLES,
         folder=True,
     ),
     "options": Command(

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tpuprof_tui import __version__
+from tpuprof_tui.sources.catalog import vocabularies
 
 from .main import COMMANDS, build_parser
 from .options import OWN_OPTIONS
-from .texts import ENVIRONMENT, FILES, OPEN_EXAMPLES, STATUS
+from .texts import ENVIRONMENT, FILES, STATUS, examples
 
-_NAME: Final = "terminal profile explorer for Sophgo TPU captures"
 _EXAMPLE: Final = re.compile(r"  (\S.*?)(?:\s{2,}(\S.*))?$")
 
 
@@ -24,7 +24,8 @@ def man_page() -> str:
 
 def _lines() -> Iterator[str]:
     yield f'.TH TPUPROF 1 "" "tpuprof {__version__}" "User Commands"'
-    yield from (".SH NAME", f"tpuprof \\- {_text(_NAME)}")
+    titles = ", ".join(each.title for each in vocabularies())
+    yield from (".SH NAME", f"tpuprof \\- {_text(f'terminal profile explorer for {titles} captures')}")
     yield ".SH SYNOPSIS"
     yield from _synopsis()
     yield ".SH DESCRIPTION"
@@ -44,7 +45,7 @@ def _lines() -> Iterator[str]:
     yield ".SH FILES"
     yield from _terms(FILES)
     yield ".SH EXAMPLES"
-    yield from _examples(OPEN_EXAMPLES)
+    yield from _examples(examples("open"))
 
 
 def _synopsis() -> Iterator[str]:
@@ -58,6 +59,7 @@ def _synopsis() -> Iterator[str]:
 def _command(name: str) -> Iterator[str]:
     yield f".SS {_text(name)}"
     parser = build_parser(name)
+    parser.complete()
     yield from _paragraphs(parser.description or "")
     common = {flag for action in _actions("open") for flag in action.option_strings}
     yield from _options(action for action in _actions(name) if not common.intersection(action.option_strings))

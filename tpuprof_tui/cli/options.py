@@ -11,9 +11,7 @@ from tpuprof_tui import __version__
 from tpuprof_tui.sources.catalog import SOURCES, SourceOption
 
 from .export import EXPORT_OPTIONS, SHARED_OPTIONS
-from .texts import STATUS_LINE
-
-ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
+from .texts import own_text
 
 
 @dataclass(frozen=True)
@@ -25,12 +23,14 @@ class Option:
         settings: As argparse takes them.
         commands: Which take it; none: all that open something.
         offered: Values that completion offers besides the choices of the settings.
+        own: Further settings that the vocabularies of sources give, asked for by the command that takes it.
     """
 
     flags: tuple[str, ...]
     settings: dict[str, Any]
     commands: tuple[str, ...] = ()
     offered: Callable[[], Sequence[str]] = tuple
+    own: Callable[[], dict[str, Any]] = dict
 
     @property
     def takes_value(self) -> bool:
@@ -38,26 +38,30 @@ class Option:
         return "action" not in self.settings
 
 
-INSTRUCTIONS_HELP: Final = """\
-Every instruction on stdout: by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order.
-
-With --columns (and in Parquet, which has all of them without) what the explorer's table shows, slices of a host trace
-among it. Columns are keys of filters (name, dur, core, ...) or names in files ("Asic Cycle"); `tpuprof help COLUMNS`
-says what they mean.
-"""
-INSTRUCTIONS_EXAMPLES: Final = f"""\
-examples:
-  tpuprof instructions cdm_profile_data_dev0-0 --engine GDMA --filter "bw<20" > slow.jsonl
-  tpuprof instructions cdm_profile_data_dev0-0 --format csv --columns core,engine,name,start,dur --sort dur:desc
-  tpuprof instructions cdm_profile_data_dev0-0 --format parquet --output instructions.parquet
-
-{STATUS_LINE}"""
-
-
 def _core(text: str) -> int:
     if text.isdecimal():
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not the number of a core")
+
+
+def lane_kinds() -> tuple[str, ...]:
+    """Keys of the kinds of lanes that commands can ask for: those of the device, of all sources."""
+    from tpuprof_tui.sources.catalog import vocabularies
+
+    kinds = [kind for each in vocabularies() for kind in each.lane_kinds if not kind.on_host]
+    return tuple(dict.fromkeys(kind.key for kind in kinds))
+
+
+def output_keys() -> tuple[str, ...]:
+    """What the command line calls the files of all sources, in the order of lists."""
+    from tpuprof_tui.export.outputs import outputs_of_all
+    from tpuprof_tui.sources.catalog import vocabularies
+
+    return tuple(output.key for output in outputs_of_all(vocabularies()))
+
+
+def _only() -> dict[str, Any]:
+    return {"help": f"just these: {','.join(output_keys())}"}
 
 
 def source_option(option: SourceOption) -> Option:
@@ -76,16 +80,16 @@ OPTIONS: Final = (
         ("info",),
     ),
     Option(
-        ("--memory",),
-        {"action": "store_true", "help": "also what the opened capture takes of memory, by what holds it"},
-        ("info",),
-    ),
-    Option(
         ("--why",),
         {
             "action": "store_true",
             "help": "open nothing, say which source would open it and what each of them looked for",
         },
+        ("info",),
+    ),
+    Option(
+        ("--memory",),
+        {"action": "store_true", "help": "also what the opened capture takes of memory, by what holds it"},
         ("info",),
     ),
     Option(
@@ -119,13 +123,15 @@ OPTIONS: Final = (
     ),
     Option(
         ("--core",),
-        {"type": _core, "metavar": "N", "help": "only core N, with the CDMA commands it submitted"},
+        {"type": _core, "metavar": "N"},
         ("instructions",),
+        own=lambda: {"help": own_text("instructions_core") or "only core N"},
     ),
     Option(
         ("--engine",),
-        {"type": str.upper, "choices": ENGINES, "help": "only one engine"},
+        {"type": str.upper, "help": "only one engine"},
         ("instructions",),
+        own=lambda: {"choices": lane_kinds()},
     ),
     Option(
         ("--filter",),
@@ -133,7 +139,12 @@ OPTIONS: Final = (
         ("instructions", "export"),
     ),
     *(
-        Option(flags, settings, ("instructions", "export") if flags[0] in SHARED_OPTIONS else ("export",))
+        Option(
+            flags,
+            settings,
+            ("instructions", "export") if flags[0] in SHARED_OPTIONS else ("export",),
+            own=_only if flags[0] == "--only" else dict,
+        )
         for flags, settings in EXPORT_OPTIONS
     ),
     Option(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Topics of help beside the commands, shells there is completion for, and kinds of exports.
+#: Topics of help beside the commands, and shells there is completion for.
 TOPICS: Final = ("KEYS", "COLUMNS", "man")
 SHELLS: Final = ("bash", "zsh", "fish")
 #: Among words to complete: here files may stand as well.
 FILE: Final = "FILE"
-OUTPUTS: Final = ("xlsx", "web", "pftrace", "summary", "regs")
 
 #: Exit status and its meaning, of every command but export.
 STATUS: Final = (
@@ -39,21 +38,7 @@ FILES: Final = (
 #: The same in a line, below examples.
 STATUS_LINE: Final = "exit status: 0 fine, 1 something in the capture is lost or unreadable, 2 nothing could be shown\n"
 
-OPEN_EXAMPLES: Final = f"""\
-examples:
-  tpuprof                                     choose among the captures below this directory
-  tpuprof cdm_profile_data_dev0-0             open one
-  tpuprof cdm_profile_data_dev*               choose among these
-  tpuprof cdm_profile_data_dev0-0 --tiu_freq 900
-  tpuprof cdm_profile_data_dev0-0 --trace_file host.json --follow
-  tpuprof summary cdm_profile_data_dev0-0     where the time went, as text
-  tpuprof info cdm_profile_data_dev0-0 --json
-  tpuprof instructions cdm_profile_data_dev0-0 --format csv --core 0 --engine TIU > tiu.csv
-  tpuprof export cdm_profile_data_dev0-0 out --perfetto
-  tpuprof help KEYS                           all keys of the explorer
-  tpuprof ./info                              a capture that is named like a command
-
-{STATUS_LINE}"""
+EXPORT_STATUS: Final = "exit status: 0 every file was written, 1 written from a capture with errors, 2 not written\n"
 
 INFO_HELP: Final = """\
 What a capture is: chip and mode, clocks, cores and lanes with their counts, and every problem that was found in it.
@@ -61,30 +46,6 @@ What a capture is: chip and mode, clocks, cores and lanes with their counts, and
 With --why nothing is opened: each source says whether it recognises the path, by name or by content, and what it looked
 for. Formats of other profilers are told by name, with what opens or converts them.
 """
-INFO_EXAMPLES: Final = f"""\
-examples:
-  tpuprof info cdm_profile_data_dev0-0                          as text
-  tpuprof info cdm_profile_data_dev0-0 --json | jq .problems    for other programs
-  tpuprof info cdm_profile_data_dev0-0 --chip AKSV              a capture that lost its global.profile
-  tpuprof info cdm_profile_data_dev0-0 --memory                 and what it takes of memory when it is opened
-  tpuprof info cdm_profile_data_dev*                            each of several
-  tpuprof info trace.nsys-rep --why                             who would open it, who would not, and why
-
-{STATUS_LINE}"""
-
-SUMMARY_HELP: Final = """\
-Where the time went, as text: totals, cores, engines, kernel functions and operations that took it.
-
-Figures are those of the explorer; `tpuprof export CAPTURE OUT --only summary` writes the table of bigTpuProfile.
-"""
-SUMMARY_EXAMPLES: Final = f"""\
-examples:
-  tpuprof summary cdm_profile_data_dev0-0
-  tpuprof summary cdm_profile_data_dev0-0 --tiu_freq 900        another TIU clock than the capture's
-  tpuprof summary cdm_profile_data_dev0-0 > before.txt          plain text where it is not a terminal
-
-{STATUS_LINE}"""
-
 HELP_HELP: Final = """\
 Help of a command, or on a topic:
 
@@ -108,3 +69,16 @@ examples:
   tpuprof completion zsh > ~/.zfunc/_tpuprof                            with fpath+=~/.zfunc before compinit
   tpuprof completion fish > ~/.config/fish/completions/tpuprof.fish
 """
+
+
+def own_text(name: str) -> str:
+    """What a source's vocabulary says under this name, that of the first source that says it; empty where none does."""
+    from tpuprof_tui.sources.catalog import vocabularies
+
+    return next((each.texts[name] for each in vocabularies() if name in each.texts), "")
+
+
+def examples(command: str) -> str:
+    """Examples of a command, with the words of the sources there are, and its exit status; empty without any."""
+    found = own_text(command)
+    return f"examples:\n{found}\n{EXPORT_STATUS if command == 'export' else STATUS_LINE}" if found else ""

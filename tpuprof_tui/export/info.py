@@ -11,7 +11,7 @@ from tpuprof_tui.analysis import LaneFigures, build_index, lane_figures
 from tpuprof_tui.formats.tables import MISSING, Report, Table, TimeUnit, clean
 from tpuprof_tui.model import Profile
 
-from .summary import MODES, commands_table, engines_table, lost_text, problems_table
+from .summary import commands_table, engines_table, lost_text, problems_table
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.memory import Memory
@@ -28,17 +28,14 @@ def info_record(profile: Profile) -> dict[str, Any]:
     return {
         "path": profile.path,
         "name": profile.name,
-        "source": profile.source,
+        "source": profile.vocabulary.source,
         "chip": device.chip,
         "arch": device.arch,
-        "mode": profile.mode,
-        "bmodel": profile.bmodel,
-        "tiu_mhz": _whole(device.tiu_mhz),
-        "dma_mhz": _whole(device.dma_mhz),
+        **profile.own,
+        **{f"{name.lower()}_mhz": _whole(mhz) for name, mhz in device.clocks},
         "cores": sorted((*profile.cores, *profile.lost_cores)),
         "lost_cores": list(profile.lost_cores),
-        "cdma_ports": list(profile.ports),
-        "lost_cdma_ports": list(profile.lost_ports),
+        **_port_records(profile),
         "total_ns": profile.end_ns - profile.start_ns if profile.timed else None,
         "tail_offset_ns": profile.tail_offset_ns,
         "pmu_tail_ns": profile.tail_ns,
@@ -67,10 +64,10 @@ def info_report(profile: Profile, memory: Memory | None = None) -> Report:
         ("Path", clean(profile.path, 4096)),
         ("Chip", clean(device.chip)),
         ("Arch", MISSING if device.arch is None else clean(device.arch)),
-        ("Mode", f"{profile.mode_name.removeprefix('mode ')} ({MODES.get(profile.detail, 'unknown')})"),
-        ("Clocks", f"TIU {device.tiu_mhz:g} MHz, DMA {device.dma_mhz:g} MHz"),
+        ("Mode", f"{profile.recording.short} ({profile.recording.meaning})"),
+        ("Clocks", ", ".join(f"{name} {mhz:g} MHz" for name, mhz in device.clocks) or MISSING),
         ("Cores", ", ".join(map(str, profile.cores)) or MISSING),
-        ("CDMA ports", ", ".join(map(str, profile.ports)) or MISSING),
+        *([(_ports(profile), ", ".join(map(str, profile.ports)) or MISSING)] if _ports(profile) else []),
         *((("Lost", lost_text(profile)),) if profile.lost_cores or profile.lost_ports else ()),
         ("Instructions", f"{profile.instructions:,}"),
         ("Kernel launches", f"{len(profile.scopes):,}"),
@@ -83,6 +80,18 @@ def info_report(profile: Profile, memory: Memory | None = None) -> Report:
     if memory is not None:
         tables.append(_memory_table(memory))
     return Report(clean(profile.name), lines, tuple(table for table in tables if table.rows))
+
+
+def _port_records(profile: Profile) -> dict[str, Any]:
+    """Numbers of ports, by what the source calls them."""
+    key = _ports(profile).lower().replace(" ", "_")
+    return {key: list(profile.ports), f"lost_{key}": list(profile.lost_ports)} if key else {}
+
+
+def _ports(profile: Profile) -> str:
+    """What the ports beside the cores are called; empty where the source knows none."""
+    ports = profile.vocabulary.group_kind("ports")
+    return "" if ports is None else ports.title
 
 
 def _memory_table(memory: Memory) -> Table:

@@ -8,34 +8,20 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.files import WriteError, whole_file
 from tpuprof_tui.model import Profile
+from tpuprof_tui.model.vocabulary import Output, imported
 
+from .outputs import outputs_of
 from .selection import Selection
 
-#: Kinds of output, in the order they are written.
-KINDS: Final = ("summary", "pftrace", "regs", "xlsx", "web")
 #: File in the output folder that lists what an export wrote there.
 OWN_LIST: Final = ".tpuprof_files.json"
-_WORKBOOK: Final = "PerfDoc/PerfAI_output.xlsx"
-_CSV: Final = "PerfDoc/PerfAI_output.csv"
-_WEB: Final = "PerfWeb/result.html"
-_PERFETTO: Final = "perfetto.pftrace"
-_SUMMARY: Final = "summary.txt"
-#: What may ever be on such a list, by kind: nothing else is removed, whatever the list says.
-_OWN: Final = {
-    "summary": re.compile(r"summary\.txt"),
-    "pftrace": re.compile(r"perfetto\.pftrace"),
-    "regs": re.compile(r"(tiu|tdma|cdma)RegInfo_\d{1,9}\.txt"),
-    "xlsx": re.compile(r"PerfDoc/PerfAI_output\.(xlsx|csv)"),
-    "web": re.compile(r"PerfWeb/result\.html"),
-}
-#: Files that each kind always has.
-_FIXED: Final = {"summary": (_SUMMARY,), "pftrace": (_PERFETTO,), "xlsx": (_WORKBOOK, _CSV), "web": (_WEB,)}
 _TIMES: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _LARGEST_LIST: Final = 1 << 20
 
@@ -49,7 +35,7 @@ class Job:
 
     Attributes:
         folder: Output folder; made when needed.
-        kinds: Which of ``KINDS``.
+        kinds: Keys of outputs (``export.outputs``).
         selection: Which instructions.
         document_cores: Cores in workbook, web and register text; None: those of the selection.
     """
@@ -91,24 +77,26 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
         WriteError: A file could not be written; what was written before it stays, complete.
     """
     _check_folder(profile, job.folder)
-    before, existed = _own_files(job.folder), os.path.exists(job.folder)
-    planned = _names(profile, job)
+    outputs = sorted(outputs_of(profile.vocabulary), key=lambda output: output.turn)
+    chosen = [output for output in outputs if output.key in job.kinds]
+    before, existed = _own_files(job.folder, outputs), os.path.exists(job.folder)
+    planned = {name for output in chosen for name in _names(output, profile, job)}
     # listed first: whatever ends this run, the next one knows what is its own
     _write_list(job.folder, before | planned)
     written: list[Path] = []
     try:
-        for kind in KINDS:
-            if kind in job.kinds:
-                written += _WRITERS[kind](profile, job, lambda done, kind=kind: report(kind, done))  # type: ignore[misc]
+        for output in chosen:
+            paths = [job.folder / name for name in output.files]
+            written += imported(output.writer)(profile, job, paths, partial(report, output.key))
     except BaseException:
         _write_list(
             job.folder, {name for name in before | planned if name in before or os.path.exists(job.folder / name)}
         )
         if not existed:
-            _remove_empty(job.folder)
+            _remove_empty(job.folder, chosen)
         raise
     names = {path.relative_to(job.folder).as_posix() for path in written}
-    stale = {name for name in before - names if _own(name, job.kinds)}
+    stale = {name for name in before - names if _own(name, chosen)}
     for name in stale:
         with contextlib.suppress(OSError):
             os.unlink(job.folder / name)
@@ -116,14 +104,9 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
     return [Written(path, path.stat().st_size) for path in written]
 
 
-def _names(profile: Profile, job: Job) -> set[str]:
-    """Names of the files that a job writes, below its folder."""
-    names = {name for kind in job.kinds for name in _FIXED.get(kind, ())}
-    if "regs" in job.kinds:
-        from tpuprof_tui.sources.sophgo.files.registers_text import register_files
-
-        names |= set(register_files(profile, job.document_selection))
-    return names
+def _names(output: Output, profile: Profile, job: Job) -> Iterable[str]:
+    """Names of the files that an output writes for a job, below its folder."""
+    return (*output.files, *(imported(output.names)(profile, job) if output.names else ()))
 
 
 def check_selection(profile: Profile, selection: Selection) -> None:
@@ -148,64 +131,10 @@ def _check_folder(profile: Profile, folder: Path) -> None:
         raise WriteError(f"{folder} lies inside the capture.", "Choose an output folder outside it.")
 
 
-# -- the files ----------------------------------------------------------------
-
-
-def _summary(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
-    from tpuprof_tui.sources.sophgo.files.summary_text import write_summary_text
-
-    path = job.folder / _SUMMARY
-    # without instructions there is none
-    return [path] if write_summary_text(profile.timed_part, path, job.selection, progress=progress) else []
-
-
-def _perfetto(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
-    from tpuprof_tui.sources.sophgo.files.perfetto.trace import write_perfetto
-
-    path = job.folder / _PERFETTO
-    write_perfetto(profile.timed_part, path, job.selection, progress=progress)
-    return [path]
-
-
-def _registers(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
-    from tpuprof_tui.sources.sophgo.files.registers_text import register_files, write_registers_text
-
-    write_registers_text(profile, job.folder, job.document_selection, progress=progress)
-    return [job.folder / name for name in register_files(profile, job.document_selection)]
-
-
-def _workbook(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
-    from tpuprof_tui.sources.sophgo.files.merged_csv import write_merged_csv
-    from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
-
-    paths = [job.folder / _WORKBOOK, job.folder / _CSV]
-    selection = job.document_selection
-    write_workbook(profile, paths[0], selection, progress=lambda done: progress(0.85 * done))
-    write_merged_csv(profile, paths[1], selection, progress=lambda done: progress(0.85 + 0.15 * done))
-    return paths
-
-
-def _web(profile: Profile, job: Job, progress: Callable[[float], None]) -> list[Path]:
-    from .web.page import write_web
-
-    path = job.folder / _WEB
-    write_web(profile.timed_part, path, job.document_selection, progress=progress)
-    return [path]
-
-
-_WRITERS: Final[dict[str, Callable[[Profile, Job, Callable[[float], None]], list[Path]]]] = {
-    "summary": _summary,
-    "pftrace": _perfetto,
-    "regs": _registers,
-    "xlsx": _workbook,
-    "web": _web,
-}
-
-
 # -- what earlier runs left ---------------------------------------------------
 
 
-def _own_files(folder: Path) -> set[str]:
+def _own_files(folder: Path, outputs: Sequence[Output]) -> set[str]:
     """Files that an earlier export says it wrote here; names that no export writes are not believed."""
     try:
         list_ = folder / OWN_LIST
@@ -214,12 +143,12 @@ def _own_files(folder: Path) -> set[str]:
         return set()
     if not isinstance(names, list):
         return set()
-    return {name for name in names if isinstance(name, str) and _own(name, KINDS)}
+    return {name for name in names if isinstance(name, str) and _own(name, outputs)}
 
 
-def _own(name: str, kinds: Iterable[str]) -> bool:
-    """Whether an export of these kinds writes a file of this name."""
-    return any(_OWN[kind].fullmatch(name) for kind in kinds)
+def _own(name: str, outputs: Iterable[Output]) -> bool:
+    """Whether one of these outputs writes a file of this name: nothing else is removed, whatever a list says."""
+    return any(name in each.files or (each.pattern and re.fullmatch(each.pattern, name)) for each in outputs)
 
 
 def _write_list(folder: Path, names: set[str]) -> None:
@@ -232,9 +161,10 @@ def _write_list(folder: Path, names: set[str]) -> None:
             os.unlink(folder / OWN_LIST)
 
 
-def _remove_empty(folder: Path) -> None:
+def _remove_empty(folder: Path, outputs: Sequence[Output]) -> None:
     """Remove a folder that this run made, with those in it, where nothing is in them."""
-    for path in (folder / "PerfDoc", folder / "PerfWeb", folder):
+    inner = dict.fromkeys((folder / name).parent for output in outputs for name in output.files)
+    for path in (*(each for each in inner if each != folder), folder):
         with contextlib.suppress(OSError):
             path.rmdir()
 
@@ -242,16 +172,16 @@ def _remove_empty(folder: Path) -> None:
 # -- what the command line says -----------------------------------------------
 
 
-def parse_kinds(text: str) -> frozenset[str]:
-    """Kinds from ``xlsx,web,...``.
+def parse_kinds(text: str, known: Sequence[str]) -> frozenset[str]:
+    """Kinds from ``xlsx,web,...``; ``known``: those there are.
 
     Raises:
         UsageError: One of them is unknown.
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in KINDS]
+    unknown = [name for name in names if name not in known]
     if unknown or not names:
-        raise UsageError(f"There is no output {', '.join(unknown) or text!r}.", f"Choose from {', '.join(KINDS)}.")
+        raise UsageError(f"There is no output {', '.join(unknown) or text!r}.", f"Choose from {', '.join(known)}.")
     return frozenset(names)
 
 

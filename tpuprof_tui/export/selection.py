@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import INT_MISSING, Lane
+from tpuprof_tui.model import INT_MISSING, Lane, Profile
 
 Rows = slice | npt.NDArray[np.int64]
 
@@ -60,3 +60,12 @@ class Selection:
         if not masks:
             return slice(0, len(lane))
         return np.flatnonzero(np.logical_and.reduce(masks))
+
+
+def ordered_lanes(profile: Profile) -> list[Lane]:
+    """Lanes by core, then by kind; then those of no core, by port."""
+    rank = {kind.key: kind.order for kind in profile.vocabulary.lane_kinds}
+    return sorted(
+        profile.lanes,
+        key=lambda lane: (lane.core < 0, lane.core, rank.get(lane.engine, len(rank)), lane.port),
+    )

@@ -19,9 +19,8 @@ from tpuprof_tui.analysis import (
 )
 from tpuprof_tui.formats.tables import MISSING, Report, Table, TimeUnit, clean, count_of, percent, size_text
 from tpuprof_tui.model import Problem, Profile
-from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_table
+from tpuprof_tui.model.vocabulary import NAMES
 
-MODES: Final = {0: "PMU only", 1: "condensed commands", 2: "detailed commands"}
 #: Rows of the lists of what took the time, and of problems.
 TOP_ROWS: Final = 10
 PROBLEM_ROWS: Final = 20
@@ -42,8 +41,11 @@ def summary_report(profile: Profile) -> Report:
     start, end = profile.start_ns, profile.end_ns
     unit = TimeUnit.for_span(found.total_ns)
     lanes = [lane_figures(index, start, end) for index in indexes]
-    tables = [cores_table(found, unit), engines_table(profile, lanes, unit), reference_table(profile)]
-    if profile.detail > 0:
+    tables = [cores_table(found, unit), engines_table(profile, lanes, unit)]
+    published = profile.vocabulary.entry("published_table")
+    if published is not None:
+        tables.append(published(profile))
+    if profile.has(NAMES):
         tables.append(top_table("Kernel functions", top(profile, indexes, start, end, by="kernel", limit=None), unit))
         tables.append(top_table("Operations", top(profile, indexes, start, end, by="name", limit=None), unit))
         tables.append(lost_table("kernel function", headroom(profile, indexes, start, end, limit=None), unit))
@@ -62,19 +64,22 @@ def title_line(profile: Profile) -> str:
     """Name, chip and kind of a capture."""
     parts = [clean(profile.device.chip), count_of(len(profile.cores), "core")]
     if profile.ports:
-        parts.append(count_of(len(profile.ports), "CDMA port"))
+        parts.append(profile.vocabulary.word_of("ports").of(len(profile.ports)))
     lost = lost_text(profile)
     if lost:
         parts[-1] += f" ({lost} lost)"
-    parts += [f"{profile.mode_name} ({MODES.get(profile.detail, 'unknown')})"]
+    parts += [f"{profile.recording.name} ({profile.recording.meaning})"]
     parts.append(count_of(profile.instructions, "instruction" if profile.timed else "command"))
     return f"{clean(profile.name)}: {', '.join(parts)}"
 
 
 def lost_text(profile: Profile) -> str:
     """Cores and ports that ran and of which nothing is there; empty without any."""
-    found = (("core", profile.lost_cores), ("CDMA port", profile.lost_ports))
-    texts = (f"{what}{'s' * (len(some) > 1)} {', '.join(map(str, some))}" for what, some in found if some)
+    words = profile.vocabulary
+    found = ((words.unit, profile.lost_cores), (words.word_of("ports"), profile.lost_ports))
+    texts = (
+        f"{word.plural if len(some) > 1 else word.one} {', '.join(map(str, some))}" for word, some in found if some
+    )
     return " and ".join(texts)
 
 
@@ -94,8 +99,8 @@ def headline_lines(profile: Profile, found: Headline, unit: TimeUnit) -> tuple[s
         lines.append(f"Exposed transfer  core {most.core}: {mark}{unit.named(most.exposed)}, {mark}{share}")
     if found.guessed:
         lines.append(f"{GUESSED} This capture holds no commands: work and waits are told apart by guesswork.")
-    if profile.detail == 0:
-        lines.append("Names of kernel functions and operations need a capture of mode 1.")
+    if not profile.has(NAMES):
+        lines.append(f"Names of kernel functions and operations need a capture of {profile.vocabulary.needs(NAMES)}.")
     if profile.problems:
         lines.append(f"{count_of(len(profile.problems), 'problem')}; they are listed at the end.")
     return tuple(lines)
@@ -140,20 +145,6 @@ def engines_table(profile: Profile, figures: Sequence[LaneFigures], unit: TimeUn
         left=frozenset((0,)),
         notes=("Count: instructions. GB/s: bytes moved over busy time.",),
         spare=("Sync", "Idle", "Moved", "Wait"),
-    )
-
-
-def reference_table(profile: Profile) -> Table:
-    """The summary of `bigTpuProfile`, by its own definitions."""
-    notes = ["Parallelism adds up engines that ran side by side; SDMA averages count sends."]
-    if profile.detail < 2:
-        notes.append("uArchURate says nothing here: operations are known from mode 2 on.")
-    return Table(
-        title="As bigTpuProfile counts",
-        header=tuple(title for title, _ in COLUMNS),
-        rows=tuple(row.cells for row in summary_table(profile)),
-        total=True,
-        notes=tuple(notes),
     )
 
 

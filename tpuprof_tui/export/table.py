@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.index.ordering import first_numbers, lane_values, orde
 from tpuprof_tui.analysis.selecting.filters import filter_keys
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.escape import csv_text, json_text
-from tpuprof_tui.model import COLUMNS, INT_MISSING, Column, Lane, Profile
+from tpuprof_tui.model import INT_MISSING, Column, Lane, Profile, Vocabulary
 from tpuprof_tui.model.lane import Array, Rows
 
 from .rendering import Field, rendered_rows
@@ -50,37 +50,37 @@ class Sort:
     down: bool = False
 
 
-def parse_columns(text: str) -> tuple[Column, ...]:
-    """Columns from ``name,dur,...``: keys, aliases or names in files.
+def parse_columns(text: str, vocabulary: Vocabulary) -> tuple[Column, ...]:
+    """Columns of a source from ``name,dur,...``: keys, aliases or names in files.
 
     Raises:
         UsageError: One of them is unknown.
     """
-    keys = {**filter_keys(), SHARE.key: SHARE}
+    keys = {**filter_keys(vocabulary), SHARE.key: SHARE}
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name.lower() not in keys]
     if unknown or not names:
-        raise UsageError(f"There is no column {unknown[0] if unknown else text!r}.", _known_keys())
+        raise UsageError(f"There is no column {unknown[0] if unknown else text!r}.", _known_keys(vocabulary))
     return tuple(dict.fromkeys(keys[name.lower()] for name in names))
 
 
-def parse_sort(text: str) -> Sort:
+def parse_sort(text: str, vocabulary: Vocabulary) -> Sort:
     """An order from ``dur`` or ``dur:desc``.
 
     Raises:
         UsageError: Not of that form, or there is no such column.
     """
     name, _, way = text.partition(":")
-    column = filter_keys().get(name.strip().lower())
+    column = filter_keys(vocabulary).get(name.strip().lower())
     if column is None:
-        raise UsageError(f"There is no column {name!r} to sort by.", _known_keys())
+        raise UsageError(f"There is no column {name!r} to sort by.", _known_keys(vocabulary))
     if way not in ("", "asc", "desc"):
         raise UsageError(f"{text!r} is no order.", "Write a column, or COLUMN:desc for the largest first.")
     return Sort(column.key, way == "desc")
 
 
-def _known_keys() -> str:
-    return f"Columns: {', '.join(column.key for column in COLUMNS if column.group != 'counters')}."
+def _known_keys(vocabulary: Vocabulary) -> str:
+    return f"Columns: {', '.join(column.key for column in vocabulary.listed())}."
 
 
 def known_columns(profile: Profile) -> tuple[Column, ...]:
@@ -88,17 +88,17 @@ def known_columns(profile: Profile) -> tuple[Column, ...]:
     known: set[str] = set(_OF_LANE).union(*(lane.keys() for lane in profile.lanes))
     return tuple(
         column
-        for column in COLUMNS
+        for column in profile.vocabulary.columns
         if column.key in known and any(column.applies_to(lane.engine) for lane in profile.lanes)
     )
 
 
-def title_in_files(column: Column) -> str:
+def title_in_files(column: Column, vocabulary: Vocabulary) -> str:
     """What a column is called in a file; no two have the same name."""
     if column.file_name:
         return column.file_name
     title = f"{column.title}({column.unit})" if column.unit else column.title
-    alike = any(other.title == column.title and other.key != column.key for other in COLUMNS)
+    alike = any(other.title == column.title and other.key != column.key for other in vocabulary.columns)
     return f"{title} [{column.key}]" if alike else title
 
 
@@ -216,7 +216,9 @@ def write_table(rows: TableRows, columns: Sequence[Column], sink: ByteSink, form
         Number of rows.
     """
     if form == "csv":
-        sink.write((",".join(csv_text(title_in_files(column)) for column in columns) + "\n").encode())
+        sink.write(
+            (",".join(csv_text(title_in_files(column, rows.profile.vocabulary)) for column in columns) + "\n").encode()
+        )
     total = rows.total_ns if SHARE in columns else 0
     plans = {
         number: _Line(rows.profile, lane, columns, form, total)
@@ -243,7 +245,7 @@ class _Line:
         lead = ("," if self._csv else ", ") if place else ""
         absent = lead
         if not self._csv:
-            lead += f"{json_text(title_in_files(column))}: "
+            lead += f"{json_text(title_in_files(column, profile.vocabulary))}: "
             absent = f"{lead}null"
         if column.key == "engine" and "engine" not in lane:
             return lead + self._text(lane.engine)

@@ -43,7 +43,10 @@ def write_parquet(rows: TableRows, columns: Sequence[Column], sink: ByteSink) ->
     texts = {column.key: _texts(rows.profile, column) for column in columns if column.kind == "text"}
     kinds = {"float": pyarrow.float64(), "percent": pyarrow.float64(),
              "text": pyarrow.dictionary(pyarrow.int32(), pyarrow.string())}  # fmt: skip
-    schema = pyarrow.schema([(title_in_files(column), kinds.get(column.kind, pyarrow.int64())) for column in columns])
+    names = [title_in_files(column, rows.profile.vocabulary) for column in columns]
+    schema = pyarrow.schema(
+        [(name, kinds.get(column.kind, pyarrow.int64())) for name, column in zip(names, columns, strict=True)]
+    )
     stream = pyarrow.PythonFile(_Counted(sink), "w")
     with parquet.ParquetWriter(stream, schema) as writer:
         for part in rows.parts(GROUP):

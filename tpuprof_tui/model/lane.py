@@ -60,8 +60,8 @@ class Lane:
 
     Columns every lane has: ``start`` and ``end`` (int64 ns), ``order`` (int64, place in the source's own order),
     ``role`` (int8, see ``Role``) and ``sublane`` (int16; events of one sub-lane do not overlap). All others are in the
-    schema (``tpuprof_tui.model.SCHEMA``); ``lane.keys()`` says which are known here. Text columns hold int32 codes
-    into ``Profile.strings[key]``.
+    schema of the source (``Vocabulary.columns``); ``lane.keys()`` says which are known here. Text columns hold int32
+    codes into ``Profile.strings[key]``.
 
     Attributes:
         engine: Kind of lane: ``TIU``, ``GDMA``, ``SDMA``, ``CDMA``, ...

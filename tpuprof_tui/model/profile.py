@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from tpuprof_tui.errors import needed_for
 
-from .counters import GROUP as COUNTERS
+from .columns import COUNTERS
 from .lane import Lane
 from .problem import Problem
-from .schema import SCHEMA
 from .strings import Strings
+from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import pandas
@@ -29,18 +29,39 @@ class Device:
     Attributes:
         chip: Chip name as the field says it ("AKS").
         arch: The ``arch`` value as captured; None when it was absent.
-        tiu_mhz, dma_mhz: Clocks used for cycles, MHz; 0 where there is no such clock.
-        ddr_peak_gbps, l2_peak_gbps: Peak bandwidth of one core, GB/s; 0 when unknown.
+        clocks: (name, MHz) of each clock that cycles are counted in, the main one first; 0 where it is not known.
+        peaks: (name, GB/s) of the memories of one unit; 0 where it is not known.
         parameters: (label, value) pairs of the architecture, in the order they are printed.
     """
 
     chip: str
     arch: str | None = None
-    tiu_mhz: float = 0
-    dma_mhz: float = 0
-    ddr_peak_gbps: float = 0.0
-    l2_peak_gbps: float = 0.0
+    clocks: tuple[tuple[str, float], ...] = ()
+    peaks: tuple[tuple[str, float], ...] = ()
     parameters: tuple[tuple[str, str], ...] = ()
+
+    def clock(self, name: str) -> float:
+        """A clock, MHz; 0 where there is none of this name."""
+        return dict(self.clocks).get(name, 0)
+
+    def peak(self, name: str) -> float:
+        """Peak bandwidth of a memory, GB/s; 0 where it is not known."""
+        return dict(self.peaks).get(name, 0.0)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """How a profile was recorded, as people say it.
+
+    Attributes:
+        name: "mode 1".
+        short: The same in a column: "1".
+        meaning: What that is.
+    """
+
+    name: str = ""
+    short: str = ""
+    meaning: str = "unknown"
 
 
 @dataclass(frozen=True)
@@ -66,10 +87,11 @@ class Profile:
     Attributes:
         path: Where it was read from.
         name: Short name for headlines.
-        source: Which reader made it ("cdm").
+        vocabulary: What its source calls things.
         device: Chip and clocks.
-        mode: What the capture knows: 0 PMU only, 1 condensed commands, 2 detailed commands.
-        bmodel: Whether it came from a bmodel run.
+        recording: How it was recorded.
+        capabilities: Keys of the vocabulary's capabilities that it has.
+        own: What its source knows of how it was recorded, for `info` and for the source's own files.
         cores: Numbers of all cores, idle ones included, ascending; those that figures are of.
         ports: CDMA ports with records, ascending.
         lost_cores: Cores that ran and of which nothing is there, ascending; not among ``cores``.
@@ -87,10 +109,11 @@ class Profile:
 
     path: str
     name: str
-    source: str
+    vocabulary: Vocabulary
     device: Device
-    mode: int
-    bmodel: bool
+    recording: Recording
+    capabilities: frozenset[str]
+    own: Mapping[str, Any]
     cores: tuple[int, ...]
     ports: tuple[int, ...]
     lanes: tuple[Lane, ...]
@@ -104,15 +127,9 @@ class Profile:
     facts: Mapping[str, Any] = field(default_factory=dict)
     timed: bool = True
 
-    @property
-    def detail(self) -> int:
-        """What is known of commands, as a mode: those of a compiled model (bmodel) are known in detail in any mode."""
-        return 2 if self.bmodel else self.mode
-
-    @property
-    def mode_name(self) -> str:
-        """Mode as people say it: ``mode 1``, or ``bmodel``."""
-        return "bmodel" if self.bmodel else f"mode {self.mode}"
+    def has(self, capability: str) -> bool:
+        """Whether it has a capability of its source, by key."""
+        return capability in self.capabilities
 
     @cached_property
     def instructions(self) -> int:
@@ -169,12 +186,13 @@ class Profile:
         with needed_for("A data frame"):
             import pandas
 
-        from .columns import is_missing
+        from .missing import is_missing
+
+        schema = self.vocabulary.schema
 
         def series(lane: Lane, key: str) -> Any:
             values = lane[key]
-            column = SCHEMA.get(key)
-            if column is not None and column.kind == "text":
+            if self.vocabulary.is_text(key):
                 return pandas.Categorical.from_codes(values, list(self.strings[key]))  # type: ignore[call-overload]
             if values.dtype == np.int64:
                 return pandas.arrays.IntegerArray(np.array(values), is_missing(values))
@@ -184,7 +202,7 @@ class Profile:
         for number, lane in enumerate(self.lanes):
             if len(lane):
                 frame = pandas.DataFrame(
-                    {key: series(lane, key) for key, column in SCHEMA.items()
+                    {key: series(lane, key) for key, column in schema.items()
                      if key in lane and (counters or column.group != COUNTERS)}
                 )  # fmt: skip
                 frame.insert(0, "lane", number)

@@ -22,9 +22,11 @@ from .sophgo.source import SophgoSource
 from .source import Progress, ProgressCallback, Source, SourceOption, Verdict
 
 if TYPE_CHECKING:
-    from tpuprof_tui.model import Profile
+    from tpuprof_tui.model import Profile, Vocabulary
 
-__all__ = ["SOURCES", "Catalog", "Decision", "Progress", "ProgressCallback", "SourceOption", "open_profile"]
+__all__ = [
+    "SOURCES", "Catalog", "Decision", "Progress", "ProgressCallback", "SourceOption", "open_profile", "vocabularies",
+]  # fmt: skip
 
 #: The sources of this package. A narrower one stands before a wider one: the first that recognises a path opens it.
 SOURCES: Final[tuple[Source, ...]] = (SophgoSource(),)
@@ -41,6 +43,13 @@ class Decision:
 
     source: Source
     verdict: Verdict
+
+
+def vocabularies() -> tuple[Vocabulary, ...]:
+    """What the sources of this package call things, for what is asked without a profile; known without numpy."""
+    from tpuprof_tui.model.vocabulary import imported
+
+    return tuple(imported(source.vocabulary) for source in SOURCES if source.vocabulary)
 
 
 def open_profile(

@@ -85,12 +85,15 @@ class Source(ABC):
         title: What people call such a profile, with its article: ``a Sophgo capture``.
         expected: What such a profile looks like on disk, as the rest of "Name a capture: ".
         options: Its own options on the command line.
+        vocabulary: Entry ("module:NAME") of what it calls things: help and completion speak its words without a
+            profile. Empty: it has nothing to say there.
     """
 
     id: str
     title: str
     expected: str
     options: tuple[SourceOption, ...] = ()
+    vocabulary: str = ""
 
     @abstractmethod
     def recognises(self, path: Path) -> Verdict:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written_captures import capture
 
-from tpuprof_tui.model import INT_MISSING, SCHEMA, Role
+from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips import ChipDataError, chip_by_name, chip_names
 from tpuprof_tui.sources.sophgo.chips.commands import command_table, has_commands
@@ -16,6 +16,7 @@ from tpuprof_tui.sources.sophgo.chips.figures import formula
 from tpuprof_tui.sources.sophgo.read.commands.details import Detail
 from tpuprof_tui.sources.sophgo.read.commands.messages import dependency_in, message_in
 from tpuprof_tui.sources.sophgo.read.commands.registers import decode, field_of_many
+from tpuprof_tui.sources.sophgo.schema import SCHEMA
 
 
 def detail_of(chip, engine, operation, bodies):
@@ -112,10 +113,10 @@ def test_time_at_the_peak_is_cycles_or_bytes():
     profile = open_profile(capture("decode_mode2"))
     tiu, gdma = profile.lane("TIU", 0), profile.lane("GDMA", 0)
     alg = tiu["alg_cycle"]
-    assert np.allclose(tiu["ideal"][alg > 0], alg[alg > 0] * 1000.0 / profile.device.tiu_mhz)
+    assert np.allclose(tiu["ideal"][alg > 0], alg[alg > 0] * 1000.0 / profile.device.clock("TIU"))
     assert np.isnan(tiu["ideal"][alg <= 0]).all()
     ways = np.array([profile.text("direction", code) for code in gdma["direction"].tolist()])
-    for word, peak in (("DDR", profile.device.ddr_peak_gbps), ("L2M->LMEM", profile.device.l2_peak_gbps)):
+    for word, peak in (("DDR", profile.device.peak("DDR")), ("L2M->LMEM", profile.device.peak("L2"))):
         rows = np.flatnonzero([word in way for way in ways])
         assert len(rows)
         assert np.allclose(gdma["ideal"][rows], gdma["bytes"][rows] / peak)

@@ -210,7 +210,7 @@ def test_bytes_of_the_wide_record_are_those_of_one_side():
             if lane.engine == "GDMA":
                 assert lane["bytes"].tolist() == truth.lanes["GDMA", lane.core]["bytes"].tolist()
                 work = lane["role"] == Role.WORK
-                ideal = lane["bytes"][work] / profile.device.ddr_peak_gbps
+                ideal = lane["bytes"][work] / profile.device.peak("DDR")
                 assert np.allclose(lane["ideal"][work], ideal)
                 assert (lane["at_peak"][work] <= 100.5).all()
 

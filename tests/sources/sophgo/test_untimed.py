@@ -15,7 +15,8 @@ from written_captures import capture
 
 from tpuprof_tui.analysis.links.dependencies import find_links
 from tpuprof_tui.export.info import info_record
-from tpuprof_tui.export.job import KINDS, Job, run_export
+from tpuprof_tui.export.job import Job, run_export
+from tpuprof_tui.export.outputs import keys_of, outputs_of
 from tpuprof_tui.export.summary import summary_report
 from tpuprof_tui.export.table import known_columns, table_rows, write_table
 from tpuprof_tui.model import INT_MISSING, Profile
@@ -68,7 +69,7 @@ def test_tables_hold_the_commands_with_empty_times(profile: Profile) -> None:
 
 
 def test_every_export_is_written_and_holds_no_made_up_time(profile: Profile, tmp_path: Path) -> None:
-    written = run_export(profile, Job(tmp_path / "out", frozenset(KINDS)))
+    written = run_export(profile, Job(tmp_path / "out", frozenset(keys_of(outputs_of(profile.vocabulary)))))
     names = {file.path.name for file in written}
     assert names == {"perfetto.pftrace", "tiuRegInfo_0.txt", "tdmaRegInfo_0.txt", "PerfAI_output.xlsx",
                      "PerfAI_output.csv", "result.html"}  # fmt: skip

@@ -191,8 +191,8 @@ class _Comparison:
 
     def _whole(self) -> Iterator[str]:
         profile, meta = self.profile, self.meta
-        if profile.device.tiu_mhz != meta["tiu_mhz"]:
-            yield f"clock {profile.device.tiu_mhz}"
+        if profile.device.clock("TIU") != meta["tiu_mhz"]:
+            yield f"clock {profile.device.clock('TIU')}"
         if not self.leave.shift and abs((profile.tail_ns or 0) - self.truth.tail) > self.close + 1:
             yield f"tail {profile.tail_ns} instead of {self.truth.tail}"
         if profile.tail_offset_ns != meta.get("tail_offset_ns"):

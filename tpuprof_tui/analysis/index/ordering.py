@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import COLUMNS, INT_MISSING, Lane, Profile, is_missing
+from tpuprof_tui.model import INT_MISSING, Lane, Profile, is_missing
 from tpuprof_tui.model.lane import Array, Rows
 
 Ints = npt.NDArray[np.int64]
@@ -41,8 +41,7 @@ def sort_keys(profile: Profile, offsets: Ints, key: str, numbers: Ints) -> Array
     """Values to sort ``numbers`` by: int64 or float64, text as ranks; what is missing is INT_MISSING, -1 or NaN."""
     parts: list[Array] = []
     bounds = np.searchsorted(numbers, offsets)
-    column = next((column for column in COLUMNS if column.key == key), None)
-    text = column is not None and column.kind == "text"
+    text = profile.vocabulary.is_text(key)
     engines = sorted({lane.engine for lane in profile.lanes})
     for lane_number, lane in enumerate(profile.lanes):
         chosen = numbers[bounds[lane_number] : bounds[lane_number + 1]]

@@ -3,10 +3,10 @@
     dur>10us  bw<20  name=MM2*  core=3 engine=GDMA kernel=rmsnorm*  !sys  (TIU | SDMA)  kernel~^rms.*core$  "two words"
 
 A condition is a column's key (or alias), an operator and a value; a word alone is looked for in engines, names,
-types, kernel functions and directions; a word between slashes is a regular expression there. ``role`` is ``work``,
-``wait`` or ``sync`` (several with commas), ``link`` is ``tx`` or ``rx``. Blanks mean *and*, ``|`` *or*, ``!`` *not*,
-parentheses group, quotes keep blanks. Capitals count only where the value has some.
-What is missing passes no condition.
+types, kernel functions (``Vocabulary.searched``); a word between slashes is a regular expression there. ``role`` is
+``work``, ``wait`` or ``sync`` (several with commas); a source may have conditions of its own
+(``Vocabulary.conditions``). Blanks mean *and*, ``|`` *or*, ``!`` *not*, parentheses group, quotes keep blanks. Capitals
+count only where the value has some. What is missing passes no condition.
 """
 
 from __future__ import annotations
@@ -21,18 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.model import COLUMNS, Column, Lane, Profile, Role, is_missing
-
-from ..links.port_directions import DIRECTIONS, going
+from tpuprof_tui.model import Column, Lane, Profile, Role, Vocabulary, is_missing
+from tpuprof_tui.model.vocabulary import Condition, imported
 
 Mask = npt.NDArray[np.bool_]
 #: Rows of a lane that pass.
 Predicate = Callable[[Lane], Mask]
 
-#: Columns a bare word is looked for in.
-_SEARCHED: Final = ("engine", "name", "type", "kernel", "direction")
-#: Keys that mean the first known of several columns.
-_EITHER: Final = {"bw": ("ddr_bandwidth", "l2_bandwidth"), "bandwidth": ("ddr_bandwidth", "l2_bandwidth")}
 #: What instructions are to the figures; several may be named, with commas between them.
 _ROLES: Final = {"work": Role.WORK, "wait": Role.WAIT, "sync": Role.SYNC}
 _SCALES: Final[dict[str, dict[str, float]]] = {
@@ -106,10 +101,10 @@ def compile_filter(text: str, profile: Profile) -> Predicate:
     return parser.whole()
 
 
-def filter_keys() -> dict[str, Column]:
+def filter_keys(vocabulary: Vocabulary) -> dict[str, Column]:
     """Every key and alias a condition may name, with its column."""
-    keys = {column.key: column for column in COLUMNS}
-    for column in COLUMNS:
+    keys = dict(vocabulary.schema)
+    for column in vocabulary.columns:
         for alias in (*column.aliases, column.file_name.lower()):
             if alias:
                 keys.setdefault(alias, column)
@@ -154,7 +149,8 @@ class _Parser:
         self.length = length
         self.at = 0
         self.depth = 0
-        self.keys = filter_keys()
+        self.vocabulary = profile.vocabulary
+        self.keys = filter_keys(self.vocabulary)
 
     def whole(self) -> Predicate:
         result = self._either()
@@ -194,7 +190,7 @@ class _Parser:
         if token.kind == "condition":
             return self._condition(token)
         pattern = _regex(token.text if token.kind == "regex" else re.escape(token.text), token)
-        return self._searching(pattern, _SEARCHED)
+        return self._searching(pattern, self.vocabulary.searched)
 
     def _negated(self, token: _Token) -> Predicate:
         if self._peek() in ("", "|", ")"):
@@ -214,9 +210,10 @@ class _Parser:
     def _condition(self, token: _Token) -> Predicate:
         if token.key.lower() == "role":
             return _role_condition(token)
-        if token.key.lower() == "link":
-            return self._link_condition(token)
-        either = _EITHER.get(token.key.lower())
+        own = next((each for each in self.vocabulary.conditions if each.key == token.key.lower()), None)
+        if own is not None:
+            return self._own_condition(token, own)
+        either = self.vocabulary.either.get(token.key.lower())
         column = self.keys.get(token.key.lower())
         if either is not None:
             return _number_condition(token, either, self.keys[either[0]])
@@ -234,11 +231,12 @@ class _Parser:
             return found
         return lambda lane: _known(lane, column.key) & ~found(lane)
 
-    def _link_condition(self, token: _Token) -> Predicate:
-        way = token.text.lower()
-        if token.op not in ("=", "!=") or way not in DIRECTIONS:
-            raise FilterError("link is tx or rx, the direction over a CDMA port's link", token.place)
-        return lambda lane: going(self.profile, lane, way) != (token.op == "!=")
+    def _own_condition(self, token: _Token, condition: Condition) -> Predicate:
+        word = token.text.lower()
+        if token.op not in ("=", "!=") or word not in condition.words:
+            raise FilterError(condition.fault, token.place)
+        mask = imported(condition.mask)
+        return lambda lane: np.asarray(mask(self.profile, lane, word) != (token.op == "!="), np.bool_)
 
     def _searching(self, pattern: re.Pattern[str], keys: tuple[str, ...]) -> Predicate:
         """Rows where some text column matches; the pattern looks at each distinct string once."""

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from tpuprof_tui.formats.text import clean
-from tpuprof_tui.model import INT_MISSING, SCHEMA, Column, Lane, Role, is_missing
+from tpuprof_tui.model import INT_MISSING, Column, Lane, Role, is_missing
 from tpuprof_tui.model.lane import Rows
 
 from ..totals.groups import Array, Groups, even_edges, grouped, in_ranges, wide_edges
@@ -71,14 +71,15 @@ def group_table(session: Session, view: ViewState, key: str, *, work_only: bool)
     Returns:
         The groups, of numbers that differ much in ranges. O(instructions).
     """
-    column = SCHEMA[key]
+    vocabulary = session.profile.vocabulary
+    column = vocabulary.schema[key]
     chosen = _chosen(session, numbers_shown(session, view))
     if work_only:
         chosen = [(lane, _at_work(lane, rows)) for lane, rows in chosen]
     durations = _joined([lane.take("end", rows) - lane.take("start", rows) for lane, rows in chosen])
     if key == "engine" and key not in session.profile.strings:
         return _by_lane_engine(column, chosen, durations, work_only)
-    values = _column(key, chosen)
+    values = _column(key, chosen, text=vocabulary.is_text(key))
     groups = grouped(values, durations)
     if column.kind == "text":
         labels, conditions = _text_groups(session, column, groups)
@@ -128,9 +129,8 @@ def _at_work(lane: Lane, rows: Rows) -> Rows:
     return np.flatnonzero(work) if isinstance(rows, slice) else rows[work]
 
 
-def _column(key: str, chosen: list[tuple[Lane, Rows]]) -> Array:
+def _column(key: str, chosen: list[tuple[Lane, Rows]], *, text: bool) -> Array:
     """Values of a column, codes of text columns; -1 or INT_MISSING where nothing is known."""
-    text = key in SCHEMA and SCHEMA[key].kind == "text"
     parts: list[Array] = []
     for lane, rows in chosen:
         values = lane_values(lane, key, rows)

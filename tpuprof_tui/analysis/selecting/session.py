@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.formats.text import plural
-from tpuprof_tui.model import COLUMNS, Column, Profile
+from tpuprof_tui.model import Column, Profile
 
 from ..derived import Derived
 from ..index import ordering
@@ -78,7 +78,9 @@ class Session:
         known.update(_OF_LANE)
         if not self.profile.ports:
             known.discard("port")
-        columns = [column for column in COLUMNS if column.key in known and self._in_some_lane(column)]
+        columns = [
+            column for column in self.profile.vocabulary.columns if column.key in known and self._in_some_lane(column)
+        ]
         return tuple(sorted(columns, key=_place_in_table))
 
     def _in_some_lane(self, column: Column) -> bool:

@@ -7,8 +7,8 @@ from typing import Literal
 
 #: A core, a lane (index into ``Profile.lanes``), or neither: everything.
 Rows = Literal["engines", "cores"]
-#: What colours mean.
-Colouring = Literal["operation", "kernel", "bandwidth", "uarch"]
+#: What colours mean: ``operation``, ``kernel``, or a share of the vocabulary.
+Colouring = str
 #: What is drawn below each lane; empty: nothing.
 StripKind = Literal["", "bandwidth", "utilisation"]
 #: What times are told in: units of time, or cycles of the clock.

@@ -58,8 +58,8 @@ TIME: Final = Measure()
 
 
 def clock_of(device: Device) -> Fraction:
-    """The clock cycles are counted in, MHz: the TIU's, else that of the DMA engines; 0 where there is none."""
-    return Fraction(device.tiu_mhz or device.dma_mhz or 0)
+    """The clock cycles are counted in, MHz: the first that is known; 0 where there is none."""
+    return Fraction(next((mhz for _, mhz in device.clocks if mhz), 0))
 
 
 def measure_of(device: Device, scale: TimeScale) -> Measure:

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from tpuprof_tui.sources.sophgo.views.published_summary import ReferenceTable, reference_table
-
 from ..findings.core_busy import CoreReason, core_reason
 from ..selecting.passing import shown_session
 from ..selecting.session import Session
@@ -20,6 +18,22 @@ from .work_sums import Grouping, work_sums
 TOP_ROWS = 40
 #: What work is added up by.
 BY: Final[tuple[Grouping, ...]] = ("kernel", "name")
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """Figures of the source's own tool.
+
+    Attributes:
+        titles: Names of the columns, the tool's.
+        rows: Cells of each unit, then of all of them; none where the source knows no such figures.
+        title, note: What they are called, and where else they stand.
+    """
+
+    titles: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    title: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,7 @@ class Figures:
         kernels, operations: What took the time; empty where the capture does not know.
         lost_kernels, lost_operations: Where time was lost against the chip's peak; only where that is known.
         reason: How the core of the scope compares with the others; None for other scopes.
-        reference: The figures of the reference.
+        published: The figures of the source's own tool.
     """
 
     start: int
@@ -70,7 +84,7 @@ class Figures:
     lost_kernels: tuple[HeadroomRow, ...]
     lost_operations: tuple[HeadroomRow, ...]
     reason: CoreReason | None
-    reference: ReferenceTable
+    published: PublishedTable
 
 
 def summary_scope(view: ViewState) -> Scope:
@@ -83,7 +97,8 @@ def summary_scope(view: ViewState) -> Scope:
 
 def figures_of(session: Session, view: ViewState) -> Figures:
     """The figures for a state. O(instructions in the window); of a new filter once O(instructions)."""
-    reference = reference_table(session, view, summary_scope(view))
+    view_of = session.profile.vocabulary.entry("published_view")
+    published = PublishedTable() if view_of is None else view_of(session, view, summary_scope(view))
     whole, session = session, shown_session(session, view.filter)
     profile, indexes = session.profile, session.indexes
     scope, start, end = summary_scope(view), *whole.counted(view.start, view.end)
@@ -109,7 +124,7 @@ def figures_of(session: Session, view: ViewState) -> Figures:
         lost_kernels,
         lost_operations,
         reason,
-        reference,
+        published,
     )
 
 

@@ -15,28 +15,48 @@ from tpuprof_tui.analysis.index.flow import Flow
 from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex
 from tpuprof_tui.analysis.selecting.state import Colouring
 from tpuprof_tui.formats.text import clean
-from tpuprof_tui.model import Lane, Profile, Role
+from tpuprof_tui.model import Lane, Profile, Role, Vocabulary
 from tpuprof_tui.model.lane import ALL, Rows
-
-from .theme import FAMILIES, OTHER, Family, family_of
+from tpuprof_tui.model.vocabulary import Category, Shades
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+#: What is of no category.
+OTHER: Final = Category("other", "O", Shades("#9aa7b8", "#5d6878", "#b3b9c4"))
+#: Colours of kinds of lanes that have none of their own.
+_MORE_COLOURS: Final = ("#22c3c3", "#f59e57", "#f472b6", "#94a3f8")
+
+
+@lru_cache(1024)
+def category_of(vocabulary: Vocabulary, type_name: str) -> Category:
+    """The category of events by their type."""
+    lowered = type_name.casefold()
+    for category in vocabulary.categories:
+        if any(word in lowered for word in category.words):
+            return category
+    return OTHER
+
+
+def lane_shades(vocabulary: Vocabulary, kind: str) -> Shades:
+    """Colours of work on a kind of lane; kinds without any get one of their own, always the same."""
+    known = vocabulary.lane_kind(kind)
+    if known is not None and known.shades is not None:
+        return known.shades
+    return Shades(_MORE_COLOURS[sum(map(ord, kind)) % len(_MORE_COLOURS)])
+
+
 #: More instructions than this in a cell are drawn in the engine's colour: few changes of style, no flicker.
 TELLABLE: Final = 2
-#: In the order of the key.
-COLOURINGS: Final[tuple[Colouring, ...]] = ("operation", "kernel", "bandwidth", "uarch")
-TITLES: Final[dict[Colouring, str]] = {
-    "operation": "operation", "kernel": "kernel function", "bandwidth": "bandwidth, share of the peak",
-    "uarch": "uArch rate",
-}  # fmt: skip
-#: Shares from here on, in fifths; brighter is more, which no eye confuses.
+#: Ways of colouring that need nothing of the source.
+_PLAIN: Final[tuple[Colouring, ...]] = ("operation", "kernel")
+#: Shares from here on, in fifths; brighter is more (on paper darker), which no eye confuses.
 STEPS: Final = tuple(
-    Family(name, letter, colour)
-    for name, letter, colour in (
-        ("below 20%", "a", "#8f6fd0"), ("20 to 40%", "b", "#4f8fd0"), ("40 to 60%", "c", "#2fb5a0"),
-        ("60 to 80%", "d", "#8fd05a"), ("80% and more", "e", "#f7e463"),
+    Category(name, letter, Shades(colour, paper))
+    for name, letter, colour, paper in (
+        ("below 20%", "a", "#8f6fd0", "#7d8fc9"), ("20 to 40%", "b", "#4f8fd0", "#3f86b8"),
+        ("40 to 60%", "c", "#2fb5a0", "#14776a"), ("60 to 80%", "d", "#8fd05a", "#2f5f1f"),
+        ("80% and more", "e", "#f7e463", "#4a2500"),
     )
 )  # fmt: skip
 _KERNEL_COLOURS: Final = (
@@ -46,22 +66,38 @@ _KERNEL_COLOURS: Final = (
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
+def is_share(colouring: Colouring) -> bool:
+    """Whether colours mean a share: all that is neither operation nor kernel function does."""
+    return colouring not in _PLAIN
+
+
+def colourings(vocabulary: Vocabulary) -> tuple[Colouring, ...]:
+    """Ways of colouring in the order of the key: those of any source, then its own."""
+    return (*_PLAIN, *(share.key for share in vocabulary.shares))
+
+
+def title_of(vocabulary: Vocabulary, colouring: Colouring) -> str:
+    """What a way of colouring is called."""
+    share = vocabulary.share(colouring)
+    return share.title if share is not None else {"kernel": vocabulary.scope.one}.get(colouring, colouring)
+
+
 # a function of code and name alone, asked for each cell of the timeline
 @lru_cache(4096)
-def kernel_family(code: int, name: str) -> Family:
+def kernel_family(code: int, name: str) -> Category:
     """Letter and colour of a kernel function; those of the first 52 have letters of their own."""
     letter = _LETTERS[code] if code < len(_LETTERS) else "?"
-    return Family(clean(name), letter, _KERNEL_COLOURS[code % len(_KERNEL_COLOURS)])
+    return Category(clean(name), letter, Shades(_KERNEL_COLOURS[code % len(_KERNEL_COLOURS)]))
 
 
-def step_of(share: float) -> Family:
+def step_of(share: float) -> Category:
     """The fifth a share lies in."""
     return STEPS[min(max(int(share * len(STEPS)), 0), len(STEPS) - 1)]
 
 
-def families(profile: Profile, lane: Lane, rows: Ints, colouring: Colouring) -> list[Family | None]:
+def families(profile: Profile, lane: Lane, rows: Ints, colouring: Colouring) -> list[Category | None]:
     """Colours of some instructions, one each; None where nothing is known."""
-    if colouring in ("bandwidth", "uarch"):
+    if is_share(colouring):
         shares = shares_of(profile, lane, colouring, rows).tolist()
         return [None if share != share else step_of(share) for share in shares]
     key = "kernel" if colouring == "kernel" else "type"
@@ -70,7 +106,7 @@ def families(profile: Profile, lane: Lane, rows: Ints, colouring: Colouring) -> 
     codes, texts = lane.take(key, rows).tolist(), profile.strings[key]
     if key == "kernel":
         return [kernel_family(code, texts[code]) if code >= 0 else None for code in codes]
-    return [family_of(texts[code]) if code >= 0 else None for code in codes]
+    return [category_of(profile.vocabulary, texts[code]) if code >= 0 else None for code in codes]
 
 
 def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) -> Floats:
@@ -79,28 +115,27 @@ def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) ->
     Returns:
         float64, 0 to 1 (a capture may claim more); NaN where unknown or not work.
     """
-    none = np.full(len(lane.take("role", rows)), np.nan)
-    shares = none
-    if colouring == "uarch" and "uarch_rate" in lane:
-        shares = np.asarray(lane.take("uarch_rate", rows), np.float64) / 100.0
-    if colouring == "bandwidth":
-        device = profile.device
-        for key, peak in (("l2_bandwidth", device.l2_peak_gbps), ("ddr_bandwidth", device.ddr_peak_gbps)):
-            if key in lane and peak > 0:
-                values = np.asarray(lane.take(key, rows), np.float64)
-                shares = np.where(values > 0, values / peak, shares)
+    shares = np.full(len(lane.take("role", rows)), np.nan)
+    share = profile.vocabulary.share(colouring)
+    # the first that is known and set counts, so it is taken last
+    for key, name in reversed(share.columns) if share is not None else ():
+        if key not in lane:
+            continue
+        values = np.asarray(lane.take(key, rows), np.float64)
+        if not name:
+            shares = values / 100.0
+        elif profile.device.peak(name) > 0:
+            shares = np.where(values > 0, values / profile.device.peak(name), shares)
     return np.where((lane.take("role", rows) == Role.WORK) & np.isfinite(shares), shares, np.nan)
 
 
 #: Where more instructions than this must be summed first, a thread does it.
 AT_ONCE: Final = 20_000
-#: Ways of colouring that rest on sums over a whole lane.
-SUMMED: Final[tuple[Colouring, ...]] = ("bandwidth", "uarch")
 
 
 def is_summed(index: LaneIndex, colouring: Colouring) -> bool:
     """Whether the sums that a lane's colours rest on have been made, or it needs none."""
-    return colouring not in SUMMED or index.derived.known("shares", colouring) is not None
+    return not is_share(colouring) or index.derived.known("shares", colouring) is not None
 
 
 def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[Flow, Flow]:
@@ -127,13 +162,13 @@ def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges:
 
 def cell_families(
     profile: Profile, index: LaneIndex, held: Cells, edges: Ints, colouring: Colouring
-) -> dict[int, Family]:
+) -> dict[int, Category]:
     """Colours of the cells that hold work, by cell.
 
     An operation shows only where few share a cell, a kernel function is that of the cell's first instruction, a share
     is the mean of the cell.
     """
-    if colouring in ("bandwidth", "uarch"):
+    if is_share(colouring):
         shares = cell_shares(profile, index, colouring, edges)
         return {place: step_of(float(shares[place])) for place in np.flatnonzero(shares == shares).tolist()}
     chosen = (held.busy > 0) & (held.first >= 0)
@@ -144,20 +179,22 @@ def cell_families(
     return {place: family for place, family in zip(places.tolist(), found, strict=True) if family is not None}
 
 
-def legend(profile: Profile, colouring: Colouring) -> list[Family]:
+def legend(profile: Profile, colouring: Colouring) -> list[Category]:
     """All colours of a way of colouring that the profile can show, in their order."""
-    if colouring in ("bandwidth", "uarch"):
+    if is_share(colouring):
         return list(STEPS)
     if colouring == "kernel":
         return [kernel_family(code, text) for code, text in enumerate(profile.strings.get("kernel", ()))]
-    present = {family_of(text) for text in profile.strings.get("type", ())}
-    return [family for family in (*FAMILIES, OTHER) if family in present]
+    vocabulary = profile.vocabulary
+    present = {category_of(vocabulary, text) for text in profile.strings.get("type", ())}
+    return [category for category in (*vocabulary.categories, OTHER) if category in present]
 
 
 def next_colouring(profile: Profile, colouring: Colouring) -> Colouring:
     """The next way of colouring of which the capture knows something."""
-    place = COLOURINGS.index(colouring)
-    order = (*COLOURINGS[place + 1 :], *COLOURINGS[: place + 1])
+    known = colourings(profile.vocabulary)
+    place = known.index(colouring) if colouring in known else 0
+    order = (*known[place + 1 :], *known[: place + 1])
     return next((each for each in order if is_known(profile, each)), colouring)
 
 
@@ -166,8 +203,6 @@ def is_known(profile: Profile, colouring: Colouring) -> bool:
     if colouring == "kernel":
         # the column may be there and name nothing
         return len(profile.strings.get("kernel", ())) > 0
-    keys = {
-        "operation": ("start",), "kernel": ("kernel",), "bandwidth": ("ddr_bandwidth", "l2_bandwidth"),
-        "uarch": ("uarch_rate",),
-    }[colouring]  # fmt: skip
+    share = profile.vocabulary.share(colouring)
+    keys = ("start",) if colouring == "operation" else [key for key, _ in share.columns] if share is not None else ()
     return any(key in lane for lane in profile.lanes for key in keys)

@@ -20,12 +20,14 @@ from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, cells
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.state import Colouring
 from tpuprof_tui.analysis.totals.figures import CoreIndex
-from tpuprof_tui.app.drawing.colouring import cell_families, families, shares_of
+from tpuprof_tui.app.drawing.colouring import cell_families, families, is_share, shares_of
 from tpuprof_tui.formats.text import fit, percent_text
 from tpuprof_tui.model import Lane, Profile, Role
+from tpuprof_tui.model.vocabulary import Category
 
+from .colouring import OTHER, lane_shades
 from .glyphs import Glyphs
-from .theme import OTHER, Family, Palette, engine_colour
+from .theme import Palette
 
 Ints = npt.NDArray[np.int64]
 
@@ -115,7 +117,9 @@ def paint_lane(
     if pending or not (glyphs.letters or palette.lettered if colouring == "operation" else letters):
         lettered = np.zeros(len(span), np.bool_)
     # an engine's colour would be taken for a share or a kernel function
-    unknown = palette.engine(index.lane.engine) if colouring == "operation" else palette.family(OTHER)
+    unknown = palette.shaded(
+        lane_shades(profile.vocabulary, index.lane.engine) if colouring == "operation" else OTHER.shades
+    )
     unknown = palette.quiet if pending else unknown
     _paint_cells(index.lane, held, span, chars, styles, palette, glyphs, found, lettered, unknown)
     _paint_names(profile, index.lane, held, span, chars, styles, palette, glyphs, colouring)
@@ -159,7 +163,7 @@ def _empty(count: int, palette: Palette) -> tuple[list[str], list[Style]]:
 
 def _paint_cells(
     lane: Lane, held: Cells, span: Ints, chars: list[str], styles: list[Style], palette: Palette, glyphs: Glyphs,
-    families: dict[int, Family], lettered: npt.NDArray[np.bool_], unknown: Style,
+    families: dict[int, Category], lettered: npt.NDArray[np.bool_], unknown: Style,
 ) -> None:  # fmt: skip
     levels = levels_of(held.busy, span)
     waits = held.wait > held.sync
@@ -178,7 +182,7 @@ def _paint_cells(
     for place, family in families.items():
         if busy[place]:
             chars[place] = family.letter if lettered[place] else chars[place]
-            styles[place] = unknown if family is OTHER else palette.family(family)
+            styles[place] = unknown if family is OTHER else palette.shaded(family.shades)
     for place in np.flatnonzero(busy & (held.wait * 2 > span - held.busy) & (levels < 8)).tolist():
         styles[place] = palette.tinted(styles[place])
 
@@ -211,7 +215,8 @@ def _paint_names(
         width, more = end - begin, f" +{beside[begin]}" if beside[begin] else ""
         if held.busy[begin] > 0:
             family = families(profile, lane, np.array([row]), colouring)[0]
-            style = palette.filled(family or (_engine_family(lane.engine) if colouring == "operation" else OTHER))
+            own = lane_shades(profile.vocabulary, lane.engine) if colouring == "operation" else OTHER.shades
+            style = palette.filled(family.shades if family is not None else own)
             letter = f"{family.letter} " if family is not None and colouring == "kernel" and "name" in lane else ""
             label = f"{letter}{_share_text(profile, lane, row, colouring)}{name}"
             text = glyphs.edge + fit(_cut(label, width - 1, more), width - 1)
@@ -233,14 +238,10 @@ def _cut(name: str, room: int, more: str) -> str:
 
 def _share_text(profile: Profile, lane: Lane, row: int, colouring: Colouring) -> str:
     """What a share is in figures, before the name; empty where colours mean no share."""
-    if colouring not in ("bandwidth", "uarch"):
+    if not is_share(colouring):
         return ""
     share = float(shares_of(profile, lane, colouring, slice(row, row + 1))[0])
     return f"{percent_text(share)} " if share == share else ""
-
-
-def _engine_family(engine: str) -> Family:
-    return Family(engine, engine[:1], engine_colour(engine))
 
 
 def _put(chars: list[str], begin: int, end: int, text: str) -> None:

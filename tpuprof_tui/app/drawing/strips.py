@@ -9,7 +9,7 @@ from rich.segment import Segment
 
 from tpuprof_tui.analysis.index.lane_index import LaneIndex
 from tpuprof_tui.analysis.selecting.state import Colouring, StripKind
-from tpuprof_tui.app.drawing.colouring import TITLES, legend, share_flows
+from tpuprof_tui.app.drawing.colouring import legend, share_flows, title_of
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.model import Profile
 
@@ -54,7 +54,7 @@ def legend_lines(
     if width < 24:
         return []
     families = legend(profile, colouring)
-    lines: list[list[Segment]] = [[Segment(f" {TITLES[colouring]}: ", palette.title)]]
+    lines: list[list[Segment]] = [[Segment(f" {title_of(profile.vocabulary, colouring)}: ", palette.title)]]
     used = cell_len(lines[0][0].text)
     block = "" if glyphs.letters else glyphs.levels[8]
     for place, family in enumerate(families):
@@ -65,7 +65,7 @@ def legend_lines(
                 break
             lines.append([Segment(" ", palette.text)])
             used = 1
-        lines[-1] += [Segment(text[:2], palette.family(family)), Segment(text[2:], palette.text)]
+        lines[-1] += [Segment(text[:2], palette.shaded(family.shades)), Segment(text[2:], palette.text)]
         used += cell_len(text)
     if not families:
         lines[0].append(Segment("nothing is known of it here", palette.quiet))

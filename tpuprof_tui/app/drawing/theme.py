@@ -6,11 +6,14 @@ Nothing is told apart by colour alone: glyphs, letters and names say the same.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
 from textual.theme import Theme
+
+if TYPE_CHECKING:
+    from tpuprof_tui.model.vocabulary import Shades
 
 BACKGROUND: Final = "#10141b"
 SURFACE: Final = "#161c26"
@@ -35,69 +38,13 @@ DARK: Final = Theme(
 
 
 @dataclass(frozen=True)
-class Family:
-    """A family of operations.
-
-    Attributes:
-        name: What the legend calls it.
-        letter: Stands for a lone instruction in ASCII.
-        colour: Its colour.
-        words: Function types that contain one of these belong to it (compared in lower case).
-    """
-
-    name: str
-    letter: str
-    colour: str
-    words: tuple[str, ...] = ()
-
-
-#: In the order they are tried.
-FAMILIES: Final = (
-    Family("matmul", "M", "#4f9cf9", ("mm", "matmul", "conv")),
-    Family("pool", "P", "#22c3c3", ("pool", "pord", "dw")),
-    Family("gather", "G", "#c084fc", ("gather", "scatter", "sg")),
-    Family("arithmetic", "A", "#57c785", ("arith", "sar", "lar", "lin", "correlation", "vc")),
-    Family("special", "S", "#f59e57", ("sfu",)),
-    Family("quantise", "Q", "#f472b6", ("rq", "dq")),
-    Family("layout", "L", "#d4b742", ("trans", "bc", "cw", "reverse")),
-    Family("compare", "C", "#94a3f8", ("cmp", "select", "nonzero")),
-    Family("send", "X", "#fb7185", ("send",)),
-    Family("receive", "R", "#fdba74", ("rec",)),
-    Family("tensor move", "T", "#3fb68b", ("dma_tensor",)),
-    Family("matrix move", "B", "#8bbf3f", ("dma_matrix",)),
-    Family("move", "D", "#b5a642", ("dma",)),
-)
-OTHER: Final = Family("other", "O", "#9aa7b8")
-
-#: Colours of work whose operation is unknown, or too dense to tell apart.
-ENGINE_COLOURS: Final = {"TIU": "#4f9cf9", "GDMA": "#3fb68b", "SDMA": "#d4b742", "CDMA": "#c084fc"}
-_MORE_COLOURS: Final = ("#22c3c3", "#f59e57", "#f472b6", "#94a3f8")
-
-
-# a function of the name alone, asked for each cell of the timeline
-@lru_cache(1024)
-def family_of(type_name: str) -> Family:
-    """The family of a function type."""
-    lowered = type_name.casefold()
-    for family in FAMILIES:
-        if any(word in lowered for word in family.words):
-            return family
-    return OTHER
-
-
-def engine_colour(engine: str) -> str:
-    """Colour of an engine; engines of other sources get one of their own, always the same."""
-    known = ENGINE_COLOURS.get(engine)
-    return known or _MORE_COLOURS[sum(map(ord, engine)) % len(_MORE_COLOURS)]
-
-
-@dataclass(frozen=True)
 class Palette:
     """Styles of widgets that draw their own lines.
 
     Attributes:
         colour: False: only attributes (bold, dim, reverse, underline) tell things apart.
         waited: Background of cells with more waiting than anything else.
+        ground: What names on filled cells are written in.
         lettered: Letters stand in cells wherever ASCII has them: colours alone would not tell.
     """
 
@@ -110,8 +57,8 @@ class Palette:
     good: Style = field(default_factory=lambda: Style.parse(GOOD))
     caution: Style = field(default_factory=lambda: Style.parse(CAUTION))
     bad: Style = field(default_factory=lambda: Style.parse(BAD))
-    compute: Style = field(default_factory=lambda: Style.parse(ENGINE_COLOURS["TIU"]))
-    transfer: Style = field(default_factory=lambda: Style.parse(ENGINE_COLOURS["GDMA"]))
+    compute: Style = field(default_factory=lambda: Style.parse("#4f9cf9"))
+    transfer: Style = field(default_factory=lambda: Style.parse("#3fb68b"))
     exposed: Style = field(default_factory=lambda: Style.parse("#f59e57"))
     wait: Style = field(default_factory=lambda: Style.parse("#6b7a90"))
     sync: Style = field(default_factory=lambda: Style.parse("#e0849b"))
@@ -126,18 +73,19 @@ class Palette:
     tie: Style = field(default_factory=lambda: Style.parse(f"bold {BACKGROUND} on {CAUTION}"))
     waited: str = "#222a36"
     lettered: bool = False
+    ground: str = BACKGROUND
 
-    def engine(self, engine: str) -> Style:
-        """Style of an engine's work."""
-        return Style.parse(engine_colour(engine)) if self.colour else self.text
+    def shaded(self, shades: Shades) -> Style:
+        """Style of a cell in the colour that suits the ground."""
+        return Style.parse(self.shade(shades)) if self.colour else self.text
 
-    def family(self, family: Family) -> Style:
-        """Style of an instruction's cell."""
-        return Style.parse(family.colour) if self.colour else self.text
-
-    def filled(self, family: Family) -> Style:
+    def filled(self, shades: Shades) -> Style:
         """Style of an instruction wide enough to carry its name."""
-        return Style.parse(f"{BACKGROUND} on {family.colour}") if self.colour else Style(reverse=True)
+        return Style.parse(f"{self.ground} on {self.shade(shades)}") if self.colour else Style(reverse=True)
+
+    def shade(self, shades: Shades) -> str:
+        """The colour that suits the ground."""
+        return shades.dark
 
     def tinted(self, style: Style) -> Style:
         """Style of a cell with work and more waiting."""

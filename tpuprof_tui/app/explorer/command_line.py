@@ -9,7 +9,6 @@ from typing import Final
 
 from tpuprof_tui.analysis.selecting.navigation import TimeError, gone_to, time_of
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
-from tpuprof_tui.model import SCHEMA
 
 from ..panes.lines import LinesView
 from ..panes.prompt import Note
@@ -18,7 +17,7 @@ from ..panes.timeline.timeline import Timeline
 from ..settings.actions import Action
 from ..settings.column_names import columns_named
 from ..settings.commands import COMMANDS, Command, actions_named, commands_named, listed, split
-from ..shell.export_kinds import KINDS
+from ..shell.export_kinds import kinds_of
 from ..shell.watching import WatchingApp
 from .filter_search import Finding
 
@@ -26,7 +25,6 @@ from .filter_search import Finding
 _MOST_DIGITS: Final = 12
 #: Does a command; gives a fault, or nothing.
 Done = Note | None
-_KINDS: Final = {"workbook": "xlsx", "perfetto": "pftrace"}
 
 
 def _fault(text: str) -> Note:
@@ -130,7 +128,7 @@ class Commanding(Finding):
         if not found:
             return _fault("no such column: group kernel, group bytes")
         key = found[0].key
-        self.call_after_refresh(lambda: self._open_groups(key, work_only=SCHEMA[key].kind == "text"))
+        self.call_after_refresh(lambda: self._open_groups(key, work_only=found[0].kind == "text"))
         return None
 
     def _do_columns(self, text: str) -> Done:
@@ -202,9 +200,10 @@ class Commanding(Finding):
             pane.move(lines)
 
     def _do_export(self, text: str) -> Done:
-        names = {kind.id: kind.id for kind in KINDS} | {short: name for name, short in _KINDS.items()}
+        kinds = kinds_of(self.session.profile.vocabulary)
+        names = {name: kind.id for kind in kinds for name in (kind.id, kind.key)}
         if text not in names:
-            return _fault(f"kinds are {listed(_KINDS.get(kind.id, kind.id) for kind in KINDS)}")
+            return _fault(f"kinds are {listed(kind.key for kind in kinds)}")
         self.call_after_refresh(self.export, names[text])
         return None
 

@@ -10,6 +10,7 @@ from tpuprof_tui.analysis.links.session_links import known_links, links_of
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.formats.text import clean, time_text
+from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..panes.keybar import KeyBar
 from ..panes.timeline.timeline import Timeline
@@ -69,7 +70,8 @@ class Following(Finding):
         def take(links: Links) -> None:
             found = find(links, lane, row)
             if not len(links):
-                needs = "" if self.session.profile.detail >= 2 else " (that needs mode 2)"
+                profile = self.session.profile
+                needs = "" if profile.has(DETAIL) else f" (that needs {profile.vocabulary.needs(DETAIL)})"
                 self._tell(f"This capture's registers name no dependencies{needs}.")
             elif not found:
                 self._tell(f"{nothing} {self._named(lane, row)}.")

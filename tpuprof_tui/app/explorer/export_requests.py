@@ -8,6 +8,7 @@ from textual.screen import Screen
 
 from tpuprof_tui.analysis.selecting.session import Session, numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
@@ -76,11 +77,12 @@ class ExportKeys(Screen[None]):
         menu = self._menu()
         if menu is None or not isinstance(self.app, ExportingApp):
             return
-        fault = folder_fault(menu.folder, menu.source) or kind_fault(kind_of(name))
-        if fault:
+        kind = kind_of(name, self.session.profile.vocabulary)
+        fault = folder_fault(menu.folder, menu.source) or kind_fault(kind)
+        if kind is None or fault:
             self.app.say(fault)
         else:
-            self._chosen(menu.job(name))
+            self._chosen(menu.job(kind))
 
     def _menu(self) -> ExportScreen | None:
         from ..overlays.export import ExportScreen
@@ -98,7 +100,7 @@ class ExportKeys(Screen[None]):
         app = self.app
         if job is None or not isinstance(app, ExportingApp):
             return
-        told = warning(job.kind, self._count(job), self.session.profile.detail)
+        told = warning(job.kind, self._count(job), self.session.profile.has(DETAIL))
         if not told or app.exporter.running is not None:
             app.start_export(job)
             return

@@ -18,7 +18,7 @@ from ..overlays.groups import GroupsScreen
 from ..panes.summary.summary import SummaryPane
 from ..panes.table import InstructionTable
 from ..panes.tree import CoreTree
-from ..panes.tree_nodes import NODE_CONDITIONS
+from ..panes.tree_nodes import node_conditions
 from ..shell.messages import CopyText
 from .filter_search import Finding
 
@@ -64,7 +64,8 @@ class TableKeys(Finding):
         view, condition = self.view, message.condition
         alone = not view.scope.everything and view.scope == message.scope and condition in view.filter
         # what another node of the same lane asked for goes with it
-        rest = " ".join(word for word in view.filter.split() if word not in NODE_CONDITIONS)
+        own = node_conditions(self.session.profile.vocabulary)
+        rest = " ".join(word for word in view.filter.split() if word not in own)
         self._set(replace(view, scope=Scope() if alone else message.scope))
         text = rest if alone or not condition else narrowed(rest, condition)
         if text != view.filter:

@@ -15,6 +15,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.text import bytes_text, clean, fit, time_text, wrap
+from tpuprof_tui.model.vocabulary import Output, Vocabulary
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
@@ -23,7 +24,6 @@ from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView
 from ..settings.actions import actions_of, bindings, key_text, keys_of
 from ..shell.export_kinds import (
-    KINDS,
     Job,
     Part,
     Source,
@@ -32,6 +32,7 @@ from ..shell.export_kinds import (
     folder_fault,
     kind_fault,
     kind_of,
+    kinds_of,
     part_text,
     scope_core,
     table_job,
@@ -73,23 +74,24 @@ class ExportPane(LinesView, inherit_bindings=False):
 
         def entry(action: str, name: str, text: str, quiet: bool = False) -> None:
             style = self.palette.quiet if quiet else self.palette.text
-            lines.append([Segment(f"  {keys[action]}  ", self.palette.key), Segment(fit(name, 21), style),
+            lines.append([Segment(f"  {keys.get(action, ' ')}  ", self.palette.key), Segment(fit(name, 21), style),
                           Segment(fit(text, max(width - 27, 8)), self.palette.quiet)])  # fmt: skip
             items.append(len(self._actions))
             self._actions.append(action)
 
         heading("Write", clean(part_text(menu.view, menu.core, menu.part)))
-        for kind in KINDS:
-            if kind.only:
-                entry(kind.id, kind.title, kind.files)
+        kinds = kinds_of(menu.vocabulary)
+        for kind in kinds:
+            if not kind.is_table:
+                entry(kind.id, kind.title, kind.file_text)
         for action, name, text, possible in self._choices():
             chosen = possible and bool(getattr(menu.part, action))
             entry(action, f"[{'x' if chosen else ' '}] {name}", text, not possible)
         heading("Write the table as it is", f"{clean(menu.table_text())}")
-        for kind in KINDS:
-            if not kind.only:
+        for kind in kinds:
+            if kind.is_table:
                 missing = bool(kind_fault(kind))
-                entry(kind.id, kind.title, "needs the package pyarrow" if missing else kind.files, missing)
+                entry(kind.id, kind.title, "needs the package pyarrow" if missing else kind.file_text, missing)
         heading("To", "")
         entry("folder", "folder", clean(menu.folder))
         notes = self._notes()
@@ -131,8 +133,13 @@ class ExportPane(LinesView, inherit_bindings=False):
 
     def action_choose(self) -> None:
         """What the line under the cursor stands for."""
-        if self._actions:
-            getattr(self, f"action_{self._actions[self.cursor]}")()
+        if not self._actions:
+            return
+        chosen = self._actions[self.cursor]
+        if kind_of(chosen, self.menu.vocabulary) is not None:
+            self.menu.choose(chosen)
+        else:
+            getattr(self, f"action_{chosen}")()
 
     def action_workbook(self) -> None:
         """The workbook."""
@@ -249,6 +256,11 @@ class ExportScreen(Overlay[Job | None]):
         return self.exporter.folder
 
     @property
+    def vocabulary(self) -> Vocabulary:
+        """What the capture's source calls things."""
+        return self.session.profile.vocabulary
+
+    @property
     def pane(self) -> ExportPane:
         """The menu's lines."""
         return self.query_one(ExportPane)
@@ -290,21 +302,21 @@ class ExportScreen(Overlay[Job | None]):
 
     def choose(self, name: str) -> None:
         """Ends with the job for a kind of export, or says why it cannot be."""
-        fault = self._fault() or kind_fault(kind_of(name))
-        if fault:
+        kind = kind_of(name, self.vocabulary)
+        fault = self._fault() or kind_fault(kind)
+        if kind is None or fault:
             self.pane.tell(fault)
         else:
-            self.dismiss(self.job(name))
+            self.dismiss(self.job(kind))
 
     def _fault(self) -> str:
         if self.exporter.running is not None:
             return f"At work: {self.exporter.running.text}. One export at a time: X stops it."
         return folder_fault(self.folder, self.source)
 
-    def job(self, name: str) -> Job:
+    def job(self, kind: Output) -> Job:
         """The job for a kind of export."""
-        kind = kind_of(name)
-        if kind.only:
+        if not kind.is_table:
             return export_job(kind, self.source, self.folder, self.view, self.core, self.part)
         columns = [column.key for column in shown_columns(self.session, self.view)]
         return table_job(kind, self.source, self.folder, self.view, columns)

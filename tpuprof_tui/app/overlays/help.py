@@ -9,8 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from tpuprof_tui.formats.text import wrap
-from tpuprof_tui.model import COLUMNS
-from tpuprof_tui.model.counters import GROUP as COUNTERS
+from tpuprof_tui.model import Vocabulary
 
 from ..drawing.theme import Palette
 from ..panes.keybar import KeyBar
@@ -28,27 +27,22 @@ WORDS: tuple[tuple[str, str], ...] = (
     ("busy", "time with work on a lane (what overlaps counts once)"),
     ("idle", "time without work, wait and sync"),
     ("utilisation", "busy over the window"),
-    ("compute", "work of a core's TIU"),
-    ("transfer", "work of its GDMA and SDMA, and of the CDMA commands it submitted"),
+    ("compute", "work that computes"),
+    ("transfer", "work that moves data"),
     ("exposed", "transfer while the core does not compute"),
     ("~", "a figure that rests on guesswork: work and wait cannot be told apart for sure"),
-    ("-", "not known in a capture of this mode"),
+    ("-", "not known"),
 )
 
-#: What filters look like.
+#: What filters look like, where the source shows no examples.
 FILTERS: tuple[tuple[str, str], ...] = (
-    ("dur>10us  bytes>=100KiB", "numbers: = != < <= > >=, with units where the column has some"),
-    ("bw<20", "bandwidth of DDR or L2M, GB/s, whichever is set"),
-    ("name=MM2*  kernel!=rms*", "texts: * and ? stand for any characters; capitals count where there are some"),
-    ("kernel~^rms.*core$", "texts: a regular expression"),
-    ("core=3 engine=GDMA", "blanks mean and"),
-    ("TIU | SDMA", "or; parentheses group"),
-    ("!sys", "not"),
-    ("softmax  /mm[23]/", "a word or a regular expression in engine, name, type, kernel function or direction"),
-    ('kernel="two words"', "quotes keep blanks"),
+    ("dur>10us", "numbers: = != < <= > >=, with units where the column has some"),
+    ("name=A*", "texts: * and ? stand for any characters; capitals count where there are some"),
+    ("name~^a.*b$", "texts: a regular expression"),
+    ("a b", "blanks mean and"),
+    ("a | b", "or; parentheses group"),
+    ("!a", "not"),
     ("role=wait", "work, wait or sync; several with commas"),
-    ("link=tx", "what a CDMA port sends (tx) or receives (rx)"),
-    ("keys", ""),
 )
 #: What letters behind a node of the tree mean.
 MARKS: tuple[tuple[str, str], ...] = (
@@ -60,9 +54,10 @@ MARKS: tuple[tuple[str, str], ...] = (
 class HelpLines(LinesView):
     """The lines of the help screen."""
 
-    def __init__(self, palette: Palette, pane: str) -> None:
+    def __init__(self, palette: Palette, pane: str, vocabulary: Vocabulary) -> None:
         super().__init__(palette, "help")
         self.about = pane
+        self.vocabulary = vocabulary
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Keys by group, nearest first; then the others, then words."""
@@ -74,9 +69,11 @@ class HelpLines(LinesView):
                 keys = "  ".join(key_text(key) for key in keys_of(action))
                 lines += self._entry(keys, action.help, width)
             lines.append([])
+        words = [(word, self.vocabulary.help_words.get(word, meaning)) for word, meaning in WORDS]
         commands = [(f"{each.name} {each.argument}".strip(), each.help) for each in COMMANDS]
-        for title, entries in (("Commands (:)", commands), ("Filters (&)", _filters()), ("Marks of the tree", MARKS),
-                               ("Words", WORDS)):  # fmt: skip
+        filters = _filters(self.vocabulary)
+        for title, entries in (("Commands (:)", commands), ("Filters (&)", filters), ("Marks of the tree", MARKS),
+                               ("Words", words)):  # fmt: skip
             lines.append([Segment(f" {title}", self.palette.title)])
             for word, meaning in entries:
                 lines += self._entry(word, meaning, width)
@@ -94,14 +91,14 @@ class HelpLines(LinesView):
         return lines + [[Segment(" " * (column + 3) + line, self.palette.text)] for line in rest]
 
 
-def _filters() -> list[tuple[str, str]]:
+def _filters(vocabulary: Vocabulary) -> list[tuple[str, str]]:
     """What filters look like, and the keys of the columns with their aliases."""
     keys = ", ".join(
         column.key + "".join(f" ({alias})" for alias in column.aliases[:1])
-        for column in COLUMNS
-        if column.group not in ("codes", COUNTERS)
+        for column in vocabulary.listed()
+        if column.group != "codes"
     )
-    return [(word, meaning or keys) for word, meaning in FILTERS]
+    return [*(vocabulary.help_filters or FILTERS), ("keys", keys)]
 
 
 class HelpScreen(Overlay[None]):
@@ -114,14 +111,15 @@ class HelpScreen(Overlay[None]):
     HelpScreen #help { width: 88%; max-width: 96; height: 92%; border: round $accent; background: $surface; }
     """
 
-    def __init__(self, palette: Palette, pane: str) -> None:
+    def __init__(self, palette: Palette, pane: str, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.palette = palette
         self.pane = pane
+        self.vocabulary = vocabulary
 
     def compose(self) -> ComposeResult:
         """The lines, and the keys that work here."""
-        lines = HelpLines(self.palette, self.pane)
+        lines = HelpLines(self.palette, self.pane, self.vocabulary)
         lines.border_title = "Keys"
         lines.border_subtitle = "Esc or q closes"
         yield lines

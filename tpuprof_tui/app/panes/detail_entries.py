@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.links.dependencies import Links
 from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.text import MISSING, clean, exact_time, time_text
-from tpuprof_tui.model import COLUMNS, Column, Lane
+from tpuprof_tui.model import Column, Lane
 
 #: How an entry is drawn: a name, text, a remark, a warning, the title of a group, a field, a link to follow.
 Kind = Literal["name", "text", "remark", "warning", "group", "field", "link"]
@@ -26,7 +26,6 @@ MOST_LINKS: Final = 8
 _OF_EVERY_LANE: Final = ("engine", "core", "duration")
 _REGISTER_GROUPS: Final = ("shape", "addresses", "options", "reserved")
 #: Groups of the schema, in its order.
-_GROUPS: Final = {group: place for place, group in enumerate(dict.fromkeys(column.group for column in COLUMNS))}
 _RAW_BYTES: Final = 16
 
 
@@ -141,18 +140,19 @@ def _beside(session: Session, number: int, row: int) -> Iterator[Entry]:
 
 def _missing(session: Session, lane: Lane) -> Iterator[Entry]:
     """One line for each kind of capture that would know what is missing here."""
-    profile = session.profile
-    for need in sorted({column.needs for column in COLUMNS if column.needs and column.applies_to(lane.engine)}):
-        wanted = need.removeprefix("mode ")
-        if wanted.isdigit() and int(wanted) > profile.detail:
-            yield Entry("warning", f"{MISSING} needs {need}: this capture is {profile.mode_name}")
+    profile, vocabulary = session.profile, session.profile.vocabulary
+    wanted = {column.needs for column in vocabulary.columns if column.needs and column.applies_to(lane.engine)}
+    for need in sorted(vocabulary.needs(each) for each in wanted if not profile.has(each)):
+        yield Entry("warning", f"{MISSING} needs {need}: this capture is {profile.recording.name}")
 
 
 def _fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
     """Every column, by group, with its unit."""
     rows = np.array([row], dtype=np.int64)
-    shown = [column for column in COLUMNS if column.applies_to(lane.engine) and _known(lane, column)]
-    for group, columns in groupby(sorted(shown, key=_group_place), key=lambda column: column.group):
+    vocabulary = session.profile.vocabulary
+    shown = [column for column in vocabulary.columns if column.applies_to(lane.engine) and _known(lane, column)]
+    shown.sort(key=lambda column: vocabulary.column_groups.index(column.group))
+    for group, columns in groupby(shown, key=lambda column: column.group):
         yield Entry("group", group)
         for column in columns:
             text = column_texts(session, lane, column, rows)[0]
@@ -166,10 +166,6 @@ def _known(lane: Lane, column: Column) -> bool:
     if column.key in lane or column.key in _OF_EVERY_LANE:
         return True
     return lane.port >= 0 if column.key == "port" else bool(column.needs)
-
-
-def _group_place(column: Column) -> int:
-    return _GROUPS[column.group]
 
 
 def _registers(lane: Lane, row: int) -> Iterator[Entry]:

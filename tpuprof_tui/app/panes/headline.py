@@ -22,8 +22,6 @@ Part = tuple[str, Style, int]
 
 #: Parts from this rank on say what is open, not where the time went.
 CAPTION = 4
-#: What the runtime calls every capture; what tells them apart follows.
-_USUAL_NAME = "cdm_profile_data_"
 #: A name is told where there is room for so much of its end.
 _LEAST_NAME = 6
 
@@ -67,7 +65,8 @@ class HeadlineBar(Widget):
 
     def _named(self, items: list[list[Part]], name: str, width: int) -> list[list[Part]]:
         """Items with the capture's name before the total: what it ends with, where the words before that make room."""
-        name = name.removeprefix(_USUAL_NAME)
+        assert self.session is not None
+        name = name.removeprefix(self.session.profile.vocabulary.usual_name)
         least = min(cell_len(name), _LEAST_NAME)
         rest = [items[0][1:], *items[1:]]
         if width - _width(rest) - 2 < least:
@@ -90,7 +89,7 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
     quiet, strong = palette.quiet, palette.strong
     items: list[list[Part]] = [
         [(clean(profile.name), palette.title, CAPTION)],
-        [(f"{clean(profile.device.chip)} {profile.mode_name}", quiet, CAPTION + 2)],
+        [(f"{clean(profile.device.chip)} {profile.recording.name}", quiet, CAPTION + 2)],
         [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)]
         if profile.timed
         else [("no times", strong, 0)],

@@ -11,7 +11,6 @@ from textual.message import Message
 
 from tpuprof_tui.analysis.selecting.state import Selection, Sort, ViewState
 from tpuprof_tui.formats.text import plural
-from tpuprof_tui.model import SCHEMA
 
 from ..settings.actions import bindings
 from ..settings.column_names import columns_named
@@ -141,7 +140,13 @@ class InstructionTable(InstructionRows):
         self._sort_by("duration" if self.columns[self.column] is SHARE else self.columns[self.column].key)
 
     def _sort_by(self, key: str) -> None:
-        numbers = SCHEMA[key].kind != "text" and key not in ("start", "end", "order", "core", "port")
+        numbers = not self.session.profile.vocabulary.is_text(key) and key not in (
+            "start",
+            "end",
+            "order",
+            "core",
+            "port",
+        )
 
         def sorted_by(view: ViewState) -> ViewState:
             down = not view.sort.down if view.sort.key == key else numbers

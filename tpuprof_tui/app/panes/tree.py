@@ -16,6 +16,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
 from tpuprof_tui.formats.text import clean, fit, percent_text, plural, time_text
 
+from ..drawing.colouring import lane_shades
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
@@ -154,7 +155,11 @@ class CoreTree(LinesView, inherit_bindings=False):
         style = palette.key if scoped else palette.strong if node.depth < 2 else palette.text
         if node.share < 0:
             return [Segment(fit(label, width), style if not node.path else palette.text)]
-        own = palette.engine(node.engine) if node.engine else palette.compute
+        own = (
+            palette.shaded(lane_shades(self.session.profile.vocabulary, node.engine))
+            if node.engine
+            else palette.compute
+        )
         guess = "~" if node.guessed and node.busy else ""
         mark = MARKS[node.severity] if node.severity >= 0 else " "
         return [

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
 from tpuprof_tui.analysis.index.intervals import Intervals
-from tpuprof_tui.analysis.links.port_directions import DIRECTIONS, going
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.text import clean
-from tpuprof_tui.model import Lane, Problem, Role, Severity
+from tpuprof_tui.model import Lane, Problem, Role, Severity, Vocabulary
+from tpuprof_tui.model.vocabulary import Condition, imported
 
 
-def _condition(way: str) -> str:
-    """The filter that leaves one direction of a port."""
-    return f"link={way}"
-
-
-#: All conditions of nodes.
-NODE_CONDITIONS: Final = tuple(map(_condition, DIRECTIONS))
+def node_conditions(vocabulary: Vocabulary) -> tuple[str, ...]:
+    """The filters that nodes below lanes stand for."""
+    return tuple(f"{each.key}={word}" for each in vocabulary.conditions for word in each.words)
 
 
 @dataclass(frozen=True)
@@ -128,7 +123,8 @@ def _lost_node(label: str, depth: int, parent: int) -> Node:
 
 
 def _add_groups(session: Session, nodes: list[Node]) -> None:
-    """Lanes of no core, by group: ports with their directions, lanes of the host; then the ports that are lost."""
+    """Lanes of no core, by group, with the parts that conditions of the source make; then the ports that are lost."""
+    parts = [(each, word) for each in session.profile.vocabulary.conditions for word in each.words]
     lanes = session.profile.lanes
     for group in dict.fromkeys(lane.group for lane in lanes if lane.core < 0):
         heading = len(nodes)
@@ -137,7 +133,8 @@ def _add_groups(session: Session, nodes: list[Node]) -> None:
         for number in numbers:
             place = len(nodes)
             nodes.append(_lane_node(session, number, 2, heading))
-            ways = [node for way in DIRECTIONS if (node := _way_node(session, number, way, place)) is not None]
+            found = [_part_node(session, number, each, word, place) for each, word in parts]
+            ways = [node for node in found if node is not None]
             nodes += ways
             nodes[place] = replace(nodes[place], children=bool(ways))
         own = [node for node in nodes[heading + 1 :] if node.depth == 2]
@@ -146,7 +143,8 @@ def _add_groups(session: Session, nodes: list[Node]) -> None:
             count=sum(node.count for node in own), guessed=any(node.guessed for node in own), engine=own[0].engine,
             severity=max(node.severity for node in own),
         )  # fmt: skip
-    nodes += [_lost_node(f"CDMA port {port}", 1, 0) for port in session.profile.lost_ports]
+    word = session.profile.vocabulary.word_of("ports")
+    nodes += [_lost_node(f"{word.one} {port}", 1, 0) for port in session.profile.lost_ports]
 
 
 def _lane_node(session: Session, number: int, depth: int, parent: int) -> Node:
@@ -159,17 +157,17 @@ def _lane_node(session: Session, number: int, depth: int, parent: int) -> Node:
     )  # fmt: skip
 
 
-def _way_node(session: Session, number: int, way: str, parent: int) -> Node | None:
-    """One direction of a port; None where nothing goes that way."""
+def _part_node(session: Session, number: int, condition: Condition, word: str, parent: int) -> Node | None:
+    """What of a lane a condition leaves, such as one direction of a port; None where that is nothing."""
     profile, lane = session.profile, session.profile.lanes[number]
-    chosen = going(profile, lane, way)
+    chosen = imported(condition.mask)(profile, lane, word)
     if not bool(chosen.any()):
         return None
     work = chosen & (lane["role"] == Role.WORK)
     busy = Intervals.union(lane["start"][work], lane["end"][work]).total
     start, end = session.device_window
     return Node(
-        way.upper(), 3, Scope(lane.core, number), condition=_condition(way), engine=lane.engine,
+        word.upper(), 3, Scope(lane.core, number), condition=f"{condition.key}={word}", engine=lane.engine,
         share=busy / max(end - start, 1), busy=busy, count=int(np.count_nonzero(chosen)),
         guessed=lane.role_guessed, parent=parent,
     )  # fmt: skip

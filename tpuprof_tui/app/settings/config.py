@@ -27,9 +27,9 @@ FILE: Final = "config.json"
 _LONGEST, _MOST = 64, 256
 #: How often, and after how many seconds, another explorer's lock is tried again.
 _TRIES, _PAUSE = 20, 0.01
-#: What of the timeline's looks is remembered, and the values there are.
+#: What of the timeline's looks is remembered, and the values there are; none: any word, of one source or another.
 LOOKS: Final[dict[str, tuple[str | bool, ...]]] = {
-    "colouring": ("operation", "kernel", "bandwidth", "uarch"), "legend": (False, True),
+    "colouring": (), "legend": (False, True),
     "strip": ("", "bandwidth", "utilisation"), "scale": ("time", "cycles"),
 }  # fmt: skip
 
@@ -150,7 +150,9 @@ def _sort_of(value: Any) -> Sort | None:
 
 
 def _is_look(value: Any, allowed: tuple[str | bool, ...]) -> bool:
-    """Whether this is one of the values there are; 1 is not True here."""
+    """Whether this is one of the values there are, or a short word where any is one; 1 is not True here."""
+    if not allowed:
+        return isinstance(value, str) and len(value) < _LONGEST
     return any(value == one and type(value) is type(one) for one in allowed)
 
 

@@ -97,6 +97,8 @@ class TpuprofApp(OpeningApp, TerminalApp):
 
     def action_help(self) -> None:
         """Shows the help."""
+        from tpuprof_tui.sources.catalog import vocabularies
+
         from ..overlays.help import HelpScreen
 
         if isinstance(self.screen, HelpScreen):
@@ -104,7 +106,8 @@ class TpuprofApp(OpeningApp, TerminalApp):
             return
         focused = self.screen.focused
         pane = focused.id if focused is not None and focused.id in PANES else ""
-        self.push_screen(HelpScreen(self.palette, pane or "loading"))
+        vocabulary = vocabularies()[0] if self.profile is None else self.profile.vocabulary
+        self.push_screen(HelpScreen(self.palette, pane or "loading", vocabulary))
 
     def action_palette(self) -> None:
         """Opens the command palette."""

@@ -79,9 +79,7 @@ def facts_of(found: Found, cancelled: Callable[[], bool]) -> Found:
         return replace(found, busiest="unreadable", failed=True)
     core = figures.busiest
     busiest = f"{core.core:>3} {percent_text(core.utilisation, guessed=core.guessed)}" if core else ""
-    return replace(
-        found, mode=profile.mode_name.removeprefix("mode ")[-5:], total=time_text(figures.total_ns), busiest=busiest
-    )
+    return replace(found, mode=profile.recording.short[-5:], total=time_text(figures.total_ns), busiest=busiest)
 
 
 def is_capture(path: Path) -> bool:

@@ -7,50 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.formats.text import bytes_text, clean, time_text
 from tpuprof_tui.sources.catalog import Catalog
 
+if TYPE_CHECKING:
+    from tpuprof_tui.model.vocabulary import Output, Vocabulary
+
 #: From this many instructions on, workbook and web view say how large they get and how long they take, first.
 MANY: Final = 1_000_000
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Something that can be written.
-
-    Attributes:
-        id: Name, also of the action.
-        only: What ``--only`` calls it; empty: a table, written by ``tpuprof instructions``.
-        title: What people call it.
-        files: Names of its files in the folder.
-        cost: Measured bytes and ns of an instruction; 0: small and fast.
-        detailed: The same where the capture holds all registers.
-        most: Instructions that a file holds at most; 0: any number.
-    """
-
-    id: str
-    only: str
-    title: str
-    files: str
-    cost: tuple[float, float] = (0.0, 0.0)
-    detailed: tuple[float, float] = (0.0, 0.0)
-    most: int = 0
-
-
-KINDS: Final = (
-    Kind("workbook", "xlsx", "workbook", "PerfDoc/PerfAI_output.xlsx, .csv", (350.0, 30_000.0), (525.0, 65_000.0)),
-    Kind("web", "web", "web view", "PerfWeb/result.html", (7.5, 1_500.0), (8.5, 2_500.0), 2_000_000),
-    Kind("perfetto", "pftrace", "Perfetto trace", "perfetto.pftrace"),
-    Kind("summary", "summary", "summary", "summary.txt"),
-    Kind("registers", "regs", "register text", "tiuRegInfo_n.txt, tdmaRegInfo_n.txt, ..."),
-    Kind("csv", "", "table as CSV", "instructions.csv"),
-    Kind("json", "", "table as JSON lines", "instructions.jsonl"),
-    Kind("parquet", "", "table as Parquet", "instructions.parquet"),
-)
-_FORMS: Final = {"csv": "csv", "json": "jsonl", "parquet": "parquet"}
 
 
 @dataclass(frozen=True)
@@ -115,16 +82,23 @@ class Job:
         core, part: What it is narrowed to.
     """
 
-    kind: Kind
+    kind: Output
     words: tuple[str, ...]
     target: Path | None = None
     core: int = -1
     part: Part = Part()
 
 
-def kind_of(name: str) -> Kind:
-    """The kind with an id."""
-    return next(kind for kind in KINDS if kind.id == name)
+def kinds_of(vocabulary: Vocabulary) -> tuple[Output, ...]:
+    """What the explorer can write of a profile: its files, then its table."""
+    from tpuprof_tui.export.outputs import TABLES, outputs_of
+
+    return (*outputs_of(vocabulary), *TABLES)
+
+
+def kind_of(name: str, vocabulary: Vocabulary) -> Output | None:
+    """The kind with an id; None where such profiles have none."""
+    return next((kind for kind in kinds_of(vocabulary) if kind.id == name), None)
 
 
 def default_folder(source: Source, current: Path | None = None) -> str:
@@ -151,10 +125,10 @@ def folder_fault(folder: str, source: Source) -> str:
     return ""
 
 
-def export_job(kind: Kind, source: Source, folder: str, view: ViewState, core: int, part: Part) -> Job:
+def export_job(kind: Output, source: Source, folder: str, view: ViewState, core: int, part: Part) -> Job:
     """The command line of ``tpuprof export`` for one kind of file."""
     target = str(Path(os.path.expanduser(folder)).absolute())
-    words = ["export", _path(source), target, "--only", kind.only, "--machine", *source.options()]
+    words = ["export", _path(source), target, "--only", kind.key, "--machine", *source.options()]
     part = Part(part.core and core >= 0, part.window, part.filtered and bool(view.filter), part.cores)
     start, end = view.figures_window
     words += ["--cores", ",".join(map(str, part.chosen(core)))] if part.chosen(core) else []
@@ -163,7 +137,7 @@ def export_job(kind: Kind, source: Source, folder: str, view: ViewState, core: i
     return Job(kind, tuple(words), core=core, part=part)
 
 
-def table_job(kind: Kind, source: Source, folder: str, view: ViewState, columns: Sequence[str]) -> Job:
+def table_job(kind: Output, source: Source, folder: str, view: ViewState, columns: Sequence[str]) -> Job:
     """The command line that prints the table as it is: its scope, window, filter, columns and order.
 
     Args:
@@ -173,8 +147,8 @@ def table_job(kind: Kind, source: Source, folder: str, view: ViewState, columns:
         view: What the table shows.
         columns: Keys of its columns in their order.
     """
-    target = Path(os.path.expanduser(folder)).absolute() / kind.files
-    words = ["instructions", _path(source), "--format", _FORMS[kind.id], "--output", str(target), *source.options()]
+    target = Path(os.path.expanduser(folder)).absolute() / kind.files[0]
+    words = ["instructions", _path(source), "--format", kind.key, "--output", str(target), *source.options()]
     words += ["--columns", ",".join(columns), "--sort", f"{view.sort.key}:{'desc' if view.sort.down else 'asc'}"]
     if view.scope.lane >= 0:
         words += ["--lane", str(view.scope.lane)]
@@ -186,8 +160,10 @@ def table_job(kind: Kind, source: Source, folder: str, view: ViewState, columns:
     return Job(kind, tuple(words), target)
 
 
-def kind_fault(kind: Kind) -> str:
+def kind_fault(kind: Output | None) -> str:
     """Why a kind cannot be written here, in a sentence; empty where nothing speaks against it."""
+    if kind is None:
+        return "Captures of this kind have no such file."
     if kind.id == "parquet" and find_spec("pyarrow") is None:
         return "Parquet needs the package pyarrow: pip install pyarrow, or write CSV."
     return ""
@@ -224,9 +200,12 @@ def window_text(view: ViewState) -> str:
     return f"the {'window' if view.range is None else 'range'} of {time_text(end - start)}"
 
 
-def warning(kind: Kind, instructions: int, mode: int) -> str:
-    """What a large export of a capture of some mode costs, to be said before it starts; empty where it costs little."""
-    each_bytes, each_ns = kind.detailed if mode == 2 else kind.cost
+def warning(kind: Output, instructions: int, detailed: bool) -> str:
+    """What a large export costs, to be said before it starts; empty where it costs little.
+
+    ``detailed``: whether everything of each instruction is known.
+    """
+    each_bytes, each_ns = kind.detailed if detailed else kind.cost
     if instructions < MANY or not each_bytes:
         return ""
     size, seconds = each_bytes * min(instructions, kind.most or instructions), each_ns * instructions / 1e9

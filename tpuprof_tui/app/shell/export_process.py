@@ -10,12 +10,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.text import bytes_text, clean
 
-from .export_kinds import Job, Kind, Source, default_folder
+from .export_kinds import Job, Source, default_folder
+
+if TYPE_CHECKING:
+    from tpuprof_tui.model.vocabulary import Output
 
 #: Longest line a child may send.
 LONGEST: Final = 1 << 22
@@ -31,7 +34,7 @@ class ExportError(TpuprofError):
 class Outcome:
     """What an export wrote: paths and sizes in bytes, and what to know of it."""
 
-    kind: Kind
+    kind: Output
     files: tuple[tuple[str, int], ...]
     notes: tuple[str, ...] = ()
 
@@ -57,7 +60,7 @@ def _short(path: str) -> str:
 class Running:
     """An export at work: how far it is (0 to 1; below 0: nobody knows)."""
 
-    kind: Kind
+    kind: Output
     done: float = -1.0
 
     @property

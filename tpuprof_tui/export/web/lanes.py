@@ -12,11 +12,10 @@ import numpy.typing as npt
 from tpuprof_tui.analysis import LaneIndex, build_index, cells, lane_figures
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.web_codec import Chunk, Ints, known, scaled
-from tpuprof_tui.model import SCHEMA, Lane, Profile, is_missing
+from tpuprof_tui.model import Lane, Profile, Vocabulary, is_missing
 from tpuprof_tui.model.lane import row_count
-from tpuprof_tui.sources.sophgo.files.instructions import ordered_lanes
 
-from ..selection import Rows, Selection
+from ..selection import Rows, Selection, ordered_lanes
 from .kinds import Kinds
 
 #: Lanes of the host, laid beside the device's; no figure of the device counts them.
@@ -29,9 +28,9 @@ SUBROWS: Final = 8
 CELLS: Final = 1024
 FINE_CELLS: Final = 8192
 #: Scales of numbers that are no integers: hundredths of a percent, ten-thousandths of a GB/s.
-SCALES: Final = {"uarch_rate": 100, "ddr_bandwidth": 10_000, "l2_bandwidth": 10_000}
-#: What is needed to draw, and what only the details of an instruction and the table need; True: neighbours are close.
-DRAWN: Final = (("uarch_rate", False), ("ddr_bandwidth", False), ("l2_bandwidth", False), ("stall", False))
+SCALES: Final = {"percent": 100, "float": 10_000}
+#: What beside the vocabulary's ``page_columns`` the details of an instruction and the table need; True: neighbours are
+#: close.
 TOLD: Final = (("order", True), ("command_id", True), ("scope", True), ("batch", True), ("bytes", False),
                ("cycles", False), ("core", False))  # fmt: skip
 
@@ -101,6 +100,7 @@ def cut_time(lanes: list[ChosenLane], limit: int) -> int | None:
 
 def lane_record(
     chosen: ChosenLane,
+    vocabulary: Vocabulary,
     kinds: Kinds,
     shown: int,
     window: tuple[int, int],
@@ -111,6 +111,7 @@ def lane_record(
 
     Args:
         chosen: The lane and its rows.
+        vocabulary: What its source calls things.
         kinds: Gets the kinds that occur.
         shown: So many rows, the first, are written.
         window: First ns and first ns after what the overview covers.
@@ -128,9 +129,9 @@ def lane_record(
     drawn.add("start", [starts[order]], ascending=True)
     drawn.add("duration", [np.maximum(ends - starts, 0)[order]])
     drawn.add("kind", [codes[order]])
-    for chunk, keys in ((drawn, DRAWN), (told, TOLD)):
+    for chunk, keys in ((drawn, [(key, False) for key in vocabulary.page_columns]), (told, TOLD)):
         for key, ascending in keys:
-            values = _known_column(chosen, key, shown)
+            values = _known_column(chosen, vocabulary, key, shown)
             if values is not None:
                 chunk.add(key, [values[order]], ascending=ascending)
     index = chosen.index()
@@ -153,7 +154,7 @@ def lane_record(
         "idle": figures.idle,
         "bytes": figures.bytes,
         "totals": totals,
-        "cells": write(_overview_cells(chosen, index, window, exact_bandwidth)),
+        "cells": write(_overview_cells(chosen, vocabulary, index, window, exact_bandwidth)),
     }
 
 
@@ -171,15 +172,17 @@ def _column(chosen: ChosenLane, key: str, count: int) -> Ints:
     return np.asarray(chosen.lane.take(key, rows), dtype=np.int64)
 
 
-def _known_column(chosen: ChosenLane, key: str, count: int) -> Ints | None:
+def _known_column(chosen: ChosenLane, vocabulary: Vocabulary, key: str, count: int) -> Ints | None:
     """A column as integers, -1 where missing; None where it says nothing."""
     lane = chosen.lane
     if key not in lane or (key == "core" and lane.core >= 0):
         return None
-    if key in SCHEMA and not SCHEMA[key].applies_to(lane.engine):
+    column = vocabulary.schema.get(key)
+    if column is not None and not column.applies_to(lane.engine):
         return None
     values = lane.take(key, slice(0, count) if isinstance(chosen.rows, slice) else chosen.rows[:count])
-    numbers = scaled(values, SCALES[key]) if key in SCALES else known(np.where(is_missing(values), -1, values))
+    scale = SCALES.get(column.kind) if column is not None else None
+    numbers = scaled(values, scale) if scale is not None else known(np.where(is_missing(values), -1, values))
     return None if bool((numbers < 0).all()) else numbers
 
 
@@ -215,7 +218,9 @@ def drawing_order(chosen: ChosenLane, shown: int) -> tuple[slice | Ints, list[in
     return order, counts.tolist()
 
 
-def _overview_cells(chosen: ChosenLane, index: LaneIndex, window: tuple[int, int], bandwidth: bool) -> Chunk:
+def _overview_cells(
+    chosen: ChosenLane, vocabulary: Vocabulary, index: LaneIndex, window: tuple[int, int], bandwidth: bool
+) -> Chunk:
     """What fills each cell of the overview: ns of work, of waits and syncs; and bytes where asked for."""
     wanted = FINE_CELLS if bandwidth else CELLS
     chunk = Chunk(wanted)
@@ -224,9 +229,10 @@ def _overview_cells(chosen: ChosenLane, index: LaneIndex, window: tuple[int, int
     chunk.add("busy", [found.busy])
     chunk.add("still", [found.wait + found.sync])
     chunk.add("count", [found.count])
-    for key, name in (("ddr_bandwidth", "ddr"), ("l2_bandwidth", "l2")):
-        if bandwidth and key in chosen.lane:
-            chunk.add(name, [bytes_in_cells(chosen, key, edges)])
+    moved = vocabulary.share("bandwidth") if bandwidth else None
+    for key, peak in moved.columns if moved is not None else ():
+        if key in chosen.lane:
+            chunk.add(peak.lower(), [bytes_in_cells(chosen, key, edges)])
     return chunk
 
 

@@ -11,23 +11,21 @@ from __future__ import annotations
 import html
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, BinaryIO, Final
-
-import numpy as np
 
 from tpuprof_tui import __version__
 from tpuprof_tui.formats.escape import json_text, line_text
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.web_codec import Chunk
 from tpuprof_tui.model import Profile
-from tpuprof_tui.sources.sophgo.files.local_memory import OPERANDS, WRITES, Accesses, LocalMemory, accesses
 
+from ..job import Job
 from ..selection import Selection
 from .kinds import Kinds
-from .lanes import HOST, ChosenLane, chosen_lanes, cut_time, drawing_order, lane_record
+from .lanes import HOST, ChosenLane, chosen_lanes, cut_time, lane_record
 from .launches import launch_records
 from .overview import overview_record
 
@@ -35,8 +33,6 @@ Progress = Callable[[float], None]
 
 #: Instructions that a page holds one by one; a browser draws so many without delay.
 MOST_INSTRUCTIONS: Final = 2_000_000
-#: Accesses to local memory that a page holds, over all cores.
-MOST_ACCESSES: Final = 1_500_000
 #: Seconds between reports of progress, at least.
 REPORT_EVERY: Final = 0.1
 #: The scripts, in the order they are put in.
@@ -74,6 +70,12 @@ def write_web(
     """
     with whole_file(Path(path)) as stream:
         return _Page(profile, selection, stream, progress or (lambda _: None), most).write()
+
+
+def write_page(profile: Profile, job: Job, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
+    """Writes the page as an output of an export."""
+    write_web(profile.timed_part, paths[0], job.document_selection, progress=progress)
+    return list(paths)
 
 
 class _Page:
@@ -118,7 +120,9 @@ class _Page:
         done = 0
         for each in lanes:
             shown = each.count if until is None else each.before(until)
-            records.append(lane_record(each, kinds, shown, window, self._put_chunk, until is not None))
+            records.append(
+                lane_record(each, profile.vocabulary, kinds, shown, window, self._put_chunk, until is not None)
+            )
             done += each.count
             self._report(0.9 * done / total)
         device = [each for each in lanes if each.lane.engine != HOST]
@@ -148,53 +152,9 @@ class _Page:
         return start, max(end, start + 1)
 
     def _memory(self, lanes: list[ChosenLane], shown: list[int]) -> dict[str, Any] | None:
-        """Accesses to local memory by lane; None where no command is decoded."""
-        memory = LocalMemory.of(self._profile)
-        decoded = [(number, each) for number, each in enumerate(lanes) if each.lane.registers and each.lane.core >= 0]
-        if memory is None or not decoded:
-            return None
-        room = MOST_ACCESSES // len(decoded)
-        records = []
-        left_out = 0
-        for number, each in decoded:
-            chunk, cut = self._accesses(each, shown[number], memory, room)
-            left_out += cut is not None
-            if chunk.count:
-                records.append({"lane": number, "chunk": self._put_chunk(chunk), "until": cut})
-        if not records:
-            return None
-        return {
-            "lane_bytes": memory.lane_bytes,
-            "bank_bytes": memory.bank_bytes,
-            "operands": OPERANDS,
-            "writes": WRITES,
-            "lanes": records,
-            "cut": left_out,
-        }
-
-    def _accesses(self, chosen: ChosenLane, shown: int, memory: LocalMemory, room: int) -> tuple[Chunk, int | None]:
-        """The accesses of a lane by row; and the time from which they are left out, None when none are."""
-        parts: list[Accesses] = []
-        count, done = 0, 0
-        cut: int | None = None
-        for rows, length in chosen.parts(shown):
-            found = accesses(self._profile, chosen.lane, rows, memory)
-            parts.append(Accesses(found.rows + done, found.operand, found.address, found.size))
-            count += len(found.rows)
-            done += length
-            if count >= room and done < shown:
-                cut = int(chosen.lane.take("start", chosen.rows)[done])
-                break
-        found = Accesses.joined(parts)
-        chunk = Chunk(len(found.rows))
-        order, _ = drawing_order(chosen, shown)
-        place = np.arange(shown)
-        place[order] = np.arange(shown)
-        chunk.add("row", [place[found.rows]], ascending=True)
-        chunk.add("operand", [found.operand])
-        chunk.add("address", [found.address])
-        chunk.add("size", [found.size])
-        return chunk, cut
+        """Accesses to memory by lane, where the source knows some."""
+        memory = self._profile.vocabulary.entry("page_memory")
+        return None if memory is None else memory(self._profile, lanes, shown, self._put_chunk)
 
     def _report(self, share: float) -> None:
         """Says how far the page is, not too often."""

@@ -11,9 +11,6 @@ VALUE: Final = "F2F2F2"
 HEADER: Final = "305496"
 KEY: Final = "FCE4D6"
 WHITE: Final = "FFFFFF"
-#: Colours of tabs and bands.
-TABS: Final = {"TIU": "008000", "GDMA": "FFA500", "SDMA": "D0CECE", "CDMA": "C0504D", "summary": "FFC7CE",
-               "kernels": "305496", "problems": "7F7F7F", "layers": "5B9BD5"}  # fmt: skip
 
 _LATIN: Final = "Calibri"
 _CJK: Final = "等线"

@@ -35,6 +35,7 @@ class SophgoSource(Source):
     id = "sophgo"
     title = "a Sophgo capture"
     expected = "a directory with global.profile and cdmlib*.profile files"
+    vocabulary = "tpuprof_tui.sources.sophgo.vocabulary:VOCABULARY"
     options = (
         SourceOption(
             "tiu_mhz",

@@ -21,6 +21,7 @@ from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.analysis.totals.headroom import HeadroomRow
 from tpuprof_tui.analysis.totals.top import TopRow
 from tpuprof_tui.analysis.totals.window_figures import Figures, summary_scope
+from tpuprof_tui.app.drawing.colouring import lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import (
@@ -37,6 +38,7 @@ from tpuprof_tui.formats.text import (
     time_unit,
     wrap,
 )
+from tpuprof_tui.model.vocabulary import NAMES
 
 from ..lines import Line
 
@@ -104,11 +106,13 @@ class SummaryLists:
         return entries[:-1] if entries else self._engines(figures, width)
 
     def _engines(self, figures: Figures, width: int) -> list[Entry]:
-        entries: list[Entry] = [(self.heading("Engines", width, "names need mode 1"), None)]
+        entries: list[Entry] = [
+            (self.heading("Engines", width, f"names need {self.session.profile.vocabulary.needs(NAMES)}"), None)
+        ]
         total = sum(row.busy for row in figures.engines) or 1
         for row in sorted(figures.engines, key=lambda row: -row.busy):
             told = f"{GUESS if row.guessed else ''}{time_text(row.busy)}"
-            style = self.palette.engine(row.engine)
+            style = self.palette.shaded(lane_shades(self.session.profile.vocabulary, row.engine))
             entries.append((self._bar_line(row.label, row.busy / total, told, f"{row.count:,} x", width, style), None))
         return entries
 

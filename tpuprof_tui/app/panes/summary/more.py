@@ -10,9 +10,11 @@ from rich.style import Style
 from tpuprof_tui.analysis.totals.chart_data import ChartData
 from tpuprof_tui.analysis.totals.window_figures import Figures
 from tpuprof_tui.app.drawing.charts import MISSING, bars, curve, histogram
+from tpuprof_tui.app.drawing.colouring import lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import GUESS, clean, percent_text
+from tpuprof_tui.model import Vocabulary
 
 from ..lines import Line, paragraph
 
@@ -41,11 +43,11 @@ def balance_lines(figures: Figures, width: int, palette: Palette) -> list[Line]:
 
 
 def reference_lines(figures: Figures, width: int, heading: Heading, palette: Palette) -> list[Line]:
-    """The reference's figures under its own names; columns that do not fit go below, with the core again."""
-    table = figures.reference
+    """Figures of the source's own tool under its own names; columns that do not fit go below, with the core again."""
+    table = figures.published
     if not table.rows:
         return []
-    lines = [heading("Figures of the reference", width, "as in summary.txt")]
+    lines = [heading(table.title, width, table.note)]
     widths = [max(len(title), *(len(row[place]) for row in table.rows)) for place, title in enumerate(table.titles)]
     for places in _chunks(widths, width - 1):
         shown = [0, *places]
@@ -80,7 +82,8 @@ class SummaryCharts:
         data: What they are drawn from; None: not there yet.
     """
 
-    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
+    def __init__(self, vocabulary: Vocabulary, palette: Palette, glyphs: Glyphs) -> None:
+        self.vocabulary = vocabulary
         self.palette = palette
         self.glyphs = glyphs
         self.data: ChartData | None = None
@@ -136,7 +139,7 @@ class SummaryCharts:
             if drawn and values.max() > 0:
                 note = f"GB/s, mean {values.mean():.1f}, most {values.max():.1f}"
                 lines += [[], self._heading(f"Bandwidth of {clean(engine)}", width, note)]
-                lines += self._styled(drawn, self.palette.engine(engine))
+                lines += self._styled(drawn, self.palette.shaded(lane_shades(self.vocabulary, engine)))
         return lines
 
     def _durations(self, data: ChartData, width: int) -> list[Line]:

@@ -93,7 +93,7 @@ class SummaryPane(LinesView):
         self._asked = 0.0
         self._active = False
         self.paused = False
-        self.charts = SummaryCharts(palette, glyphs)
+        self.charts = SummaryCharts(session.profile.vocabulary, palette, glyphs)
         self.lists = SummaryLists(session, palette, glyphs)
         self.findings = Findings()
         self.targets: list[Target] = []
@@ -264,7 +264,8 @@ class SummaryPane(LinesView):
         return [Segment(fit(f" Paused: {self._about}. p follows the view again.", width), self.palette.caution)]
 
     def _tables(self, figures: Figures, width: int) -> list[Line]:
-        return tables(figures, width, self.view.selection.core, self.lists.heading, self.palette, self.glyphs)
+        vocabulary, chosen = self.session.profile.vocabulary, self.view.selection.core
+        return tables(figures, vocabulary, width, chosen, self.lists.heading, self.palette, self.glyphs)
 
     def _highlighted(self, strip: Strip) -> Strip:
         """The list's line alone; what stands beside it is another."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from rich.segment import Segment
 
 from tpuprof_tui.analysis.totals.window_figures import Figures
+from tpuprof_tui.app.drawing.colouring import lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import (
@@ -20,6 +21,7 @@ from tpuprof_tui.formats.text import (
     time_number,
     time_unit,
 )
+from tpuprof_tui.model import Vocabulary
 
 from ..lines import Line
 from .more import balance_lines
@@ -28,11 +30,20 @@ from .more import balance_lines
 Heading = Callable[[str, int, str], Line]
 
 
-def tables(figures: Figures, width: int, chosen: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
+def tables(
+    figures: Figures,
+    vocabulary: Vocabulary,
+    width: int,
+    chosen: int,
+    heading: Heading,
+    palette: Palette,
+    glyphs: Glyphs,
+) -> list[Line]:
     """Cores, how evenly they are loaded, engines.
 
     Args:
         figures: What to show.
+        vocabulary: What its source calls things.
         width: Cells.
         chosen: Core that is selected; -1: none.
         heading: Makes headings.
@@ -44,7 +55,7 @@ def tables(figures: Figures, width: int, chosen: int, heading: Heading, palette:
         lines += _cores(figures, width, chosen, heading, palette, glyphs)
         lines += balance_lines(figures, width, palette)
         lines.append([])
-    return lines + _engines(figures, width, heading, palette, glyphs)
+    return lines + _engines(figures, vocabulary, width, heading, palette, glyphs)
 
 
 def _cores(figures: Figures, width: int, chosen: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
@@ -67,7 +78,9 @@ def _cores(figures: Figures, width: int, chosen: int, heading: Heading, palette:
     return lines
 
 
-def _engines(figures: Figures, width: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
+def _engines(
+    figures: Figures, vocabulary: Vocabulary, width: int, heading: Heading, palette: Palette, glyphs: Glyphs
+) -> list[Line]:
     if not figures.engines:
         return []
     longest = max(max(row.busy, row.wait, row.sync, row.idle) for row in figures.engines)
@@ -85,7 +98,9 @@ def _engines(figures: Figures, width: int, heading: Heading, palette: Palette, g
         texts |= {"idle": _cell(row.idle, unit, False, column), "count": f"{row.count:>{column},}"}
         texts["bytes"] = f"{bytes_text(row.bytes):>{column}}"
         line = [Segment(fit(f" {clean(row.label)}", label), palette.text)]
-        line.append(Segment(bar(row.utilisation, bar_width, glyphs), palette.engine(row.engine)))
+        line.append(
+            Segment(bar(row.utilisation, bar_width, glyphs), palette.shaded(lane_shades(vocabulary, row.engine)))
+        )
         line.append(Segment(f"{percent_text(row.utilisation, guessed=row.guessed):>8}", palette.strong))
         line.append(Segment("".join(texts[name] for name in names), palette.text))
         lines.append(line)

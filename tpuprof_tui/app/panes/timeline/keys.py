@@ -19,9 +19,10 @@ from tpuprof_tui.analysis.selecting.passing import is_known as is_passing_known
 from tpuprof_tui.analysis.selecting.passing import passing
 from tpuprof_tui.analysis.selecting.state import StripKind, TimeScale, ViewState
 from tpuprof_tui.analysis.selecting.time_scale import clock_of
-from tpuprof_tui.app.drawing.colouring import TITLES, is_known, next_colouring
+from tpuprof_tui.app.drawing.colouring import is_known, next_colouring, title_of
 from tpuprof_tui.app.shell.messages import Change, CopyText, Say
 from tpuprof_tui.formats.text import clean
+from tpuprof_tui.model.vocabulary import NAMES
 
 from ..prompt import Note, Prompt, Question
 from .lanes import LaneView
@@ -121,9 +122,11 @@ class TimelineTools(LaneView):
                 return view
             colouring = next_colouring(self.session.profile, view.colouring)
             if colouring == view.colouring:
-                self._say("The capture knows nothing else to colour by: more needs mode 1 or 2.")
+                needs = self.session.profile.vocabulary.all_needs()
+                more = f": more needs {needs}" if needs else ""
+                self._say(f"The capture knows nothing else to colour by{more}.")
             else:
-                self._say(f"Colours mean: {TITLES[colouring]}. L explains them.")
+                self._say(f"Colours mean: {title_of(self.session.profile.vocabulary, colouring)}. L explains them.")
             return replace(view, colouring=colouring)
 
         self._ask(changed)
@@ -143,7 +146,9 @@ class TimelineTools(LaneView):
             strip = following[view.strip]
             if strip == "bandwidth" and not is_known(self.session.profile, "bandwidth"):
                 strip = "utilisation"
-            told = {"": "No strips.", "bandwidth": "Strips: bandwidth, share of the DDR or L2 peak of one core.",
+            share = self.session.profile.vocabulary.share("bandwidth")
+            peak = share.peak_text if share is not None else "the peak"
+            told = {"": "No strips.", "bandwidth": f"Strips: bandwidth, share of {peak}.",
                     "utilisation": "Strips: share of the time with work."}  # fmt: skip
             self._say(told[strip])
             return replace(view, strip=strip)
@@ -189,7 +194,7 @@ class TimelineTools(LaneView):
             passes = passing(self.session, view.filter).lane(lane) if filtered else None
             found = same_name(self.session, lane, row, steps, passes)
             if not name:
-                self._say("The capture knows no names here: they need mode 1.")
+                self._say(f"The capture knows no names here: they need {self.session.profile.vocabulary.needs(NAMES)}.")
             elif found < 0:
                 end = "of this lane passes the filter; Esc clears it." if filtered else "on this lane."
                 self._say(f"No {'later' if steps > 0 else 'earlier'} {clean(name)} {end}")

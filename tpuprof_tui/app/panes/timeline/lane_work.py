@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.links.session_links import Tie, known_links, links_of,
 from tpuprof_tui.analysis.selecting.passing import Passing, is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, ViewState
-from tpuprof_tui.app.drawing.colouring import AT_ONCE, is_summed, share_flows
+from tpuprof_tui.app.drawing.colouring import AT_ONCE, is_share, is_summed, share_flows
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.shell.messages import tell_failure
@@ -99,7 +99,7 @@ class LaneWork(LaneBoard):
     def summed_for(self, view: ViewState) -> tuple[Colouring, ...]:
         """Ways of colouring whose sums a state needs: its own, and that of its strips."""
         wanted = {view.colouring} | ({"bandwidth"} if view.strip == "bandwidth" else set())
-        return tuple(sorted(wanted & {"bandwidth", "uarch"}))  # type: ignore[arg-type]
+        return tuple(sorted(filter(is_share, wanted)))
 
     def _sessions(self) -> list[Session]:
         return [self.session, *([self.passing.session] if self.passing is not None else [])]

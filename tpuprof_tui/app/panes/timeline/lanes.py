@@ -22,7 +22,7 @@ from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import measured_text
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
-from tpuprof_tui.app.drawing.colouring import TITLES, is_summed
+from tpuprof_tui.app.drawing.colouring import is_summed, title_of
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.painter import Painted, merged, paint_core, paint_lane, paint_passing
 from tpuprof_tui.app.drawing.strips import paint_strip
@@ -91,7 +91,11 @@ class LaneView(LaneWork):
         part = "all" if view.fits_all else measure.length(view.span)
         scope = "" if view.scope.everything else f"  only {clean(self.session.scope_title(view.scope))}"
         chosen = view.colouring != "operation" and self.shows_colours
-        colours = "" if not chosen else f"  colours: {TITLES[view.colouring].partition(',')[0]}"
+        colours = (
+            ""
+            if not chosen
+            else f"  colours: {title_of(self.session.profile.vocabulary, view.colouring).partition(',')[0]}"
+        )
         waiting = " (computing ...)" if self.is_summing() else ""
         passing = f"  pass {clean(view.filter)}" if view.filter else ""
         counted = self.session.counted(*view.figures_window)

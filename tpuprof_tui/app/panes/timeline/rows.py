@@ -14,6 +14,7 @@ from tpuprof_tui.analysis.links.launches import launches
 from tpuprof_tui.analysis.selecting.passing import is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, StripKind, ViewState
+from tpuprof_tui.model import Vocabulary
 
 #: What a line shows: a lane or core, the launches of a core, or a strip below the lane.
 Kind = Literal["", "launches", "bandwidth", "utilisation"]
@@ -89,12 +90,18 @@ def _lane_row(session: Session, number: int, first: bool) -> Row:
     return Row(number, lane.core, f"{lane.group} {lane.label}", lane.role_guessed, first)
 
 
+def _bandwidths(vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Columns of bandwidth."""
+    share = vocabulary.share("bandwidth")
+    return tuple(key for key, _ in share.columns) if share is not None else ()
+
+
 def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
     """The strip below a lane; none where the lane knows nothing of it."""
     if row.lane < 0 or not kind:
         return ()
     lane = session.profile.lanes[row.lane]
-    if kind == "bandwidth" and not ("ddr_bandwidth" in lane or "l2_bandwidth" in lane):
+    if kind == "bandwidth" and not any(key in lane for key in _bandwidths(session.profile.vocabulary)):
         return ()
     return (Row(row.lane, row.core, "bandwidth" if kind == "bandwidth" else "busy", row.guessed, False, kind),)
 

@@ -16,10 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.export.rendering import Field, rendered_rows
+from tpuprof_tui.export.selection import ordered_lanes
 from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, json_text
-from tpuprof_tui.model import COLUMNS, Column, Lane, Profile
+from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.sources.sophgo.published_column import PublishedColumn
+from tpuprof_tui.sources.sophgo.schema import COLUMNS
 
 Format = Literal["jsonl", "csv"]
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
@@ -125,15 +128,6 @@ def write_in_order(rows: TableRows, sink: ByteSink, form: Format = "jsonl") -> i
     )
 
 
-def ordered_lanes(profile: Profile) -> list[Lane]:
-    """Lanes by core, then TIU, GDMA, SDMA; then those of no core, by port."""
-    rank = {name: place for place, name in enumerate(ENGINES)}
-    return sorted(
-        profile.lanes,
-        key=lambda lane: (lane.core < 0, lane.core, rank.get(lane.engine, len(rank)), lane.port),
-    )
-
-
 def stream_rows(lane: Lane, core: int | None = None) -> slice | npt.NDArray[np.int64]:
     """Rows of a lane in the order of its stream; those of one core when asked for."""
     order = lane["order"]
@@ -214,7 +208,7 @@ class _LanePlan:
             written = [fields.get(name, style.absent) for name in self._names]
         return rendered_rows(self._opening, written, style.closing, rows, count)
 
-    def _field(self, profile: Profile, column: Column) -> Field | str:
+    def _field(self, profile: Profile, column: PublishedColumn) -> Field | str:
         """A column as a field; a string where it is the same in every row."""
         lane, style = self._lane, self._style
         lead = style.lead(column.file_name)

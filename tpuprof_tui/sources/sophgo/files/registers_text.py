@@ -13,14 +13,13 @@ from typing import Final
 import numpy as np
 
 from tpuprof_tui.export.rendering import Field, rendered_rows
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.selection import Selection, ordered_lanes
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows
 
-from .instructions import ordered_lanes
 from .workbook.fields import EVERYTHING, FieldSet, LaneFields
 
 Progress = Callable[[float], None]

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis import Intervals
-from tpuprof_tui.analysis.links.port_directions import RX_NAMES, TX_NAMES
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
+from tpuprof_tui.sources.sophgo.port_directions import RX_NAMES, TX_NAMES
 
 Flags = npt.NDArray[np.bool_]
 

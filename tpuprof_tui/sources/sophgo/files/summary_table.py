@@ -14,8 +14,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import Device, Lane, Profile, Role, column, is_missing
+from tpuprof_tui.model import Device, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.sources.sophgo.schema import column
 
 Array = npt.NDArray[Any]
 
@@ -147,7 +148,7 @@ def _line(cells: Iterable[str]) -> str:
 
 def _row(device: Device, core: int | None, parts: Sequence[CoreSums], total: int, several: bool) -> SummaryRow:
     """A row of one core, or (``core`` None) over all of them."""
-    tiu_mhz, dma_mhz = device.tiu_mhz, device.dma_mhz
+    tiu_mhz, dma_mhz = device.clock("TIU"), device.clock("DMA")
     whole = sum(parts, CoreSums())
     tiu_time = sum(to_ns(part.tiu_cycle, tiu_mhz) for part in parts)
     busy_time = tiu_time + sum(to_ns(part.gdma_cycle, dma_mhz) for part in parts)

@@ -21,6 +21,7 @@ from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import summary_table
 
 from .summary_moves import Moves, lane_moves
@@ -157,8 +158,8 @@ def _as_labelled(lane: Lane) -> Lane:
 def _remarks(profile: Profile, chosen: Profile) -> str:
     """What to know of the reference's table."""
     lines = []
-    if profile.detail < 2:
-        lines.append(f"uArchURate says nothing in mode {profile.mode}: operations are known from mode 2 on.")
+    if not profile.has(DETAIL):
+        lines.append(f"uArchURate says nothing in mode {profile.own['mode']}: operations are known from mode 2 on.")
     device = sum(len(lane) for lane in profile.lanes if lane.engine in ENGINES)
     if chosen.instructions != device:
         lines.append(f"Of {device} instructions {chosen.instructions} were chosen; all figures are of these alone.")
@@ -229,7 +230,7 @@ def _moves(profile: Profile) -> str:
     ]
     if not any(found.directed for found in everything):
         notes.append("The capture does not know directions: all bytes count as DDR.")
-    elif profile.detail < 2:
+    elif not profile.has(DETAIL):
         notes.append("Sizes are those the hardware counted; directions are those of condensed commands.")
     return _table("Read and write bandwidth", _MOVE_HEADER, body, last, notes)
 

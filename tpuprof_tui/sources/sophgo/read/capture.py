@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model import Device, Lane, Profile, Scopes
+from tpuprof_tui.model import Lane, Profile, Scopes
 from tpuprof_tui.sources.source import Progress
 
 from ..chips import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
+from ..device import capabilities_of, recording_of, tpu_device
 from ..file_names import SETTINGS_FILE
+from ..vocabulary import VOCABULARY
 from .columns.lanes import LaneBuilder, LaneSource
 from .columns.untimed import note_untimed, untimed_commands
 from .commands.command_table import CORE_ENGINES, Commands
@@ -181,22 +183,24 @@ class _Builder:
             for engine in core_data.engines.values():
                 if engine.closing_end is not None:
                     tail = max(tail or 0, engine.closing_end - zero)
-        chip = self.chip
+        chip, bmodel = self.chip, self.settings.bmodel
+        mode = max((core.mode for core in self.cores), default=0)
         return Profile(
             path=str(self.directory),
             name=self.directory.resolve().name,
-            source="cdm",
-            device=Device(
+            vocabulary=VOCABULARY,
+            device=tpu_device(
                 chip.name,
                 self.settings.arch,
-                self.mhz,
-                chip.dma_mhz,
-                chip.ddr_gbps,
-                chip.l2_gbps,
-                tuple((label, str(value)) for label, value in chip.parameters),
+                tiu_mhz=self.mhz,
+                dma_mhz=chip.dma_mhz,
+                ddr_gbps=chip.ddr_gbps,
+                l2_gbps=chip.l2_gbps,
+                parameters=tuple((label, str(value)) for label, value in chip.parameters),
             ),
-            mode=max((core.mode for core in self.cores), default=0),
-            bmodel=self.settings.bmodel,
+            recording=recording_of(mode, bmodel),
+            capabilities=capabilities_of(mode, bmodel),
+            own={"mode": mode, "bmodel": bmodel},
             cores=self._core_numbers(),
             lost_cores=self.lost.cores,
             lost_ports=self.lost.ports,

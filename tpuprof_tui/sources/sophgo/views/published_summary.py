@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -14,9 +13,12 @@ from tpuprof_tui.analysis.index.running_sums import BLOCK, FEWEST, RunningSums, 
 from tpuprof_tui.analysis.selecting.passing import shown_session
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.totals.window_figures import PublishedTable
+from tpuprof_tui.formats.tables import Table
 from tpuprof_tui.formats.text import MISSING
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count
+from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import (
     COLUMNS,
     SUMMED,
@@ -25,26 +27,14 @@ from tpuprof_tui.sources.sophgo.files.summary_table import (
     as_sums,
     lane_weights,
     summary_rows,
+    summary_table,
 )
 
 #: Place of the uArch rate among the cells.
 _RATE: Final = [title for title, _ in COLUMNS].index("uArchURate")
 
 
-@dataclass(frozen=True)
-class ReferenceTable:
-    """The reference's figures of a window.
-
-    Attributes:
-        titles: Names of the columns, the reference's.
-        rows: Cells of each core, then of all of them.
-    """
-
-    titles: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def reference_table(session: Session, view: ViewState, scope: Scope) -> ReferenceTable:
+def reference_table(session: Session, view: ViewState, scope: Scope) -> PublishedTable:
     """The reference's figures for the instructions that run in the window; from running sums.
 
     Their total time is from the first start to the last end among them, as in an export of this range.
@@ -59,8 +49,22 @@ def reference_table(session: Session, view: ViewState, scope: Scope) -> Referenc
     """
     titles = tuple(title for title, _ in COLUMNS)
     if scope.lane >= 0:
-        return ReferenceTable(titles, ())
-    return ReferenceTable(titles, tuple(_rows(session, view, scope)))
+        return PublishedTable(titles)
+    return PublishedTable(titles, tuple(_rows(session, view, scope)), "Figures of the reference", "as in summary.txt")
+
+
+def published_table(profile: Profile) -> Table:
+    """The summary of `bigTpuProfile` of a whole profile, by its own definitions."""
+    notes = ["Parallelism adds up engines that ran side by side; SDMA averages count sends."]
+    if not profile.has(DETAIL):
+        notes.append("uArchURate says nothing here: operations are known from mode 2 on.")
+    return Table(
+        title="As bigTpuProfile counts",
+        header=tuple(title for title, _ in COLUMNS),
+        rows=tuple(row.cells for row in summary_table(profile)),
+        total=True,
+        notes=tuple(notes),
+    )
 
 
 def _rows(session: Session, view: ViewState, scope: Scope) -> Iterator[tuple[str, ...]]:
@@ -84,7 +88,7 @@ def _rows(session: Session, view: ViewState, scope: Scope) -> Iterator[tuple[str
             sums[index.lane.core] += _sums(profile, index, rows)
     if first is not None:
         for row in summary_rows(profile.device, cores, list(sums.values()), last - first):
-            yield _cells(row, profile.detail)
+            yield _cells(row, known=profile.has(DETAIL))
 
 
 def _running(index: LaneIndex, view: ViewState, core: int) -> list[Rows]:
@@ -117,8 +121,8 @@ def _counted(lane: Lane) -> bool:
     return "cycles" in lane and (lane.engine == "TIU" or "bytes" in lane)
 
 
-def _cells(row: SummaryRow, mode: int) -> tuple[str, ...]:
+def _cells(row: SummaryRow, *, known: bool) -> tuple[str, ...]:
     """Texts of a row; a rate that only registers could tell is missing, not the reference's placeholder."""
-    if mode >= 2:
+    if known:
         return row.cells
     return tuple(MISSING if place == _RATE else cell for place, cell in enumerate(row.cells))

@@ -9,11 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from tpuprof_tui.analysis.links.port_directions import RX_NAMES, TX_NAMES
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.perfetto.tracks import Track
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count
+from tpuprof_tui.model.vocabulary import DETAIL
+from tpuprof_tui.sources.sophgo.port_directions import RX_NAMES, TX_NAMES
 
 #: Fact of a profile with a host trace: how it was aligned; all but this word is told in the trace.
 HOST_ALIGNMENT: Final = "host_alignment"
@@ -112,7 +113,7 @@ class _Plan:
         moves = (*gdma, *sdma)
         if moves:
             words = "GDMA and SDMA of the core together."
-            if self._profile.detail < 2:
+            if not self._profile.has(DETAIL):
                 words += " Without detailed commands every move counts, whatever its direction."
             self._add(_bandwidth("DDR Bandwidth", root, -2, words), Content.DDR_TOTAL, moves)
         if self._knows(moves, "l2_bandwidth"):

@@ -38,8 +38,9 @@ from tpuprof_tui.formats.perfetto.wire import (
     messages,
     varint_field,
 )
-from tpuprof_tui.model import INT_MISSING, Lane, Profile, column
+from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.sources.sophgo.schema import column
 
 from .flows import FlowEnds, LaneFlows
 

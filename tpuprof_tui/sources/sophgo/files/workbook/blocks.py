@@ -17,7 +17,6 @@ from tpuprof_tui.formats.xlsx.styles import (
     LABEL,
     PERCENT,
     PLAIN,
-    TABS,
     TOTAL_HEADER,
     TOTAL_VALUE,
     Style,
@@ -26,6 +25,9 @@ from tpuprof_tui.model import Profile
 
 from .statistics import SUMMARY_COLUMNS, Totals, TypeRow, bandwidth, ratio
 
+#: Colours of tabs and bands.
+TABS: Final = {"TIU": "008000", "GDMA": "FFA500", "SDMA": "D0CECE", "CDMA": "C0504D", "summary": "FFC7CE",
+               "kernels": "305496", "problems": "7F7F7F", "layers": "5B9BD5"}  # fmt: skip
 #: Row of the column headers of transfer sheets.
 DMA_HEADER_ROW: Final = 6
 #: A block higher than this would fill the screen if it were frozen unfolded.
@@ -137,7 +139,7 @@ def dma_head(profile: Profile, total: Totals) -> Head:
     grid.put(1, 1, "Performance", LABEL)
     grid.put(2, 1, "Summary", LABEL)
     grid.line(1, 3, _DMA_TOTALS, TOTAL_HEADER)
-    mhz = profile.device.dma_mhz
+    mhz = profile.device.clock("DMA")
     values = (
         total.working, total.working, total.stall, ratio(total.stall, total.cycles), total.ddr_bytes, total.l2_bytes,
         bandwidth(total.ddr_bytes, total.ddr_cycles, mhz), bandwidth(total.l2_bytes, total.l2_cycles, mhz),

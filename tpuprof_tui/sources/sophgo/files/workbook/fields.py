@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.xlsx.rows import Source
-from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, column, is_missing
+from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.sources.sophgo.schema import column
 
 from .fieldsets import META, TRANSFER, Entry, Filler, Same, layout_of
 

@@ -10,16 +10,17 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.selection import Selection, ordered_lanes
 from tpuprof_tui.export.table import title_in_files
 from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source, Values, values_of
 from tpuprof_tui.model import Lane, Profile, Role
-from tpuprof_tui.model import column as column_of
-from tpuprof_tui.model.counters import COUNTERS
-from tpuprof_tui.model.counters import GROUP as COUNTER_GROUP
+from tpuprof_tui.model.columns import COUNTERS as COUNTER_GROUP
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.sources.sophgo.counters import COUNTERS
+from tpuprof_tui.sources.sophgo.schema import column as column_of
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
-from ..instructions import ENGINES, ordered_lanes
+from ..instructions import ENGINES
 from ..registers_text import chosen_rows, slices
 from .columns import further_names, reference_names, sheet_columns
 from .fields import LaneFields, data_type_source, recent_cycle_source
@@ -100,7 +101,7 @@ class LaneRows:
         sources = {}
         for key in keys:
             spec = column_of(key)
-            name = spec.key if spec.group == COUNTER_GROUP else title_in_files(spec)
+            name = spec.key if spec.group == COUNTER_GROUP else title_in_files(spec, VOCABULARY)
             if name not in self.occurring:
                 sources[name] = Source("int", partial(self.lane.take, key))
         return sources

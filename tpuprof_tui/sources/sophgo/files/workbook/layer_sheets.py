@@ -149,9 +149,9 @@ def layer_sheet(profile: Profile, layers: LayerMap, sums: LayerSums) -> Head:
         network.name,
         device.chip,
         *peak,
-        device.ddr_peak_gbps,
-        device.tiu_mhz / 1000,
-        device.dma_mhz / 1000,
+        device.peak("DDR"),
+        device.clock("TIU") / 1000,
+        device.clock("DMA") / 1000,
     ]
     grid.line(1, 2, names, BLOCK_HEADER)
     grid.line(2, 2, values, BLOCK_VALUE)
@@ -171,7 +171,7 @@ def _layer_cells(profile: Profile, layer: Layer, sums: LayerSums, whole: Mapping
     first = layer.operands[0].shape if layer.operands else ()
     last = layer.results[0].shape if layer.results else ()
     taken, given = (sum(tensor.size for tensor in tensors) for tensors in (layer.operands, layer.results))
-    mhz = profile.device.dma_mhz
+    mhz = profile.device.clock("DMA")
     left, right = (tensors[0].matrix if tensors else () for tensors in (layer.operands, layer.results))
     product = group_of(layer) == "MatMul" and len(left) > 1 and len(right) > 1
     sizes = (math.prod(left[:-1]), left[-1], right[-1]) if product else (0, 0, 0)
@@ -212,7 +212,7 @@ def network_sheet(profile: Profile, layers: LayerMap, sums: LayerSums, total_ns:
     names = ("Network", "Model GFLOPs", "Quant Type", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU FP32 TOPS",
              "DDR BW(GB/s)", "TPU Frequency(MHz)", "DMA Frequency(MHz)")  # fmt: skip
     values: list[Value] = [network.name, network.flops / 1e9, network.mode.lower(), device.chip, *peak,
-              round(device.ddr_peak_gbps * cores, 2), device.tiu_mhz, device.dma_mhz]  # fmt: skip
+              round(device.peak("DDR") * cores, 2), device.clock("TIU"), device.clock("DMA")]  # fmt: skip
     grid.line(1, 2, names, BLOCK_HEADER)
     grid.line(2, 2, values, BLOCK_VALUE)
     _alignment(profile, grid)
@@ -306,7 +306,7 @@ def _units(profile: Profile) -> tuple[int, int, int, int]:
 def _peak(profile: Profile) -> list[float]:
     """TOPS of one core for 8-bit, 16-bit and 32-bit elements."""
     lanes, channels, pixels, _ = _units(profile)
-    whole = lanes * channels * pixels * 2 * profile.device.tiu_mhz / 1e6
+    whole = lanes * channels * pixels * 2 * profile.device.clock("TIU") / 1e6
     return [round(whole / part, 3) for part in (1, 2, 16)]
 
 
@@ -322,4 +322,4 @@ def _speed(size: int, cycles: int, mhz: float) -> float:
 
 
 def _us(profile: Profile, cycles: int) -> float:
-    return round(cycles / profile.device.tiu_mhz, 3) if profile.device.tiu_mhz > 0 else 0.0
+    return round(cycles / profile.device.clock("TIU"), 3) if profile.device.clock("TIU") > 0 else 0.0

@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import Lane, Profile, Role, column, is_missing
+from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.sources.sophgo.schema import column
 
 from ..summary_table import to_ns
 
@@ -224,7 +225,7 @@ def summary_row(profile: Profile, core: CoreTotals, total_ns: int, many: bool) -
 
     All engines' times are ns here; the reference adds DMA cycles to ns, which is the same at 1000 MHz.
     """
-    tiu_mhz, dma_mhz = profile.device.tiu_mhz, profile.device.dma_mhz
+    tiu_mhz, dma_mhz = profile.device.clock("TIU"), profile.device.clock("DMA")
     tiu, gdma, sdma, cdma = (core.of(engine) for engine in ("TIU", "GDMA", "SDMA", "CDMA"))
     tiu_ns, gdma_ns = to_ns(tiu.working, tiu_mhz), to_ns(gdma.working, dma_mhz)
     sdma_ns = to_ns(sdma.working, dma_mhz) if many else 0
@@ -243,7 +244,7 @@ def summary_row(profile: Profile, core: CoreTotals, total_ns: int, many: bool) -
 def overall_row(profile: Profile, cores: Sequence[CoreTotals], loose: Totals, total_ns: int,
                 many: bool) -> list[int | float]:  # fmt: skip
     """Figures over all cores: cycles as us of the busiest core, sizes in MiB; ``loose``: CDMA of no known core."""
-    tiu_mhz, dma_mhz = profile.device.tiu_mhz, profile.device.dma_mhz
+    tiu_mhz, dma_mhz = profile.device.clock("TIU"), profile.device.clock("DMA")
 
     def longest(engine: str, name: str = "working") -> int:
         return max((getattr(core.of(engine), name) for core in cores), default=0)

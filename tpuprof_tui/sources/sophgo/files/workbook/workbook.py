@@ -15,12 +15,12 @@ from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.cells import Value, column_letters, shown_length
 from tpuprof_tui.formats.xlsx.package import Package, SheetEntry
 from tpuprof_tui.formats.xlsx.rows import RowWriter, SheetColumn, Values
-from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER, COUNT, TABS
+from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER, COUNT
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows
 
 from ..registers_text import slices
-from .blocks import Head, dma_head, summary_sheet, table_sheet, tiu_head
+from .blocks import TABS, Head, dma_head, summary_sheet, table_sheet, tiu_head
 from .fields import EVERYTHING
 from .kernels import KERNEL_COLUMNS, KernelTable
 from .lanes import SLICE, LaneRows, chosen_lanes

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from .columns import Column
+from tpuprof_tui.model.columns import COUNTERS as GROUP
 
-GROUP: Final = "counters"
+from .published_column import PublishedColumn as Column
 
 _SOURCE = "capture 5"
 _DMA: Final = ("GDMA", "SDMA")

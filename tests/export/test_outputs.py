@@ -1,0 +1,86 @@
+"""The registry of outputs: what any profile can be written as, and what its source adds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from profiles import small_profile
+
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.export.info import info_record, info_report
+from tpuprof_tui.export.job import OWN_LIST, Job, parse_kinds, run_export
+from tpuprof_tui.export.outputs import PAGE, TABLES, keys_of, outputs_of, outputs_of_all
+from tpuprof_tui.export.summary import summary_report
+from tpuprof_tui.model import Profile
+from tpuprof_tui.model.vocabulary import Output, Vocabulary, Word, imported
+from tpuprof_tui.sources.sophgo.schema import COLUMNS
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
+
+SCHEMA = COLUMNS
+RECIPE = Output("recipe", "recipe", f"{__name__}:write_recipe", files=("kitchen/recipe.txt",), place=5, turn=99)
+OVEN = Vocabulary(
+    "oven", "oven", unit=Word("tray"), outputs=(RECIPE,), columns_entry=f"{__name__}:SCHEMA",
+)  # fmt: skip
+
+
+def write_recipe(profile: Profile, job: Job, paths: list[Path], progress) -> list[Path]:
+    paths[0].parent.mkdir(parents=True, exist_ok=True)
+    paths[0].write_text(profile.name)
+    progress(1.0)
+    return paths
+
+
+def test_the_sophgo_source_writes_what_it_always_wrote():
+    assert [output.key for output in outputs_of(VOCABULARY)] == ["xlsx", "web", "pftrace", "summary", "regs"]
+    assert keys_of(outputs_of(VOCABULARY)) == ("summary", "pftrace", "regs", "xlsx", "web")
+    files = {output.key: output.files for output in outputs_of(VOCABULARY)}
+    assert files["web"] == ("PerfWeb/result.html",)
+
+
+@pytest.mark.parametrize("output", [PAGE, *VOCABULARY.outputs], ids=lambda output: output.key)
+def test_every_entry_of_an_output_names_a_function(output):
+    for where in (output.writer, output.names, output.prepare, output.finish):
+        assert not where or callable(imported(where))
+
+
+def test_tables_are_forms_of_one_command():
+    from tpuprof_tui.cli.main import build_parser
+
+    for table in TABLES:
+        assert build_parser("instructions").parse_args(["x", "--format", table.key]).format == table.key
+        assert table.is_table
+
+
+def test_of_several_sources_each_key_is_listed_once():
+    assert [output.key for output in outputs_of_all((OVEN, VOCABULARY))] == [
+        "recipe", "xlsx", "web", "pftrace", "summary", "regs",
+    ]  # fmt: skip
+
+
+def test_a_source_of_other_words_writes_its_own_files_and_the_generic_ones(tmp_path):
+    profile = replace(small_profile(2, instructions=40), vocabulary=OVEN, own={}, capabilities=frozenset())
+    outputs = outputs_of(OVEN)
+    told = []
+    written = run_export(profile, Job(tmp_path / "out", frozenset(keys_of(outputs))), lambda *each: told.append(each))
+    names = {file.path.relative_to(tmp_path / "out").as_posix() for file in written}
+    assert names == {"kitchen/recipe.txt", "profile.html"}
+    assert set(json.loads((tmp_path / "out" / OWN_LIST).read_text())) == names
+    assert ("recipe", 1.0) in told
+    with pytest.raises(UsageError, match="Choose from web, recipe"):
+        parse_kinds("xlsx", keys_of(outputs))
+    # what it does not write any more goes
+    run_export(profile, Job(tmp_path / "out", frozenset(("web",))))
+    assert (tmp_path / "out" / "kitchen" / "recipe.txt").exists(), "another kind than was asked for"
+
+
+def test_what_is_told_of_a_source_of_other_words_names_no_tool_and_no_mode():
+    profile = replace(small_profile(2, instructions=40), vocabulary=OVEN, own={}, capabilities=frozenset())
+    text = f"{summary_report(profile).text()}\n{info_report(profile).text()}"
+    assert "bigTpuProfile" not in text
+    assert "CDMA ports" not in text
+    record = info_record(profile)
+    assert record["source"] == "oven"
+    assert not {"mode", "bmodel", "cdma_ports"} & record.keys()

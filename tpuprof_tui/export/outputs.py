@@ -1,0 +1,41 @@
+"""The registry of outputs: files that any profile can be written as, and those of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from tpuprof_tui.model.vocabulary import Output, Vocabulary
+
+#: The page: everything in one file.
+PAGE: Final = Output(
+    "web", "web view", "tpuprof_tui.export.web.page:write_page", files=("profile.html",), place=20, turn=50,
+    sets=frozenset(("web",)), cost=(7.5, 1_500.0), detailed=(8.5, 2_500.0), most=2_000_000,
+)  # fmt: skip
+#: The table of the explorer as it is; their keys are forms of ``tpuprof instructions``.
+TABLES: Final = (
+    Output("csv", "table as CSV", files=("instructions.csv",), place=60),
+    Output("jsonl", "table as JSON lines", files=("instructions.jsonl",), action="json", place=70),
+    Output("parquet", "table as Parquet", files=("instructions.parquet",), place=80),
+)
+
+
+def outputs_of(vocabulary: Vocabulary) -> tuple[Output, ...]:
+    """What a profile can be written as, tables apart, in the order of lists."""
+    return outputs_of_all((vocabulary,))
+
+
+def outputs_of_all(vocabularies: Iterable[Vocabulary]) -> tuple[Output, ...]:
+    """What profiles of several sources can be written as; of the same key the first counts."""
+    found: dict[str, Output] = {}
+    for vocabulary in vocabularies:
+        for output in (*vocabulary.outputs, PAGE):
+            files = vocabulary.output_files.get(output.key)
+            found.setdefault(output.key, replace(output, files=files) if files else output)
+    return tuple(sorted(found.values(), key=lambda output: output.place))
+
+
+def keys_of(outputs: Iterable[Output]) -> tuple[str, ...]:
+    """What the command line calls outputs, in the order in which they are written."""
+    return tuple(output.key for output in sorted(outputs, key=lambda output: output.turn))

@@ -1,0 +1,27 @@
+"""What stands in a column where nothing is known."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+#: Value of an integer column where nothing is known. Text columns use code -1, float columns NaN.
+INT_MISSING: Final = int(np.iinfo(np.int64).min)
+
+
+def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where a column holds nothing.
+
+    Args:
+        values: Any column: float (NaN is missing), int64 (``INT_MISSING``), or smaller ints (codes, below 0).
+
+    Returns:
+        Boolean array of the same shape.
+    """
+    if values.dtype.kind == "f":
+        return np.asarray(np.isnan(values), dtype=np.bool_)
+    if values.dtype == np.int64:
+        return np.asarray(values == INT_MISSING, dtype=np.bool_)
+    return np.asarray(values < 0, dtype=np.bool_)

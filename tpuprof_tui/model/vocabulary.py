@@ -1,0 +1,332 @@
+"""What a source calls things: its columns, kinds of lanes and groups, words, capabilities, colours, files.
+
+One for each source; a profile carries that of its own, and what is said and written of a profile asks it. Everything
+here is plain data: what a source computes itself is named by an entry ("module:function") and imported when it is
+first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Final
+
+from .activity import Activity
+from .columns import COUNTERS, Column
+
+#: Capabilities that generic code asks for, where a source has them: names of what ran, and everything of each event.
+NAMES: Final = "names"
+DETAIL: Final = "detail"
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word for a thing, and for several."""
+
+    one: str
+    many: str = ""
+
+    @property
+    def plural(self) -> str:
+        """The word for several."""
+        return self.many or f"{self.one}s"
+
+    def of(self, count: int) -> str:
+        """A number of them: ``1 core``, ``2,000 cores``."""
+        return f"{count:,} {self.one if count == 1 else self.plural}"
+
+
+@dataclass(frozen=True)
+class Shades:
+    """A colour on each kind of ground, ``#rrggbb``: dark, paper, and one for all eyes; empty: made of the first."""
+
+    dark: str
+    paper: str = ""
+    safe: str = ""
+
+
+@dataclass(frozen=True)
+class LaneKind:
+    """A kind of lane.
+
+    Attributes:
+        key: Its name in filters, files and options.
+        title: Its name for people.
+        activity: What most of its events do.
+        order: Its place among the kinds of a group.
+        on_host: Whether it runs beside the device: such lanes count in no figure of the device.
+        shades: Colours of work that no category colours.
+    """
+
+    key: str
+    title: str
+    activity: Activity
+    order: int
+    on_host: bool = False
+    shades: Shades | None = None
+
+
+@dataclass(frozen=True)
+class GroupKind:
+    """A kind of group: its key, what it is called, and the word for one of them."""
+
+    key: str
+    title: str
+    word: Word
+
+
+@dataclass(frozen=True)
+class Category:
+    """Events of one sort, told apart by their colour and letter.
+
+    Attributes:
+        name: Its name in legends.
+        letter: Stands in cells where colours cannot be told apart.
+        shades: Its colours.
+        words: An event is of the first category one of whose words is part of its type.
+    """
+
+    name: str
+    letter: str
+    shades: Shades
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Capability:
+    """Something a profile can know.
+
+    Attributes:
+        key: Its name in code.
+        title: What is then known.
+        needs: How to record it ("mode 2").
+    """
+
+    key: str
+    title: str
+    needs: str
+
+
+@dataclass(frozen=True)
+class Share:
+    """A way of colouring by a share of what the hardware could do.
+
+    Attributes:
+        key: Name in settings.
+        title: Name in legends.
+        columns: Columns it rests on, the first that is known and set counts; each with the name of the peak
+            (``Device.peaks``) it is a share of, or nothing where the column is in percent.
+        peak_text: What it is a share of, in words.
+    """
+
+    key: str
+    title: str
+    columns: tuple[tuple[str, str], ...]
+    peak_text: str = ""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition of filters that is no column: ``KEY=WORD``.
+
+    Attributes:
+        key: Its name.
+        words: What it can be.
+        fault: What to say of any other.
+        mask: Entry of a function from profile, lane and word to a boolean mask of the lane's rows.
+    """
+
+    key: str
+    words: tuple[str, ...]
+    fault: str
+    mask: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """Files that a profile can be written as.
+
+    Attributes:
+        key: What the command line calls it.
+        title: What people call it.
+        writer: Entry of a function ``(profile, job, paths, progress) -> list[Path]`` that writes the files and says
+            which (``export.job``), where ``paths`` are those of ``files``; empty: the table of the explorer, in the
+            form ``key``.
+        files: Names in the output folder that it always has.
+        shown: The names as people are told them; empty: ``files``.
+        pattern: Regular expression of all names it may have; empty: ``files``.
+        names: Entry of a function ``(profile, job) -> names`` of the files that depend on the profile.
+        prepare: Entry of a function ``(profile) -> profile`` that finds problems of files beside the capture.
+        finish: Entry of a function ``(profile, selection) -> (note, text)``: what to know of what was written, and a
+            function that gives what the command line prints at the end.
+        told: What progress calls it; empty: the title.
+        action: Name of the explorer's action; empty: the key.
+        place, turn: Its place in lists, and among what is written.
+        sets: Sets of outputs it belongs to, which options of the command line add or leave out: ``web``, ``doc``,
+            ``beside`` (where there is anything else), ``perfetto``, ``summary``, ``enable_doc``.
+        cost, detailed: Measured bytes and ns of an event, the latter where everything of each is known; 0: it is small
+            and fast.
+        most: Events that it holds at most; 0: any number.
+    """
+
+    key: str
+    title: str
+    writer: str = ""
+    files: tuple[str, ...] = ()
+    shown: str = ""
+    pattern: str = ""
+    names: str = ""
+    prepare: str = ""
+    finish: str = ""
+    told: str = ""
+    action: str = ""
+    place: int = 0
+    turn: int = 0
+    sets: frozenset[str] = frozenset()
+    cost: tuple[float, float] = (0.0, 0.0)
+    detailed: tuple[float, float] = (0.0, 0.0)
+    most: int = 0
+
+    @property
+    def id(self) -> str:
+        """Its name in the explorer."""
+        return self.action or self.key
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is the explorer's table."""
+        return not self.writer
+
+    @property
+    def file_text(self) -> str:
+        """The names of its files, as people are told them."""
+        return self.shown or ", ".join(self.files)
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The words of a source.
+
+    Attributes:
+        source: Its id.
+        title: Its name for people.
+        usual_name: What the names of all its captures begin with: what tells them apart follows.
+        unit, event, scope: Words for what figures are made for, what lanes hold, and what events belong to.
+        lane_kinds, group_kinds, categories, capabilities: See there; categories in the order they are tried.
+        shares: Ways of colouring of its own.
+        conditions: Conditions of filters of its own.
+        either: Names in filters that mean the first known of several columns.
+        searched: Text columns in which a word alone is looked for.
+        page_columns: Columns of numbers that the page draws, beside times.
+        help_words: What words of the screen mean here, where it is more than generic code can say.
+        help_filters: What filters look like: examples and what they mean; empty: generic ones.
+        outputs: Files of its own.
+        output_files: Names that files of generic outputs have, by key.
+        columns_entry: Entry of the schema, a tuple of columns.
+        texts_entry: Entry of what the command line's help says with this source's words: texts by name.
+        entries: What the source says and writes itself, by what asks for it (see ``entry``).
+    """
+
+    source: str
+    title: str
+    unit: Word = Word("unit")
+    event: Word = Word("event")
+    scope: Word = Word("scope")
+    usual_name: str = ""
+    lane_kinds: tuple[LaneKind, ...] = ()
+    group_kinds: tuple[GroupKind, ...] = ()
+    categories: tuple[Category, ...] = ()
+    capabilities: tuple[Capability, ...] = ()
+    shares: tuple[Share, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    either: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    searched: tuple[str, ...] = ("engine", "name", "type", "kernel")
+    page_columns: tuple[str, ...] = ()
+    help_words: Mapping[str, str] = field(default_factory=dict)
+    help_filters: tuple[tuple[str, str], ...] = ()
+    outputs: tuple[Output, ...] = ()
+    output_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    columns_entry: str = ""
+    texts_entry: str = ""
+    entries: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The schema: every column an event can have, in the order of tables and files."""
+        return tuple(imported(self.columns_entry)) if self.columns_entry else ()
+
+    @cached_property
+    def schema(self) -> Mapping[str, Column]:
+        """The same, by key."""
+        return {column.key: column for column in self.columns}
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """What the command line's help says with this source's words."""
+        found: Mapping[str, str] = imported(self.texts_entry) if self.texts_entry else {}
+        return found
+
+    @cached_property
+    def column_groups(self) -> tuple[str, ...]:
+        """Headings of the columns, in their order."""
+        return tuple(dict.fromkeys(column.group for column in self.columns))
+
+    def is_text(self, key: str) -> bool:
+        """Whether a column holds texts."""
+        column = self.schema.get(key)
+        return column is not None and column.kind == "text"
+
+    def listed(self) -> tuple[Column, ...]:
+        """All columns but raw counters."""
+        return tuple(column for column in self.columns if column.group != COUNTERS)
+
+    def lane_kind(self, key: str) -> LaneKind | None:
+        """The kind of lane with this key; None where the source declares none."""
+        return next((kind for kind in self.lane_kinds if kind.key == key), None)
+
+    def group_kind(self, key: str) -> GroupKind | None:
+        """The kind of group with this key; None where the source declares none."""
+        return next((kind for kind in self.group_kinds if kind.key == key), None)
+
+    def word_of(self, kind: str) -> Word:
+        """The word for one group of a kind, by key."""
+        found = self.group_kind(kind)
+        return found.word if found is not None else Word(kind)
+
+    def capability(self, key: str) -> Capability | None:
+        """The capability with this key; None where the source has none."""
+        return next((each for each in self.capabilities if each.key == key), None)
+
+    def needs(self, key: str) -> str:
+        """How to record a capability; the key itself where the source does not say, empty for none."""
+        found = self.capability(key)
+        return found.needs if found is not None else key
+
+    def all_needs(self) -> str:
+        """How to record everything: "mode 1 or 2"; empty where the source does not say."""
+        parts = [each.needs.rpartition(" ") for each in self.capabilities]
+        if len({head for head, _, _ in parts}) == 1:
+            return f"{parts[0][0]} {' or '.join(last for _, _, last in parts)}".strip()
+        return " or ".join(each.needs for each in self.capabilities)
+
+    def share(self, key: str) -> Share | None:
+        """The share with this key; None where the source has none."""
+        return next((share for share in self.shares if share.key == key), None)
+
+    def entry(self, name: str) -> Callable[..., Any] | None:
+        """What the source says or writes itself, imported now; None where it leaves that to generic code.
+
+        ``instructions``: writes all that is known of events (``cli.instructions``); ``instructions_sorted``: the same
+        in the order of a table; ``published_view``, ``published_table``: figures of the source's own tool, of a window
+        and of everything; ``page_summary``, ``page_memory``: its parts of the page.
+        """
+        where = self.entries.get(name)
+        return imported(where) if where else None
+
+
+def imported(where: str) -> Any:
+    """What an entry ("module:name") names."""
+    module, _, name = where.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,65 @@
+"""What the help of the command line says with the words of these captures: descriptions, examples, options."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: By name: of a command its examples, with ``_help`` its description, with ``_core`` what its option for cores says.
+TEXTS: Final = {
+    "open": """\
+  tpuprof                                     choose among the captures below this directory
+  tpuprof cdm_profile_data_dev0-0             open one
+  tpuprof cdm_profile_data_dev*               choose among these
+  tpuprof cdm_profile_data_dev0-0 --tiu_freq 900
+  tpuprof cdm_profile_data_dev0-0 --trace_file host.json --follow
+  tpuprof summary cdm_profile_data_dev0-0     where the time went, as text
+  tpuprof info cdm_profile_data_dev0-0 --json
+  tpuprof instructions cdm_profile_data_dev0-0 --format csv --core 0 --engine TIU > tiu.csv
+  tpuprof export cdm_profile_data_dev0-0 out --perfetto
+  tpuprof help KEYS                           all keys of the explorer
+  tpuprof ./info                              a capture that is named like a command
+""",
+    "info": """\
+  tpuprof info cdm_profile_data_dev0-0                          as text
+  tpuprof info cdm_profile_data_dev0-0 --json | jq .problems    for other programs
+  tpuprof info cdm_profile_data_dev0-0 --chip AKSV              a capture that lost its global.profile
+  tpuprof info cdm_profile_data_dev*                            each of several
+  tpuprof info trace.nsys-rep --why                             who would open it, who would not, and why
+  tpuprof info cdm_profile_data_dev0-0 --memory                 and what it takes of memory when it is opened
+""",
+    "summary_help": """\
+Where the time went, as text: totals, cores, engines, kernel functions and operations that took it.
+
+Figures are those of the explorer; `tpuprof export CAPTURE OUT --only summary` writes the table of bigTpuProfile.
+""",
+    "summary": """\
+  tpuprof summary cdm_profile_data_dev0-0
+  tpuprof summary cdm_profile_data_dev0-0 --tiu_freq 900        another TIU clock than the capture's
+  tpuprof summary cdm_profile_data_dev0-0 > before.txt          plain text where it is not a terminal
+""",
+    "instructions_help": """\
+Every instruction on stdout: by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order.
+
+With --columns (and in Parquet, which has all of them without) what the explorer's table shows, slices of a host trace
+among it. Columns are keys of filters (name, dur, core, ...) or names in files ("Asic Cycle"); `tpuprof help COLUMNS`
+says what they mean.
+""",
+    "instructions": """\
+  tpuprof instructions cdm_profile_data_dev0-0 --engine GDMA --filter "bw<20" > slow.jsonl
+  tpuprof instructions cdm_profile_data_dev0-0 --format csv --columns core,engine,name,start,dur --sort dur:desc
+  tpuprof instructions cdm_profile_data_dev0-0 --format parquet --output instructions.parquet
+""",
+    "export_help": """\
+Write the workbook, the web view, the Perfetto trace, the summary and the register text of a capture.
+
+By default web view, workbook and register text; with --perfetto also the trace and summary.txt.
+""",
+    "export": """\
+  tpuprof export cdm_profile_data_dev0-0                       web view, workbook, register text to profile_out/
+  tpuprof export cdm_profile_data_dev0-0 out --perfetto        and perfetto.pftrace and summary.txt, to out/
+  tpuprof export cdm_profile_data_dev0-0 out --only pftrace --trace_file host.json
+  tpuprof export cdm_profile_data_dev0-0 out --only xlsx --cores 0,3 --range 1.2ms..3.4ms
+  tpuprof export cdm_profile_data_dev0-0 out --only web --filter "kernel=rmsnorm* dur>1us"
+""",
+    "instructions_core": "only core N, with the CDMA commands it submitted",
+}

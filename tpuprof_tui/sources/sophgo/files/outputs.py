@@ -1,0 +1,61 @@
+"""The files that only captures of this source are written as: what an export calls (``Vocabulary.outputs``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from tpuprof_tui.export.job import Job
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.model import Profile
+
+Progress = Callable[[float], None]
+
+
+def write_summary(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
+    """The published summary; none without instructions."""
+    from .summary_text import write_summary_text
+
+    return list(paths) if write_summary_text(profile.timed_part, paths[0], job.selection, progress=progress) else []
+
+
+def summary_told(profile: Profile, selection: Selection) -> tuple[str, Callable[[], str]]:
+    """Why there is no summary (empty: there is one), and what gives its table for the terminal."""
+    from .summary_text import summary_console, summary_missing
+
+    return summary_missing(profile, selection), partial(summary_console, profile, selection)
+
+
+def write_trace(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
+    """The Perfetto trace."""
+    from .perfetto.trace import write_perfetto
+
+    write_perfetto(profile.timed_part, paths[0], job.selection, progress=progress)
+    return list(paths)
+
+
+def write_registers(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
+    """The register text, a file for each core and kind of engine."""
+    from .registers_text import write_registers_text
+
+    write_registers_text(profile, job.folder, job.document_selection, progress=progress)
+    return [job.folder / name for name in register_names(profile, job)]
+
+
+def register_names(profile: Profile, job: Job) -> list[str]:
+    """Names of the files of the register text."""
+    from .registers_text import register_files
+
+    return list(register_files(profile, job.document_selection))
+
+
+def write_documents(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
+    """The workbook, and the same as CSV."""
+    from .merged_csv import write_merged_csv
+    from .workbook.workbook import write_workbook
+
+    selection = job.document_selection
+    write_workbook(profile, paths[0], selection, progress=lambda done: progress(0.85 * done))
+    write_merged_csv(profile, paths[1], selection, progress=lambda done: progress(0.85 + 0.15 * done))
+    return list(paths)

@@ -1,0 +1,79 @@
+"""What the page holds of local memory: accesses of decoded commands, by lane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from tpuprof_tui.export.web.lanes import ChosenLane, drawing_order
+from tpuprof_tui.formats.web_codec import Chunk
+from tpuprof_tui.model import Profile
+
+from .local_memory import OPERANDS, WRITES, Accesses, LocalMemory, accesses
+
+#: Accesses to local memory that a page holds, over all cores.
+MOST_ACCESSES: Final = 1_500_000
+
+
+def memory_record(
+    profile: Profile, lanes: list[ChosenLane], shown: list[int], write: Callable[[Chunk], int]
+) -> dict[str, Any] | None:
+    """Accesses to local memory by lane; None where no command is decoded.
+
+    Args:
+        profile: The profile.
+        lanes: Lanes of the page.
+        shown: How many rows of each the page holds.
+        write: Writes a chunk and says its number.
+    """
+    memory = LocalMemory.of(profile)
+    decoded = [(number, each) for number, each in enumerate(lanes) if each.lane.registers and each.lane.core >= 0]
+    if memory is None or not decoded:
+        return None
+    room = MOST_ACCESSES // len(decoded)
+    records = []
+    left_out = 0
+    for number, each in decoded:
+        chunk, cut = _accesses(profile, each, shown[number], memory, room)
+        left_out += cut is not None
+        if chunk.count:
+            records.append({"lane": number, "chunk": write(chunk), "until": cut})
+    if not records:
+        return None
+    return {
+        "lane_bytes": memory.lane_bytes,
+        "bank_bytes": memory.bank_bytes,
+        "operands": OPERANDS,
+        "writes": WRITES,
+        "lanes": records,
+        "cut": left_out,
+    }
+
+
+def _accesses(
+    profile: Profile, chosen: ChosenLane, shown: int, memory: LocalMemory, room: int
+) -> tuple[Chunk, int | None]:
+    """The accesses of a lane by row; and the time from which they are left out, None when none are."""
+    parts: list[Accesses] = []
+    count, done = 0, 0
+    cut: int | None = None
+    for rows, length in chosen.parts(shown):
+        found = accesses(profile, chosen.lane, rows, memory)
+        parts.append(Accesses(found.rows + done, found.operand, found.address, found.size))
+        count += len(found.rows)
+        done += length
+        if count >= room and done < shown:
+            cut = int(chosen.lane.take("start", chosen.rows)[done])
+            break
+    found = Accesses.joined(parts)
+    chunk = Chunk(len(found.rows))
+    order, _ = drawing_order(chosen, shown)
+    place = np.arange(shown)
+    place[order] = np.arange(shown)
+    chunk.add("row", [place[found.rows]], ascending=True)
+    chunk.add("operand", [found.operand])
+    chunk.add("address", [found.address])
+    chunk.add("size", [found.size])
+    return chunk, cut

@@ -1,0 +1,116 @@
+"""The published converter's summary as the page shows it, coloured by the converter's rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.model import Lane, Profile, Role, is_missing
+
+from .summary_table import summary_table, to_ns
+
+#: Shares below which a cell is coloured: the first bad, the second doubtful (outputs 8.2).
+RATIO_LIMITS: Final = (15.0, 30.0)
+BANDWIDTH_LIMITS: Final = (0.50, 0.75)
+GOOD, DOUBTFUL, BAD = "", "doubtful", "bad"
+EVERYTHING: Final = Selection()
+
+
+@dataclass(frozen=True)
+class SummaryColumn:
+    """A column of the summary.
+
+    Attributes:
+        name: As the reference's page writes it.
+        help: What it means, for the page.
+        peak: Peak bandwidth that its values are measured against, ``ddr`` or ``l2``; ``ratio`` for a share of time.
+    """
+
+    name: str
+    help: str
+    peak: str = ""
+
+
+SUMMARY_COLUMNS: Final = (
+    SummaryColumn("CoreId", "Number of the core."),
+    SummaryColumn("Parallelism(%)", "Working time of all engines over total time; adds up engines that ran together."),
+    SummaryColumn("totalTime(us)", "From the first start to the last end of all engines."),
+    SummaryColumn("TiuWorkingRatio", "Working time of the TIU over total time. Below 30 % yellow, below 15 % red.",
+                  "ratio"),
+    SummaryColumn("TiuWorkCycle", "Cycles of the TIU's work, without sends: the workbook's totalTiuCycle has them."),
+    SummaryColumn("uArchURate", "Operations the algorithm asked for over operations performed; needs mode 2."),
+    SummaryColumn("GdmaWorkCycle", "Cycles of the GDMA's work, without sends: the workbook's totalGdmaCycle has them."),
+    SummaryColumn("GdmaDdrAvgBandwidth(GB/s)", "Bytes over working time of GDMA transfers that touch DDR. "
+                  "Below 75 % of the peak yellow, below 50 % red.", "ddr"),
+    SummaryColumn("GdmaL2AvgBandwidth(GB/s)", "The same for transfers that touch L2 memory and not DDR.", "l2"),
+    SummaryColumn("totalSdmaCycle", "Cycles of the SDMA without waits."),
+    SummaryColumn("SdmaDdrAvgBandwidth(GB/s)", "Bytes over working time of SDMA transfers that touch DDR.", "ddr"),
+)  # fmt: skip
+CDMA_COLUMNS: Final = (
+    SummaryColumn("totalCdmaCycle", "Cycles of all CDMA ports without waits; in the row of the last core."),
+    SummaryColumn("CdmaDdrAvgBandwidth(GB/s)", "Bytes over working time of CDMA transfers that touch DDR.", "ddr"),
+    SummaryColumn("CdmaL2AvgBandwidth(GB/s)", "The same for transfers that touch L2 memory and not DDR.", "l2"),
+)
+
+
+def summary_record(profile: Profile, selection: Selection = EVERYTHING) -> dict[str, Any]:
+    """The reference's summary of the whole profile: columns, rows of texts, and how each cell is coloured.
+
+    Of a selection of cores only their rows are kept; the last row is always that over all cores.
+    """
+    table = summary_table(profile)
+    ports = [lane for lane in profile.lanes if lane.engine == "CDMA" and len(lane)]
+    columns = SUMMARY_COLUMNS + (CDMA_COLUMNS if ports else ())
+    extra = _cdma_cells(profile, ports) if ports else ((), ())
+    rows = []
+    for row in table:
+        if row.core is not None and selection.cores is not None and row.core not in selection.cores:
+            continue
+        cells = list(row.cells)
+        if ports:
+            last = row.core == profile.cores[-1]
+            cells += extra[1] if row.core is None else extra[0] if last else ("-",) * len(CDMA_COLUMNS)
+        rows.append({
+            "core": row.core,
+            "cells": cells,
+            "levels": [_level(profile, column, cell) for column, cell in zip(columns, cells, strict=True)],
+        })  # fmt: skip
+    return {"columns": [[column.name, column.help] for column in columns], "rows": rows}
+
+
+def _level(profile: Profile, column: SummaryColumn, cell: str) -> str:
+    """How a cell is coloured by the reference's rules; cells without a figure are not."""
+    peaks = {"ddr": profile.device.peak("DDR"), "l2": profile.device.peak("L2"), "ratio": 1.0}
+    peak = peaks.get(column.peak, 0.0)
+    if peak <= 0 or cell == "-":
+        return GOOD
+    value = float(cell.rstrip("%")) / peak
+    if value == 0 and column.peak != "ratio":
+        return GOOD  # nothing moved: no bandwidth was missed
+    bad, doubtful = RATIO_LIMITS if column.peak == "ratio" else BANDWIDTH_LIMITS
+    return BAD if value < bad else DOUBTFUL if value < doubtful else GOOD
+
+
+def _cdma_cells(profile: Profile, ports: list[Lane]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The cells of all CDMA ports: for the row of the last core, and for that over all."""
+    mhz = profile.device.clock("DMA")
+    cycles = 0
+    moved = {"DDR": [0, 0], "L2": [0, 0]}
+    for lane in ports:
+        counted = lane["role"] != Role.WAIT
+        taken, sizes = lane["cycles"], lane["bytes"]
+        cycles += int(np.sum(taken, where=counted & ~is_missing(taken)))
+        texts = profile.strings["direction"].texts(lane["direction"]) if "direction" in lane else ["DDR"] * len(lane)
+        ddr = np.fromiter(("DDR" in text for text in texts), np.bool_, len(lane))
+        l2 = np.fromiter(("L2" in text for text in texts), np.bool_, len(lane)) & ~ddr
+        for memory, touches in (("DDR", ddr), ("L2", l2)):
+            rows = counted & touches & (sizes > 0) & ~is_missing(taken)
+            moved[memory][0] += int(np.sum(sizes, where=rows))
+            moved[memory][1] += int(np.sum(taken, where=rows))
+    speeds = []
+    for size, time in ((size, to_ns(spent, mhz)) for size, spent in moved.values()):
+        speeds.append(f"{size / time if time else 0:.2f}")
+    return (str(cycles), *speeds), (f"{cycles / mhz if mhz > 0 else 0:.3f}(us)", *speeds)

@@ -1,0 +1,135 @@
+"""What the captures of Sophgo's TPUs call things. Plain data, known without numpy."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tpuprof_tui.model.activity import Activity
+from tpuprof_tui.model.vocabulary import (
+    DETAIL,
+    NAMES,
+    Capability,
+    Category,
+    Condition,
+    GroupKind,
+    LaneKind,
+    Output,
+    Shades,
+    Share,
+    Vocabulary,
+    Word,
+)
+
+_HERE: Final = "tpuprof_tui.sources.sophgo"
+
+OUTPUTS: Final = (
+    Output(
+        "xlsx", "workbook", f"{_HERE}.files.outputs:write_documents",
+        files=("PerfDoc/PerfAI_output.xlsx", "PerfDoc/PerfAI_output.csv"), shown="PerfDoc/PerfAI_output.xlsx, .csv",
+        prepare=f"{_HERE}.files.workbook.layers:with_layer_problems", action="workbook", place=10, turn=40,
+        sets=frozenset(("doc", "enable_doc")), cost=(350.0, 30_000.0), detailed=(525.0, 65_000.0),
+    ),
+    Output(
+        "pftrace", "Perfetto trace", f"{_HERE}.files.outputs:write_trace", files=("perfetto.pftrace",),
+        action="perfetto", place=30, turn=20, sets=frozenset(("perfetto", "enable_doc")),
+    ),
+    Output(
+        "summary", "summary", f"{_HERE}.files.outputs:write_summary", files=("summary.txt",), told="summary.txt",
+        finish=f"{_HERE}.files.outputs:summary_told", place=40, turn=10,
+        sets=frozenset(("perfetto", "enable_doc", "summary")),
+    ),
+    Output(
+        "regs", "register text", f"{_HERE}.files.outputs:write_registers",
+        shown="tiuRegInfo_n.txt, tdmaRegInfo_n.txt, ...", pattern=r"(tiu|tdma|cdma)RegInfo_\d{1,9}\.txt",
+        names=f"{_HERE}.files.outputs:register_names", action="registers", place=50, turn=30,
+        sets=frozenset(("beside", "enable_doc")),
+    ),
+)  # fmt: skip
+
+CATEGORIES: Final = (
+    Category("matmul", "M", Shades("#4f9cf9", "#1f6fd0", "#56b4e9"), ("mm", "matmul", "conv")),
+    Category("pool", "P", Shades("#22c3c3", "#0e7f86", "#009e73"), ("pool", "pord", "dw")),
+    Category("gather", "G", Shades("#c084fc", "#8a3fd1", "#cc79a7"), ("gather", "scatter", "sg")),
+    Category("arithmetic", "A", Shades("#57c785", "#24803f", "#009e73"),
+             ("arith", "sar", "lar", "lin", "correlation", "vc")),
+    Category("special", "S", Shades("#f59e57", "#b5560b", "#d55e00"), ("sfu",)),
+    Category("quantise", "Q", Shades("#f472b6", "#bb2d7c", "#cc79a7"), ("rq", "dq")),
+    Category("layout", "L", Shades("#d4b742", "#8a6d00", "#f0e442"), ("trans", "bc", "cw", "reverse")),
+    Category("compare", "C", Shades("#94a3f8", "#4a55c7", "#8fc7f0"), ("cmp", "select", "nonzero")),
+    Category("send", "X", Shades("#fb7185", "#c42847", "#d55e00"), ("send",)),
+    Category("receive", "R", Shades("#fdba74", "#a8590f", "#e69f00"), ("rec",)),
+    Category("tensor move", "T", Shades("#3fb68b", "#1c8459", "#e69f00"), ("dma_tensor",)),
+    Category("matrix move", "B", Shades("#8bbf3f", "#587d12", "#f0e442"), ("dma_matrix",)),
+    Category("move", "D", Shades("#b5a642", "#77700f", "#e69f00"), ("dma",)),
+)  # fmt: skip
+
+VOCABULARY: Final = Vocabulary(
+    source="cdm",
+    title="Sophgo TPU",
+    unit=Word("core"),
+    event=Word("instruction"),
+    scope=Word("kernel function"),
+    usual_name="cdm_profile_data_",
+    lane_kinds=(
+        LaneKind("TIU", "TIU", Activity.COMPUTE, 0, shades=Shades("#4f9cf9", "#1f6fd0", "#56b4e9")),
+        LaneKind("GDMA", "GDMA", Activity.TRANSFER, 1, shades=Shades("#3fb68b", "#1c8459", "#e69f00")),
+        LaneKind("SDMA", "SDMA", Activity.TRANSFER, 2, shades=Shades("#d4b742", "#93760a", "#f0e442")),
+        LaneKind("CDMA", "CDMA", Activity.TRANSFER, 3, shades=Shades("#c084fc", "#8a3fd1", "#cc79a7")),
+        LaneKind("HOST", "Host", Activity.HOST, 4, on_host=True),
+    ),
+    group_kinds=(
+        GroupKind("core", "Cores", Word("core")),
+        GroupKind("ports", "CDMA ports", Word("CDMA port")),
+        GroupKind("host", "Host", Word("host thread")),
+    ),
+    categories=CATEGORIES,
+    capabilities=(
+        Capability(NAMES, "condensed commands", "mode 1"),
+        Capability(DETAIL, "detailed commands", "mode 2"),
+    ),
+    shares=(
+        Share(
+            "bandwidth", "bandwidth, share of the peak", (("ddr_bandwidth", "DDR"), ("l2_bandwidth", "L2")),
+            "the DDR or L2 peak of one core",
+        ),
+        Share("uarch", "uArch rate", (("uarch_rate", ""),)),
+    ),
+    conditions=(
+        Condition("link", ("tx", "rx"), "link is tx or rx, the direction over a CDMA port's link",
+                  f"{_HERE}.port_directions:going"),
+    ),
+    either={"bw": ("ddr_bandwidth", "l2_bandwidth"), "bandwidth": ("ddr_bandwidth", "l2_bandwidth")},
+    searched=("engine", "name", "type", "kernel", "direction"),
+    page_columns=("uarch_rate", "ddr_bandwidth", "l2_bandwidth", "stall"),
+    help_words={
+        "compute": "work of a core's TIU",
+        "transfer": "work of its GDMA and SDMA, and of the CDMA commands it submitted",
+        "-": "not known in a capture of this mode",
+    },
+    help_filters=(
+        ("dur>10us  bytes>=100KiB", "numbers: = != < <= > >=, with units where the column has some"),
+        ("bw<20", "bandwidth of DDR or L2M, GB/s, whichever is set"),
+        ("name=MM2*  kernel!=rms*", "texts: * and ? stand for any characters; capitals count where there are some"),
+        ("kernel~^rms.*core$", "texts: a regular expression"),
+        ("core=3 engine=GDMA", "blanks mean and"),
+        ("TIU | SDMA", "or; parentheses group"),
+        ("!sys", "not"),
+        ("softmax  /mm[23]/", "a word or a regular expression in engine, name, type, kernel function or direction"),
+        ('kernel="two words"', "quotes keep blanks"),
+        ("role=wait", "work, wait or sync; several with commas"),
+        ("link=tx", "what a CDMA port sends (tx) or receives (rx)"),
+    ),
+    outputs=OUTPUTS,
+    # the page that any profile has, under the name that the published converter gives it
+    output_files={"web": ("PerfWeb/result.html",)},
+    columns_entry=f"{_HERE}.schema:COLUMNS",
+    texts_entry=f"{_HERE}.command_texts:TEXTS",
+    entries={
+        "instructions": f"{_HERE}.files.instructions:write_instructions",
+        "instructions_sorted": f"{_HERE}.files.instructions:write_in_order",
+        "published_view": f"{_HERE}.views.published_summary:reference_table",
+        "published_table": f"{_HERE}.views.published_summary:published_table",
+        "page_summary": f"{_HERE}.files.page_summary:summary_record",
+        "page_memory": f"{_HERE}.files.page_memory:memory_record",
+    },
+)  # fmt: skip

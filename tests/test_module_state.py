@@ -99,6 +99,8 @@ def state_of(tree: ast.Module, filling: set[str]) -> Iterator[str]:
 def fills_itself(node: ast.ClassDef) -> bool:
     begin = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
     fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+    # a Mapping is not changed, which mypy checks
+    fields = [each for each in fields if not ast.unparse(each.annotation).startswith("Mapping[")]
     return any(map(fills, begin)) or any(fills(each) for each in fields)
 
 

@@ -80,7 +80,7 @@ class Counting(TpuprofApp):
 
     readings = 0
 
-    def on_tpuprof_app_loaded(self) -> None:
+    def on_opening_app_loaded(self) -> None:
         """One more."""
         self.readings += 1
 
@@ -120,8 +120,9 @@ async def test_an_export_at_work_keeps_no_screen(capture):
         app.screen.call_later(app.start_export, SimpleNamespace(kind=SimpleNamespace(id="web", title="page")))
         await pilot.pause()
         app.screen.call_later(app.reload)
-        while app.readings < 2:
+        while app.readings < 2 or not (isinstance(app.screen, ExplorerScreen) and app.screen.query("#detail")):
             await pilot.pause(0.01)
+        await pilot.pause()
         assert any(worker.group == "export" for worker in app.workers)
         assert await left(app) == []
         ended.set()

@@ -75,7 +75,7 @@ def test_the_sample_is_aligned_exactly_too():
     joined = with_host_trace(open_profile(SAMPLE), SAMPLE / "host_trace.json")
     assert joined.facts["host_alignment"] == "exact"
     launches = joined.lanes[-1]
-    assert (launches.engine, launches.label, launches.group) == ("HOST", "tpudnn op", "Host")
+    assert (launches.kind, launches.label, joined.groups.label(launches.group)) == ("HOST", "tpudnn op", "Host")
     # the host launches before the device runs, and both are of one run
     assert -1_000_000 < int(launches["start"][0]) < joined.lane("TIU", 0)["end"].max()
 

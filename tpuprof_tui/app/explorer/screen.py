@@ -106,12 +106,15 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
 
     def on_mount(self) -> None:
         """Everything shows the first state."""
-        panes = (HeadlineBar, GroupTree, Timeline, SummaryPane, InstructionTable, DetailPane)
-        if self not in self.app.screen_stack or not all(self.query(pane) for pane in panes):
-            # replaced, or the application left, while its panes were mounted: some are gone already
+        if self not in self.app.screen_stack or not self._is_whole():
             return
         self.query_one(HeadlineBar).show_session(self.session, several=len(self.others) > 1)
         self._pass_on()
+
+    def _is_whole(self) -> bool:
+        """Whether all panes are there: replaced, or the application left, while they were mounted, some are gone."""
+        panes = (HeadlineBar, GroupTree, Timeline, SummaryPane, InstructionTable, DetailPane)
+        return all(self.query(pane) for pane in panes)
 
     # panes
 
@@ -127,6 +130,8 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
 
     def on_resize(self, event: events.Resize) -> None:
         """Another size may need another layout."""
+        if not self._is_whole():
+            return
         small = _is_small(event.size)
         if small != self.small:
             self.small = small

@@ -5,8 +5,7 @@ What scripts use most can be taken from here; it is imported when it is asked fo
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from tpuprof_tui.lazy_names import lazy_names
 
 _MODULES = {
     "index.intervals": ("Intervals",),
@@ -22,10 +21,4 @@ _MODULES = {
 
 __all__ = sorted(name for names in _MODULES.values() for name in names)
 
-
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
-            return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _MODULES)

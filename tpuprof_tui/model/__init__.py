@@ -6,8 +6,9 @@ imported when something of them is asked for: a vocabulary is known without nump
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tpuprof_tui.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from .activity import Activity, Role
@@ -62,10 +63,4 @@ _MODULES = {
     "vocabulary": ("Vocabulary",),
 }
 
-
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
-            return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -1,4 +1,4 @@
-"""Links between commands: all that the registers tell, none that they do not."""
+"""Dependencies between commands: all that the registers tell, none that they do not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import make_lane, make_profile
 
-from tpuprof_tui.analysis.links.dependencies import LinkKind, find_links
+from tpuprof_tui.analysis.links.dependencies import DependencyKind, find_dependencies
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.catalog import open_profile
 
@@ -65,29 +65,29 @@ def found_links(profile, links):
 @pytest.mark.parametrize("kind", LINKED)
 def test_all_links_of_a_capture_are_found_and_none_is_wrong(written, kind):
     profile, truth = written(kind)
-    links = find_links(profile)
+    links = find_dependencies(profile)
     expected = truth_links(truth)
     assert len(expected) > 500
     assert found_links(profile, links) == expected
     assert len(links) == len(expected)
-    assert set(links.kind.tolist()) == {LinkKind.COMMAND, LinkKind.MESSAGE}
+    assert set(links.kind.tolist()) == {DependencyKind.COMMAND, DependencyKind.MESSAGE}
     assert links.slack_ns.min() >= 0
 
 
 def test_sdma_waits_and_is_waited_for_by_message_alone(written):
     profile, _ = written("dependencies_sdma")
-    links = find_links(profile)
+    links = find_dependencies(profile)
     engines = np.array([lane.kind for lane in profile.lanes])
     waiter, releaser = engines[links.waiter_lane], engines[links.releaser_lane]
     for pair in (("SDMA", "GDMA"), ("TIU", "SDMA"), ("SDMA", "TIU"), ("GDMA", "SDMA")):
         mine = (waiter == pair[0]) & (releaser == pair[1])
         assert mine.sum() > 20, pair
-        assert set(links.kind[mine].tolist()) == {LinkKind.MESSAGE}
+        assert set(links.kind[mine].tolist()) == {DependencyKind.MESSAGE}
 
 
 def test_links_are_found_from_both_ends(written):
     profile, _ = written("dependencies")
-    links = find_links(profile)
+    links = find_dependencies(profile)
     for place in range(0, len(links), 97):
         waiter = int(links.waiter_lane[place]), int(links.waiter_row[place])
         releaser = int(links.releaser_lane[place]), int(links.releaser_row[place])
@@ -102,7 +102,7 @@ def test_links_are_found_from_both_ends(written):
 
 @pytest.mark.parametrize("kind", ["decode_mode0", "decode_mode1"])
 def test_captures_without_registers_have_no_links(written, kind):
-    assert len(find_links(written(kind)[0])) == 0
+    assert len(find_dependencies(written(kind)[0])) == 0
 
 
 # -- the rule, case by case ---------------------------------------------------
@@ -117,7 +117,7 @@ def lane(engine, rows, *, core=0, **columns):
 
 def linked(*lanes):
     profile = make_profile(lanes)
-    links = find_links(profile)
+    links = find_dependencies(profile)
     return [(int(links.waiter_row[n]), int(links.releaser_row[n]), int(links.slack_ns[n])) for n in range(len(links))]
 
 
@@ -231,14 +231,14 @@ def test_whatever_the_registers_hold_releasers_retire_in_time(events):
                                    command_id=table[:, 2] + 1, depends_on=table[:, 3], message=table[:, 5],
                                    message_count=table[:, 6]))  # fmt: skip
     profile = make_profile(lanes)
-    links = find_links(profile)
+    links = find_dependencies(profile)
     for n in range(len(links)):
         waiter, releaser = profile.lanes[links.waiter_lane[n]], profile.lanes[links.releaser_lane[n]]
         row, by = links.waiter_row[n], links.releaser_row[n]
-        limit = waiter["start"][row] if links.kind[n] == LinkKind.COMMAND else waiter["end"][row]
+        limit = waiter["start"][row] if links.kind[n] == DependencyKind.COMMAND else waiter["end"][row]
         assert releaser["end"][by] <= limit
         assert links.slack_ns[n] == limit - releaser["end"][by]
-        if links.kind[n] == LinkKind.COMMAND:
+        if links.kind[n] == DependencyKind.COMMAND:
             assert releaser["command_id"][by] == waiter["depends_on"][row]
         else:
             assert releaser["message"][by] == waiter["message"][row]

@@ -14,7 +14,7 @@ from profiles import big_profile, small_profile
 from tpuprof_tui.analysis.derived import Counted, Derived
 from tpuprof_tui.analysis.findings.peers import alike
 from tpuprof_tui.analysis.findings.problem_rows import oddities
-from tpuprof_tui.analysis.links.session_links import known_links, links_of
+from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies
 from tpuprof_tui.analysis.memory import first_screen, memory_of
 from tpuprof_tui.analysis.selecting.passing import KEPT, is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
@@ -141,7 +141,7 @@ def test_sizes_reach_into_what_functions_keep():
 def used(profile):
     """A session of which everything has been asked that is kept."""
     session = first_screen(profile)
-    links_of(session)
+    dependencies_of(session)
     oddities(session)
     alike(session, "TIU", 0)
     for number in range(KEPT + 2):
@@ -151,7 +151,7 @@ def used(profile):
 
 def test_all_that_is_derived_goes_with_the_profile():
     session = used(small_profile(2))
-    assert known_links(session) is not None
+    assert known_dependencies(session) is not None
     assert is_known(session, f"dur>{KEPT + 1}")
     assert not is_known(session, "dur>0")
     gone = [ref(session.profile), ref(session), ref(session.indexes[0]), ref(passing(session, "dur>5").session)]
@@ -184,5 +184,5 @@ def test_the_sizes_are_what_python_counts():
     assert memory.total == pytest.approx(taken, rel=0.03)
     assert set(memory.columns) == {"TIU", "GDMA", "SDMA", "CDMA"}
     parts = {name.partition("/")[0] for name in memory.derived}
-    assert {"indexes", "headline", "launches", "links", "passing", "peers", "rows of problems"} <= parts
+    assert {"indexes", "headline", "launches", "dependencies", "passing", "peers", "rows of problems"} <= parts
     assert memory.derived["passing"] >= KEPT * 300_000

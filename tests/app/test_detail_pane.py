@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from screen import SIZES, compared, explorer, frame, opened, press
 
 from tpuprof_tui.analysis.findings.peers import alike
-from tpuprof_tui.analysis.links.session_links import links_of
+from tpuprof_tui.analysis.links.session_dependencies import dependencies_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection
 from tpuprof_tui.app.panes.detail import HELP_BESIDE, DetailPane
@@ -49,7 +49,7 @@ def pane_of(pilot) -> DetailPane:
 
 def test_links_come_first_and_lead_to_their_instructions():
     session = Session.build(linked())
-    links = links_of(session)
+    links = dependencies_of(session)
     found = [entry for entry in entries_of(session, 0, 1, links) if entry.kind == "link"]
     assert [(entry.label, entry.text, entry.leads_to, entry.back) for entry in found] == [
         ("Waited for", "load 1 of Core 0 GDMA, 5 ns before", (1, 1), True),
@@ -65,7 +65,7 @@ def test_links_come_first_and_lead_to_their_instructions():
 
 def test_of_many_links_the_closest_are_listed_and_the_rest_counted():
     session = Session.build(linked(MOST_LINKS + 3))
-    found = told(session, 1, 1, links_of(session))
+    found = told(session, 1, 1, dependencies_of(session))
     assert sum(text.startswith("Released mm2") for _, text in found) == MOST_LINKS
     assert ("remark", "Released 3 more; ] follows the closest") in found
 

@@ -8,7 +8,7 @@ from profiles import make_lane, make_profile
 from screen import SIZES, compared, explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.index.axis import edges_of
-from tpuprof_tui.analysis.links.session_links import MARKED, links_of, ties_of
+from tpuprof_tui.analysis.links.session_dependencies import MARKED, dependencies_of, ties_of
 from tpuprof_tui.analysis.selecting.navigation import gone_to_mark, marked, marks_text, measured_text, spanned
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
@@ -163,7 +163,7 @@ def linked():
 def test_ties_are_the_links_of_one_instruction_the_closest_first():
     session = Session.build(linked())
     assert ties_of(session, 0, 1) == ()
-    links_of(session)
+    dependencies_of(session)
     (tie,) = ties_of(session, 0, 1)
     assert (tie.lane, tie.row, tie.time, tie.released, tie.slack_ns) == (1, 1, 94, True, 5)
     waiters = ties_of(session, 1, 1)

@@ -11,7 +11,7 @@ from kept import HOST_TRACE, kept_profile
 from profiles import Texts, make_lane, make_profile, small_profile
 from trace_reading import with_overflow, written
 
-from tpuprof_tui.analysis.links.dependencies import Links
+from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Profile, Scopes
 from tpuprof_tui.sources.sophgo.files.perfetto.flows import MOST_FLOWS
@@ -100,18 +100,18 @@ def test_without_mode_there_is_no_category():
 # -- flows --------------------------------------------------------------------
 
 
-def links(*ends: tuple[int, int, int, int]) -> Links:
-    """Links from (lane, row) to (lane, row)."""
+def dependencies(*ends: tuple[int, int, int, int]) -> Dependencies:
+    """Dependencies from (lane, row) to (lane, row)."""
     columns = [np.array(values, dtype=np.int64) for values in zip(*ends, strict=True)]
-    return Links(np.zeros(len(ends), np.int8), columns[2].astype(np.int32), columns[3], columns[0].astype(np.int32),
-                 columns[1], np.zeros(len(ends), np.int64))  # fmt: skip
+    return Dependencies(np.zeros(len(ends), np.int8), columns[2].astype(np.int32), columns[3],
+                        columns[0].astype(np.int32), columns[1], np.zeros(len(ends), np.int64))  # fmt: skip
 
 
 def test_flows_lead_from_what_releases_to_what_waits():
     tiu = make_lane("TIU", 0, starts=[0, 100], ends=[50, 150])
     gdma = make_lane("GDMA", 0, starts=[10, 60, 95], ends=[20, 160, 99], bytes=[1] * 3)
     # a later command; a wait that began before; one that had ended before
-    tracks = written(make_profile([tiu, gdma]), links=links((1, 0, 0, 1), (0, 1, 1, 1), (1, 2, 0, 0)))
+    tracks = written(make_profile([tiu, gdma]), dependencies=dependencies((1, 0, 0, 1), (0, 1, 1, 1), (1, 2, 0, 0)))
     first, second = tracks["Core 0/TIU"].slices
     loads = tracks["Core 0/GDMA"].slices
     assert (loads[0].flows, second.ending_flows) == ([1], [1])
@@ -126,8 +126,8 @@ def test_each_flow_begins_once_and_ends_once_later(tmp_path):
     count, places = 4000, [place for place, lane in enumerate(profile.lanes) if len(lane)]
     lanes = random.choice(places, (2, count))
     rows = [[int(random.integers(len(profile.lanes[lane]))) for lane in side] for side in lanes.tolist()]
-    given = links(*zip(lanes[0].tolist(), rows[0], lanes[1].tolist(), rows[1], strict=True))
-    tracks = written(profile, links=given)
+    given = dependencies(*zip(lanes[0].tolist(), rows[0], lanes[1].tolist(), rows[1], strict=True))
+    tracks = written(profile, dependencies=given)
     begins: dict = defaultdict(list)
     ends: dict = defaultdict(list)
     for track in tracks.values():
@@ -148,7 +148,7 @@ def test_each_flow_begins_once_and_ends_once_later(tmp_path):
 def test_more_flows_than_can_be_drawn_are_cut_at_both_ends():
     tiu = make_lane("TIU", 0, starts=[0], ends=[5])
     gdma = make_lane("GDMA", 0, starts=np.arange(200) * 10 + 10, ends=np.arange(200) * 10 + 15, bytes=[1] * 200)
-    tracks = written(make_profile([tiu, gdma]), links=links(*((0, 0, 1, row) for row in range(200))))
+    tracks = written(make_profile([tiu, gdma]), dependencies=dependencies(*((0, 0, 1, row) for row in range(200))))
     (source,) = tracks["Core 0/TIU"].slices
     reached = [flow for each in tracks["Core 0/GDMA"].slices for flow in each.ending_flows]
     assert sorted(source.flows) == sorted(reached)
@@ -157,9 +157,9 @@ def test_more_flows_than_can_be_drawn_are_cut_at_both_ends():
 
 def test_flows_need_both_ends_to_be_written():
     profile = small_profile(1)
-    given = links((0, 0, 3, 50))
-    assert any(each.flows for track in written(profile, links=given).values() for each in track.slices)
-    tracks = written(profile, Selection(units=frozenset((0,))), links=given)
+    given = dependencies((0, 0, 3, 50))
+    assert any(each.flows for track in written(profile, dependencies=given).values() for each in track.slices)
+    tracks = written(profile, Selection(units=frozenset((0,))), dependencies=given)
     assert not any(each.flows for track in tracks.values() for each in track.slices)
 
 

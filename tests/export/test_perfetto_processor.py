@@ -16,7 +16,7 @@ from kept import HOST_TRACE, SAMPLES, kept_profile
 from trace_reading import TraceReader
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.links.dependencies import find_links
+from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.sophgo.files.perfetto.trace import write_perfetto
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
@@ -125,7 +125,7 @@ def test_kept_captures_load(name, load, tmp_path):
 
 def test_dependencies_are_flows(load):
     loaded = load(open_profile(SAMPLES / "aks_decode_mode2"))
-    links = find_links(loaded.profile)
+    dependencies = find_dependencies(loaded.profile)
     rows = loaded.query(
         "select a.ts as released, b.ts as waited from flow f join slice a on f.slice_out = a.id "
         "join slice b on f.slice_in = b.id"
@@ -133,8 +133,8 @@ def test_dependencies_are_flows(load):
     lanes = loaded.profile.lanes
     wanted = sorted(
         (int(lanes[a]["start"][row]), int(lanes[b]["start"][waiter]))
-        for a, row, b, waiter in zip(links.releaser_lane.tolist(), links.releaser_row.tolist(),
-                                     links.waiter_lane.tolist(), links.waiter_row.tolist(), strict=True)
+        for a, row, b, waiter in zip(dependencies.releaser_lane.tolist(), dependencies.releaser_row.tolist(),
+                                     dependencies.waiter_lane.tolist(), dependencies.waiter_row.tolist(), strict=True)
     )  # fmt: skip
     assert sorted((int(row["released"]), int(row["waited"])) for row in rows) == wanted
     assert wanted

@@ -12,7 +12,7 @@ from compiled_captures import RECORDED, compiled, compiled_truth
 from truth_tables import Leave, differences
 from written_captures import capture
 
-from tpuprof_tui.analysis.links.dependencies import LinkKind, find_links
+from tpuprof_tui.analysis.links.dependencies import DependencyKind, find_dependencies
 from tpuprof_tui.model import Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.read.commands.announced import ModelStream, announced
@@ -43,9 +43,9 @@ def test_every_instruction_of_a_compiled_model_is_what_ran(tmp_path: Path, name:
 def test_every_command_that_names_one_to_wait_for_has_its_link(tmp_path: Path, name: str) -> None:
     profile = open_profile(compiled(name, tmp_path))
     waiters = sum(int((lane["depends_on"] > 0).sum()) for lane in profile.lanes if lane.kind in ("TIU", "GDMA"))
-    links = find_links(profile)
+    links = find_dependencies(profile)
     assert waiters > 100
-    assert int((links.kind == LinkKind.COMMAND).sum()) == waiters
+    assert int((links.kind == DependencyKind.COMMAND).sum()) == waiters
 
 
 def test_an_id_that_is_not_enabled_is_not_waited_for(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kept_captures import SOUND, unpacked
 
-from tpuprof_tui.analysis.links.dependencies import find_links
+from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.catalog import open_profile
 
@@ -13,7 +13,7 @@ from tpuprof_tui.sources.catalog import open_profile
 @pytest.mark.parametrize("name", SOUND)
 def test_registers_that_name_nothing_give_no_links(name, tmp_path):
     profile = open_profile(unpacked(name, tmp_path))
-    assert len(find_links(profile)) == 0
+    assert len(find_dependencies(profile)) == 0
     for lane in profile.lanes:
         if "depends_on" in lane:
             known = lane["depends_on"] != INT_MISSING

@@ -13,7 +13,7 @@ from compiled_captures import UNRECORDED, compiled
 from truth_tables import read_truth
 from written_captures import capture
 
-from tpuprof_tui.analysis.links.dependencies import find_links
+from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.export.info import info_record
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.export.outputs import keys_of, outputs_of
@@ -53,7 +53,7 @@ def test_the_commands_are_there_in_their_order_and_no_time_is(profile: Profile) 
     assert (tiu["alg_ops"] > 0).any()
     assert profile.text("direction", int(gdma["direction"][0])) == "DDR->LMEM"
     assert (gdma["bytes"] == INT_MISSING).all()
-    assert len(find_links(profile)) == 0
+    assert len(find_dependencies(profile)) == 0
 
 
 def test_tables_hold_the_commands_with_empty_times(profile: Profile) -> None:

@@ -1,15 +1,15 @@
 """Which command released which, from what the commands' registers name.
 
-The rule, and what must hold before a link is shown:
+The rule, and what must hold before a dependency is shown:
 
 *By command id.* A TIU command starts only when the GDMA command whose Cmd Id it names (``depends_on``) has retired, and
 the other way round. Ids count from 1 since the last id reset and both engines of a core are idle at a reset, so the
 command meant is the one with that id among those since the reset before the waiter: of the same launch where launches
 are known, started after everything the waiter's own engine did before that reset, and retired when the waiter starts.
-Where two could be meant, or it was not recorded, there is no link. On some chips further bits of TIU's register select
-an engine (``depends_engine``) in a way that no public text explains: where they are set, there is a link only if no
-SDMA command could be meant as well. SDMA's own register has an id but nothing that says whose it is, CDMA's commands
-have none.
+Where two could be meant, or it was not recorded, there is no dependency. On some chips further bits of TIU's register
+select an engine (``depends_engine``) in a way that no public text explains: where they are set, there is a dependency
+only if no SDMA command could be meant as well. SDMA's own register has an id but nothing that says whose it is, CDMA's
+commands have none.
 
 *By message.* A wait is released when as many sends of its message have retired as its count asks; a send says how many
 waits its message serves, after which the message may be used anew. Ordered by when they end, the sends and waits of one
@@ -18,9 +18,9 @@ waits behind it are linked if each wait counts exactly these sends and each send
 of a core are looked at alone first, what is left over on all cores together: they share their messages. The releaser
 is the send that retires last. TIU, GDMA and SDMA take part alike; how CDMA's sends and waits name their message is not
 public. Where next to no wait of a profile agrees, what agrees does so by chance: its registers hold no messages, and
-there is no link at all.
+there is no dependency at all.
 
-Both kinds need ids: captures whose registers name nothing (all zero, or counts that do not agree) have no links.
+Both kinds need ids: captures whose registers name nothing (all zero, or counts that do not agree) have no dependencies.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LEAST_AGREEING = 1 / 16
 _PAIRED = ("TIU", "GDMA")
 
 
-class LinkKind(IntEnum):
+class DependencyKind(IntEnum):
     """How a waiter names its releaser."""
 
     COMMAND = 0
@@ -52,21 +52,21 @@ class LinkKind(IntEnum):
 
 
 @dataclass(frozen=True)
-class Link:
-    """One link, with lanes as places in ``Profile.lanes`` and rows of those lanes."""
+class Dependency:
+    """One dependency, with lanes as places in ``Profile.lanes`` and rows of those lanes."""
 
-    kind: LinkKind
+    kind: DependencyKind
     waiter: tuple[int, int]
     releaser: tuple[int, int]
     slack_ns: int
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
-    """All links of a profile, ordered by waiter.
+class Dependencies:
+    """All dependencies of a profile, ordered by waiter.
 
     Attributes:
-        kind: ``LinkKind`` of each.
+        kind: ``DependencyKind`` of each.
         waiter_lane, waiter_row: Who waited.
         releaser_lane, releaser_row: Who released it.
         slack_ns: Time between the releaser's end and the waiter's start (of a wait: its end); never negative. 0 means
@@ -83,20 +83,20 @@ class Links:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def waits_for(self, lane: int, row: int) -> tuple[Link, ...]:
+    def waits_for(self, lane: int, row: int) -> tuple[Dependency, ...]:
         """What a row waited for."""
         first, last = np.searchsorted(self._waiters, [lane << 40 | row, (lane << 40 | row) + 1])
-        return tuple(self._link(place) for place in range(int(first), int(last)))
+        return tuple(self._at(place) for place in range(int(first), int(last)))
 
-    def releases(self, lane: int, row: int) -> tuple[Link, ...]:
+    def releases(self, lane: int, row: int) -> tuple[Dependency, ...]:
         """What waited for a row."""
         order, keys = self._releasers
         first, last = np.searchsorted(keys, [lane << 40 | row, (lane << 40 | row) + 1])
-        return tuple(self._link(place) for place in order[int(first) : int(last)].tolist())
+        return tuple(self._at(place) for place in order[int(first) : int(last)].tolist())
 
-    def _link(self, place: int) -> Link:
-        return Link(
-            LinkKind(int(self.kind[place])),
+    def _at(self, place: int) -> Dependency:
+        return Dependency(
+            DependencyKind(int(self.kind[place])),
             (int(self.waiter_lane[place]), int(self.waiter_row[place])),
             (int(self.releaser_lane[place]), int(self.releaser_row[place])),
             int(self.slack_ns[place]),
@@ -113,20 +113,22 @@ class Links:
         return order, keys[order]
 
 
-def find_links(profile: Profile) -> Links:
-    """All links of a profile; none where its registers name nothing, or without times. O(n log n)."""
+def find_dependencies(profile: Profile) -> Dependencies:
+    """All dependencies of a profile; none where its registers name nothing, or without times. O(n log n)."""
     profile = profile.timed_part
-    parts = [*_command_links(profile), *_message_links(profile)]
+    parts = [*_by_command_id(profile), *_by_message(profile)]
     none = np.zeros(0, np.int64)
     columns = [np.concatenate([part[place] for part in parts]) if parts else none for place in range(6)]
     order = np.lexsort((columns[0], columns[2], columns[1]))
     kind, waiter_lane, waiter_row, releaser_lane, releaser_row, slack = (column[order] for column in columns)
     lanes = waiter_lane.astype(np.int32), releaser_lane.astype(np.int32)
-    return Links(kind.astype(np.int8), lanes[0], waiter_row, lanes[1], releaser_row, slack)
+    return Dependencies(kind.astype(np.int8), lanes[0], waiter_row, lanes[1], releaser_row, slack)
 
 
-def _part(kind: LinkKind, waiter_lane: Any, waiter: I64, releaser_lane: Any, releaser: I64, slack: I64) -> list[I64]:
-    """Columns of some links; lanes may be one number for all."""
+def _part(
+    kind: DependencyKind, waiter_lane: Any, waiter: I64, releaser_lane: Any, releaser: I64, slack: I64
+) -> list[I64]:
+    """Columns of some dependencies; lanes may be one number for all."""
     count = len(waiter)
     lanes = [np.broadcast_to(np.asarray(lane, np.int64), count) for lane in (waiter_lane, releaser_lane)]
     return [np.full(count, int(kind), np.int64), lanes[0], waiter, lanes[1], releaser, slack]
@@ -154,7 +156,7 @@ class _Epochs:
     scope: I64
 
 
-def _command_links(profile: Profile) -> list[list[I64]]:
+def _by_command_id(profile: Profile) -> list[list[I64]]:
     parts = []
     for unit in profile.units:
         within = profile.groups.within(unit)
@@ -178,7 +180,7 @@ def _command_links(profile: Profile) -> list[list[I64]]:
                 sure |= ~np.isin(rows, either)
                 rows, releasers = rows[sure], releasers[sure]
             slack = lane["start"][rows] - profile.lanes[numbers[other]]["end"][releasers]
-            parts.append(_part(LinkKind.COMMAND, numbers[engine], rows, numbers[other], releasers, slack))
+            parts.append(_part(DependencyKind.COMMAND, numbers[engine], rows, numbers[other], releasers, slack))
     return parts
 
 
@@ -241,7 +243,7 @@ class _Messages:
         return len(self.row)
 
 
-def _message_links(profile: Profile) -> list[list[I64]]:
+def _by_message(profile: Profile) -> list[list[I64]]:
     parts = [part for number in range(len(profile.lanes)) if (part := _messages(profile, number)) is not None]
     if not parts:
         return []
@@ -251,8 +253,8 @@ def _message_links(profile: Profile) -> list[list[I64]]:
     waits = int(everything.waits.sum())
     for alone in (True, False):
         if len(everything):
-            done, links = _rounds(everything, everything.unit if alone else np.zeros(len(everything), np.int64))
-            result.append(links)
+            done, dependencies = _rounds(everything, everything.unit if alone else np.zeros(len(everything), np.int64))
+            result.append(dependencies)
             everything = everything.take(~done)
     agreeing = sum(len(part[0]) for part in result)
     return result if agreeing >= _LEAST_AGREEING * waits else []
@@ -281,7 +283,7 @@ def _messages(profile: Profile, number: int) -> _Messages | None:
 
 
 def _rounds(events: _Messages, group: I64) -> tuple[Bools, list[I64]]:
-    """Which events belong to a round that agrees, and the links of these rounds.
+    """Which events belong to a round that agrees, and the dependencies of these rounds.
 
     Args:
         events: Sends and waits.
@@ -306,6 +308,6 @@ def _rounds(events: _Messages, group: I64) -> tuple[Bools, list[I64]]:
     slack = sorted_.end[waiting] - sorted_.end[last_send]
     done = np.zeros(len(order), np.bool_)
     done[order] = agrees[number]
-    links = _part(LinkKind.MESSAGE, sorted_.lane[waiting], sorted_.row[waiting], sorted_.lane[last_send],
+    dependencies = _part(DependencyKind.MESSAGE, sorted_.lane[waiting], sorted_.row[waiting], sorted_.lane[last_send],
                   sorted_.row[last_send], slack)  # fmt: skip
-    return done, links
+    return done, dependencies

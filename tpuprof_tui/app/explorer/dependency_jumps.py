@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from tpuprof_tui.analysis.links.dependencies import Link, LinkKind, Links
-from tpuprof_tui.analysis.links.session_links import known_links, links_of
+from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency, DependencyKind
+from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.formats.text import clean, time_text
@@ -25,11 +25,11 @@ class Following(Finding):
 
     def action_released_by(self) -> None:
         """To what the selected instruction waited for."""
-        self._follow(Links.waits_for, lambda link: link.releaser, "Nothing is known that released")
+        self._follow(Dependencies.waits_for, lambda each: each.releaser, "Nothing is known that released")
 
     def action_releases(self) -> None:
         """To what waited for the selected instruction."""
-        self._follow(Links.releases, lambda link: link.waiter, "Nothing is known to have waited for")
+        self._follow(Dependencies.releases, lambda each: each.waiter, "Nothing is known to have waited for")
 
     def action_focus_selection(self) -> None:
         """The selection into view, the timeline too where another pane filled the screen; again: fitted.
@@ -57,8 +57,8 @@ class Following(Finding):
 
     def _follow(
         self,
-        find: Callable[[Links, int, int], tuple[Link, ...]],
-        end: Callable[[Link], tuple[int, int]],
+        find: Callable[[Dependencies, int, int], tuple[Dependency, ...]],
+        end: Callable[[Dependency], tuple[int, int]],
         nothing: str,
     ) -> None:
         selection = self.view.selection
@@ -67,9 +67,9 @@ class Following(Finding):
             self._tell("Nothing selected: Enter in the timeline or a row of the table selects.")
             return
 
-        def take(links: Links) -> None:
-            found = find(links, lane, row)
-            if not len(links):
+        def take(dependencies: Dependencies) -> None:
+            found = find(dependencies, lane, row)
+            if not len(dependencies):
                 profile = self.session.profile
                 needs = "" if profile.has(DETAIL) else f" (that needs {profile.vocabulary.needs(DETAIL)})"
                 self._tell(f"This capture's registers name no dependencies{needs}.")
@@ -77,18 +77,18 @@ class Following(Finding):
                 self._tell(f"{nothing} {self._named(lane, row)}.")
             elif self.view.selection == selection:
                 # what held it up, or was released, without delay comes first
-                link = min(found, key=lambda each: each.slack_ns)
-                self._set(selected(self.session, self.view, *end(link)))
-                self._tell(self._told(link, len(found)))
+                dependency = min(found, key=lambda each: each.slack_ns)
+                self._set(selected(self.session, self.view, *end(dependency)))
+                self._tell(self._told(dependency, len(found)))
 
-        known = self._is_small or known_links(self.session) is not None
-        self.compute("links", partial(links_of, self.session), take, at_once=known)
+        known = self._is_small or known_dependencies(self.session) is not None
+        self.compute("dependencies", partial(dependencies_of, self.session), take, at_once=known)
 
-    def _told(self, link: Link, count: int) -> str:
-        how = "by message" if link.kind is LinkKind.MESSAGE else "by command id"
+    def _told(self, dependency: Dependency, count: int) -> str:
+        how = "by message" if dependency.kind is DependencyKind.MESSAGE else "by command id"
         more = f"; the closest of {count:,}" if count > 1 else ""
-        waiter, releaser = self._named(*link.waiter), self._named(*link.releaser)
-        return f"{waiter} waited for {releaser} {how}, {time_text(link.slack_ns)} between{more}"
+        waiter, releaser = self._named(*dependency.waiter), self._named(*dependency.releaser)
+        return f"{waiter} waited for {releaser} {how}, {time_text(dependency.slack_ns)} between{more}"
 
     def _named(self, lane_number: int, row: int) -> str:
         lane = self.session.profile.lanes[lane_number]

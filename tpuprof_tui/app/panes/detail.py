@@ -9,8 +9,8 @@ from rich.segment import Segment
 from textual import work
 from textual.binding import BindingType
 
-from tpuprof_tui.analysis.links.dependencies import Links
-from tpuprof_tui.analysis.links.session_links import known_links, links_of, may_have_links
+from tpuprof_tui.analysis.links.dependencies import Dependencies
+from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies, may_have_dependencies
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
@@ -42,7 +42,7 @@ class DetailPane(LinesView):
         #: What the cursor can be on.
         self.choices: list[Entry] = []
         self._entries: list[Entry] = []
-        self._looked_for_links = not may_have_links(session)
+        self._looked_for_dependencies = not may_have_dependencies(session)
 
     def show(self, view: ViewState) -> None:
         """Shows the selected instruction of a state; the cursor stays on the field it is on."""
@@ -110,7 +110,9 @@ class DetailPane(LinesView):
             text = "No instruction selected: Enter in the timeline or a row of the table selects one."
             return paragraph(text, width, self.palette.quiet), []
         if not self._entries:
-            self._entries = list(entries_of(self.session, self.selection.lane, self.selection.row, self._links()))
+            self._entries = list(
+                entries_of(self.session, self.selection.lane, self.selection.row, self._dependencies())
+            )
             self.choices = [entry for entry in self._entries if entry.can_be_chosen]
             self.cursor = min(self.cursor, max(len(self.choices) - 1, 0))
         lines: list[Line] = []
@@ -162,21 +164,21 @@ class DetailPane(LinesView):
 
     # dependencies
 
-    def _links(self) -> Links | None:
+    def _dependencies(self) -> Dependencies | None:
         """All dependencies, once they are known."""
-        links = known_links(self.session)
-        if links is None and not self._looked_for_links:
-            self._looked_for_links = True
-            self._look_for_links()
-        return links
+        dependencies = known_dependencies(self.session)
+        if dependencies is None and not self._looked_for_dependencies:
+            self._looked_for_dependencies = True
+            self._look_for_dependencies()
+        return dependencies
 
-    @work(thread=True, exclusive=True, group="links", exit_on_error=False)
-    def _look_for_links(self) -> None:
-        """Links of a large capture take a moment: found once, beside the event loop."""
-        self.app.call_from_thread(self._take_links, links_of(self.session))
+    @work(thread=True, exclusive=True, group="dependencies", exit_on_error=False)
+    def _look_for_dependencies(self) -> None:
+        """Dependencies of a large capture take a moment: found once, beside the event loop."""
+        self.app.call_from_thread(self._take_dependencies, dependencies_of(self.session))
 
-    def _take_links(self, links: Links) -> None:
-        if len(links) and self.size.width:
+    def _take_dependencies(self, dependencies: Dependencies) -> None:
+        if len(dependencies) and self.size.width:
             self._entries = []
             self.rebuild()
 

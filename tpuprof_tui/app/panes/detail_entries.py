@@ -12,7 +12,7 @@ import numpy as np
 from tpuprof_tui.analysis.findings.peers import Neighbour, alike, neighbours
 from tpuprof_tui.analysis.findings.problem_rows import about_text, oddities
 from tpuprof_tui.analysis.index.ordering import fixed_number
-from tpuprof_tui.analysis.links.dependencies import Links
+from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.text import MISSING, clean, exact_time, time_text
@@ -56,14 +56,14 @@ class Entry:
         return self.kind in ("field", "link")
 
 
-def entries_of(session: Session, number: int, row: int, links: Links | None) -> Iterator[Entry]:
+def entries_of(session: Session, number: int, row: int, dependencies: Dependencies | None) -> Iterator[Entry]:
     """The entries of an instruction, in the order they are read.
 
     Args:
         session: The session.
         number: Its lane.
         row: Its row.
-        links: All dependencies; None while they are not known.
+        dependencies: All dependencies; None while they are not known.
     """
     lane = session.profile.lanes[number]
     yield from _heading(session, lane, number, row)
@@ -72,8 +72,8 @@ def entries_of(session: Session, number: int, row: int, links: Links | None) -> 
         yield Entry("text", reading)
     for problem in oddities(session).about(number, row):
         yield Entry("warning", f"{about_text(problem)} {clean(problem.done)}")
-    if links is not None:
-        yield from _dependencies(session, links, number, row)
+    if dependencies is not None:
+        yield from _dependencies(session, dependencies, number, row)
     yield from _compared(session, lane, number, row)
     yield from _beside(session, number, row)
     yield from _missing(session, lane)
@@ -98,17 +98,17 @@ def _named(session: Session, number: int, row: int) -> str:
     return f"{name} {order} of {clean(session.profile.title_of(lane))}"
 
 
-def _dependencies(session: Session, links: Links, number: int, row: int) -> Iterator[Entry]:
-    waited = sorted(links.waits_for(number, row), key=lambda link: link.slack_ns)
-    for link in waited[:MOST_LINKS]:
-        text = f"{_named(session, *link.releaser)}, {time_text(link.slack_ns)} before"
-        yield Entry("link", text, "Waited for", leads_to=link.releaser, back=True)
+def _dependencies(session: Session, dependencies: Dependencies, number: int, row: int) -> Iterator[Entry]:
+    waited = sorted(dependencies.waits_for(number, row), key=lambda each: each.slack_ns)
+    for each in waited[:MOST_LINKS]:
+        text = f"{_named(session, *each.releaser)}, {time_text(each.slack_ns)} before"
+        yield Entry("link", text, "Waited for", leads_to=each.releaser, back=True)
     if len(waited) > MOST_LINKS:
         yield Entry("remark", f"Waited for {len(waited) - MOST_LINKS:,} more; [ follows the closest")
-    released = sorted(links.releases(number, row), key=lambda link: link.slack_ns)
-    for link in released[:MOST_LINKS]:
-        text = f"{_named(session, *link.waiter)}, {time_text(link.slack_ns)} later"
-        yield Entry("link", text, "Released", leads_to=link.waiter)
+    released = sorted(dependencies.releases(number, row), key=lambda each: each.slack_ns)
+    for each in released[:MOST_LINKS]:
+        text = f"{_named(session, *each.waiter)}, {time_text(each.slack_ns)} later"
+        yield Entry("link", text, "Released", leads_to=each.waiter)
     if len(released) > MOST_LINKS:
         yield Entry("remark", f"Released {len(released) - MOST_LINKS:,} more; ] follows the closest")
 

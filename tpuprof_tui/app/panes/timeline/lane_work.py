@@ -12,7 +12,13 @@ from textual.message import Message
 from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.analysis.links.launches import launches_with
-from tpuprof_tui.analysis.links.session_links import Tie, known_links, links_of, may_have_links, ties_of
+from tpuprof_tui.analysis.links.session_dependencies import (
+    Tie,
+    dependencies_of,
+    known_dependencies,
+    may_have_dependencies,
+    ties_of,
+)
 from tpuprof_tui.analysis.selecting.passing import Passing, is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, ViewState
@@ -42,7 +48,7 @@ class LaneWork(LaneBoard):
         #: Where what released the selected instruction is, and what it released.
         self.ties: tuple[Tie, ...] = ()
         self._asked: set[object] = set()
-        self._has_links = may_have_links(session)
+        self._has_dependencies = may_have_dependencies(session)
 
     @property
     def _is_small(self) -> bool:
@@ -135,19 +141,19 @@ class LaneWork(LaneBoard):
 
     def _prepare_ties(self) -> None:
         selection = self.view.selection
-        if selection.row < 0 or not self._has_links:
+        if selection.row < 0 or not self._has_dependencies:
             self.ties = ()
             return
-        if known_links(self.session) is None and self._is_small:
-            links_of(self.session)
-        if known_links(self.session) is not None:
+        if known_dependencies(self.session) is None and self._is_small:
+            dependencies_of(self.session)
+        if known_dependencies(self.session) is not None:
             self.ties = ties_of(self.session, selection.lane, selection.row)
-        elif ("links", None) not in self._asked:
+        elif ("dependencies", None) not in self._asked:
             self.ties = ()
-            self._asked.add(("links", None))
-            self._link()
+            self._asked.add(("dependencies", None))
+            self._find_dependencies()
 
-    @work(thread=True, exclusive=True, group="lanes-links", exit_on_error=False)
-    def _link(self) -> None:
-        links_of(self.session)
-        self.post_message(self.Made("links", None))
+    @work(thread=True, exclusive=True, group="lanes-dependencies", exit_on_error=False)
+    def _find_dependencies(self) -> None:
+        dependencies_of(self.session)
+        self.post_message(self.Made("dependencies", None))

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.links.dependencies import Links
+from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows
 
@@ -58,35 +58,37 @@ class LaneFlows:
         return self.leaving, self.reaching_begin, self.reaching_end
 
 
-def lane_flows(profile: Profile, links: Links, chosen: Mapping[int, Rows]) -> dict[int, LaneFlows]:
+def lane_flows(profile: Profile, dependencies: Dependencies, chosen: Mapping[int, Rows]) -> dict[int, LaneFlows]:
     """Flows by place in ``Profile.lanes``.
 
     A flow reaches the begin of what waits where that comes later than the begin of what releases it, else its end: a
-    wait may begin long before it is released. A link that cannot be so (the wait ends before the release begins), or
-    whose instructions are not there, is left out.
+    wait may begin long before it is released. A dependency that cannot be so (the wait ends before the release begins),
+    or whose instructions are not there, is left out.
 
     Args:
         profile: The profile.
-        links: Its dependencies; both ends of each must be places in it, else it is left out.
+        dependencies: Its dependencies; both ends of each must be places in it, else it is left out.
         chosen: Rows that are written, by place of the lane.
     """
-    from_start, from_there = _times(profile, links.releaser_lane, links.releaser_row, chosen, "start")
-    to_start, to_there = _times(profile, links.waiter_lane, links.waiter_row, chosen, "start")
-    to_end, _ = _times(profile, links.waiter_lane, links.waiter_row, chosen, "end")
+    from_start, from_there = _times(profile, dependencies.releaser_lane, dependencies.releaser_row, chosen, "start")
+    to_start, to_there = _times(profile, dependencies.waiter_lane, dependencies.waiter_row, chosen, "start")
+    to_end, _ = _times(profile, dependencies.waiter_lane, dependencies.waiter_row, chosen, "end")
     at_begin = to_start > from_start
     at_end = ~at_begin & (to_end > from_start)
     drawn = from_there & to_there & (at_begin | at_end)
-    for lanes, rows in ((links.releaser_lane, links.releaser_row), (links.waiter_lane, links.waiter_row)):
+    for lanes, rows in (
+        (dependencies.releaser_lane, dependencies.releaser_row), (dependencies.waiter_lane, dependencies.waiter_row),
+    ):  # fmt: skip
         drawn &= _places_among_equals(lanes.astype(np.int64) << 40 | rows) < MOST_FLOWS
-    ids = np.arange(1, len(links) + 1, dtype=np.int64)
+    ids = np.arange(1, len(dependencies) + 1, dtype=np.int64)
     flows: dict[int, LaneFlows] = {}
     for number in chosen:
-        leaves, reaches = drawn & (links.releaser_lane == number), drawn & (links.waiter_lane == number)
+        leaves, reaches = drawn & (dependencies.releaser_lane == number), drawn & (dependencies.waiter_lane == number)
         if leaves.any() or reaches.any():
             flows[number] = LaneFlows(
-                _ends(links.releaser_row, ids, leaves),
-                _ends(links.waiter_row, ids, reaches & at_begin),
-                _ends(links.waiter_row, ids, reaches & at_end),
+                _ends(dependencies.releaser_row, ids, leaves),
+                _ends(dependencies.waiter_row, ids, reaches & at_begin),
+                _ends(dependencies.waiter_row, ids, reaches & at_end),
             )
     return flows
 

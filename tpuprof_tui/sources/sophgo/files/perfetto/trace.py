@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.links.dependencies import Links, find_links
+from tpuprof_tui.analysis.links.dependencies import Dependencies, find_dependencies
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.perfetto.overlaps import by_time, first_free_lanes, nested_tracks
@@ -52,7 +52,7 @@ def write_perfetto(
     selection: Selection = Selection(),  # noqa: B008 - immutable
     *,
     progress: Callable[[float], None] | None = None,
-    links: Links | None = None,
+    dependencies: Dependencies | None = None,
 ) -> int:
     """Writes a trace that Perfetto opens.
 
@@ -61,7 +61,7 @@ def write_perfetto(
         target: A path (written whole or not at all; compressed where it ends in ``.gz``), or a binary file.
         selection: Which instructions; tracks of cores that are not selected are left out.
         progress: Called with the share done, 0 to 1, at most ten times a second and at the end.
-        links: Dependencies to draw as flows; None: those that the profile's registers name.
+        dependencies: Dependencies to draw as flows; None: those that the profile's registers name.
 
     Returns:
         Number of bytes written, before compression.
@@ -72,7 +72,7 @@ def write_perfetto(
     """
     with _sink(target) as sink:
         writer = _Writer(profile, sink, selection, progress)
-        writer.write(links)
+        writer.write(dependencies)
         return writer.written
 
 
@@ -109,11 +109,11 @@ class _Writer:
         self._last_rates: tuple[Lane, npt.NDArray[np.int64] | None] | None = None
         self.written = 0
 
-    def write(self, links: Links | None) -> None:
+    def write(self, dependencies: Dependencies | None) -> None:
         """Writes all tracks, then what is on them."""
-        if links is None:
-            links = find_links(self._profile)
-        flows = lane_flows(self._profile, links, self._chosen) if len(links) else {}
+        if dependencies is None:
+            dependencies = find_dependencies(self._profile)
+        flows = lane_flows(self._profile, dependencies, self._chosen) if len(dependencies) else {}
         sequences = []
         for job in self._jobs:
             sequences.append(self._define(job.track))

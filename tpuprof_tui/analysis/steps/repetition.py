@@ -1,0 +1,300 @@
+"""Sequences of launches that repeat: steps, and layers or blocks within them, found by what is launched.
+
+A launch is a whole number: the code of its name. An *anchor* is a few launches in a row, by their codes. Where the
+launches from one occurrence of an anchor to the next are the same as the equally many that follow them, both are
+repetitions. An anchor whose repetitions cover enough of the sequence cuts all of it: each of its occurrences begins a
+repetition, also one that differs (the first ones of a warm-up, one with a launch more, a last one that is cut off).
+The outermost such cut are the steps; within the usual step the search begins anew, for layers within steps.
+
+O(n log n) for n launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .sequence_hash import SequenceHash
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: Launches of an anchor. Longer ones tell places apart where each name is launched several times in a repetition.
+WIDTHS: Final = (1, 2, 4, 8, 16)
+#: Share of the launches that repetitions must cover, of a run and of a step.
+LEAST_OF_RUN, LEAST_OF_STEP = 1 / 3, 1 / 2
+#: Launches of the shortest repetition.
+SHORTEST: Final = 2
+#: Levels that are sought at most: steps, and what repeats within them.
+DEEPEST: Final = 4
+#: Cuts into repetitions whose usual lengths differ by less than this factor are cuts of one level.
+_SAME_LENGTH: Final = 1.1
+#: The first of the cuts of a level is taken that covers this share of what the best does. More is covered where what
+#: was put in now and then lies between repetitions: they would begin in the middle.
+_AS_GOOD: Final = 0.6
+#: An outer level has launches of its own, at least one for so many of the level within; fewer were put in now and then.
+_INSERTED: Final = 20
+#: What differs from the usual repetition is none of them below this share of its length, and is cut at this multiple.
+_LEAST_LENGTH, _MOST_LENGTH = 0.5, 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Repetitions of one kind, in their order; arrays of one length.
+
+    Attributes:
+        start, stop: int64, place of the first launch, and of the one after the last.
+        usual: Whether its launches are those that most repetitions have.
+        parent: int64, place of the repetition of the level above that holds it; -1 at the top.
+    """
+
+    start: Ints
+    stop: Ints
+    usual: Mask
+    parent: Ints
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def unit(self) -> slice:
+        """Places of the launches of the first usual repetition."""
+        first = int(np.argmax(self.usual))
+        return slice(int(self.start[first]), int(self.stop[first]))
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """What cuts a sequence.
+
+    Attributes:
+        place: Where it occurs first.
+        width: Its launches.
+        length: Launches of the usual repetition.
+        shift: Launches of a repetition that stand before the anchor.
+    """
+
+    place: int
+    width: int
+    length: int
+    shift: int = 0
+
+
+def find_levels(codes: Ints) -> tuple[Level, ...]:
+    """The repetitions of a sequence of launches, any whole numbers; the outermost first, none where nothing repeats."""
+    if len(codes) < 2 * SHORTEST:
+        return ()
+    codes = _dense(codes)
+    anchor = _outermost(codes, LEAST_OF_RUN)
+    if anchor is None:
+        return ()
+    top = _cut(codes, SequenceHash(codes), anchor)
+    return (top, *levels_within(codes, top))
+
+
+def levels_within(codes: Ints, level: Level) -> tuple[Level, ...]:
+    """What repeats within the usual repetition of a level, and within that; the outermost first."""
+    codes = _dense(codes)
+    found: list[Level] = []
+    hashes: SequenceHash | None = None
+    while len(level) and len(found) < DEEPEST - 1:
+        unit = level.unit
+        anchor = _outermost(codes[unit], LEAST_OF_STEP)
+        if anchor is None:
+            break
+        hashes = hashes or SequenceHash(codes)
+        level = _cut(codes, hashes, anchor, unit.start, level)
+        found.append(level)
+    return tuple(found)
+
+
+def signatures(codes: Ints, start: Ints, stop: Ints) -> Ints:
+    """int64, equal where the launches of two parts are equal."""
+    return SequenceHash(_dense(codes)).of(start, stop)
+
+
+def _dense(codes: Ints) -> Ints:
+    """Numbers from 0 on, equal where the codes are, in the order of these."""
+    return np.unique(codes, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def anchors(codes: Ints, least: float) -> Ints:
+    """Every anchor whose repetitions cover at least this share of a sequence.
+
+    Args:
+        codes: Any whole numbers, int64.
+        least: 0 to 1.
+
+    Returns:
+        int64 (4, anchors): where the anchor occurs first, at the start of a repetition or of what is about as long;
+        its launches; the launches of the repetitions that cover most; the launches that all of them cover.
+    """
+    codes, size = _dense(codes), len(codes)
+    hashes = SequenceHash(codes)
+    found = [np.zeros((4, 0), np.int64)]
+    for width, grams in _grams(codes):
+        order = np.argsort(grams, kind="stable")
+        heads = np.flatnonzero(np.append(True, grams[order[1:]] != grams[order[:-1]]))
+        start, length = _repeated(hashes, grams, order, size)
+        covered = np.bincount(grams[start], weights=length, minlength=len(heads)).astype(np.int64)
+        kept = covered[grams[start]] >= max(least * size, 1)
+        if not kept.any():
+            continue
+        gram, place, usual = _usual_lengths(grams[start][kept], start[kept], length[kept])
+        first, second = order[heads[gram]], order[heads[gram] + 1]
+        alike = (second - first >= _LEAST_LENGTH * usual) & (second - first <= _MOST_LENGTH * usual)
+        each = np.stack((np.where(alike, first, place), np.full(len(gram), width), usual, covered[gram]))
+        found.append(each[:, usual >= SHORTEST])
+    return np.concatenate(found, axis=1)
+
+
+def _grams(codes: Ints) -> Iterator[tuple[int, Ints]]:
+    """Widths, and for each place a number from 0 on that is equal where so many launches from there on are equal."""
+    grams = codes
+    for width in WIDTHS:
+        if width > 1:
+            half = width // 2
+            if len(grams) <= half:
+                return
+            pairs = grams[:-half] * (int(grams.max()) + 1) + grams[half:]
+            grams = _dense(pairs)
+        yield width, grams
+
+
+def _repeated(hashes: SequenceHash, grams: Ints, order: Ints, size: int) -> tuple[Ints, Ints]:
+    """Where repetitions begin, ascending, and how many launches each has."""
+    again = grams[order[1:]] == grams[order[:-1]]
+    here, there = order[:-1][again], order[1:][again]
+    length = there - here
+    fits = there + length <= size
+    here, there, length = here[fits], there[fits], length[fits]
+    same = hashes.of(here, there) == hashes.of(there, there + length)
+    lengths = np.zeros(len(grams), np.int64)
+    lengths[here[same]] = length[same]
+    # what is equal to the one before it is as long, wherever the next occurrence is
+    lengths[there[same]] = length[same]
+    start = np.flatnonzero(lengths)
+    return start, lengths[start]
+
+
+def _usual_lengths(grams: Ints, start: Ints, length: Ints) -> tuple[Ints, Ints, Ints]:
+    """Each gram, its first place, and the length of its repetitions that cover most (the shorter of two)."""
+    order = np.lexsort((start, length, grams))
+    grams, start, length = grams[order], start[order], length[order]
+    runs = np.flatnonzero(np.append(True, (grams[1:] != grams[:-1]) | (length[1:] != length[:-1])))
+    owner, own = grams[runs], length[runs]
+    best = np.lexsort((own, -np.add.reduceat(length, runs), owner))
+    usual = own[best[np.append(True, owner[best[1:]] != owner[best[:-1]])]]
+    heads = np.flatnonzero(np.append(True, grams[1:] != grams[:-1]))
+    return grams[heads], np.minimum.reduceat(start, heads), usual
+
+
+def _outermost(codes: Ints, least: float) -> Anchor | None:
+    """The anchor that cuts a sequence into the longest repetitions; None where nothing repeats enough."""
+    known = anchors(codes, least)
+    while known.shape[1]:
+        _, _, length, _ = known
+        level = known[:, length * _SAME_LENGTH >= length.max()]
+        level = level[:, level[3] >= _AS_GOOD * level[3].max()]
+        chosen = _anchor(level, np.lexsort((level[1], level[0]))[0])
+        known = known[:, 2 * length <= length.max()]
+        if not known.shape[1] or _has_its_own(codes, chosen, _anchor(known, np.lexsort((known[2], known[3]))[-1])):
+            return _turned(codes, chosen)
+    return None
+
+
+def _anchor(known: Ints, number: int) -> Anchor:
+    place, width, length, _ = known[:, number].tolist()
+    return Anchor(place, width, length)
+
+
+def _has_its_own(codes: Ints, outer: Anchor, inner: Anchor) -> bool:
+    """Whether a level has launches of its own beside the repetitions of one within: more than were put in there."""
+    hashes = SequenceHash(codes)
+    outside, within = (_cut(codes, hashes, each) for each in (outer, inner))
+    held = np.zeros(len(codes) + 1, np.int64)
+    np.add.at(held, within.start, 1)
+    np.add.at(held, within.stop, -1)
+    own = np.append(0, np.cumsum(np.cumsum(held)[:-1] == 0))
+    mean = float(np.mean(own[outside.stop] - own[outside.start]))
+    return mean * _INSERTED >= inner.length
+
+
+def _turned(codes: Ints, anchor: Anchor) -> Anchor:
+    """An anchor with the place where repetitions begin, as seen from it.
+
+    That is the anchor itself; or as early as they go on to the left, where one more of them is whole then.
+    """
+    cut = _cut(codes, SequenceHash(codes), anchor)
+    unit = cut.unit
+    length, last = unit.stop - unit.start, int(np.flatnonzero(cut.usual)[-1])
+    differs = codes[:-length] != codes[length:]
+    before = int(np.argmax(differs[: unit.start][::-1])) if differs[: unit.start].any() else unit.start
+    ends = int(cut.stop[last])
+    goes_on = differs[ends - length :]
+    ends += int(np.argmax(goes_on)) if goes_on.any() else len(goes_on)
+    rest = (ends - unit.start) % length
+    return replace(anchor, shift=before) if before < length <= before + rest else anchor
+
+
+def _cut(codes: Ints, hashes: SequenceHash, anchor: Anchor, offset: int = 0, level: Level | None = None) -> Level:
+    """The repetitions that an anchor cuts those of another level into, or the whole sequence.
+
+    Args:
+        codes: What is launched.
+        hashes: Of the codes.
+        anchor: The anchor, found in a part of the codes.
+        offset: Where that part begins.
+        level: The repetitions to cut; None: there is no level above.
+    """
+    begins, ends = (level.start, level.stop) if level is not None else (np.array([0]), np.array([len(codes)]))
+    gram = codes[anchor.place + offset : anchor.place + offset + anchor.width]
+    places = np.flatnonzero(codes[: len(codes) - anchor.width + 1] == gram[0])
+    for number in range(1, anchor.width):
+        places = places[codes[places + number] == gram[number]]
+    parent = np.searchsorted(begins, places, side="right") - 1
+    inside = (parent >= 0) & (places + anchor.width <= ends[parent])
+    places, parent = places[inside], parent[inside]
+    start = np.maximum(places - anchor.shift, begins[parent])
+    stop, same = _stops(hashes, start, parent, ends[parent], anchor.length)
+    # the first of an occurrence at the very end of what was launched before may be cut by the next
+    stop[:-1] = np.minimum(stop[:-1], start[1:])
+    length = stop - start
+    kept = same | (length >= _LEAST_LENGTH * anchor.length) | (stop == len(codes))
+    kept &= length > 0
+    start, stop, parent = start[kept], stop[kept], parent[kept]
+    _, which, counts = np.unique(hashes.of(start, stop), return_inverse=True, return_counts=True)
+    usual = which.reshape(-1) == int(np.argmax(counts * _shares(which, stop - start, len(counts))))
+    return Level(start, stop, usual, parent if level is not None else np.full(len(start), -1, np.int64))
+
+
+def _shares(which: Ints, length: Ints, kinds: int) -> Ints:
+    """Launches of one repetition of each kind."""
+    found = np.zeros(kinds, np.int64)
+    found[which.reshape(-1)] = length
+    return found
+
+
+def _stops(hashes: SequenceHash, places: Ints, parent: Ints, bound: Ints, usual: int) -> tuple[Ints, Mask]:
+    """Where repetitions end that begin at these places, and which are equal to the one before or after them."""
+    count = len(places)
+    stop = np.minimum(bound, places + usual)
+    rest = bound - places
+    stop = np.where(rest * 4 <= usual * 5, bound, stop)
+    same = np.zeros(count, np.bool_)
+    follows = np.flatnonzero(parent[1:] == parent[:-1]) if count else np.zeros(0, np.int64)
+    here, there = places[follows], places[follows + 1]
+    length = there - here
+    stop[follows] = np.where(length <= _MOST_LENGTH * usual, there, here + usual)
+    fits = there + length <= bound[follows]
+    follows, here, there, length = follows[fits], here[fits], there[fits], length[fits]
+    equal = hashes.of(here, there) == hashes.of(there, there + length)
+    follows, there, length = follows[equal], there[equal], length[equal]
+    stop[follows] = there
+    stop[follows + 1] = there + length
+    same[follows] = same[follows + 1] = True
+    return stop, same

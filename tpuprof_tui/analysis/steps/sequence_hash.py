@@ -1,0 +1,56 @@
+"""Whether parts of a sequence are equal, for many parts at once: hashes of all prefixes, taken once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+#: Two primes below 2**31: products of remainders fit int64, both remainders together tell 2**62 sequences apart.
+_PRIMES: Final = (2_147_483_647, 2_147_483_629)
+#: Numbers that hashes are made with; any would do.
+_SEED: Final = 20_259
+
+
+class SequenceHash:
+    """Polynomial hashes of the parts of a sequence: equal parts have equal ones, others with a chance of 2**-62.
+
+    Args:
+        codes: Whole numbers from 0 on, int64.
+    """
+
+    def __init__(self, codes: Ints) -> None:
+        random = np.random.default_rng(_SEED)
+        size = len(codes)
+        kinds = int(codes.max(initial=-1)) + 1
+        self._parts: list[tuple[int, Ints, Ints]] = []
+        for prime in _PRIMES:
+            base = int(random.integers(1 << 20, prime - 1))
+            weights = random.integers(1, prime, kinds)
+            before = np.zeros(size + 1, np.int64)
+            # below 2**31 each: sums of four thousand million of them fit
+            np.cumsum(weights[codes] * _powers(base, size, prime) % prime, out=before[1:])
+            self._parts.append((prime, before % prime, _powers(pow(base, -1, prime), size + 1, prime)))
+
+    def of(self, start: Ints, stop: Ints) -> Ints:
+        """int64 hashes of the parts [start, stop)."""
+        found = np.zeros(len(start), np.int64)
+        for prime, before, inverse in self._parts:
+            part = (before[stop] - before[start]) % prime * inverse[start] % prime
+            found = found << 31 | part
+        return found
+
+
+def _powers(base: int, count: int, prime: int) -> Ints:
+    """The first powers of a number modulo a prime: those there are, times the next, double their number."""
+    found = np.ones(count, np.int64)
+    known, factor = 1, base
+    while known < count:
+        more = min(known, count - known)
+        found[known : known + more] = found[:more] * factor % prime
+        factor = factor * factor % prime
+        known += more
+    return found

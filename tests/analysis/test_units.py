@@ -123,11 +123,18 @@ def test_a_scope_is_any_group(group, lanes, rows):
     view = replace(ViewState.of(0, 100), scope=Scope(group))
     figures = figures_of(session, view)
     assert [unit.unit for unit in figures.units] == list(GROUPS.units_within(group))
-    assert sum(chart_data(session, view, view.scope).durations) == rows
+    on_host = sum(session.profile.lanes[session.place(number)[0]].on_host for number in numbers.tolist())
+    assert sum(chart_data(session, view, view.scope).durations) == rows - on_host
     if group >= 0:
         told = top(session.profile, session.indexes, 0, 100, by="name", units={group}, limit=None)
-        on_host = sum(session.profile.lanes[session.place(number)[0]].on_host for number in numbers.tolist())
         assert sum(row.count for row in told) == rows - on_host
+
+
+def test_durations_of_the_host_are_those_of_one_of_its_lanes():
+    session = Session.build(ranks())
+    (thread,) = (number for number, lane in enumerate(session.profile.lanes) if lane.on_host)
+    found = chart_data(session, ViewState.of(0, 100), Scope(-1, thread))
+    assert sum(found.durations) == len(session.profile.lanes[thread]) > 0
 
 
 def test_each_event_is_in_one_row_of_the_kinds_of_lanes():

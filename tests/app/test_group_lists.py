@@ -37,7 +37,7 @@ async def test_without_named_work_engines_are_grouped_though_waits_have_names():
     assert not knows_names(Session.build(profile))
     async with opened(profile) as pilot:
         await press(pilot, "b")
-        assert "Engine: 1 group of 2 instructions (work)" in frame(pilot.app)
+        assert "Engine: 2 groups of 2 instructions (work)" in frame(pilot.app)
 
 
 def test_work_with_a_name_is_known_to_have_one(session):

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from profiles import small_profile
+from profiles import make_profile, small_profile
 
-from tpuprof_tui.model import Activity, Lane
+from tpuprof_tui.analysis.selecting.filters import compile_filter
+from tpuprof_tui.model import Activity, Lane, Strings
 
 
 def lane(**columns) -> Lane:
@@ -71,6 +72,22 @@ def test_lanes_are_found_by_engine_and_number():
     assert profile.lane("TIU", 99) is None
     assert profile.title_of(found) == "Core 1 TIU"
     assert {profile.unit_number(each) for each in profile.lanes_of(1)} == {1}
+
+
+def test_every_lane_says_of_what_kind_it_is():
+    known = lane(engine=np.zeros(3, np.int32))
+    others = [replace(lane(), kind=kind) for kind in ("tray", "cart", "tray")]
+    profile = make_profile([known, *others], strings={"engine": Strings(["oven"])})
+    names = [[profile.text("engine", code) for code in each["engine"].tolist()] for each in profile.lanes]
+    assert names == [3 * ["oven"], 3 * ["tray"], 3 * ["cart"], 3 * ["tray"]]
+    assert tuple(profile.strings["engine"]) == ("oven", "tray", "cart")
+    assert profile.lanes[1].take("engine", np.array([2, 0])).tolist() == [1, 1]
+    assert profile.lanes[1].take("engine", slice(1, 3)).tolist() == [1, 1]
+    assert replace(profile, name="other").lanes == profile.lanes
+    assert np.flatnonzero(compile_filter("engine=t*", profile)(profile.lanes[3])).tolist() == [0, 1, 2]
+    assert not compile_filter("engine=t*", profile)(profile.lanes[2]).any()
+    assert compile_filter("engine!=t*", profile)(profile.lanes[2]).all()
+    assert compile_filter("cart", profile)(profile.lanes[2]).all()
 
 
 def test_the_device_part_leaves_the_host_out():

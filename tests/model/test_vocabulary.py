@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tpuprof_tui.model.activity import Activity
-from tpuprof_tui.model.columns import Column
+from tpuprof_tui.model.columns import LANE_KIND, Column
 from tpuprof_tui.model.vocabulary import Capability, GroupKind, LaneKind, Vocabulary, Word
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
@@ -36,13 +36,15 @@ def test_words_have_a_singular_and_a_plural():
 
 
 def test_columns_are_imported_when_they_are_asked_for():
-    assert OVEN.columns == COLUMNS
+    # the kind of lane is a column of every source
+    assert OVEN.columns == (LANE_KIND, *COLUMNS)
     assert OVEN.schema["name"] is COLUMNS[0]
-    assert OVEN.listed() == COLUMNS[:1]
+    assert OVEN.listed() == (LANE_KIND, COLUMNS[0])
     assert OVEN.is_text("name")
     assert not OVEN.is_text("crumbs")
     assert not OVEN.is_text("nothing")
-    assert Vocabulary("none", "none").columns == ()
+    assert Vocabulary("none", "none").columns == (LANE_KIND,)
+    assert [column.title for column in VOCABULARY.columns if column.key == LANE_KIND.key] == ["Engine"]
 
 
 def test_what_a_source_leaves_to_generic_code_is_none():

@@ -57,7 +57,7 @@ WORDS: Final = Vocabulary(
     lane_kinds=(
         LaneKind("stream", "Stream", Activity.COMPUTE, 0),
         LaneKind("annotations", "Annotations", Activity.COMPUTE, 1),
-        LaneKind("thread", "Thread", Activity.HOST, 2, on_host=True),
+        LaneKind("thread", "Thread", Activity.HOST, 2),
     ),
     group_kinds=(GroupKind("rank", "Ranks", Word("rank")), GroupKind("gpu", "GPUs", Word("GPU")),
                  GroupKind("process", "Processes", Word("process", "processes"))),
@@ -82,7 +82,7 @@ class _Trace:
     def __init__(self, path: Path, trace: dict[str, Any]) -> None:
         self._path, self._trace = path, trace
         self._events = trace["traceEvents"]
-        self._texts = {key: StringsBuilder() for key in ("engine", "name", "type")}
+        self._texts = {key: StringsBuilder() for key in ("name", "type")}
         complete = [each for each in self._events if each["ph"] == "X" and each["cat"] in (*_DEVICE, *_HOST)]
         self._zero = min(_ns(each["ts"]) for each in complete)
         self._by_lane: dict[tuple[str, int, Any], list[dict[str, Any]]] = {}
@@ -133,7 +133,6 @@ class _Trace:
             "start": start, "end": end, "order": np.arange(len(events)), "correlation": correlation,
             "sublane": np.zeros(len(events), np.int16) if sublane is None else sublane,
             "role": np.full(len(events), Role.ANNOTATION if kind == "annotations" else Role.WORK, np.int8),
-            "engine": self._codes("engine", [kind] * len(events)),
             "name": self._codes("name", [each["name"] for each in events]),
             "type": self._codes("type", [each["cat"] for each in events]),
         }  # fmt: skip

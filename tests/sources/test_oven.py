@@ -116,7 +116,13 @@ def test_its_option_is_on_the_command_line_and_not_on_other_paths(written, capsy
 def test_why_tells_the_decision_of_a_source_of_another_package(written, capsys):
     assert main(["info", str(written()), "--why"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2:] == ["  oven    yes, by name: it ends in .oven.json", "It is opened as a recording of ovens."]
+    # its options are in no --help
+    assert lines[2:] == ["  oven    yes, by name: it ends in .oven.json", "It is opened as a recording of ovens.",
+                         "  --tick_ns NS, --tick-ns NS: length of a tick; otherwise the recording's"]  # fmt: skip
+    assert main(["info", str(SOUND), "--why"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "It is opened as a Sophgo capture."
+    assert main(["info", str(written()), "--why", "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["options"]) == ["--tick_ns NS, --tick-ns NS"]
 
 
 def test_its_words_are_those_of_files_and_filters(written, tmp_path, capsys):
@@ -390,6 +396,17 @@ def test_instructions(written, town, capsys):
     assert [row["Oven"] for row in passed] == [oven for oven in range(4) for _ in range(3)]
     assert sum(row["Duration(ns)"] for row in passed) == 4 * TRUTH["communication"]
     assert sum(row["Grams(g)"] for row in _rows(capsys, town, "--core", "2", "--filter", "engine=cart")) == 3 * 900
+
+
+def test_instructions_of_a_kind_of_lane(written, capsys):
+    path = str(written())
+    assert {row["Place"] for row in _rows(capsys, path, "--engine", "Cart")} == {"cart"}
+    assert len(_rows(capsys, path, "--engine", "baker")) == 3 * 2 * 2
+    assert main(["instructions", path, "--engine", "stove"]) == 2
+    told = capsys.readouterr().err
+    assert "tpuprof: The capture has no engine stove. Its engines: tray, cart, baker." in told
+    assert main(["instructions", str(SOUND), "--engine", "cart"]) == 2
+    assert "no engine cart. Its engines: TIU, GDMA, SDMA, CDMA." in capsys.readouterr().err
 
 
 def test_parquet(town, tmp_path):

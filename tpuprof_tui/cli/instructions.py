@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tpuprof_tui.errors import UsageError
 
@@ -19,13 +20,15 @@ def write_asked(options: argparse.Namespace, profile: Profile) -> None:
     """Write what the options ask for, to stdout or to a file.
 
     Raises:
-        UsageError: A core, column, range or filter is unknown; or Parquet would go to a terminal.
+        UsageError: A core, engine, column, range or filter is unknown; or Parquet would go to a terminal.
         WriteError: The file could not be written.
         OSError: stdout refused.
     """
     if options.core is not None and options.core not in profile.groups.numbers:
         known = ", ".join(map(str, profile.groups.numbers)) or "none"
         raise UsageError(f"The capture has no core {options.core}.", f"Its cores: {known}.")
+    if options.engine is not None:
+        options.engine = _engine(options, profile)
     selection = _selection(options, profile)
     if options.output is not None:
         from pathlib import Path
@@ -45,15 +48,38 @@ def write_asked(options: argparse.Namespace, profile: Profile) -> None:
     sys.stdout.buffer.flush()
 
 
-def _write(options: argparse.Namespace, profile: Profile, selection: Selection, sink: BinaryIO) -> None:
+def _engine(options: argparse.Namespace, profile: Profile) -> str:
+    """The kind of lane that is asked for, as the profile spells it.
+
+    Raises:
+        UsageError: Nothing of what is written can be of such a kind.
+    """
+    generic = _own_writer(options, profile) is None
+    lanes = profile.lanes if generic else profile.device_part.lanes
+    declared = (kind.key for kind in profile.vocabulary.lane_kinds if generic or not kind.on_host)
+    kinds = dict.fromkeys((*declared, *(lane.kind for lane in lanes)))
+    found = next((kind for kind in kinds if kind.lower() == options.engine.lower()), None)
+    if found is None:
+        raise UsageError(f"The capture has no engine {options.engine}.", f"Its engines: {', '.join(kinds) or 'none'}.")
+    return found
+
+
+def _own_writer(options: argparse.Namespace, profile: Profile) -> Callable[..., Any] | None:
+    """Writes the device's in a form of their source's own; None where the table of any source is written."""
     if options.columns is not None or options.format == "parquet":
-        _write_table(options, _rows(options, profile, selection), sink)
-        return
-    in_order = options.sort is not None or options.lane is not None
-    write = profile.vocabulary.entry("instructions_sorted" if in_order else "instructions")
+        return None
+    return profile.vocabulary.entry("instructions_sorted" if _in_order(options) else "instructions")
+
+
+def _in_order(options: argparse.Namespace) -> bool:
+    return options.sort is not None or options.lane is not None
+
+
+def _write(options: argparse.Namespace, profile: Profile, selection: Selection, sink: BinaryIO) -> None:
+    write = _own_writer(options, profile)
     if write is None:
         _write_table(options, _rows(options, profile, selection), sink)
-    elif in_order:
+    elif _in_order(options):
         write(_rows(options, profile.device_part, selection), sink, options.format)
     else:
         write(profile, sink, form=options.format, unit=_unit(options, profile), engine=options.engine,

@@ -28,6 +28,7 @@ from .texts import (
     HELP_EXAMPLES,
     HELP_HELP,
     INFO_HELP,
+    MORE_OPTIONS,
     SHELLS,
     TOPICS,
     examples,
@@ -205,7 +206,7 @@ def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
         prog="tpuprof" if opens else f"tpuprof {name}",
         usage="tpuprof [CAPTURE ...] [options]\n       tpuprof COMMAND ... [options]" if opens else None,
         description=command.description or command.help,
-        epilog=f"commands:\n{others}" if opens else command.epilog or None,
+        epilog=f"commands:\n{others}\n{MORE_OPTIONS}" if opens else command.epilog or None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

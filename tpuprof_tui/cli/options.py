@@ -45,7 +45,7 @@ def _core(text: str) -> int:
 
 
 def lane_kinds() -> tuple[str, ...]:
-    """Keys of the kinds of lanes that commands can ask for: those of the device, of all sources."""
+    """Keys of the kinds of lanes that help and completion offer: those of the device, of this package's sources."""
     from tpuprof_tui.sources.catalog import vocabularies
 
     kinds = [kind for each in vocabularies() for kind in each.lane_kinds if not kind.on_host]
@@ -129,9 +129,11 @@ OPTIONS: Final = (
     ),
     Option(
         ("--engine",),
-        {"type": str.upper, "help": "only one engine"},
+        {"help": "only one engine"},
         ("instructions",),
-        own=lambda: {"choices": lane_kinds()},
+        offered=lane_kinds,
+        # the profile says which there are
+        own=lambda: {"metavar": f"{{{','.join(lane_kinds())}}}"},
     ),
     Option(
         ("--filter",),

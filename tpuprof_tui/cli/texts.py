@@ -44,8 +44,11 @@ INFO_HELP: Final = """\
 What a capture is: chip and mode, clocks, cores and lanes with their counts, and every problem that was found in it.
 
 With --why nothing is opened: each source says whether it recognises the path, by name or by content, and what it looked
-for. Formats of other profilers are told by name, with what opens or converts them.
+for. Formats of other profilers are told by name, with what opens or converts them. Sources that other packages install
+have options that no --help lists: they are told here, of the source that opens the path.
 """
+#: Where options are told that no parser can list: finding them would mean to import every package that is installed.
+MORE_OPTIONS: Final = "options of sources that other packages install: tpuprof info PATH --why\n"
 HELP_HELP: Final = """\
 Help of a command, or on a topic:
 

@@ -1,4 +1,4 @@
-"""``tpuprof info PATH --why``: which source opens a path, and what each of them looked for."""
+"""``tpuprof info PATH --why``: which source opens a path, what each looked for, and options not in ``--help``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.escape import line_text
-from tpuprof_tui.sources.catalog import WHY, Catalog, chosen
+from tpuprof_tui.sources.catalog import WHY, Catalog, SourceOption, chosen
+
+from .options import OWN_OPTIONS
 
 
 def why_asked(paths: Sequence[str], *, as_json: bool) -> int:
@@ -32,7 +34,8 @@ def why_record(catalog: Catalog, path: str) -> dict[str, Any]:
     Returns:
         ``path``; ``source``: id of the one that opens it, or None; ``decisions``: of each source, in the order they
         are asked, its id, title, whether it recognises the path, by what (``name``, ``content`` or None) and why;
-        ``faults``: what is wrong with sources of other packages; ``says``: why nothing opens it, or None.
+        ``options``: those of the source that opens it which ``--help`` does not list, by their flags; ``faults``: what
+        is wrong with sources of other packages; ``says``: why nothing opens it, or None.
     """
     decisions = catalog.decisions(path) if os.path.exists(path) else []
     found = chosen(decisions)
@@ -55,9 +58,20 @@ def why_record(catalog: Catalog, path: str) -> dict[str, Any]:
             }
             for each in decisions
         ],
+        "options": _unlisted(found.source.options if found else ()),
         "faults": catalog.faults,
         "says": says,
     }
+
+
+def _unlisted(options: Sequence[SourceOption]) -> dict[str, str]:
+    """What options of other packages do, which ``--help`` does not import; by their flags, as ``--help`` writes any."""
+    return {_flags(option): option.settings.get("help", "") for option in options if option not in OWN_OPTIONS}
+
+
+def _flags(option: SourceOption) -> str:
+    value = option.settings.get("metavar") or ("" if "action" in option.settings else option.name.upper())
+    return ", ".join(f"{flag} {value}".rstrip() for flag in option.flags)
 
 
 def _lines(record: dict[str, Any]) -> Iterator[str]:
@@ -69,3 +83,5 @@ def _lines(record: dict[str, Any]) -> Iterator[str]:
     yield from (line_text(f"  {fault}") for fault in record["faults"])
     title = next((each["title"] for each in record["decisions"] if each["source"] == record["source"]), None)
     yield line_text(record["says"] if title is None else f"It is opened as {title}.")
+    for flags, text in record["options"].items():
+        yield line_text(f"  {flags}: {text}" if text else f"  {flags}")

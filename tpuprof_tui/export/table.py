@@ -247,8 +247,6 @@ class _Line:
         if not self._csv:
             lead += f"{json_text(title_in_files(column, profile.vocabulary))}: "
             absent = f"{lead}null"
-        if column.key == "engine" and "engine" not in lane:
-            return lead + self._text(lane.kind)
         values = column_source(profile, lane, column, total)
         if values is None:
             return absent

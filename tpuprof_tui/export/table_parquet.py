@@ -40,7 +40,8 @@ def write_parquet(rows: TableRows, columns: Sequence[Column], sink: ByteSink) ->
     except ImportError:
         raise UsageError("Parquet needs the package pyarrow.", "pip install pyarrow, or write CSV.") from None
     total = rows.total_ns if SHARE in columns else 0
-    texts = {column.key: _texts(rows.profile, column) for column in columns if column.kind == "text"}
+    strings = rows.profile.strings
+    texts = {column.key: list(strings.get(column.key, ())) for column in columns if column.kind == "text"}
     kinds = {"float": pyarrow.float64(), "percent": pyarrow.float64(),
              "text": pyarrow.dictionary(pyarrow.int32(), pyarrow.string())}  # fmt: skip
     names = [title_in_files(column, rows.profile.vocabulary) for column in columns]
@@ -67,8 +68,6 @@ def _arrow(pyarrow: Any, profile: Profile, column: Column, part: Sequence[tuple[
         source = column_source(profile, lane, column, total)
         if source is not None:
             found = source(some)
-        elif column.key == "engine" and texts is not None:
-            found = np.full(len(some), texts.index(lane.kind), dtype=np.int32)
         if found is not None:
             gone = is_missing(found) if found.dtype.kind != "f" else ~np.isfinite(found)
             if texts is not None:
@@ -78,14 +77,6 @@ def _arrow(pyarrow: Any, profile: Profile, column: Column, part: Sequence[tuple[
         return pyarrow.array(values, mask=missing)
     codes = pyarrow.array(values, mask=missing)
     return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(_stored(texts), pyarrow.string()))
-
-
-def _texts(profile: Profile, column: Column) -> Sequence[str]:
-    """Texts by code; the engines' where the source names none."""
-    texts = list(profile.strings[column.key]) if column.key in profile.strings else []
-    if column.key == "engine":
-        texts += sorted({lane.kind for lane in profile.lanes}.difference(texts))
-    return texts
 
 
 def _stored(texts: Sequence[str]) -> list[str]:

@@ -55,3 +55,8 @@ class Column:
     def applies_to(self, engine: str) -> bool:
         """Whether instructions of ``engine`` can have this column."""
         return not self.engines or engine in self.engines
+
+
+#: The kind of lane an event ran on: a column that every profile has, as it stands here where the schema of its
+#: source names none; lanes that do not hold it are given it.
+LANE_KIND: Final = Column("engine", "Lane", kind="text", shown=True, help="The kind of lane it ran on.")

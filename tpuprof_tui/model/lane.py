@@ -25,6 +25,16 @@ def row_count(rows: Rows) -> int:
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
+def constant(count: int, value: float, dtype: type[np.generic]) -> LazyColumn:
+    """A column of ``count`` rows with the same value in each."""
+
+    def values(rows: Rows) -> Array:
+        asked = len(range(*rows.indices(count))) if isinstance(rows, slice) else len(rows)
+        return np.full(asked, value, dtype)
+
+    return values
+
+
 class RegisterFields(Protocol):
     """Register fields of a lane's commands, decoded on demand."""
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from tpuprof_tui.errors import needed_for
 
-from .columns import COUNTERS
+from .columns import COUNTERS, LANE_KIND
 from .counter import Counter
 from .group import Groups
-from .lane import Lane
+from .lane import Lane, constant
 from .links import Links
 from .problem import Problem
 from .steps import Steps
@@ -130,6 +130,21 @@ class Profile:
     counters: tuple[Counter, ...] = ()
     steps: Steps = field(default_factory=Steps)
     links: Callable[[], Links] | None = None
+
+    def __post_init__(self) -> None:
+        """Every lane has a column that says of what kind it is."""
+        lacking = [lane.kind for lane in self.lanes if LANE_KIND.key not in lane]
+        if not lacking:
+            return
+        kinds = Strings(dict.fromkeys((*self.strings.get(LANE_KIND.key, ()), *lacking)))
+        codes = {kind: code for code, kind in enumerate(kinds)}
+        lanes = (
+            lane if LANE_KIND.key in lane
+            else lane.with_column(LANE_KIND.key, constant(len(lane), codes[lane.kind], np.int32))
+            for lane in self.lanes
+        )  # fmt: skip
+        object.__setattr__(self, "lanes", tuple(lanes))
+        object.__setattr__(self, "strings", {**self.strings, LANE_KIND.key: kinds})
 
     def has(self, capability: str) -> bool:
         """Whether it has a capability of its source, by key."""

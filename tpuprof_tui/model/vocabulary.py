@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from .activity import Activity
-from .columns import COUNTERS, Column
+from .columns import COUNTERS, LANE_KIND, Column
 
 #: Capabilities that generic code asks for, where a source has them: names of what ran, and everything of each event.
 NAMES: Final = "names"
@@ -56,7 +56,6 @@ class LaneKind:
         title: Its name for people.
         activity: What most of its events do.
         order: Its place among the kinds of a group.
-        on_host: Whether it runs beside the device: such lanes count in no figure of the device.
         shades: Colours of work that no category colours.
     """
 
@@ -64,8 +63,12 @@ class LaneKind:
     title: str
     activity: Activity
     order: int
-    on_host: bool = False
     shades: Shades | None = None
+
+    @property
+    def on_host(self) -> bool:
+        """Whether it runs beside the device, as ``Lane.on_host`` says it of a lane."""
+        return self.activity is Activity.HOST
 
 
 @dataclass(frozen=True)
@@ -255,7 +258,8 @@ class Vocabulary:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The schema: every column an event can have, in the order of tables and files."""
-        return tuple(imported(self.columns_entry)) if self.columns_entry else ()
+        own = tuple(imported(self.columns_entry)) if self.columns_entry else ()
+        return own if any(column.key == LANE_KIND.key for column in own) else (LANE_KIND, *own)
 
     @cached_property
     def schema(self) -> Mapping[str, Column]:

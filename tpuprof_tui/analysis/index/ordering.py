@@ -22,10 +22,7 @@ def first_numbers(profile: Profile) -> Ints:
 
 
 def lane_values(profile: Profile, lane: Lane, key: str, rows: Rows) -> Array | None:
-    """Values of a column for some rows of a lane; None where nothing is known.
-
-    Text columns give codes, but ``engine`` may give nothing (ask the lane).
-    """
+    """Values of a column for some rows of a lane, of text columns codes; None where nothing is known."""
     if key in lane:
         return lane.take(key, rows)
     if key == "duration":
@@ -51,16 +48,13 @@ def sort_keys(profile: Profile, offsets: Ints, key: str, numbers: Ints) -> Array
     parts: list[Array] = []
     bounds = np.searchsorted(numbers, offsets)
     text = profile.vocabulary.is_text(key)
-    kinds = sorted({lane.kind for lane in profile.lanes})
     for lane_number, lane in enumerate(profile.lanes):
         chosen = numbers[bounds[lane_number] : bounds[lane_number + 1]]
         if not len(chosen):
             continue
         rows = as_rows(chosen - offsets[lane_number])
         values = lane_values(profile, lane, key, rows)
-        if key == "engine" and values is None:
-            parts.append(np.full(len(chosen), kinds.index(lane.kind), dtype=np.int64))
-        elif values is None:
+        if values is None:
             parts.append(np.full(len(chosen), -1, np.int32) if text else np.full(len(chosen), INT_MISSING, np.int64))
         elif text:
             parts.append(profile.strings[key].ranks[values])

@@ -26,7 +26,7 @@ def column_texts(session: Session, lane: Lane, column: Column, rows: Ints) -> li
     """Texts of one column for some rows of a lane; ``-`` where nothing is known."""
     values = lane_values(session.profile, lane, column.key, rows)
     if values is None:
-        return [clean(lane.kind) if column.key == "engine" else MISSING] * len(rows)
+        return [MISSING] * len(rows)
     if column.kind == "text":
         table = session.profile.strings[column.key]
         return [clean(table[code]) if code >= 0 else MISSING for code in values.tolist()]

@@ -77,8 +77,6 @@ def group_table(session: Session, view: ViewState, key: str, *, work_only: bool)
     if work_only:
         chosen = [(lane, _at_work(lane, rows)) for lane, rows in chosen]
     durations = _joined([lane.take("end", rows) - lane.take("start", rows) for lane, rows in chosen])
-    if key == "engine" and key not in session.profile.strings:
-        return _by_lane_engine(column, chosen, durations, work_only)
     values = _column(session, key, chosen, text=vocabulary.is_text(key))
     groups = grouped(values, durations)
     if column.kind == "text":
@@ -148,15 +146,6 @@ def _column(session: Session, key: str, chosen: list[tuple[Lane, Rows]], *, text
 
 def _joined(parts: list[Array]) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
-
-
-def _by_lane_engine(column: Column, chosen: list[tuple[Lane, Rows]], durations: Ints, work_only: bool) -> GroupTable:
-    """Groups by the kinds of the lanes, where instructions do not name theirs."""
-    kinds = sorted({lane.kind for lane, _ in chosen})
-    codes = [np.full(len(lane.take("start", rows)), kinds.index(lane.kind), np.int64) for lane, rows in chosen]
-    groups = grouped(_joined(codes), durations)
-    labels = tuple(clean(kinds[int(code)]) for code in groups.values.tolist())
-    return GroupTable(column, groups, labels, ("",) * len(groups), len(durations), work_only)
 
 
 # text

@@ -40,7 +40,8 @@ class ChartData:
     Attributes:
         start, end: The window, ns.
         bandwidth: By kind of lane, GB/s in each of ``BINS`` equal parts of the window, float64.
-        durations: Work instructions between neighbouring ``BOUNDS``, shorter ones first, longer ones last; int64.
+        durations: Work instructions between neighbouring ``BOUNDS``, shorter ones first, longer ones last; int64. Of
+            the host only where the charts are about a lane of it.
     """
 
     start: int
@@ -68,6 +69,8 @@ def chart_data(session: Session, view: ViewState, scope: Scope) -> ChartData:
     for number in shown.lanes_in(scope):
         index = shown.indexes[number]
         lane = index.lane
+        if lane.on_host and number != scope.lane:
+            continue
         only = within if within and lane.group not in within and not owners_of(index) <= within else frozenset[int]()
         if only or len(lane) < FEWEST * BLOCK:
             rows = rows_between(index, view.start, view.end)

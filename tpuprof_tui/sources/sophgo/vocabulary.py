@@ -75,7 +75,7 @@ VOCABULARY: Final = Vocabulary(
         LaneKind("GDMA", "GDMA", Activity.TRANSFER, 1, shades=Shades("#3fb68b", "#1c8459", "#e69f00")),
         LaneKind("SDMA", "SDMA", Activity.TRANSFER, 2, shades=Shades("#d4b742", "#93760a", "#f0e442")),
         LaneKind("CDMA", "CDMA", Activity.TRANSFER, 3, shades=Shades("#c084fc", "#8a3fd1", "#cc79a7")),
-        LaneKind("HOST", "Host", Activity.HOST, 4, on_host=True),
+        LaneKind("HOST", "Host", Activity.HOST, 4),
     ),
     group_kinds=(
         GroupKind("core", "Cores", Word("core")),

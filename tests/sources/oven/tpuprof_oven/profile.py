@@ -59,7 +59,7 @@ class _Town:
         self._path = path
         self._files = tuple(recordings)
         self._recordings = tuple(recordings.values())
-        self._texts = {key: StringsBuilder() for key in ("engine", "name", "type", "kernel")}
+        self._texts = {key: StringsBuilder() for key in ("name", "type", "kernel")}
         self._problems = [Problem(Severity.ERROR, f"{what}.", f"{count} times; left out.", file=name)
                           for name, each in recordings.items() for what, count in each.doubts.items()]  # fmt: skip
         self._zero = min((lane.events[0].start * each.tick_ns for each in self._recordings for lane in each.lanes
@@ -134,7 +134,6 @@ class _Town:
             "sublane": np.zeros(count, np.int16) if sublane is None else sublane,
             "role": np.array([_ROLES.get(each.does, Role.WORK) for each in lane.events], np.int8),
             "duration": lambda rows: end[rows] - start[rows],
-            "engine": np.full(count, self._texts["engine"].code(lane.kind), np.int32),
             "name": codes("name", [each.what for each in lane.events]),
             "type": codes("type", [each.does for each in lane.events]), "kernel": kernel,
             "step": np.array([rounds.get((oven, each.round), INT_MISSING)

@@ -31,7 +31,7 @@ VOCABULARY = Vocabulary(
     lane_kinds=(
         LaneKind("tray", "Tray", Activity.COMPUTE, 0, shades=Shades("#c08040")),
         LaneKind("cart", "Cart", Activity.TRANSFER, 1, shades=Shades("#4080c0")),
-        LaneKind("baker", "Baker", Activity.HOST, 2, on_host=True),
+        LaneKind("baker", "Baker", Activity.HOST, 2),
     ),
     group_kinds=(
         GroupKind("bakery", "Bakeries", Word("bakery", "bakeries")),

@@ -133,9 +133,6 @@ def _joined_strings(profile: Profile, trace: HostTrace) -> tuple[dict[str, Strin
             place[number] = table.setdefault(trace.texts[number], len(table))
         strings[key] = Strings(table)
         codes[key] = place
-    engines = {text: code for code, text in enumerate(profile.strings.get("engine", ()))}
-    codes["engine"] = np.array([engines.setdefault(KIND, len(engines))], dtype=np.int32)
-    strings["engine"] = Strings(engines)
     return strings, codes
 
 
@@ -159,7 +156,6 @@ def _lane(
         "sublane": sublane,
         "role": np.full(len(rows), Role.WORK, np.int8),
         "duration": lambda some: end[some] - start[some],
-        "engine": np.full(len(rows), codes["engine"][0], np.int32),
         "name": codes["name"][events.name[rows]],
         "type": codes["type"][events.category[rows]],
         "nest": nest,

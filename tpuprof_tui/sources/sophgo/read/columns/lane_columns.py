@@ -87,20 +87,6 @@ def counting(count: int) -> LazyColumn:
     return values
 
 
-def constant(count: int, value: float, dtype: type[np.generic]) -> LazyColumn:
-    """The same value in every row."""
-
-    def values(rows: Rows) -> Array:
-        return np.full(row_count(rows, count), value, dtype)
-
-    return values
-
-
-def row_count(rows: Rows, count: int) -> int:
-    """How many rows are asked for, of ``count``."""
-    return len(range(*rows.indices(count))) if isinstance(rows, slice) else len(rows)
-
-
 def scoped(commands: Commands, first_scope: int, scope_kernel: npt.NDArray[np.int32]) -> dict[str, LazyColumn]:
     """Kernel function, launch, batch and mode of commands."""
     scope, batch, mode = commands.scope, commands.batch, commands.mode

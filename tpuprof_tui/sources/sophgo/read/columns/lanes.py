@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Role, StringsBuilder
-from tpuprof_tui.model.lane import Array, LazyColumn, Rows
+from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.sources.sophgo.chips import Chip, family_of, name_table, variant_direction
 from tpuprof_tui.sources.sophgo.groups import owner_groups, ports_group
@@ -21,12 +21,12 @@ from ..records.counters import counter_columns
 from ..records.monitor import Stream
 from ..stream.files import Bytes
 from .computations import at_peak, condensed_columns, conflict_columns, counted_columns, operation_columns
-from .lane_columns import I64, Words, Work, constant, counting, known_or_missing, scoped
+from .lane_columns import I64, Words, Work, counting, known_or_missing, scoped
 from .transfers import Transfers, TransferTables, node_places
 
 _ENGINE_ID = {"TIU": 0, "GDMA": 1, "SDMA": 3, "CDMA": 4}
 _MODES = ("TDI", "RVT", "DES")
-_TEXTS = ("engine", "name", "type", "kernel", "mode", "direction", "dtype", "from_memory", "to_memory")
+_TEXTS = ("name", "type", "kernel", "mode", "direction", "dtype", "from_memory", "to_memory")
 _LONG_WAIT_NS = 1000
 _CODES = 1 << 10  # type and function code
 _PLACES = 1 << 14  # and source and destination memory
@@ -103,7 +103,6 @@ class LaneBuilder:
             "end": stream.end,
             "order": order if order is not None else counting(count),
             "sublane": sublane if sublane is not None else constant(count, 0, np.int16),
-            "engine": constant(count, self.strings["engine"].code(engine), np.int32),
             "engine_id": constant(count, _ENGINE_ID[engine], np.int64),
             **self._cores(source, order, count),
             **_times(stream, family),
@@ -157,7 +156,6 @@ class LaneBuilder:
             "cycles": nowhere,
             "order": counting(count),
             "sublane": constant(count, 0, np.int16),
-            "engine": constant(count, self.strings["engine"].code(engine), np.int32),
             "engine_id": constant(count, _ENGINE_ID[engine], np.int64),
             "core": constant(count, core, np.int64),
             "command_id": lambda rows: ids[rows].astype(np.int64) + 1,

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, StringsBuilder
-from tpuprof_tui.model.lane import Array, LazyColumn, Rows
+from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant
 from tpuprof_tui.sources.sophgo.chips import Chip, family_of
 
 from ..commands.details import NO_FORMAT, NODE_MEMORIES, PLACE_BITS, UNKNOWN_MEMORY, Detail, largest_memory
 from ..commands.registers import LOW_ADDRESS_BITS, address_fields
 from ..records.monitor import Stream
-from .lane_columns import I64, Words, Work, bits, constant, field
+from .lane_columns import I64, Words, Work, bits, field
 
 _PLACES = 1 << 2 * PLACE_BITS
 _SIDE = (1 << PLACE_BITS) - 1

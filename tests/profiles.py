@@ -30,6 +30,7 @@ from tpuprof_tui.model import (
 from tpuprof_tui.model.group import NO_GROUP
 from tpuprof_tui.sources.sophgo.device import capabilities_of, recording_of, tpu_device
 from tpuprof_tui.sources.sophgo.groups import capture_groups, ports_group
+from tpuprof_tui.sources.sophgo.read.dependencies import with_dependencies
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 #: Groups of many cores whose ids are their numbers: for problems that are told before there is a profile.
@@ -193,7 +194,7 @@ def make_profile(
     groups = capture_groups(own, ports, ())
     lanes = [_placed(lane, groups) for lane in lanes]
     tail = max((int(lane["end"].max()) for lane in lanes if len(lane)), default=None)
-    return Profile(
+    return with_dependencies(Profile(
         path="/nowhere/synthetic",
         name="synthetic",
         vocabulary=VOCABULARY,
@@ -207,7 +208,7 @@ def make_profile(
         scopes=scopes or Scopes(),
         problems=tuple(problems),
         tail_ns=tail,
-    )
+    ))  # fmt: skip
 
 
 def _placed(lane: Lane, groups: Groups) -> Lane:

@@ -13,7 +13,7 @@ from trace_reading import with_overflow, written
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.export.selection import Selection
-from tpuprof_tui.model import INT_MISSING, Profile, Scopes
+from tpuprof_tui.model import INT_MISSING, Links, Profile, Scopes
 from tpuprof_tui.sources.sophgo.files.perfetto.flows import MOST_FLOWS
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
@@ -103,7 +103,9 @@ def test_without_mode_there_is_no_category():
 def dependencies(*ends: tuple[int, int, int, int]) -> Dependencies:
     """Dependencies from (lane, row) to (lane, row)."""
     columns = [np.array(values, dtype=np.int64) for values in zip(*ends, strict=True)]
-    return Dependencies(np.zeros(len(ends), np.int8), columns[2].astype(np.int32), columns[3],
+    none = np.zeros(len(ends), np.int64)
+    named = Links(("message",), none.astype(np.int8), none, none)
+    return Dependencies(named, columns[2].astype(np.int32), columns[3],
                         columns[0].astype(np.int32), columns[1], np.zeros(len(ends), np.int64))  # fmt: skip
 
 

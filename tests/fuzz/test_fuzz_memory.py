@@ -13,6 +13,7 @@ from whole_profiles import read_whole
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.chrome import json_stream, read_host_trace
+from tpuprof_tui.sources.sophgo.read.host_trace import MARKS
 
 #: What a host trace takes for the longest event that is decoded, and for each byte of its text.
 HOST_ROOM, HOST_EACH = 112 << 20, 8
@@ -40,7 +41,7 @@ def test_memory_is_bounded_by_the_size_of_the_host_trace(tmp_path: Path, name: s
     path = tmp_path / "host.json"
     path.write_bytes(text)
     with ending(), bounded(len(text), room=6 << 20, each=25), suppress(UnreadableError):
-        read_host_trace(path)
+        read_host_trace(path, MARKS)
 
 
 def test_the_longest_event_takes_what_is_stated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,4 +51,4 @@ def test_the_longest_event_takes_what_is_stated(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "host.json"
     path.write_bytes(b'{"traceEvents":[{' + many + b'},{"ph":"X","ts":1,"cat":"tpudnn","name":"x"}]}')
     with bounded(path.stat().st_size, room=HOST_ROOM // 8, each=HOST_EACH):
-        assert len(read_host_trace(path).events) == 1
+        assert len(read_host_trace(path, MARKS).events) == 1

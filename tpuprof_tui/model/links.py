@@ -18,6 +18,7 @@ class Links:
         kinds: What links mean ("launch").
         kind: int8 codes into them.
         from_row, to_row: int64 numbers of the events: of the first the second is a consequence.
+        ending: Codes of kinds whose second event is a wait that the first lets end; of others it lets it begin.
 
     Raises:
         ValueError: The columns are not of one length.
@@ -27,6 +28,7 @@ class Links:
     kind: npt.NDArray[np.int8]
     from_row: npt.NDArray[np.int64]
     to_row: npt.NDArray[np.int64]
+    ending: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         if not len(self.kind) == len(self.from_row) == len(self.to_row):

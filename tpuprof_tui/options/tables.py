@@ -11,10 +11,11 @@ from typing import Any, Final
 
 #: Languages of all texts; the first is that of who has said nothing.
 LANGUAGES: Final = ("en", "zh")
-SOURCES: Final = ("ascend", "sophgo", "torch")
 #: Names of options are no longer than this, nor is what is compared with them.
 _LONGEST_NAME: Final = 64
 _FOLDER: Final = Path(__file__).parent / "tables"
+#: Sources that have tables: the folders they lie in.
+SOURCES: Final = tuple(sorted(path.name for path in _FOLDER.iterdir() if path.is_dir()))
 
 
 @dataclass(frozen=True)

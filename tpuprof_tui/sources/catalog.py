@@ -1,7 +1,8 @@
 """Which source opens a path: the list of sources, in the order in which they are asked.
 
-Those of this package come first, by name, then by content; only where none of them takes a path the sources of other
-packages are loaded (entry points ``tpuprof.sources``) and asked the same way. ``tpuprof info PATH --why`` tells it all.
+Those of this package come first (its folders with a ``source.py``), by name, then by content; only where none of them
+takes a path the sources of other packages are loaded (entry points ``tpuprof.sources``) and asked the same way.
+``tpuprof info PATH --why`` tells it all.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -18,7 +20,6 @@ from tpuprof_tui.errors import UnreadableError, UsageError
 
 from .known_formats import known_format
 from .plug_ins import failure, load_plug_ins
-from .sophgo.source import SophgoSource
 from .source import Progress, ProgressCallback, Source, SourceOption, Verdict
 
 if TYPE_CHECKING:
@@ -28,8 +29,17 @@ __all__ = [
     "SOURCES", "Catalog", "Decision", "Progress", "ProgressCallback", "SourceOption", "open_profile", "vocabularies",
 ]  # fmt: skip
 
+
+def _own_sources() -> tuple[Source, ...]:
+    """``SOURCE`` of each folder beside this file that has a ``source.py``, in the order in which they are asked."""
+    here = Path(__file__).parent
+    names = [folder for folder in os.listdir(here) if (here / folder / "source.py").is_file()]
+    found: list[Source] = [import_module(f"{__package__}.{name}.source").SOURCE for name in names]
+    return tuple(sorted(found, key=lambda source: (source.turn, source.id)))
+
+
 #: The sources of this package. A narrower one stands before a wider one: the first that recognises a path opens it.
-SOURCES: Final[tuple[Source, ...]] = (SophgoSource(),)
+SOURCES: Final = _own_sources()
 
 #: Where to read more about a path that nothing opens.
 WHY: Final = "`tpuprof info PATH --why` says what was looked for."

@@ -87,6 +87,7 @@ class Source(ABC):
         options: Its own options on the command line.
         vocabulary: Entry ("module:NAME") of what it calls things: help and completion speak its words without a
             profile. Empty: it has nothing to say there.
+        turn: Place among the sources that are asked: one that recognises less comes before one that recognises more.
     """
 
     id: str
@@ -94,6 +95,7 @@ class Source(ABC):
     expected: str
     options: tuple[SourceOption, ...] = ()
     vocabulary: str = ""
+    turn: int = 0
 
     @abstractmethod
     def recognises(self, path: Path) -> Verdict:

@@ -22,7 +22,7 @@ from tpuprof_tui.model import Profile, Severity
 from tpuprof_tui.sources.chrome import read_host_trace, recognises, trace
 from tpuprof_tui.sources.chrome.decimals import femtoseconds, nanoseconds
 from tpuprof_tui.sources.chrome.nesting import nested_depths
-from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
+from tpuprof_tui.sources.sophgo.read.host_trace import MARKS, with_host_trace
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "sophgo"))
@@ -148,17 +148,17 @@ def test_the_profilers_own_slices_are_left_out(tmp_path):
     names = ["PyTorch Profiler (0)", "enable_profile", "disable_profile"]
     names += [f"my_ops::{name}" for name in names[1:]]
     own = [event(name, cat) for name in names for cat in ("cpu_op", "tpudnn")]
-    found = read_host_trace(host_file(tmp_path, *own, LAUNCH))
+    found = read_host_trace(host_file(tmp_path, *own, LAUNCH), MARKS)
     assert [found.texts[code] for code in found.events.name] == ["kernel"]
 
 
 def test_only_complete_events_are_slices(tmp_path):
     others = [event(ph=phase) for phase in "BEiMsfC"]
-    assert len(read_host_trace(host_file(tmp_path, *others, LAUNCH)).events) == 1
+    assert len(read_host_trace(host_file(tmp_path, *others, LAUNCH), MARKS).events) == 1
 
 
 def test_a_slice_without_a_length_has_none(tmp_path):
-    found = read_host_trace(host_file(tmp_path, event(dur=None), LAUNCH))
+    found = read_host_trace(host_file(tmp_path, event(dur=None), LAUNCH), MARKS)
     assert found.events.end[0] == found.events.start[0] == 10_000
     assert not found.problems
 
@@ -167,7 +167,7 @@ def test_a_slice_without_a_length_has_none(tmp_path):
     "bad", ["NaN", "Infinity", "null", "true", '"x"', "[1]", "1e300", "-1", "9" * 400, "1e-999999"]
 )
 def test_lengths_that_cannot_be_cost_their_slice_alone(bad, tmp_path):
-    found = read_host_trace(host_file(tmp_path, event(dur=bad), LAUNCH))
+    found = read_host_trace(host_file(tmp_path, event(dur=bad), LAUNCH), MARKS)
     assert len(found.events) == 1
     assert [(problem.count, problem.severity) for problem in found.problems] == [(1, Severity.ERROR)]
 
@@ -183,21 +183,21 @@ def test_lengths_that_cannot_be_cost_their_slice_alone(bad, tmp_path):
 def test_what_is_lost_of_a_host_trace_is_an_error(change, severity, tmp_path):
     path = host_file(tmp_path, event(), LAUNCH)
     path.write_text(change(path.read_text()))
-    found = read_host_trace(path)
+    found = read_host_trace(path, MARKS)
     assert len(found.events) >= 1
     assert [problem.severity for problem in found.problems] == [severity]
     assert found.problems[0].done
 
 
 def test_times_in_quotes_are_times(tmp_path):
-    found = read_host_trace(host_file(tmp_path, event(ts='"12.5"', dur='"1"'), LAUNCH))
+    found = read_host_trace(host_file(tmp_path, event(ts='"12.5"', dur='"1"'), LAUNCH), MARKS)
     assert found.events.start.tolist() == [12_500, 100_000]
 
 
 def test_names_that_are_none_and_names_beyond_bounds(tmp_path):
     path = host_file(tmp_path, '{"ph": "X", "ts": 1, "dur": 1, "name": null, "cat": {}, "tid": [], "pid": {}}',
                      '{"ph": "X", "ts": 1, "dur": 1}', event("\ud800"), event("n" * 100_000), LAUNCH)  # fmt: skip
-    found = read_host_trace(path)
+    found = read_host_trace(path, MARKS)
     names = [found.texts[code] for code in found.events.name]
     assert names[:3] == ["unknown", "unknown", "?"]
     assert len(names[3]) == 4096
@@ -248,10 +248,10 @@ def test_events_of_a_sublane_do_not_overlap(rows):
 
 
 def test_compressed_files_are_read_by_their_bytes(tmp_path):
-    plain = read_host_trace(HOST_TRACE)
+    plain = read_host_trace(HOST_TRACE, MARKS)
     for name in ("host.json.gz", "host.json"):
         (tmp_path / name).write_bytes(gzip.compress(HOST_TRACE.read_bytes()))
-        packed = read_host_trace(tmp_path / name)
+        packed = read_host_trace(tmp_path / name, MARKS)
         assert packed.events.start.tolist() == plain.events.start.tolist()
         assert recognises(tmp_path / name)
 
@@ -262,7 +262,7 @@ def test_a_cut_compressed_file_gives_what_is_before(keep, tmp_path):
     whole = gzip.compress(host_file(tmp_path, LAUNCH, *events).read_bytes())
     cut = tmp_path / "cut.json.gz"
     cut.write_bytes(whole[: int(len(whole) * keep)])
-    found = read_host_trace(cut)
+    found = read_host_trace(cut, MARKS)
     assert 0 < len(found.events) < 20_001
     assert [problem.severity for problem in found.problems] == [Severity.ERROR]
 
@@ -273,7 +273,7 @@ def test_damage_within_a_compressed_file_is_told(tmp_path):
     data[len(data) // 2 : len(data) // 2 + 8] = b"\xff" * 8
     path = tmp_path / "bad.json.gz"
     path.write_bytes(bytes(data))
-    found = read_host_trace(path)
+    found = read_host_trace(path, MARKS)
     assert 5000 < len(found.events) < 15_000
     assert found.problems[0].severity is Severity.ERROR
 
@@ -282,8 +282,8 @@ def test_members_of_a_compressed_file_follow_one_another(tmp_path):
     text = HOST_TRACE.read_bytes()
     path = tmp_path / "members.json.gz"
     path.write_bytes(gzip.compress(text[:2000]) + gzip.compress(text[2000:]) + bytes(512))
-    found = read_host_trace(path)
-    assert found.events.end.tolist() == read_host_trace(HOST_TRACE).events.end.tolist()
+    found = read_host_trace(path, MARKS)
+    assert found.events.end.tolist() == read_host_trace(HOST_TRACE, MARKS).events.end.tolist()
     assert not found.problems
 
 
@@ -294,7 +294,7 @@ def test_a_text_without_end_is_cut(tmp_path, monkeypatch):
         stream.write(f'{{"traceEvents": [{LAUNCH},'.encode())
         for _ in range(64):
             stream.write(b" " * (1 << 20))
-    found = read_host_trace(path)
+    found = read_host_trace(path, MARKS)
     assert len(found.events) == 1
     assert found.problems[0].severity is Severity.ERROR
 
@@ -306,7 +306,7 @@ def test_a_small_file_that_unpacks_without_end_is_cut(tmp_path, monkeypatch):
     count = (16 << 20) // len(event)
     with gzip.open(path, "wb") as stream:
         stream.write(b'{"traceEvents": [' + event * count)
-    found = read_host_trace(path)
+    found = read_host_trace(path, MARKS)
     held = trace.ALWAYS_UNPACKED + trace.MOST_UNPACKED * path.stat().st_size
     assert held / len(event) * 0.9 < len(found.events) < (held + (4 << 20)) / len(event) < 0.9 * count
     assert "longer than any such" in found.problems[0].what
@@ -316,7 +316,7 @@ def test_a_small_file_that_unpacks_without_end_is_cut(tmp_path, monkeypatch):
 
 def test_progress_reaches_the_size_of_the_file():
     told: list[tuple[int, int]] = []
-    read_host_trace(HOST_TRACE, progress=lambda done, total: told.append((done, total)))
+    read_host_trace(HOST_TRACE, MARKS, progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (HOST_TRACE.stat().st_size,) * 2
 
 
@@ -326,13 +326,13 @@ def test_what_is_no_trace_is_one_sentence(content, tmp_path):
     path.write_bytes(content)
     assert not recognises(path) or content.startswith(b'{"traceEvents"')
     with pytest.raises(UnreadableError, match="traceEvents"):
-        read_host_trace(path)
+        read_host_trace(path, MARKS)
 
 
 def test_a_damaged_file_without_any_event_is_told(tmp_path):
     path = tmp_path / "x.json.gz"
     path.write_bytes(gzip.compress(HOST_TRACE.read_bytes())[:12])
-    found = read_host_trace(path)
+    found = read_host_trace(path, MARKS)
     assert not len(found.events)
     assert found.problems[0].severity is Severity.ERROR
 

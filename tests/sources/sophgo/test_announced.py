@@ -12,10 +12,11 @@ from compiled_captures import RECORDED, compiled, compiled_truth
 from truth_tables import Leave, differences
 from written_captures import capture
 
-from tpuprof_tui.analysis.links.dependencies import DependencyKind, find_dependencies
+from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.model import Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.read.commands.announced import ModelStream, announced
+from tpuprof_tui.sources.sophgo.read.dependencies import Kind
 
 
 def _stream(count: int, *, only_ends: bool = False) -> ModelStream:
@@ -45,7 +46,7 @@ def test_every_command_that_names_one_to_wait_for_has_its_link(tmp_path: Path, n
     waiters = sum(int((lane["depends_on"] > 0).sum()) for lane in profile.lanes if lane.kind in ("TIU", "GDMA"))
     links = find_dependencies(profile)
     assert waiters > 100
-    assert int((links.kind == DependencyKind.COMMAND).sum()) == waiters
+    assert int((links.links.kind == Kind.COMMAND).sum()) == waiters
 
 
 def test_an_id_that_is_not_enabled_is_not_waited_for(tmp_path: Path) -> None:

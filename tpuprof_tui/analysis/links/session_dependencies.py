@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..selecting.session import Session
-from .dependencies import Dependencies, DependencyKind, find_dependencies
+from .dependencies import Dependencies, find_dependencies
 
 #: Of so many a selected instruction waited for, or released, the timeline marks where they are.
 MARKED: Final = 64
@@ -24,8 +24,8 @@ def dependencies_of(session: Session) -> Dependencies:
 
 
 def may_have_dependencies(session: Session) -> bool:
-    """Whether it is worth to look for dependencies: some lane names what its instructions wait for."""
-    return any("depends_on" in lane or lane.registers is not None for lane in session.profile.lanes)
+    """Whether it is worth to look for dependencies: the source knows some."""
+    return session.profile.links is not None
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,6 @@ def ties_of(session: Session, lane: int, row: int) -> tuple[Tie, ...]:
         ties.append(Tie(*each.releaser, max(end - 1, start), True, each.slack_ns))
     for each in after:
         start, end = session.span_of(*each.waiter)
-        time = max(end - 1, start) if each.kind is DependencyKind.MESSAGE else start
+        time = max(end - 1, start) if each.ends else start
         ties.append(Tie(*each.waiter, time, False, each.slack_ns))
     return tuple(ties)

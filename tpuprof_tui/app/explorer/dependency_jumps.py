@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency, DependencyKind
+from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import selected
@@ -85,10 +85,9 @@ class Following(Finding):
         self.compute("dependencies", partial(dependencies_of, self.session), take, at_once=known)
 
     def _told(self, dependency: Dependency, count: int) -> str:
-        how = "by message" if dependency.kind is DependencyKind.MESSAGE else "by command id"
         more = f"; the closest of {count:,}" if count > 1 else ""
         waiter, releaser = self._named(*dependency.waiter), self._named(*dependency.releaser)
-        return f"{waiter} waited for {releaser} {how}, {time_text(dependency.slack_ns)} between{more}"
+        return f"{waiter} waited for {releaser} by {dependency.kind}, {time_text(dependency.slack_ns)} between{more}"
 
     def _named(self, lane_number: int, row: int) -> str:
         lane = self.session.profile.lanes[lane_number]

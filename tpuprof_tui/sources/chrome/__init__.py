@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .trace import HostEvents, HostTrace, read_host_trace, recognises
+from .trace import HostEvents, HostTrace, Marks, read_host_trace, recognises
 
 __all__ = [
     "HostEvents",
     "HostTrace",
+    "Marks",
     "read_host_trace",
     "recognises",
 ]

@@ -23,14 +23,6 @@ from .json_stream import EventStream
 
 I64 = npt.NDArray[np.int64]
 
-#: Category of the launches of device kernels; all other slices are the host's own.
-LAUNCHES: Final = "tpudnn"
-#: The call whose end the capture's last record is measured from.
-CLOSING: Final = "disable_profile"
-#: Slices of the profilers themselves.
-PROFILERS: Final = frozenset(
-    ("PyTorch Profiler (0)", "enable_profile", "my_ops::enable_profile", "disable_profile", "my_ops::disable_profile")
-)
 #: A text beyond this many bytes is no trace that anything could show; what comes later is left.
 MOST_BYTES: Final = 4 << 30
 #: Nor is a compressed file whose text is longer than this and that many times as long as the file.
@@ -61,20 +53,37 @@ class HostEvents:
         return len(self.start)
 
 
+@dataclass(frozen=True)
+class Marks:
+    """Slices of a host trace that mean something to the source of the device's profile.
+
+    Attributes:
+        launches: Category of the launches of what runs on the device; all other slices are the host's own.
+        closing: Name of the launch that ends the recording.
+        left_out: Names of slices that are not shown: those of the profilers themselves.
+    """
+
+    launches: str
+    closing: str = ""
+    left_out: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True, eq=False)
 class HostTrace:
     """A host's run.
 
     Attributes:
         path: Where it was read from.
-        events: Slices but those of the profilers.
+        marks: What its slices mean.
+        events: Slices but those that are left out.
         texts: Names and categories.
-        closing_ns: End of the last ``disable_profile``; None without one.
+        closing_ns: End of the last slice that ends the recording; None without one.
         first_launch_ns: End of the first launch in the file; None without one.
         problems: What could not be used.
     """
 
     path: str
+    marks: Marks
     events: HostEvents
     texts: tuple[str, ...]
     closing_ns: int | None
@@ -83,8 +92,8 @@ class HostTrace:
 
     @property
     def launches(self) -> npt.NDArray[np.bool_]:
-        """Whether each slice is a launch of a device kernel."""
-        code = self.texts.index(LAUNCHES) if LAUNCHES in self.texts else -1
+        """Whether each slice is a launch."""
+        code = self.texts.index(self.marks.launches) if self.marks.launches in self.texts else -1
         return np.asarray(self.events.category == code, dtype=np.bool_)
 
 
@@ -100,12 +109,13 @@ def recognises(path: Path) -> bool:
 
 
 def read_host_trace(
-    path: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None
+    path: str | os.PathLike[str], marks: Marks, *, progress: Callable[[int, int], None] | None = None
 ) -> HostTrace:  # fmt: skip
     """Reads a host trace.
 
     Args:
         path: The JSON file; may be compressed with gzip, whatever its name.
+        marks: What its slices mean.
         progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
 
     Returns:
@@ -117,7 +127,7 @@ def read_host_trace(
     file = Path(path)
     try:
         with _opened(file) as raw:
-            return _Collector(file, raw, progress).trace()
+            return _Collector(file, marks, raw, progress).trace()
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise UnreadableError(f"{file}: {reason}.", "Give the JSON file that the host's profiler wrote.") from None
@@ -146,8 +156,11 @@ def _text_of(raw: BinaryIO) -> Inflated | BinaryIO:
 class _Collector:
     """Goes through the events once."""
 
-    def __init__(self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None) -> None:
+    def __init__(
+        self, path: Path, marks: Marks, raw: BinaryIO, progress: Callable[[int, int], None] | None
+    ) -> None:  # fmt: skip
         self._path = path
+        self._marks = marks
         self._stream = _text_of(raw)
         self._raw = raw
         self._progress = progress
@@ -178,8 +191,8 @@ class _Collector:
         closing, launch = (
             None if femto is None else nanoseconds(femto) for femto in (self._closing, self._first_launch)
         )
-        return HostTrace(str(self._path), HostEvents(start, end, name, category, thread), tuple(self._codes),
-                         closing, launch, tuple(self._problems(events)))  # fmt: skip
+        return HostTrace(str(self._path), self._marks, HostEvents(start, end, name, category, thread),
+                         tuple(self._codes), closing, launch, tuple(self._problems(events)))  # fmt: skip
 
     def _read(self, count: int) -> bytes:
         """The next bytes of the text; none when it ends, is damaged, or goes on for too long."""
@@ -205,11 +218,12 @@ class _Collector:
             return
         name, category = _text(event.get("name"), _UNNAMED), _text(event.get("cat"), "")
         end = start + length
-        if category == LAUNCHES and name == CLOSING:
+        marks = self._marks
+        if category == marks.launches and name == marks.closing:
             self._closing = end if self._closing is None else max(self._closing, end)
-        if name in PROFILERS:
+        if name in marks.left_out:
             return
-        if category == LAUNCHES and self._first_launch is None:
+        if category == marks.launches and self._first_launch is None:
             self._first_launch = end
         thread = (_label(event.get("pid")), _label(event.get("tid")))
         self._times[0].append(nanoseconds(start))

@@ -101,3 +101,6 @@ class SophgoSource(Source):
         """As the runtime names the directory: ``cdm_profile_data_dev0-3``, some without a call."""
         match = DIRECTORY.fullmatch(path.resolve().name)
         return (int(match[1][:9]), int(match[2][:9]) if match[2] else None) if match else (None, None)
+
+
+SOURCE: Final = SophgoSource()

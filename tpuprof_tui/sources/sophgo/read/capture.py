@@ -28,6 +28,7 @@ from .commands.details import Detail
 from .commands.register_problems import doubts
 from .core import note_unrecorded, read_core
 from .core_data import CoreData, EngineData
+from .dependencies import with_dependencies
 from .lost import Lost, check_counts, refuse_without_files
 from .problems import I64, Report, RowsOf, Where
 from .records.align import align_cores
@@ -187,7 +188,7 @@ class _Builder:
                     tail = max(tail or 0, engine.closing_end - zero)
         chip, bmodel = self.chip, self.settings.bmodel
         mode = max((core.mode for core in self.cores), default=0)
-        return Profile(
+        return with_dependencies(Profile(
             path=str(self.directory),
             name=self.directory.resolve().name,
             vocabulary=VOCABULARY,
@@ -211,7 +212,7 @@ class _Builder:
             tail_ns=tail,
             tail_offset_ns=self.settings.tail_offset_ns,
             timed=not any(self.untimed),
-        )
+        ))  # fmt: skip
 
     def _groups(self, sources: list[LaneSource]) -> Groups:
         ports = [port.port for port in self.ports if len(port.stream)]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.model import Activity, Group, Groups, Lane, Problem, Profile, Role, Severity, Strings
 from tpuprof_tui.sources.chrome.nesting import nested_depths
-from tpuprof_tui.sources.chrome.trace import HostTrace, read_host_trace
+from tpuprof_tui.sources.chrome.trace import HostTrace, Marks, read_host_trace
 
 #: Fact: host time of the profile's zero, ns.
 HOST_BASE: Final = "host_base_ns"
@@ -21,6 +21,14 @@ HOST_ALIGNMENT: Final = "host_alignment"
 #: Fact: where the host trace was read from.
 HOST_TRACE: Final = "host_trace"
 EXACT: Final = "exact"
+
+#: The end of ``disable_profile`` is what the capture's last record is measured from.
+MARKS: Final = Marks(
+    "tpudnn",
+    "disable_profile",
+    frozenset(("PyTorch Profiler (0)", "enable_profile", "my_ops::enable_profile", "disable_profile",
+               "my_ops::disable_profile")),
+)  # fmt: skip
 
 KIND: Final = "HOST"
 GROUP: Final = Group("Host", "host")
@@ -66,7 +74,7 @@ def with_host_trace(
     Raises:
         UnreadableError: No such file, or no list of events in it.
     """
-    trace = read_host_trace(path, progress=progress)
+    trace = read_host_trace(path, MARKS, progress=progress)
     found = alignment(profile, trace)
     problems = (*profile.problems, *trace.problems, *_remarks(trace, found))
     facts = {**profile.facts, HOST_TRACE: os.fspath(trace.path)}

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import make_lane, make_profile
 
-from tpuprof_tui.analysis.links.dependencies import DependencyKind, find_dependencies
+from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.sources.sophgo.read.dependencies import Kind
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "samples"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "samples"))
 
 from capture_writer.capture import write_capture
 from capture_writer.kinds import KINDS
@@ -70,7 +71,7 @@ def test_all_links_of_a_capture_are_found_and_none_is_wrong(written, kind):
     assert len(expected) > 500
     assert found_links(profile, links) == expected
     assert len(links) == len(expected)
-    assert set(links.kind.tolist()) == {DependencyKind.COMMAND, DependencyKind.MESSAGE}
+    assert set(links.links.kind.tolist()) == {Kind.COMMAND, Kind.MESSAGE}
     assert links.slack_ns.min() >= 0
 
 
@@ -82,7 +83,7 @@ def test_sdma_waits_and_is_waited_for_by_message_alone(written):
     for pair in (("SDMA", "GDMA"), ("TIU", "SDMA"), ("SDMA", "TIU"), ("GDMA", "SDMA")):
         mine = (waiter == pair[0]) & (releaser == pair[1])
         assert mine.sum() > 20, pair
-        assert set(links.kind[mine].tolist()) == {DependencyKind.MESSAGE}
+        assert set(links.links.kind[mine].tolist()) == {Kind.MESSAGE}
 
 
 def test_links_are_found_from_both_ends(written):
@@ -235,10 +236,10 @@ def test_whatever_the_registers_hold_releasers_retire_in_time(events):
     for n in range(len(links)):
         waiter, releaser = profile.lanes[links.waiter_lane[n]], profile.lanes[links.releaser_lane[n]]
         row, by = links.waiter_row[n], links.releaser_row[n]
-        limit = waiter["start"][row] if links.kind[n] == DependencyKind.COMMAND else waiter["end"][row]
+        limit = waiter["start"][row] if links.links.kind[n] == Kind.COMMAND else waiter["end"][row]
         assert releaser["end"][by] <= limit
         assert links.slack_ns[n] == limit - releaser["end"][by]
-        if links.kind[n] == DependencyKind.COMMAND:
+        if links.links.kind[n] == Kind.COMMAND:
             assert releaser["command_id"][by] == waiter["depends_on"][row]
         else:
             assert releaser["message"][by] == waiter["message"][row]

@@ -1,0 +1,258 @@
+"""Which command released which, from what the commands' registers name.
+
+The rule, and what must hold before a link is shown:
+
+*By command id.* A TIU command starts only when the GDMA command whose Cmd Id it names (``depends_on``) has retired, and
+the other way round. Ids count from 1 since the last id reset and both engines of a core are idle at a reset, so the
+command meant is the one with that id among those since the reset before the waiter: of the same launch where launches
+are known, started after everything the waiter's own engine did before that reset, and retired when the waiter starts.
+Where two could be meant, or it was not recorded, there is no link. On some chips further bits of TIU's register select
+an engine (``depends_engine``) in a way that no public text explains: where they are set, there is a link only if no
+SDMA command could be meant as well. SDMA's own register has an id but nothing that says whose it is, CDMA's commands
+have none.
+
+*By message.* A wait is released when as many sends of its message have retired as its count asks; a send says how many
+waits its message serves, after which the message may be used anew. Ordered by when they end, the sends and waits of one
+message in one kernel function are therefore runs of sends followed by runs of waits. A run of sends and the run of
+waits behind it are linked if each wait counts exactly these sends and each send exactly these waits. The messages
+of a core are looked at alone first, what is left over on all cores together: they share their messages. The releaser
+is the send that retires last. TIU, GDMA and SDMA take part alike; how CDMA's sends and waits name their message is not
+public. Where next to no wait of a profile agrees, what agrees does so by chance: its registers hold no messages, and
+there is no link at all.
+
+Both kinds need ids: captures whose registers name nothing (all zero, or counts that do not agree) have no links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING, Groups, Lane, Links, Profile, Role
+
+I64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+#: Columns of some links: kind, lane and row of the waiter, lane and row of the releaser.
+Part = tuple[I64, I64, I64, I64, I64]
+
+#: Share of the waits that must find their sends before any of them is believed; lost records cost whole rounds.
+_LEAST_AGREEING: Final = 1 / 16
+#: Engines that name each other's commands.
+_PAIRED: Final = ("TIU", "GDMA")
+
+
+class Kind(IntEnum):
+    """How a waiter names its releaser: codes of the links' kinds."""
+
+    COMMAND = 0
+    MESSAGE = 1
+
+
+def with_dependencies(profile: Profile) -> Profile:
+    """A profile that knows its dependencies: as it is where no register is there to name any, or without times."""
+    named = any("depends_on" in lane or lane.registers is not None for lane in profile.lanes)
+    return replace(profile, links=partial(dependencies, profile.lanes, profile.groups)) if named else profile
+
+
+def dependencies(lanes: Sequence[Lane], groups: Groups) -> Links:
+    """All links between commands with times, ordered by waiter; none where registers name nothing. O(n log n)."""
+    parts = [*_command_links(lanes, groups), *_message_links(lanes, groups)]
+    none = np.zeros(0, np.int64)
+    kind, waiter_lane, waiter, releaser_lane, releaser = (
+        np.concatenate([part[place] for part in parts]) if parts else none for place in range(5)
+    )
+    first = np.cumsum([0, *map(len, lanes)], dtype=np.int64)
+    waiter, releaser = first[waiter_lane] + waiter, first[releaser_lane] + releaser
+    order = np.lexsort((kind, waiter))
+    return Links(("command id", "message"), kind[order].astype(np.int8), releaser[order], waiter[order],
+                 ending=frozenset((Kind.MESSAGE,)))  # fmt: skip
+
+
+def _part(kind: Kind, waiter_lane: Any, waiter: I64, releaser_lane: Any, releaser: I64) -> Part:
+    """Columns of some links; lanes may be one number for all."""
+    count = len(waiter)
+    lanes = [np.broadcast_to(np.asarray(lane, np.int64), count) for lane in (waiter_lane, releaser_lane)]
+    return np.full(count, int(kind), np.int64), lanes[0], waiter, lanes[1], releaser
+
+
+# -- by command id ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Epochs:
+    """A lane cut where its ids restart.
+
+    Attributes:
+        lane: The lane.
+        first: First row of each stretch.
+        of_row: Stretch of each row.
+        idle_before: When everything before the stretch had ended.
+        scope: Launch of each row; -1 unknown.
+    """
+
+    lane: Lane
+    first: I64
+    of_row: I64
+    idle_before: I64
+    scope: I64
+
+
+def _command_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
+    parts = []
+    for unit in groups.units:
+        within = groups.within(unit)
+        numbers = {lane.kind: number for number, lane in enumerate(lanes) if lane.group in within}
+        if not all(engine in numbers for engine in _PAIRED):
+            continue
+        epochs: dict[str, _Epochs] = {}
+        for engine, other in (_PAIRED, _PAIRED[::-1]):
+            lane = lanes[numbers[engine]]
+            wanted = lane["depends_on"] if "depends_on" in lane else np.zeros(0, np.int64)
+            waiters = np.flatnonzero(wanted > 0)
+            if not len(waiters):
+                continue
+            for name in _PAIRED:
+                epochs.setdefault(name, _epochs(lanes[numbers[name]]))
+            rows, releasers = _releasers(epochs[engine], epochs[other], waiters, wanted[waiters])
+            if "depends_engine" in lane and "SDMA" in numbers:
+                sure = lane.take("depends_engine", rows) == 0
+                epochs.setdefault("SDMA", _epochs(lanes[numbers["SDMA"]]))
+                either, _ = _releasers(epochs[engine], epochs["SDMA"], rows[~sure], wanted[rows[~sure]])
+                sure |= ~np.isin(rows, either)
+                rows, releasers = rows[sure], releasers[sure]
+            parts.append(_part(Kind.COMMAND, numbers[engine], rows, numbers[other], releasers))
+    return parts
+
+
+def _epochs(lane: Lane) -> _Epochs:
+    ids = lane["command_id"]
+    count = len(lane)
+    scope = np.full(count, -1, np.int64)
+    if "scope" in lane:
+        scope = np.where(lane["scope"] == INT_MISSING, -1, lane["scope"])
+    cut = np.ones(count, np.bool_)
+    cut[1:] = (ids[1:] <= ids[:-1]) | (scope[1:] != scope[:-1])
+    first = np.flatnonzero(cut)
+    ended = np.maximum.accumulate(lane["end"])
+    idle = np.concatenate([[np.iinfo(np.int64).min], ended[first[1:] - 1]]) if count else np.zeros(0, np.int64)
+    return _Epochs(lane, first, np.cumsum(cut) - 1, idle, scope)
+
+
+def _releasers(mine: _Epochs, theirs: _Epochs, waiters: I64, wanted: I64) -> tuple[I64, I64]:
+    """Waiters that have a releaser, and its row on the other lane."""
+    none = np.zeros(0, np.int64)
+    if not len(theirs.of_row):
+        return none, none
+    start = mine.lane["start"][waiters]
+    ids, their_start, their_end = theirs.lane["command_id"], theirs.lane["start"], theirs.lane["end"]
+    before = np.searchsorted(their_start, start, side="left") - 1  # the last that had begun
+    keys = theirs.of_row << 32 | np.clip(ids, 0, (1 << 32) - 1)
+    order = np.argsort(keys, kind="stable")
+    asked = theirs.of_row[np.maximum(before, 0)] << 32 | wanted
+    low = np.searchsorted(keys[order], asked, side="left")
+    high = np.searchsorted(keys[order], asked, side="right")
+    found = (before >= 0) & (high - low == 1)
+    row = order[np.where(found, low, 0)]
+    found &= their_end[row] <= start
+    found &= their_start[row] >= mine.idle_before[mine.of_row[waiters]]
+    one, other = mine.scope[waiters], theirs.scope[row]
+    found &= (one == other) | (one < 0) | (other < 0)
+    return waiters[found], row[found]
+
+
+# -- by message ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Messages:
+    """Sends and waits of all lanes, one entry each."""
+
+    lane: I64
+    row: I64
+    unit: I64
+    message: I64
+    count: I64
+    waits: Bools
+    end: I64
+    kernel: I64
+
+    def take(self, rows: npt.NDArray[Any]) -> _Messages:
+        return _Messages(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+def _message_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
+    found = (_messages(lane, number, groups.unit_of(lane.group)) for number, lane in enumerate(lanes))
+    parts = [part for part in found if part is not None]
+    if not parts:
+        return []
+    names = _Messages.__dataclass_fields__
+    everything = _Messages(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    result = []
+    waits = int(everything.waits.sum())
+    for alone in (True, False):
+        if len(everything):
+            done, links = _rounds(everything, everything.unit if alone else np.zeros(len(everything), np.int64))
+            result.append(links)
+            everything = everything.take(~done)
+    agreeing = sum(len(part[0]) for part in result)
+    return result if agreeing >= _LEAST_AGREEING * waits else []
+
+
+def _messages(lane: Lane, number: int, unit: int) -> _Messages | None:
+    if "message" not in lane:
+        return None
+    rows = np.flatnonzero(lane["message"] != INT_MISSING)
+    if not len(rows):
+        return None
+    role = lane.take("role", rows)
+    rows = rows[role != Role.WORK]
+    kernel = lane.take("kernel", rows).astype(np.int64) if "kernel" in lane else np.full(len(rows), -1, np.int64)
+    return _Messages(
+        np.full(len(rows), number, np.int64),
+        rows,
+        np.full(len(rows), unit, np.int64),
+        lane.take("message", rows),
+        lane.take("message_count", rows),
+        lane.take("role", rows) == Role.WAIT,
+        lane.take("end", rows),
+        kernel,
+    )
+
+
+def _rounds(events: _Messages, group: I64) -> tuple[Bools, Part]:
+    """Which events belong to a round that agrees, and the links of these rounds.
+
+    Args:
+        events: Sends and waits.
+        group: Those of one value are looked at together.
+    """
+    order = np.lexsort((events.waits, events.end, events.kernel, events.message, group))
+    sorted_ = events.take(order)
+    anew = np.ones(len(order), np.bool_)
+    anew[1:] = (group[order][1:] != group[order][:-1]) | (sorted_.message[1:] != sorted_.message[:-1])
+    anew[1:] |= sorted_.kernel[1:] != sorted_.kernel[:-1]
+    anew[1:] |= sorted_.waits[:-1] & ~sorted_.waits[1:]
+    number = np.cumsum(anew) - 1
+    rounds = int(number[-1]) + 1
+    waits = np.bincount(number, sorted_.waits, rounds).astype(np.int64)
+    sends = np.bincount(number, ~sorted_.waits, rounds).astype(np.int64)
+    agrees = (waits > 0) & (sends > 0)
+    fits = sorted_.count == np.where(sorted_.waits, sends[number], waits[number])
+    first = np.flatnonzero(anew)
+    agrees &= np.bincount(number, ~fits, rounds) == 0
+    waiting = np.flatnonzero(sorted_.waits & agrees[number])
+    last_send = (first + sends - 1)[number[waiting]]
+    done = np.zeros(len(order), np.bool_)
+    done[order] = agrees[number]
+    links = _part(Kind.MESSAGE, sorted_.lane[waiting], sorted_.row[waiting], sorted_.lane[last_send],
+                  sorted_.row[last_send])  # fmt: skip
+    return done, links

@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 from tpuprof_tui.app.settings.actions import GROUPS, Action, actions_of, key_text  # noqa: E402
 from tpuprof_tui.cli.man import man_page  # noqa: E402
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY  # noqa: E402
 
 _BLOCK: Final = re.compile(r"(<!-- keys: start[^\n]*-->\n).*?(<!-- keys: end -->)", re.DOTALL)
 _HEAD_EN: Final = ("Key", "What it does", "Id")
@@ -53,7 +54,7 @@ def key_tables(head: tuple[str, ...], texts: Mapping[str, str]) -> Iterator[str]
     for group, title in GROUPS.items():
         yield from ("<details>", f"<summary>{texts.get(group, title)}</summary>", "")
         yield from (f"| {' | '.join(head)} |", "|---|---|---|")
-        for action in actions_of(group):
+        for action in (each.said(VOCABULARY) for each in actions_of(group)):
             yield f"| {_keys(action)} | {_cell(texts.get(action.id, action.help))} | `{action.id}` |"
         yield from ("", "</details>")
 

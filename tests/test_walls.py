@@ -10,7 +10,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "tpuprof_tui"
 #: Lines outside ``sources/sophgo`` with one of the words. Lower it when it falls; it never rises.
-MOST = 9
+MOST = 0
 #: Engines, memories, chips, files and tools of the Sophgo source.
 WORDS = frozenset(
     ("tiu", "gdma", "sdma", "cdma", "vsdma", "bmodel", "uarch", "ddr", "l2m", "lmem", "cdm", "aks", "aksv", "bm1688",

@@ -23,6 +23,7 @@ from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS, PANES, Action, act
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.capture_list import CaptureList
 from tpuprof_tui.app.shell.loading import LoadingPane
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 OWNERS = {
     "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": Timeline, "list": LinesView, "table": InstructionTable,
@@ -107,12 +108,12 @@ def test_bindings_carry_the_ids_of_their_actions():
 
 @pytest.mark.parametrize("pane", PANES)
 def test_the_footer_always_tells_help_and_quit(pane):
-    texts = [text for _, text in footer_keys(pane)]
+    texts = [text for _, text in footer_keys(pane, VOCABULARY)]
     assert {"Help", "Quit"} <= set(texts)
 
 
 def test_footer_shows_neighbours_of_one_name_together():
-    assert ("w s", "Zoom") in footer_keys("timeline")
+    assert ("w s", "Zoom") in footer_keys("timeline", VOCABULARY)
 
 
 def test_key_names_are_those_people_write():

@@ -16,6 +16,7 @@ from tpuprof_tui.app.overlays.help import HelpScreen
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.settings.commands import COMMANDS, actions_named, commands_named, split
 from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -31,7 +32,7 @@ async def typed(pilot, text: str) -> None:
 def test_every_command_is_told_and_done():
     for command in COMMANDS:
         assert command.help.endswith(".")
-        assert callable(getattr(Commanding, f"_do_{command.name}"))
+        assert callable(getattr(Commanding, f"_do_{command.id}"))
 
 
 def test_words_are_split_from_what_follows():
@@ -45,13 +46,13 @@ def test_words_are_split_from_what_follows():
 
 
 def test_names_may_be_begun():
-    assert [command.name for command in commands_named("co")] == ["columns", "core"]
-    assert [command.name for command in commands_named("core")] == ["core"]
-    assert [action.id for action in actions_named("zoom i", "timeline")] == ["timeline.zoom-in"]
-    assert actions_named("zoom in", "table") == []
+    assert [command.name for command in commands_named("co", VOCABULARY)] == ["columns", "core"]
+    assert [command.name for command in commands_named("core", VOCABULARY)] == ["core"]
+    assert [action.id for action in actions_named("zoom i", "timeline", VOCABULARY)] == ["timeline.zoom-in"]
+    assert actions_named("zoom in", "table", VOCABULARY) == []
     for action in ACTIONS:
         if action.pane in ("timeline", "explorer"):
-            assert action in actions_named(action.id, "timeline")
+            assert action.said(VOCABULARY) in actions_named(action.id, "timeline", VOCABULARY)
 
 
 async def test_lines_are_counted_from_here(profile):

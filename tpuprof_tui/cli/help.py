@@ -44,11 +44,14 @@ def keys_text() -> str:
         from tpuprof_tui.app.settings.actions import GROUPS, actions_of, key_text, keys_of, remap
         from tpuprof_tui.app.settings.config import read_config
 
+    from tpuprof_tui.sources.catalog import vocabularies
+
     remap(read_config().keys)
+    words = vocabularies()[0]
     return "\n".join(
         "".join([f"{title}\n", *_entries(
             (" ".join(key_text(key) for key in keys_of(action)), f"{action.help} [{action.id}]")
-            for action in actions_of(group)
+            for action in (each.said(words) for each in actions_of(group))
         )])
         for group, title in GROUPS.items()
     )  # fmt: skip

@@ -37,6 +37,11 @@ class Word:
         """A number of them: ``1 core``, ``2,000 cores``."""
         return f"{count:,} {self.one if count == 1 else self.plural}"
 
+    @property
+    def with_article(self) -> str:
+        """``a core``, ``an instruction``."""
+        return f"{'an' if self.one[:1].lower() in 'aeio' else 'a'} {self.one}"
+
 
 @dataclass(frozen=True)
 class Shades:
@@ -216,7 +221,8 @@ class Vocabulary:
         source: Its id.
         title: Its name for people.
         usual_name: What the names of all its captures begin with: what tells them apart follows.
-        unit, event, scope: Words for what figures are made for, what lanes hold, and what events belong to.
+        unit, lane, event, scope: Words for what figures are made for, what runs one thing at a time, what it runs, and
+            what those belong to.
         lane_kinds, group_kinds, categories, capabilities: See there; categories in the order they are tried.
         shares: Ways of colouring of its own.
         conditions: Conditions of filters of its own.
@@ -224,6 +230,7 @@ class Vocabulary:
         searched: Text columns in which a word alone is looked for.
         page_columns: Columns of numbers that the page draws, beside times.
         help_words: What words of the screen mean here, where it is more than generic code can say.
+        phrases: Sentences of the screen that say more here than generic ones do, by the id of their action.
         help_filters: What filters look like: examples and what they mean; empty: generic ones.
         outputs: Files of its own.
         output_files: Names that files of generic outputs have, by key.
@@ -235,6 +242,7 @@ class Vocabulary:
     source: str
     title: str
     unit: Word = Word("unit")
+    lane: Word = Word("lane")
     event: Word = Word("event")
     scope: Word = Word("scope")
     usual_name: str = ""
@@ -248,6 +256,7 @@ class Vocabulary:
     searched: tuple[str, ...] = ("engine", "name", "type", "kernel")
     page_columns: tuple[str, ...] = ()
     help_words: Mapping[str, str] = field(default_factory=dict)
+    phrases: Mapping[str, str] = field(default_factory=dict)
     help_filters: tuple[tuple[str, str], ...] = ()
     outputs: tuple[Output, ...] = ()
     output_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -271,6 +280,21 @@ class Vocabulary:
         """What the command line's help says with this source's words."""
         found: Mapping[str, str] = imported(self.texts_entry) if self.texts_entry else {}
         return found
+
+    @cached_property
+    def words(self) -> Mapping[str, str]:
+        """What `say` puts in place of names: ``unit``, ``units``, ``Units``, ``a_unit``; of the four words alike."""
+        found = {"colourings": _listed("operation", self.scope.one, *(share.title.partition(",")[0] for share in
+                                                                      self.shares))}  # fmt: skip
+        for key, word in (("unit", self.unit), ("lane", self.lane), ("event", self.event), ("scope", self.scope)):
+            for name, text in ((key, word.one), (f"{key}s", word.plural)):
+                found |= {name: text, name.capitalize(): text[:1].upper() + text[1:]}
+            found[f"a_{key}"] = word.with_article
+        return found
+
+    def say(self, sentence: str, **more: object) -> str:
+        """A sentence of the screen with this source's words: ``No {event} selected`` (see `words`)."""
+        return sentence.format_map({**self.words, **more})
 
     @cached_property
     def column_groups(self) -> tuple[str, ...]:
@@ -328,6 +352,15 @@ class Vocabulary:
         """
         where = self.entries.get(name)
         return imported(where) if where else None
+
+
+#: The words of nothing in particular: where no profile is open.
+GENERIC: Final = Vocabulary("", "")
+
+
+def _listed(*words: str) -> str:
+    """``a, b or c``."""
+    return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
 def imported(where: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Final
 
 from tpuprof_tui.analysis.selecting.navigation import TimeError, gone_to, time_of
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
+from tpuprof_tui.model import Vocabulary
 
 from ..panes.lines import LinesView
 from ..panes.prompt import Note
@@ -44,25 +45,30 @@ class Commanding(Finding):
         """Writes one kind of file."""
         raise NotImplementedError
 
+    @property
+    def _vocabulary(self) -> Vocabulary:
+        return self.session.profile.vocabulary
+
     def action_command_line(self) -> None:
         """Asks for a command."""
         self.ask("Command", "", self._judged_command, self._taken_command)
-        self.prompt.tell(Note(listed((command.name for command in COMMANDS), len(COMMANDS)) + ", or any action"))
+        known = (command.said(self._vocabulary).name for command in COMMANDS)
+        self.prompt.tell(Note(listed(known, len(COMMANDS)) + ", or any action"))
 
     def _judged_command(self, text: str) -> Note | None:
         """What the text would do, or could become."""
         word, argument = split(text)
-        found = commands_named(word)
-        if len(found) == 1 and (argument or found[0].name == word):
+        found = commands_named(word, self._vocabulary)
+        if len(found) == 1 and (argument or word in (found[0].name, found[0].id)):
             return self._judged_argument(found[0], argument, len(text) - len(argument))
         names = [command.name for command in found]
-        names += [action.text.lower() for action in actions_named(text, self._pane())]
+        names += [action.text.lower() for action in actions_named(text, self._pane(), self._vocabulary)]
         if not names:
             return _fault("no command: ? lists keys and actions") if text.strip() else None
         return Note(listed(names))
 
     def _judged_argument(self, command: Command, argument: str, place: int) -> Note | None:
-        if command.name == "filter":
+        if command.id == "filter":
             fault = self._fault_of(argument)
             if fault is not None:
                 return replace(fault, column=fault.column + place if fault.column >= 0 else -1)
@@ -71,11 +77,11 @@ class Commanding(Finding):
 
     def _taken_command(self, text: str) -> Done:
         word, argument = split(text)
-        found = commands_named(word)
+        found = commands_named(word, self._vocabulary)
         if len(found) == 1:
-            doing: Callable[[str], Done] = getattr(self, f"_do_{found[0].name}")
+            doing: Callable[[str], Done] = getattr(self, f"_do_{found[0].id}")
             return doing(argument)
-        actions = actions_named(text, self._pane())
+        actions = actions_named(text, self._pane(), self._vocabulary)
         if len({action.id for action in actions}) == 1:
             self.call_after_refresh(self._act, actions[0])
             return None
@@ -162,15 +168,16 @@ class Commanding(Finding):
 
     def _do_core(self, text: str) -> Done:
         headline = self.session.headline
-        known = {"least": headline.idlest, "most": headline.busiest}
+        ends = {"least": headline.idlest, "most": headline.busiest}
         if text in ("", "all"):
             self._set(replace(self.view, selection=Selection(), scope=Scope()))
             return None
-        named = known.get(text)
+        named = ends.get(text)
         groups = self.session.profile.groups
         unit = named.unit if named is not None else groups.numbered(int(text)) if text.isdecimal() else -1
         if unit < 0:
-            return _fault(f"cores are {listed(map(str, groups.numbers), 16)}, least, most")
+            known = listed(map(str, groups.numbers), 16)
+            return _fault(self._vocabulary.say("{units} are {known}, least, most", known=known))
         scope = Scope() if self.view.scope.everything else Scope(unit)
         self._set(replace(self.view, selection=Selection(unit), scope=scope))
         return None
@@ -201,7 +208,7 @@ class Commanding(Finding):
             pane.move(lines)
 
     def _do_export(self, text: str) -> Done:
-        kinds = kinds_of(self.session.profile.vocabulary)
+        kinds = kinds_of(self._vocabulary)
         names = {name: kind.id for kind in kinds for name in (kind.id, kind.key)}
         if text not in names:
             return _fault(f"kinds are {listed(kind.key for kind in kinds)}")

@@ -101,7 +101,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
                     yield _pane(InstructionTable(self.session, self.view, self.palette, self.glyphs), shown)
                     yield _pane(ProblemsPane(self.session, self.palette), shown)
                     yield _pane(DetailPane(self.session, self.palette, self.glyphs), shown)
-        yield Prompt(self.palette, "timeline")
+        yield Prompt(self.palette, "timeline", self.session.profile.vocabulary)
         yield LongMessage()
 
     def on_mount(self) -> None:

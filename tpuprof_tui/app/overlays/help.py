@@ -22,14 +22,14 @@ KEYS = 24
 
 #: What the words of the screen mean, once.
 WORDS: tuple[tuple[str, str], ...] = (
-    ("work", "instructions other than system commands"),
-    ("wait, sync", "system waits; the other system commands"),
+    ("work", "{events} that are neither waits nor synchronisation"),
+    ("wait, sync", "{events} that wait for others; those that bring several into step"),
     ("busy", "time with work on a lane (what overlaps counts once)"),
     ("idle", "time without work, wait and sync"),
     ("utilisation", "busy over the window"),
     ("compute", "work that computes"),
     ("transfer", "work that moves data"),
-    ("exposed", "transfer while the core does not compute"),
+    ("exposed", "transfer while the {unit} does not compute"),
     ("~", "a figure that rests on guesswork: work and wait cannot be told apart for sure"),
     ("-", "not known"),
 )
@@ -65,12 +65,14 @@ class HelpLines(LinesView):
         lines: list[Line] = []
         for group in [*near, *(group for group in GROUPS if group not in near and group not in ("loading", "chooser"))]:
             lines += [[Segment(f" {GROUPS[group]}", self.palette.title)]]
-            for action in actions_of(group):
+            for action in (each.said(self.vocabulary) for each in actions_of(group)):
                 keys = "  ".join(key_text(key) for key in keys_of(action))
                 lines += self._entry(keys, action.help, width)
             lines.append([])
-        words = [(word, self.vocabulary.help_words.get(word, meaning)) for word, meaning in WORDS]
-        commands = [(f"{each.name} {each.argument}".strip(), each.help) for each in COMMANDS]
+        own, say = self.vocabulary.help_words, self.vocabulary.say
+        words = [(word, own.get(word) or say(meaning)) for word, meaning in WORDS]
+        told = (each.said(self.vocabulary) for each in COMMANDS)
+        commands = [(f"{each.name} {each.argument}".strip(), each.help) for each in told]
         filters = _filters(self.vocabulary)
         for title, entries in (("Commands (:)", commands), ("Filters (&)", filters), ("Marks of the tree", MARKS),
                                ("Words", words)):  # fmt: skip

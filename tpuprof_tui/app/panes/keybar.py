@@ -10,6 +10,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tpuprof_tui.formats.text import clean, fit, wrap
+from tpuprof_tui.model.vocabulary import GENERIC, Vocabulary
 
 from ..drawing.theme import Palette
 from ..settings.actions import footer_keys
@@ -52,9 +53,12 @@ class KeyBar(Widget):
     DEFAULT_CSS = "KeyBar { dock: bottom; height: 1; background: $panel; color: $foreground; }"
     SHOWN_SECONDS = 4.0
 
-    def __init__(self, palette: Palette, pane: str, id: str | None = None) -> None:  # noqa: A002 - Textual's word
-        super().__init__(id=id)
+    def __init__(
+        self, palette: Palette, pane: str, vocabulary: Vocabulary = GENERIC, widget_id: str | None = None
+    ) -> None:  # fmt: skip
+        super().__init__(id=widget_id)
         self.palette = palette
+        self.vocabulary = vocabulary
         self.pane = pane
         self.message = ""
         self.aside = ""
@@ -120,7 +124,7 @@ class KeyBar(Widget):
         if self.message:
             return Strip([Segment(fit(f" {self._lines()[-1]}", width), base + self.palette.strong)], width)
         segments: list[Segment] = []
-        *near, help_key, quit_key = footer_keys(self.pane)
+        *near, help_key, quit_key = footer_keys(self.pane, self.vocabulary)
         note = f" {self.aside} " if self.aside and width >= 60 and not self.status else ""
         if self.status:
             note = f" {fit(self.status, min(cell_len(self.status), width // 2))} "

@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tpuprof_tui.formats.text import clean, fit
+from tpuprof_tui.model import Vocabulary
 
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
@@ -99,8 +100,8 @@ class Prompt(KeyBar):
     class Cancelled(Message):
         """The prompt was left without a text."""
 
-    def __init__(self, palette: Palette, pane: str) -> None:
-        super().__init__(palette, pane, "prompt")
+    def __init__(self, palette: Palette, pane: str, vocabulary: Vocabulary) -> None:
+        super().__init__(palette, pane, vocabulary, widget_id="prompt")
         self.question = Question("")
         self.text = ""
         self.place = 0

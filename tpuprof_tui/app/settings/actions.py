@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
 from textual.binding import Binding
+
+from tpuprof_tui.model.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class Action:
         id: Stable name, for key maps.
         keys: Keys in Textual's spelling; the first is the one shown.
         pane: Where it works; see ``PANES``.
-        text: A word or two for footer and palette.
+        text: A word or two for footer and palette; like all texts here with names in place of a source's words
+            (``{unit}``, see ``Vocabulary.words``).
         help: One sentence for the help screen.
         function: Name of the method without ``action_``, on the widget or screen of the pane.
         footer: What the footer calls it, empty: not there; neighbours of one name are shown together.
@@ -31,6 +34,12 @@ class Action:
     help: str
     function: str
     footer: str = ""
+
+    def said(self, vocabulary: Vocabulary) -> Action:
+        """The same with the words of a source in its texts."""
+        say = vocabulary.say
+        sentence = vocabulary.phrases.get(self.id, self.help)
+        return replace(self, text=say(self.text), help=say(sentence), footer=say(self.footer))
 
 
 def _table(pane: str, *rows: tuple[str, str, str, str, str]) -> list[Action]:
@@ -65,28 +74,28 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("next-pane", "tab", "Next pane", "Focus the next pane.", "Pane"),
         ("previous-pane", "shift+tab", "Previous pane", "Focus the previous pane.", ""),
         ("timeline", "1", "Timeline", "Focus the timeline; on a small screen it fills the screen.", ""),
-        ("table", "2", "Table", "Focus the table of instructions.", ""),
+        ("table", "2", "Table", "Focus the table of {events}.", ""),
         ("summary", "3", "Summary", "Focus the summary: where the time went.", ""),
         ("problems", "4", "Problems", "Focus the list of problems.", ""),
-        ("tree", "t", "Tree", "Show, focus or hide the tree of cores, engines and ports.", "Tree"),
-        ("detail", "i", "Detail", "Show or hide all that is known of the selected instruction.", "Detail"),
+        ("tree", "t", "Tree", "Show, focus or hide the tree of {units} and {lanes}.", "Tree"),
+        ("detail", "i", "Detail", "Show or hide all that is known of the selected {event}.", "Detail"),
         ("maximise", "Z", "Maximise", "Give the focused pane the whole screen, or take it back.", ""),
-        ("focus-selection", "f", "Focus", "Bring the selected instruction into view; again: zoom to it.", ""),
+        ("focus-selection", "f", "Focus", "Bring the selected {event} into view; again: zoom to it.", ""),
         ("filter", "ampersand backslash", "Filter", "Show only what passes a filter; in the tree: nodes; empty: all.",
          "Filter"),
         ("search", "slash", "Search",
          "Search names as you type: in the table's order, or in time; in detail and problems lines.", "Search"),
         ("search-next", "n", "Next match", "Go to the next match.", ""),
         ("search-previous", "N", "Previous match", "Go to the previous match.", ""),
-        ("group", "b", "Group by", "Group what the table holds by name, kernel function, type, core, engine.", "Group"),
-        ("released-by", "left_square_bracket", "Released by", "Go to what the selected instruction waited for.", ""),
-        ("releases", "right_square_bracket", "Releases", "Go to what waited for the selected instruction.", ""),
+        ("group", "b", "Group by", "Group what the table holds by name, {scope}, type, {unit}, {lane}.", "Group"),
+        ("released-by", "left_square_bracket", "Released by", "Go to what the selected {event} waited for.", ""),
+        ("releases", "right_square_bracket", "Releases", "Go to what waited for the selected {event}.", ""),
         ("mark", "m", "Mark", "Mark the time of cursor or row with the letter typed next; again: no longer.", ""),
         ("go-to-mark", "apostrophe", "Go to mark", "Go to the mark or kept span of the letter typed next.", ""),
         ("keep-span", "M", "Keep span", "Keep the range, selection or window under the letter typed next.", ""),
-        ("isolate", "o", "Only this core", "Show only the selected core in all panes; again: all cores.", ""),
+        ("isolate", "o", "Only this {unit}", "Show only the selected {unit} in all panes; again: all {units}.", ""),
         ("next-problem", "right_curly_bracket", "Next problem",
-         "Go to the next instruction with a problem, else to the next problem.", ""),
+         "Go to the next {event} with a problem, else to the next problem.", ""),
         ("previous-problem", "left_curly_bracket", "Previous problem", "The same for the problem before.", ""),
         ("reload", "R ctrl+r", "Reload", "Read the capture again.", ""),
         ("next-capture", "right_parenthesis", "Next capture", "Open the next capture beside this one.", ""),
@@ -94,7 +103,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("open-other", "O", "Open other", "Choose another capture beside or below this one.", ""),
         ("jump", "ctrl+o", "Jump", "A letter on each pane: the next key goes there.", ""),
         ("pause", "p", "Pause", "Hold the live summary; again: follow the view.", ""),
-        ("command-line", "colon", "Command", "Type a command: filter, sort, go, core, ... or the name of any action.",
+        ("command-line", "colon", "Command", "Type a command: filter, sort, go, {unit}, ... or the name of any action.",
          "Command"),
         ("export", "x", "Export", "Open the export menu: workbook, web view, trace, summary, texts, tables.", "Export"),
         ("export-workbook", "alt+x", "Export workbook", "Write the workbook, of scope and filter.", ""),
@@ -124,19 +133,20 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("lane-first", "home", "Window start", "Move the cursor to the start of the window.", ""),
         ("lane-last", "end", "Window end", "Move the cursor to the end of the window.", ""),
         ("fit", "0", "Fit all", "Show the whole capture.", "Fit all"),
-        ("previous", "comma", "Previous", "Select the previous instruction of the lane.", "Step"),
-        ("next", "full_stop", "Next", "Select the next instruction of the lane.", "Step"),
-        ("select", "enter", "Select", "Select the instruction at the cursor and show its details.", "Select"),
-        ("engines", "e", "Engines/cores", "Show one line for each engine, or one for each core.", "Engines/cores"),
+        ("previous", "comma", "Previous", "Select the previous {event} of the lane.", "Step"),
+        ("next", "full_stop", "Next", "Select the next {event} of the lane.", "Step"),
+        ("select", "enter", "Select", "Select the {event} at the cursor and show its details.", "Select"),
+        ("engines", "e", "{Lanes}/{units}", "Show one line for each {lane}, or one for each {unit}.",
+         "{Lanes}/{units}"),
         ("go-to-time", "g", "Go to time", "Go to a time: 12.5ms, 1200us, 30%, +5us, ns, 12500c (cycles).", "Time"),
         ("range", "r", "Range", "Make the selection, or what lies between two cursors, the range of figures.", "Range"),
         ("next-same", "greater_than_sign", "Next of the name", "Select the lane's next of the same name.", ""),
         ("previous-same", "less_than_sign", "Previous of the name", "Select the lane's previous of the same name.", ""),
-        ("colours", "C", "Colours", "Colour by operation, kernel function, bandwidth or uArch rate.", "Colours"),
+        ("colours", "C", "Colours", "Colour by {colourings}.", "Colours"),
         ("legend", "L", "Legend", "Show what the colours and letters mean, or hide it.", "Legend"),
         ("strips", "B", "Strips", "Below each lane: its bandwidth, its busy share, or nothing.", ""),
         ("scale", "u", "Time/cycles", "Tell times in units of time, or in cycles.", ""),
-        ("copy", "y", "Copy", "Copy the range, else the selected instruction, else the window's start and end.", ""),
+        ("copy", "y", "Copy", "Copy the range, else the selected {event}, else the window's start and end.", ""),
         ("pin", "P", "Pin", "Keep the selected lane on top, or let it go back to its place.", ""),
     ),
     *_table(
@@ -159,7 +169,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     *_table(
         "table",
-        ("select", "enter", "Details", "Show all that is known of the instruction.", "Details"),
+        ("select", "enter", "Details", "Show all that is known of the {event}.", "Details"),
         ("column-previous", "less_than_sign", "Column left", "Choose the column to the left.", "Column"),
         ("column-next", "greater_than_sign", "Column right", "Choose the column to the right.", "Column"),
         ("sort", "s", "Sort", "Sort by the chosen column; again: the other way round.", "Sort"),
@@ -174,12 +184,12 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("copy-cell", "Y", "Copy cell", "Copy the cell of the chosen column.", ""),
         ("copy-column", "ctrl+y", "Copy column", "Copy the chosen column of the picked rows, or of all.", ""),
         ("window-only", "v", "Window only", "Only what the timeline's window holds, or all.", "Window only"),
-        ("previous", "comma", "Previous", "Select the previous instruction of the same engine.", ""),
-        ("next", "full_stop", "Next", "Select the next instruction of the same engine.", ""),
+        ("previous", "comma", "Previous", "Select the previous {event} of the same {lane}.", ""),
+        ("next", "full_stop", "Next", "Select the next {event} of the same {lane}.", ""),
     ),
     *_table(
         "summary",
-        ("select", "enter", "Look closer", "Narrow all panes to the line, or go to its instruction or pause.",
+        ("select", "enter", "Look closer", "Narrow all panes to the line, or go to its {event} or pause.",
          "Look closer"),
         ("copy-line", "y", "Copy line", "Copy the line under the cursor.", ""),
         ("copy-all", "Y", "Copy all", "Copy the whole summary, as it is shown.", ""),
@@ -188,9 +198,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     *_table(
         "groups",
-        ("drill", "enter", "Show these", "Show the group's instructions: sets the filter.", "Show these"),
-        ("next-grouping", "b", "Group by", "Group by the next: name, kernel function, type, core, engine.", "Group by"),
-        ("work-only", "w", "Work/all", "Count work alone, or waits and other system commands too.", "Work/all"),
+        ("drill", "enter", "Show these", "Show the group's {events}: sets the filter.", "Show these"),
+        ("next-grouping", "b", "Group by", "Group by the next: name, {scope}, type, {unit}, {lane}.", "Group by"),
+        ("work-only", "w", "Work/all", "Count work alone, or waits too.", "Work/all"),
         ("column-previous", "less_than_sign", "Sort left", "Sort by the column to the left.", "Sort"),
         ("column-next", "greater_than_sign s", "Sort right", "Sort by the column to the right.", "Sort"),
         ("reverse", "I", "Reverse", "Reverse the order.", "Reverse"),
@@ -223,15 +233,15 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     *_table(
         "detail",
-        ("follow", "enter", "Follow", "Go to the instruction that the line under the cursor names.", "Follow"),
-        ("previous", "comma", "Previous", "Select the previous instruction of the lane.", "Step"),
-        ("next", "full_stop", "Next", "Select the next instruction of the lane.", "Step"),
+        ("follow", "enter", "Follow", "Go to the {event} that the line under the cursor names.", "Follow"),
+        ("previous", "comma", "Previous", "Select the previous {event} of the lane.", "Step"),
+        ("next", "full_stop", "Next", "Select the next {event} of the lane.", "Step"),
         ("copy-line", "y", "Copy line", "Copy the line under the cursor.", "Copy"),
-        ("copy-all", "Y", "Copy all", "Copy all that is known of the instruction.", ""),
+        ("copy-all", "Y", "Copy all", "Copy all that is known of the {event}.", ""),
     ),
     *_table(
         "problems",
-        ("select", "enter", "Go there", "Select the instruction, lane or core the problem is about; again: the next.",
+        ("select", "enter", "Go there", "Select the {event}, lane or {unit} the problem is about; again: the next.",
          "Go there"),
         ("copy-line", "y", "Copy problem", "Copy the problem under the cursor.", "Copy"),
         ("copy-all", "Y", "Copy all", "Copy all problems.", ""),
@@ -254,11 +264,11 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("perfetto", "p", "Perfetto trace", "Write the trace for Perfetto.", "Perfetto"),
         ("summary", "s", "Summary", "Write the summary as text.", "Summary"),
         ("registers", "r", "Register text", "Write the registers of all commands as text.", "Registers"),
-        ("csv", "c", "Table as CSV", "Write the instructions of the table as CSV.", "CSV"),
-        ("json", "j", "Table as JSON lines", "Write the instructions of the table as JSON lines.", "JSON"),
-        ("parquet", "t", "Table as Parquet", "Write the instructions of the table as Parquet (needs pyarrow).", ""),
-        ("core", "o", "Only the core", "Write only the core of the scope or the selection; again: all.", ""),
-        ("cores", "n", "Only some cores", "Type the cores to write; nothing typed: all.", ""),
+        ("csv", "c", "Table as CSV", "Write the {events} of the table as CSV.", "CSV"),
+        ("json", "j", "Table as JSON lines", "Write the {events} of the table as JSON lines.", "JSON"),
+        ("parquet", "t", "Table as Parquet", "Write the {events} of the table as Parquet (needs pyarrow).", ""),
+        ("core", "o", "Only the {unit}", "Write only the {unit} of the scope or the selection; again: all.", ""),
+        ("cores", "n", "Only some {units}", "Type the {units} to write; nothing typed: all.", ""),
         ("window", "v", "Only the window", "Write only what runs in the range, else the window; again: all.", ""),
         ("filtered", "ampersand backslash", "Only the filter", "Write only what passes the filter; again: all.", ""),
         ("folder", "e", "Folder", "Choose the folder to write to.", "Folder"),
@@ -371,7 +381,6 @@ def bindings(*groups: str) -> list[Binding]:
             action.text,
             show=False,
             id=action.id,
-            tooltip=action.help,
             # before any field or overlay can take it for something else
             priority=action.id == "app.leave",
         )
@@ -385,10 +394,10 @@ def _target(action: Action) -> str:
     return f"app.{action.function}" if action.pane == "app" else action.function
 
 
-def footer_keys(pane: str) -> list[tuple[str, str]]:
+def footer_keys(pane: str, vocabulary: Vocabulary) -> list[tuple[str, str]]:
     """Keys and name of what the footer shows while ``pane`` is focused, nearest first, help and quit last."""
     groups = PANES[pane][1] if pane in PANES else ("app",)
-    shown = [action for group in groups for action in actions_of(group) if action.footer]
+    shown = [action.said(vocabulary) for group in groups for action in actions_of(group) if action.footer]
     first = [action for action in shown if action.id in ("app.help", "app.quit")]
     rest = [action for action in shown if action not in first]
     return [

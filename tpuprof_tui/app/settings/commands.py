@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from tpuprof_tui.model.vocabulary import Vocabulary
+
 from .actions import ACTIONS, PANES, Action
 
 
@@ -14,14 +16,21 @@ class Command:
     """Something that can be typed.
 
     Attributes:
-        name: Its first word.
+        id: Its first word, whatever the source.
         argument: What follows, as told to people; empty: nothing does.
-        help: One sentence.
+        help: One sentence, with names in place of a source's words (see ``Vocabulary.words``).
+        name: Its first word as people are told it, likewise; empty: its id.
     """
 
-    name: str
+    id: str
     argument: str
     help: str
+    name: str = ""
+
+    def said(self, vocabulary: Vocabulary) -> Command:
+        """The same with the words of a source."""
+        say = vocabulary.say
+        return Command(self.id, self.argument, say(self.help), say(self.name) or self.id)
 
 
 COMMANDS: Final[tuple[Command, ...]] = (
@@ -31,9 +40,14 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("columns", "A,B,...", "The table's columns in this order; without any the usual ones."),
     Command("go", "TIME", "Go to a time: 1.2ms, 30%, +5us, 12500c."),
     Command("window", "A..B", "Show the window from one time to another."),
-    Command("core", "NUMBER|least|most", "Select a core: by number, or the one with least or most work; none: all."),
+    Command(
+        "core",
+        "NUMBER|least|most",
+        "Select {a_unit}: by number, or the one with least or most work; none: all.",
+        "{unit}",
+    ),
     Command("row", "NUMBER", "Go to a row of the table."),
-    Command("move", "+NUMBER|-NUMBER", "Move so many lines, in the timeline instructions; +10 and -10 alone do too."),
+    Command("move", "+NUMBER|-NUMBER", "Move so many lines, in the timeline {events}; +10 and -10 alone do too."),
     Command("export", "KIND", "Write xlsx, web, pftrace, summary, registers, csv, json."),
     Command("open", "PATH", "Open another capture."),
     Command("quit", "", "Leave tpuprof."),
@@ -52,17 +66,18 @@ def split(text: str) -> tuple[str, str]:
     return ALIASES.get(word, word), rest.strip()
 
 
-def commands_named(word: str) -> list[Command]:
+def commands_named(word: str, vocabulary: Vocabulary) -> list[Command]:
     """Commands that begin with a word, one that is called so alone."""
-    exact = [command for command in COMMANDS if command.name == word]
-    return exact or [command for command in COMMANDS if word and command.name.startswith(word)]
+    known = [command.said(vocabulary) for command in COMMANDS]
+    exact = [command for command in known if word in (command.name, command.id)]
+    return exact or [command for command in known if word and command.name.startswith(word)]
 
 
-def actions_named(text: str, pane: str) -> list[Action]:
+def actions_named(text: str, pane: str, vocabulary: Vocabulary) -> list[Action]:
     """Actions that work in a pane and whose name begins with a text, one that is called so alone."""
     wanted = " ".join(text.lower().split())
     groups = PANES[pane][1] if pane in PANES else ("explorer", "app")
-    known = [action for group in groups for action in ACTIONS if action.pane == group]
+    known = [action.said(vocabulary) for group in groups for action in ACTIONS if action.pane == group]
     exact = [action for action in known if wanted in _names(action)]
     return exact or [action for action in known if wanted and any(each.startswith(wanted) for each in _names(action))]
 

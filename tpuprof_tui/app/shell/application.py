@@ -17,7 +17,7 @@ from .opening import OpeningApp
 from .terminal import TerminalApp
 
 if TYPE_CHECKING:
-    from tpuprof_tui.model import Profile
+    from tpuprof_tui.model import Profile, Vocabulary
 
 
 class TpuprofApp(OpeningApp, TerminalApp):
@@ -95,10 +95,15 @@ class TpuprofApp(OpeningApp, TerminalApp):
 
     # keys
 
-    def action_help(self) -> None:
-        """Shows the help."""
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """What the open profile calls things; before one is open, what those of this package's first source do."""
         from tpuprof_tui.sources.catalog import vocabularies
 
+        return vocabularies()[0] if self.profile is None else self.profile.vocabulary
+
+    def action_help(self) -> None:
+        """Shows the help."""
         from ..overlays.help import HelpScreen
 
         if isinstance(self.screen, HelpScreen):
@@ -106,8 +111,7 @@ class TpuprofApp(OpeningApp, TerminalApp):
             return
         focused = self.screen.focused
         pane = focused.id if focused is not None and focused.id in PANES else ""
-        vocabulary = vocabularies()[0] if self.profile is None else self.profile.vocabulary
-        self.push_screen(HelpScreen(self.palette, pane or "loading", vocabulary))
+        self.push_screen(HelpScreen(self.palette, pane or "loading", self.vocabulary))
 
     def action_palette(self) -> None:
         """Opens the command palette."""
@@ -144,7 +148,7 @@ class TpuprofApp(OpeningApp, TerminalApp):
         """All actions of the registry that work on this screen."""
         focused = screen.focused.id if screen.focused is not None else None
         groups = PANES.get(focused or "", ("", ("app",)))[1]
-        for action in ACTIONS:
+        for action in (each.said(self.vocabulary) for each in ACTIONS):
             if action.pane in groups and action.id != "app.palette":
                 keys = ", ".join(key_text(key) for key in keys_of(action))
                 yield SystemCommand(action.text, f"{keys}  {action.help}", self._command(action, screen))

@@ -67,6 +67,7 @@ VOCABULARY: Final = Vocabulary(
     source="cdm",
     title="Sophgo TPU",
     unit=Word("core"),
+    lane=Word("engine"),
     event=Word("instruction"),
     scope=Word("kernel function"),
     usual_name="cdm_profile_data_",
@@ -102,9 +103,15 @@ VOCABULARY: Final = Vocabulary(
     searched=("engine", "name", "type", "kernel", "direction"),
     page_columns=("uarch_rate", "ddr_bandwidth", "l2_bandwidth", "stall"),
     help_words={
+        "work": "instructions other than system commands",
+        "wait, sync": "system waits; the other system commands",
         "compute": "work of a core's TIU",
         "transfer": "work of its GDMA and SDMA, and of the CDMA commands it submitted",
         "-": "not known in a capture of this mode",
+    },
+    phrases={
+        "explorer.tree": "Show, focus or hide the tree of cores, engines and ports.",
+        "groups.work-only": "Count work alone, or waits and other system commands too.",
     },
     help_filters=(
         ("dur>10us  bytes>=100KiB", "numbers: = != < <= > >=, with units where the column has some"),

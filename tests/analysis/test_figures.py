@@ -121,10 +121,9 @@ def test_top_against_the_obvious(window, by, cores):
         texts = PROFILE.strings[by].texts(lane[by])
         for row, text in enumerate(texts):
             begin, until = int(lane["start"][row]), int(lane["end"][row])
-            inside = begin < end and until > start and end > start
             wanted = cores is None or int(lane["core"][row]) in cores
-            if inside and wanted and lane["role"][row] == Role.WORK:
-                expected.setdefault(text, []).append(min(until, end) - max(begin, start))
+            if start <= begin < end and wanted and lane["role"][row] == Role.WORK:
+                expected.setdefault(text, []).append(until - begin)
     found = top(PROFILE, INDEXES, start, end, by=by, units=cores, limit=None)
     assert {row.label: (row.count, row.total_ns, row.max_ns) for row in found} == {
         text: (len(parts), sum(parts), max(parts)) for text, parts in expected.items()

@@ -18,10 +18,10 @@ from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.panes.headline import headline_items
 from tpuprof_tui.app.panes.summary.lists import WIDE, SummaryLists
 from tpuprof_tui.app.panes.tree_nodes import nodes_of
-from tpuprof_tui.export.summary import summary_report
 from tpuprof_tui.formats.text import percent_text, time_text
 from tpuprof_tui.model import Activity, Profile
 from tpuprof_tui.model.lane import Lane
+from tpuprof_tui.views.pages import summary_report
 
 
 def hosted() -> Profile:
@@ -99,7 +99,7 @@ def test_exposed_transfer_is_that_of_the_core_with_the_most(session):
     assert ["exposed transfer ", "core 1 500 ns 50.0%"] in parts
     short = [[text for text, *_ in item] for item in headline_items(session, Palette(), short=True)]
     assert ["exposed ", "core 1 50%"] in short
-    assert any(line == "Exposed transfer  core 1: 500 ns, 50.0%" for line in summary_report(session.profile).lines)
+    assert any(line == "Exposed transfer  Core 1: 500 ns, 50.0%" for line in summary_report(session.profile).lines)
 
 
 def test_means_are_rounded_and_the_same_in_every_list():

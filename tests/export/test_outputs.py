@@ -10,14 +10,14 @@ import pytest
 from profiles import small_profile
 
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.export.info import info_record, info_report
 from tpuprof_tui.export.job import OWN_LIST, Job, parse_kinds, run_export
 from tpuprof_tui.export.outputs import PAGE, TABLES, keys_of, outputs_of, outputs_of_all
-from tpuprof_tui.export.summary import summary_report
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import Output, Vocabulary, Word, imported
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
+from tpuprof_tui.views.info import info_record
+from tpuprof_tui.views.pages import info_report, summary_report
 
 SCHEMA = COLUMNS
 RECIPE = Output("recipe", "recipe", f"{__name__}:write_recipe", files=("kitchen/recipe.txt",), place=5, turn=99)

@@ -17,14 +17,14 @@ from trace_reading import TraceReader
 from web_reading import WrittenPage
 
 from tpuprof_tui.errors import TpuprofError
-from tpuprof_tui.export.info import info_json, info_report
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.export.outputs import keys_of, outputs_of
-from tpuprof_tui.export.summary import summary_report
 from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
 from tpuprof_tui.sources.sophgo.files.summary_text import summary_console, summary_text
+from tpuprof_tui.views.info import info_json
+from tpuprof_tui.views.pages import info_report, summary_report
 
 #: What steers a terminal, ends a line where none should end, or turns the direction of writing.
 _STEERS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

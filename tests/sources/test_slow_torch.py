@@ -14,9 +14,9 @@ import pytest
 from slow_torch import read_trace
 
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
-from tpuprof_tui.export.info import info_record
-from tpuprof_tui.export.summary import summary_report
 from tpuprof_tui.model import Activity, Role
+from tpuprof_tui.views.info import info_record
+from tpuprof_tui.views.pages import summary_report
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "app"))
 from screen import frame, opened
@@ -131,10 +131,11 @@ def test_host_and_annotations_count_in_no_figure(trace):
 def test_summary_has_no_tables_of_what_the_source_does_not_know(trace):
     report = summary_report(trace)
     assert "NVIDIA H100 80GB HBM3" in report.title
-    units, _, operations = report.tables
-    assert (units.rows[0][0], operations.title.partition(" (")[0], len(operations.rows)) == ("0", "Operations", 11)
-    # of two more kernels one row is left, which says how many there are
-    assert sum(int(row[2]) for row in operations.rows) == 61
+    titles = [table.title.partition(" (")[0] for table in report.tables]
+    assert titles == ["GPUs", "Lanes", "Kinds of lanes, sums", "Names", "Findings"]
+    units, operations = report.tables[0], report.tables[3]
+    assert (units.rows[0][0], len(operations.rows)) == ("GPU 0", 10)
+    assert operations.notes == ("2 more; tpuprof report lists all.",)
 
 
 async def test_explorer(trace, monkeypatch, tmp_path):

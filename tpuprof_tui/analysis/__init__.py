@@ -9,7 +9,7 @@ from tpuprof_tui.lazy_names import lazy_names
 
 _MODULES = {
     "index.intervals": ("Intervals",),
-    "index.lane_index": ("Cells", "LaneIndex", "build_index", "cells", "count_between", "event_at", "rows_between"),
+    "index.lane_index": ("Cells", "LaneIndex", "build_index", "cells", "event_at", "rows_between", "starting_between"),
     "links.dependencies": ("Dependency", "Dependencies", "find_dependencies"),
     "totals.figures": (
         "Headline", "Indexes", "LaneFigures", "UnitFigures", "build_indexes", "bytes_between", "headline",

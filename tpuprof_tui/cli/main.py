@@ -29,6 +29,7 @@ from .texts import (
     HELP_HELP,
     INFO_HELP,
     MORE_OPTIONS,
+    REPORT_HELP,
     SHELLS,
     TOPICS,
     examples,
@@ -81,7 +82,7 @@ class Command:
         run: Does it; gives the exit status.
         description: More lines.
         epilog: Lines below the options.
-        folder: Whether an output folder may follow the capture.
+        after: Name and settings of what may follow the capture; None: nothing.
         several: What it does with several captures, the rest of a sentence; empty: it takes one.
         operand: Name and settings of what it is about; None: a capture, read with the options for reading one.
         arguments: Gives a parser all words and options of a command that is not about a capture.
@@ -93,7 +94,7 @@ class Command:
     run: Callable[[argparse.Namespace], int]
     description: str = ""
     epilog: str = ""
-    folder: bool = False
+    after: tuple[str, dict[str, Any]] | None = None
     several: str = ""
     operand: tuple[str, dict[str, Any]] | None = None
     arguments: Callable[[Parser], None] | None = None
@@ -185,7 +186,8 @@ def parsed(name: str, words: Sequence[str]) -> argparse.Namespace:
 
 def _parse(parser: Parser, name: str, words: Sequence[str]) -> argparse.Namespace:
     # words of a command that takes many may stand before and behind options
-    return (parser.parse_intermixed_args if COMMANDS[name].arguments else parser.parse_args)(words)
+    mixed = COMMANDS[name].arguments is not None or name == "report"
+    return (parser.parse_intermixed_args if mixed else parser.parse_args)(words)
 
 
 def localised_parser(name: str, words: Sequence[str] = ()) -> Parser:
@@ -223,8 +225,9 @@ def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
         parser.add_argument("captures", metavar="CAPTURE", nargs="*", help=f"{where}; several: {command.several}")
     else:
         parser.add_argument("capture", metavar="CAPTURE", nargs="?", help=where)
-    if command.folder:
-        parser.add_argument("folder", metavar="OUTDIR", nargs="?", help="output folder (default: profile_out)")
+    if command.after is not None:
+        operand, settings = command.after
+        parser.add_argument(operand, **settings)
     for option in (*OPTIONS, *more):
         if not option.commands or name in option.commands:
             parser.add_argument(*option.flags, **{**option.settings, **option.own()})
@@ -260,7 +263,8 @@ def info_command(options: argparse.Namespace) -> int:
         from .why import why_asked
 
         return why_asked(_given(options), as_json=options.json)
-    from tpuprof_tui.export.info import info_json, info_report
+    from tpuprof_tui.views.info import info_json
+    from tpuprof_tui.views.pages import info_report
 
     def memory(profile: Profile) -> Memory | None:
         if not options.memory:
@@ -287,9 +291,25 @@ def instructions_command(options: argparse.Namespace) -> int:
 
 def summary_command(options: argparse.Namespace) -> int:
     """Prints where the time went."""
-    from tpuprof_tui.export.summary import summary_report
+    from tpuprof_tui.views.pages import summary_report
 
     return _each(options, lambda profile: _show(summary_report(profile)))
+
+
+def report_command(options: argparse.Namespace) -> int:
+    """Prints views."""
+    from tpuprof_tui.sources.catalog import open_profile
+
+    from .report import print_report
+
+    if options.capture is None:
+        raise UsageError(*NO_CAPTURE)
+    try:
+        profile = open_profile(options.capture, **options.source)
+    except UnreadableError as error:
+        raise _folder_error(options.capture) or error from None
+    print_report(options, profile, _show)
+    return _status(profile)
 
 
 def export_command(options: argparse.Namespace) -> int:
@@ -430,6 +450,12 @@ COMMANDS: Final = {
         several="a list to choose from",
     ),
     "summary": Command("where the time went, as text", summary_command, several=IN_ORDER),
+    "report": Command(
+        "all that is known, by view, as text or JSON",
+        report_command,
+        REPORT_HELP,
+        after=("views", {"metavar": "VIEW", "nargs": "*", "help": "just these views (--list names them)"}),
+    ),
     "info": Command(
         "what a capture is: chip, clocks, cores, lanes, problems",
         info_command,
@@ -443,7 +469,7 @@ COMMANDS: Final = {
     "export": Command(
         "workbook, web view, Perfetto trace, summary and register text",
         export_command,
-        folder=True,
+        after=("folder", {"metavar": "OUTDIR", "nargs": "?", "help": "output folder (default: profile_out)"}),
     ),
     "options": Command(
         "the options that make a profile: explained, checked, made",

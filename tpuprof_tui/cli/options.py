@@ -38,6 +38,12 @@ class Option:
         return "action" not in self.settings
 
 
+def _count(text: str) -> int:
+    if text.isdecimal() and len(text) < 19:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+
+
 def _core(text: str) -> int:
     if text.isdecimal():
         return int(text)
@@ -64,6 +70,12 @@ def _only() -> dict[str, Any]:
     return {"help": f"just these: {','.join(output_keys())}"}
 
 
+def _commands_of(flag: str) -> tuple[str, ...]:
+    """Which commands take an option of `export`."""
+    more = ("instructions",) if flag in SHARED_OPTIONS else ()
+    return ("export", *more, *(("report",) if flag == "--range" else ()))
+
+
 def source_option(option: SourceOption) -> Option:
     """An option of a source, for all commands that open something."""
     return Option(option.flags, {**option.settings, "dest": option.name}, offered=option.choices)
@@ -77,7 +89,32 @@ OPTIONS: Final = (
     Option(
         ("--json",),
         {"action": "store_true", "help": "one JSON object"},
-        ("info",),
+        ("info", "report"),
+    ),
+    Option(
+        ("--list",),
+        {"action": "store_true", "dest": "list_views", "help": "name the views there are, a line each"},
+        ("report",),
+    ),
+    Option(
+        ("--group",),
+        {"metavar": "GROUP", "help": "only this group: its number (a core's) or its name"},
+        ("report",),
+    ),
+    Option(
+        ("--rank",),
+        {"type": _count, "metavar": "N", "help": "only the worker of this rank"},
+        ("report",),
+    ),
+    Option(
+        ("--limit",),
+        {"type": _count, "metavar": "N", "help": "rows of each table (default: 20; all with --json)"},
+        ("report",),
+    ),
+    Option(
+        ("--offset",),
+        {"type": _count, "metavar": "N", "default": 0, "help": "rows of each table that are passed over"},
+        ("report",),
     ),
     Option(
         ("--why",),
@@ -124,7 +161,7 @@ OPTIONS: Final = (
     Option(
         ("--core",),
         {"type": _core, "metavar": "N"},
-        ("instructions",),
+        ("instructions", "report"),
         own=lambda: {"help": own_text("instructions_core") or "only core N"},
     ),
     Option(
@@ -138,13 +175,13 @@ OPTIONS: Final = (
     Option(
         ("--filter",),
         {"metavar": "EXPR", "help": "only instructions that pass, such as 'kernel=rmsnorm* dur>1us'"},
-        ("instructions", "export"),
+        ("instructions", "export", "report"),
     ),
     *(
         Option(
             flags,
             settings,
-            ("instructions", "export") if flags[0] in SHARED_OPTIONS else ("export",),
+            _commands_of(flags[0]),
             own=_only if flags[0] == "--only" else dict,
         )
         for flags, settings in EXPORT_OPTIONS

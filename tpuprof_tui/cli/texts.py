@@ -49,6 +49,12 @@ have options that no --help lists: they are told here, of the source that opens 
 """
 #: Where options are told that no parser can list: finding them would mean to import every package that is installed.
 MORE_OPTIONS: Final = "options of sources that other packages install: tpuprof info PATH --why\n"
+REPORT_HELP: Final = """\
+What can be said of a profile, view by view: the screen's figures as text, or with --json as one object for programs.
+
+Durations are us in JSON, shares 0 to 1, what is not known null; keys are stable and "schema" is their version. A range
+counts events by their start and cuts unions at its edges.
+"""
 HELP_HELP: Final = """\
 Help of a command, or on a topic:
 

@@ -108,6 +108,7 @@ class Profile:
             start, end and duration are ``INT_MISSING``.
         counters: What was measured beside the events.
         steps: Steps of the run, as its source tells them.
+        epoch_ns: What the time line counts from, in ns of the clock that its source tells times in; 0: its own start.
         links: Makes the links that the source knows, anew each time; None where it knows none.
     """
 
@@ -129,6 +130,7 @@ class Profile:
     timed: bool = True
     counters: tuple[Counter, ...] = ()
     steps: Steps = field(default_factory=Steps)
+    epoch_ns: int = 0
     links: Callable[[], Links] | None = None
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from .activity import Activity
 from .columns import COUNTERS, LANE_KIND, Column
+from .view import View
 
 #: Capabilities that generic code asks for, where a source has them: names of what ran, and everything of each event.
 NAMES: Final = "names"
@@ -221,8 +222,8 @@ class Vocabulary:
         source: Its id.
         title: Its name for people.
         usual_name: What the names of all its captures begin with: what tells them apart follows.
-        unit, lane, event, scope: Words for what figures are made for, what runs one thing at a time, what it runs, and
-            what those belong to.
+        unit, lane, event, scope, operation: Words for what figures are made for, what runs one thing at a time, what it
+            runs, what those belong to, and what their names are.
         lane_kinds, group_kinds, categories, capabilities: See there; categories in the order they are tried.
         shares: Ways of colouring of its own.
         conditions: Conditions of filters of its own.
@@ -232,6 +233,7 @@ class Vocabulary:
         help_words: What words of the screen mean here, where it is more than generic code can say.
         phrases: Sentences of the screen that say more here than generic ones do, by the id of their action.
         help_filters: What filters look like: examples and what they mean; empty: generic ones.
+        views: Its own views; one with the id of a generic view stands in its place (``views.registry``).
         outputs: Files of its own.
         output_files: Names that files of generic outputs have, by key.
         columns_entry: Entry of the schema, a tuple of columns.
@@ -245,6 +247,7 @@ class Vocabulary:
     lane: Word = Word("lane")
     event: Word = Word("event")
     scope: Word = Word("scope")
+    operation: Word = Word("name")
     usual_name: str = ""
     lane_kinds: tuple[LaneKind, ...] = ()
     group_kinds: tuple[GroupKind, ...] = ()
@@ -258,6 +261,7 @@ class Vocabulary:
     help_words: Mapping[str, str] = field(default_factory=dict)
     phrases: Mapping[str, str] = field(default_factory=dict)
     help_filters: tuple[tuple[str, str], ...] = ()
+    views: tuple[View, ...] = ()
     outputs: tuple[Output, ...] = ()
     output_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     columns_entry: str = ""
@@ -283,10 +287,11 @@ class Vocabulary:
 
     @cached_property
     def words(self) -> Mapping[str, str]:
-        """What `say` puts in place of names: ``unit``, ``units``, ``Units``, ``a_unit``; of the four words alike."""
+        """What `say` puts in place of names: ``unit``, ``units``, ``Units``, ``a_unit``; of the other words alike."""
         found = {"colourings": _listed("operation", self.scope.one, *(share.title.partition(",")[0] for share in
                                                                       self.shares))}  # fmt: skip
-        for key, word in (("unit", self.unit), ("lane", self.lane), ("event", self.event), ("scope", self.scope)):
+        words = ("unit", self.unit), ("lane", self.lane), ("event", self.event), ("scope", self.scope)
+        for key, word in (*words, ("operation", self.operation)):
             for name, text in ((key, word.one), (f"{key}s", word.plural)):
                 found |= {name: text, name.capitalize(): text[:1].upper() + text[1:]}
             found[f"a_{key}"] = word.with_article
@@ -347,8 +352,8 @@ class Vocabulary:
         """What the source says or writes itself, imported now; None where it leaves that to generic code.
 
         ``instructions``: writes all that is known of events (``cli.instructions``); ``instructions_sorted``: the same
-        in the order of a table; ``published_view``, ``published_table``: figures of the source's own tool, of a window
-        and of everything; ``page_summary``, ``page_memory``: its parts of the page.
+        in the order of a table; ``workers``: who recorded a profile (``views.report``); ``page_summary``,
+        ``page_memory``: its parts of the page.
         """
         where = self.entries.get(name)
         return imported(where) if where else None

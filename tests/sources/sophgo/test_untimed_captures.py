@@ -14,14 +14,14 @@ from truth_tables import read_truth
 from written_captures import capture
 
 from tpuprof_tui.analysis.links.dependencies import find_dependencies
-from tpuprof_tui.export.info import info_record
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.export.outputs import keys_of, outputs_of
-from tpuprof_tui.export.summary import summary_report
 from tpuprof_tui.export.table import known_columns, table_rows, write_table
 from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
+from tpuprof_tui.views.info import info_record
+from tpuprof_tui.views.pages import summary_report
 
 _EXPECTED = "No hardware records: 3 launches; TIU 72, GDMA 18, SDMA 3 commands without times."
 

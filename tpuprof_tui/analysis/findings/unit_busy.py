@@ -65,12 +65,12 @@ def unit_reason(session: Session, unit: int, start: int, end: int) -> UnitReason
     place = 1 + sum(each > own.busy for each in busy)
     mean = sum(busy) / own.window / len(busy) if own.window else 0.0
     less = own.utilisation < mean
-    return UnitReason(
-        own, place, len(busy), mean, _pauses(session, unit, start, end), _differences(session, unit, start, end, less)
-    )
+    pauses, differences = longest_pauses(session, unit, start, end), _differences(session, unit, start, end, less)
+    return UnitReason(own, place, len(busy), mean, pauses, differences)
 
 
-def _pauses(session: Session, unit: int, start: int, end: int) -> tuple[Pause, ...]:
+def longest_pauses(session: Session, unit: int, start: int, end: int) -> tuple[Pause, ...]:
+    """The longest stretches of the window in which a unit did no work, the longest first."""
     busy = session.indexes.by_unit[unit].either.clip(start, end)
     starts, ends = np.append(start, busy.ends), np.append(busy.starts, end)
     lengths = ends - starts

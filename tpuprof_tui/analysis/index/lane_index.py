@@ -100,12 +100,10 @@ def cells(index: LaneIndex, edges: Ints) -> Cells:
     )
 
 
-def count_between(index: LaneIndex, start: int, end: int) -> int:
-    """Number of events that run or start inside the window [start, end)."""
-    if end <= start:
-        return 0
-    started = np.searchsorted(index.starts, end, side="left")
-    return int(started - np.searchsorted(index.sorted_ends, start, side="right"))
+def starting_between(index: LaneIndex, start: int, end: int) -> int:
+    """Number of events that start in the window [start, end)."""
+    low, high = np.searchsorted(index.starts, (start, max(start, end)))
+    return int(high - low)
 
 
 def rows_between(index: LaneIndex, start: int, end: int) -> slice | Ints:

@@ -23,7 +23,7 @@ from tpuprof_tui.model import INT_MISSING, Activity, Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows, row_count
 
 from ..index.intervals import Intervals
-from ..index.lane_index import LaneIndex, build_index, count_between
+from ..index.lane_index import LaneIndex, build_index, starting_between
 from ..index.running_sums import BLOCK, FEWEST, RunningSums, inner_blocks
 
 Array = npt.NDArray[Any]
@@ -42,7 +42,7 @@ class LaneFigures:
     Attributes:
         busy, wait, sync, idle: ns inside the window.
         window: Length of the window, ns.
-        count: Instructions that run or start in the window.
+        count: Events that start in the window.
         bytes: Bytes of work in the window (of an instruction at its edge the share inside); None where unknown.
         guessed: Work and wait are told apart by guesswork.
     """
@@ -263,7 +263,7 @@ def lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
         sync=index.sync.between(start, end),
         idle=window - busy - index.rest.between(start, end),
         window=window,
-        count=len(index.lane) if timeless else count_between(index, start, end),
+        count=len(index.lane) if timeless else starting_between(index, start, end),
         bytes=bytes_between(index, start, end),
         guessed=index.lane.role_guessed,
     )

@@ -21,7 +21,7 @@ from .work_sums import COUNT, IDEAL, KNOWN, KNOWN_NS, LOST, Grouping, WorkSums, 
 
 @dataclass(frozen=True)
 class HeadroomRow:
-    """Work of one label inside a window; of an instruction at the window's edge the part inside counts.
+    """Work of one label, of the events that start in a window.
 
     Attributes:
         label: Text of the column, ``-`` where it is missing.

@@ -18,15 +18,15 @@ UNKNOWN = "-"
 
 @dataclass(frozen=True)
 class TopRow:
-    """Work of one label inside a window.
+    """Work of one label, of the events that start in a window.
 
     Attributes:
         label: Text of the column, ``-`` where it is missing.
         code: Its code in ``Profile.strings``, -1 where it is missing.
         count: Instructions.
-        total_ns: Sum of their durations, of an instruction at the window's edge the part inside.
+        total_ns: Sum of their durations.
         share: Of the total of all work in the window, 0 to 1.
-        mean_ns, max_ns: Mean and largest duration (inside the window).
+        mean_ns, max_ns: Mean and largest duration.
     """
 
     label: str

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows
 
-from ..index.lane_index import LaneIndex, rows_between
-from ..index.running_sums import BLOCK, FEWEST, inner_blocks
+from ..index.lane_index import LaneIndex
+from ..index.running_sums import BLOCK, FEWEST
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -24,13 +24,11 @@ Grouping = Literal["kernel", "name", "type"]
 _GROUPINGS: Final[tuple[Grouping, ...]] = ("kernel", "name", "type")
 #: Rows of ``WorkSums.sums``.
 COUNT, TOTAL, KNOWN, KNOWN_NS, IDEAL, LOST = range(6)
-#: Before every time, and after.
-_EVER: Final = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
 class WorkSums:
-    """Work inside a window by label; place 0 is work without a label, place i + 1 that of code i.
+    """Work of a window by label; place 0 is work without a label, place i + 1 that of code i.
 
     Attributes:
         sums: float64 (6, labels): instructions, their ns, those whose time at the chip's peak is known, their ns, their
@@ -62,7 +60,7 @@ def work_sums(
     units: Collection[int] | None = None,
     lanes: Collection[int] | None = None,
 ) -> dict[Grouping, WorkSums]:
-    """Work in the window [start, end), of an instruction at its edge the part inside.
+    """Work of the events that start in the window [start, end), each with all of its time.
 
     Args:
         profile: The profile.
@@ -153,30 +151,30 @@ def _of_lane(
     index: LaneIndex, start: int, end: int, labels: Mapping[Grouping, int], size: int, owners: Collection[int] | None
 ) -> dict[Grouping, WorkSums]:
     lane = index.lane
-    if not len(lane):
+    low, high = (int(place) for place in np.searchsorted(index.starts, (start, end)))
+    if high <= low:
         return {}
-    if owners is not None or len(lane) < FEWEST * size:
-        return _added(lane, rows_between(index, start, end), start, end, labels, owners)
-    if start <= index.starts[0] and end >= index.max_end[-1]:
+    first, last = -(-low // size), high // size
+    if low == 0 and high == len(lane) and owners is None:
 
         def all_of(keys: list[Grouping]) -> dict[Grouping, WorkSums]:
-            return _added(lane, slice(0, len(lane)), -_EVER, _EVER, {key: labels[key] for key in keys}, None)
+            return _added(lane, slice(0, len(lane)), {key: labels[key] for key in keys}, None)
 
         return index.derived.get_all("work", all_of, labels)
-    first, last, rest = inner_blocks(index, start, end, size)
-    found = _added(lane, rest, start, end, labels, None)
-    if last > first:
-        for key, count in labels.items():
-            blocks = index.derived.get("work of blocks", partial(_blocks, lane, key, count, size), key)
-            found[key].add(blocks.between(first, last))
+    if owners is not None or len(lane) < FEWEST * size or last <= first:
+        return _added(lane, slice(low, high), labels, owners)
+    found = _added(lane, np.r_[low : first * size, last * size : high], labels, None)
+    for key, count in labels.items():
+        blocks = index.derived.get("work of blocks", partial(_blocks, lane, key, count, size), key)
+        found[key].add(blocks.between(first, last))
     return found
 
 
 def _added(
-    lane: Lane, rows: Rows, start: int, end: int, labels: Mapping[Grouping, int], owners: Collection[int] | None
+    lane: Lane, rows: Rows, labels: Mapping[Grouping, int], owners: Collection[int] | None
 ) -> dict[Grouping, WorkSums]:
-    """Sums over some rows that run in the window."""
-    weights, durations, chosen = _weights(lane, rows, start, end, owners)
+    """Sums over some rows."""
+    weights, durations, chosen = _weights(lane, rows, owners)
     found = {key: WorkSums.empty(count) for key, count in labels.items()}
     if not len(durations):
         return found
@@ -191,30 +189,29 @@ def _added(
 
 
 def _weights(
-    lane: Lane, rows: Rows, start: int, end: int, owners: Collection[int] | None
+    lane: Lane, rows: Rows, owners: Collection[int] | None
 ) -> tuple[list[Floats | None], Ints, npt.NDArray[np.bool_] | None]:
-    """Weights of the rows that are work, their ns inside the window, and which rows they are (None: all)."""
+    """Weights of the rows that are work, their ns, and which rows they are (None: all)."""
     chosen = chosen_work(lane, rows, owners)
-    begins, ends = lane.take("start", rows), lane.take("end", rows)
+    durations = lane.take("end", rows) - lane.take("start", rows)
     ideal: Floats | None = lane.take("ideal", rows) if "ideal" in lane else None
     which = None if bool(chosen.all()) else chosen
     if which is not None:
-        begins, ends, ideal = begins[which], ends[which], ideal if ideal is None else ideal[which]
-    inside = np.minimum(ends, end) - np.maximum(begins, start)
+        durations, ideal = durations[which], ideal if ideal is None else ideal[which]
     if ideal is None:
-        return [None, inside.astype(np.float64)], inside, which
+        return [None, durations.astype(np.float64)], durations, which
     known = ~np.isnan(ideal)
-    expected = np.where(known, ideal, 0.0) * (inside / np.maximum(ends - begins, 1))
-    lost = np.maximum(inside - expected, 0.0)
-    weights = [None, inside.astype(np.float64), known.astype(np.float64), known * inside, expected, known * lost]
-    return weights, inside, which
+    expected = np.where(known, ideal, 0.0)
+    lost = np.maximum(durations - expected, 0.0)
+    weights = [None, durations.astype(np.float64), known.astype(np.float64), known * durations, expected, known * lost]
+    return weights, durations, which
 
 
 def _blocks(lane: Lane, key: Grouping, count: int, size: int) -> _Blocks:
     """The sums of all whole blocks of a lane."""
     number = len(lane) // size
     rows = slice(0, number * size)
-    weights, durations, chosen = _weights(lane, rows, -_EVER, _EVER, None)
+    weights, durations, chosen = _weights(lane, rows, None)
     places = label_places(lane, rows, key, count + 1) + np.repeat(np.arange(number) * (count + 1), size)
     places = places if chosen is None else places[chosen]
     sums = np.zeros((number + 1, 6, count + 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tpuprof_tui.model.activity import Activity
+from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import (
     DETAIL,
     NAMES,
@@ -64,12 +65,13 @@ CATEGORIES: Final = (
 )  # fmt: skip
 
 VOCABULARY: Final = Vocabulary(
-    source="cdm",
+    source="sophgo",
     title="Sophgo TPU",
     unit=Word("core"),
     lane=Word("engine"),
     event=Word("instruction"),
     scope=Word("kernel function"),
+    operation=Word("operation"),
     usual_name="cdm_profile_data_",
     lane_kinds=(
         LaneKind("TIU", "TIU", Activity.COMPUTE, 0, shades=Shades("#4f9cf9", "#1f6fd0", "#56b4e9")),
@@ -131,11 +133,15 @@ VOCABULARY: Final = Vocabulary(
     output_files={"web": ("PerfWeb/result.html",)},
     columns_entry=f"{_HERE}.schema:COLUMNS",
     texts_entry=f"{_HERE}.command_texts:TEXTS",
+    views=(
+        View("published", "As bigTpuProfile counts", "The summary of the published converter, by its own definitions.",
+             f"{_HERE}.views.published_summary:published"),
+    ),
     entries={
+        "workers": f"{_HERE}.views.workers:workers",
         "instructions": f"{_HERE}.files.instructions:write_instructions",
         "instructions_sorted": f"{_HERE}.files.instructions:write_in_order",
         "published_view": f"{_HERE}.views.published_summary:reference_table",
-        "published_table": f"{_HERE}.views.published_summary:published_table",
         "page_summary": f"{_HERE}.files.page_summary:summary_record",
         "page_memory": f"{_HERE}.files.page_memory:memory_record",
     },

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
 
 import numpy as np
 
 from tpuprof_tui.analysis.index.lane_index import LaneIndex
 from tpuprof_tui.analysis.index.running_sums import BLOCK, FEWEST, RunningSums, running_rows, span_of
-from tpuprof_tui.analysis.selecting.passing import shown_session
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.analysis.totals.window_figures import PublishedTable
-from tpuprof_tui.formats.tables import Table
 from tpuprof_tui.formats.text import MISSING
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count
@@ -27,48 +24,65 @@ from tpuprof_tui.sources.sophgo.files.summary_table import (
     as_sums,
     lane_weights,
     summary_rows,
-    summary_table,
 )
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table
+from tpuprof_tui.views.query import Query
 
-#: Place of the uArch rate among the cells.
-_RATE: Final = [title for title, _ in COLUMNS].index("uArchURate")
+
+def published(query: Query) -> Answer:
+    """The summary of `bigTpuProfile`, of the instructions that run in the window; from running sums.
+
+    Its total time is from the first start to the last end among them, as in an export of this range. Of a single lane
+    nothing is told, nor where nothing ran.
+    """
+    rows = () if query.scope.lane >= 0 else tuple(_rows(query))
+    if not rows:
+        return Answer(missing=(Missing("bigTpuProfile counts whole cores: there is nothing here to count."),))
+    notes = ["Parallelism adds up engines that ran side by side; SDMA averages count sends."]
+    known = query.profile.has(DETAIL)
+    if not known:
+        notes.append("uArchURate says nothing here: operations are known from mode 2 on.")
+    columns = (
+        Column("core", "CoreId"), Column("parallelism", "Parallelism", "number", "%"),
+        Column("total_us", "totalTime", "duration"), Column("tiu_ratio", "TiuWorkingRatio", "number", "%"),
+        Column("tiu_cycles", "totalTiuCycle", "count"), Column("uarch_rate", "uArchURate", "number", "%"),
+        Column("gdma_cycles", "totalGdmaCycle", "count"), Column("gdma_ddr", "GdmaDdrAvgBW", "rate"),
+        Column("gdma_l2", "GdmaL2AvgBW", "rate"), Column("sdma_cycles", "totalSdmaCycle", "count"),
+        Column("sdma_ddr", "SdmaDdrAvgBW", "rate"),
+    )  # fmt: skip
+    table = Table.of_rows("published", "As bigTpuProfile counts", columns, [_values(row, known=known) for row in rows],
+                          total=True, notes=tuple(notes), word="core")  # fmt: skip
+    return Answer(tables=(table,))
 
 
 def reference_table(session: Session, view: ViewState, scope: Scope) -> PublishedTable:
-    """The reference's figures for the instructions that run in the window; from running sums.
-
-    Their total time is from the first start to the last end among them, as in an export of this range.
-
-    Args:
-        session: All instructions; the view's filter is applied.
-        view: Window and filter.
-        scope: A core, or everything; of a single lane nothing is told.
-
-    Returns:
-        The table; without rows where there are no cores or no instructions.
-    """
+    """The same with the texts of ``summary.txt``, for a state of the screen."""
     titles = tuple(title for title, _ in COLUMNS)
-    if scope.lane >= 0:
-        return PublishedTable(titles)
-    return PublishedTable(titles, tuple(_rows(session, view, scope)), "Figures of the reference", "as in summary.txt")
-
-
-def published_table(profile: Profile) -> Table:
-    """The summary of `bigTpuProfile` of a whole profile, by its own definitions."""
-    notes = ["Parallelism adds up engines that ran side by side; SDMA averages count sends."]
-    if not profile.has(DETAIL):
-        notes.append("uArchURate says nothing here: operations are known from mode 2 on.")
-    return Table(
-        title="As bigTpuProfile counts",
-        header=tuple(title for title, _ in COLUMNS),
-        rows=tuple(row.cells for row in summary_table(profile)),
-        total=True,
-        notes=tuple(notes),
+    query = Query(session, scope, (view.start, view.end), view.filter)
+    rate, known = titles.index("uArchURate"), session.profile.has(DETAIL)
+    rows = (
+        ()
+        if scope.lane >= 0
+        else tuple(
+            tuple(MISSING if place == rate and not known else cell for place, cell in enumerate(row.cells))
+            for row in _rows(query)
+        )
     )
+    return PublishedTable(titles, rows, "Figures of the reference", "as in summary.txt")
 
 
-def _rows(session: Session, view: ViewState, scope: Scope) -> Iterator[tuple[str, ...]]:
-    shown = shown_session(session, view.filter)
+def _values(row: SummaryRow, *, known: bool) -> tuple[object, ...]:
+    """Raw values of a row; a rate that only registers could tell is missing, not the converter's placeholder."""
+    sums = row.sums
+    return (
+        "Overall" if row.core is None else str(row.core), row.parallelism, row.total_ns, row.tiu_ratio, sums.tiu_cycle,
+        row.uarch_rate if known else None, sums.gdma_cycle, row.gdma_ddr_bandwidth, row.gdma_l2_bandwidth,
+        sums.sdma_cycle, row.sdma_ddr_bandwidth,
+    )  # fmt: skip
+
+
+def _rows(query: Query) -> Iterator[SummaryRow]:
+    shown, view, scope = query.shown, query.view, query.scope
     profile = shown.profile
     indexes = [index for index in shown.indexes if not index.lane.on_host]
     units = profile.groups.units_within(scope.group)
@@ -89,8 +103,7 @@ def _rows(session: Session, view: ViewState, scope: Scope) -> Iterator[tuple[str
             sums[unit] += _sums(profile, index, rows)
     if first is not None:
         numbers = tuple(map(profile.groups.number, units))
-        for row in summary_rows(profile.device, numbers, list(sums.values()), last - first):
-            yield _cells(row, known=profile.has(DETAIL))
+        yield from summary_rows(profile.device, numbers, list(sums.values()), last - first)
 
 
 def _running(index: LaneIndex, view: ViewState, owner: int) -> list[Rows]:
@@ -121,10 +134,3 @@ def _sums(profile: Profile, index: LaneIndex, rows: list[Rows]) -> CoreSums:
 def _counted(lane: Lane) -> bool:
     """Whether a lane knows what the reference's figures are made of."""
     return "cycles" in lane and (lane.kind == "TIU" or "bytes" in lane)
-
-
-def _cells(row: SummaryRow, *, known: bool) -> tuple[str, ...]:
-    """Texts of a row; a rate that only registers could tell is missing, not the reference's placeholder."""
-    if known:
-        return row.cells
-    return tuple(MISSING if place == _RATE else cell for place, cell in enumerate(row.cells))

@@ -1,4 +1,4 @@
-"""What a capture is: as one JSON object, and as tables for people."""
+"""What a capture is, as one JSON object."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.totals.figures import LaneFigures, lane_figures
-from tpuprof_tui.formats.tables import MISSING, Report, Table, TimeUnit, clean
 from tpuprof_tui.model import Lane, Profile
-
-from .summary import commands_table, engines_table, lost_text, problems_table
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.memory import Memory
@@ -58,33 +55,6 @@ def info_json(profile: Profile, memory: Memory | None = None) -> str:
     return json.dumps(record, indent=2, default=str)
 
 
-def info_report(profile: Profile, memory: Memory | None = None) -> Report:
-    """What a capture is, for people; with what the profile takes of memory, where that is asked for."""
-    profile = profile.device_part
-    device = profile.device
-    span = TimeUnit.for_span(profile.end_ns - profile.start_ns)
-    facts = [
-        ("Path", clean(profile.path, 4096)),
-        ("Chip", clean(device.chip)),
-        ("Arch", MISSING if device.arch is None else clean(device.arch)),
-        ("Mode", f"{profile.recording.short} ({profile.recording.meaning})"),
-        ("Clocks", ", ".join(f"{name} {mhz:g} MHz" for name, mhz in device.clocks) or MISSING),
-        ("Cores", ", ".join(map(str, profile.groups.numbers)) or MISSING),
-        *([(ports, ", ".join(map(str, profile.numbers_in("ports"))) or MISSING)] if (ports := _ports(profile)) else []),
-        *((("Lost", lost),) if (lost := lost_text(profile)) else ()),
-        ("Instructions", f"{profile.instructions:,}"),
-        ("Kernel launches", f"{len(profile.scopes):,}"),
-        ("Total time", span.named(profile.end_ns - profile.start_ns) if profile.timed else MISSING),
-    ]
-    width = max(len(label) for label, _ in facts)
-    lines = tuple(f"{label:{width}}  {text}" for label, text in facts)
-    lanes = engines_table(profile, _figures(profile), span) if profile.timed else commands_table(profile)
-    tables = [lanes, problems_table(profile)]
-    if memory is not None:
-        tables.append(_memory_table(memory))
-    return Report(clean(profile.name), lines, tuple(table for table in tables if table.rows))
-
-
 def _port_records(profile: Profile) -> dict[str, Any]:
     """Numbers of ports, by what the source calls them."""
     key = _ports(profile).lower().replace(" ", "_")
@@ -99,19 +69,6 @@ def _ports(profile: Profile) -> str:
     """What the ports beside the cores are called; empty where the source knows none."""
     ports = profile.vocabulary.group_kind("ports")
     return "" if ports is None else ports.title
-
-
-def _memory_table(memory: Memory) -> Table:
-    parts = {f"columns of {clean(kind)}": size for kind, size in memory.columns.items()}
-    parts |= {"names": memory.names, "records": memory.records, **memory.derived, "in all": memory.total}
-    return Table(
-        "Memory",
-        ("Held by", "Bytes"),
-        tuple((what, f"{size:,}") for what, size in parts.items()),
-        frozenset((0,)),
-        ("What the explorer's first screen needs is made; what several things share counts where it comes first.",),
-        total=True,
-    )
 
 
 def _measured(profile: Profile) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from rich.console import Console
 from tpuprof_tui.analysis.memory import first_screen, memory_of
 from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline
-from tpuprof_tui.export.info import info_json, info_report
-from tpuprof_tui.export.summary import summary_report
 from tpuprof_tui.formats.tables import Report, Table, TimeUnit, clean, count_of, size_text, table_lines
 from tpuprof_tui.formats.tables_rich import print_report
 from tpuprof_tui.model import Problem, Severity
+from tpuprof_tui.views.info import info_json
+from tpuprof_tui.views.pages import info_report, summary_report
 
 NUMBERS = Table("Numbers", ("A", "Bee", "C"), (("1", "2", "3"), ("10", "20", "30")), total=True)
 LANES = Table("Lanes", ("Lane", "Busy", "Idle"), (("Core 0 TIU", "12,345", "99"),), frozenset((0,)), spare=("Idle",))
@@ -53,10 +53,10 @@ def test_too_wide_tables_lose_spare_columns_and_say_so():
 def test_no_number_is_ever_cut(width, mode):
     profile = small_profile(mode)
     text = " ".join(shown(summary_report(profile), width).split())
-    for core in headline(profile, build_indexes(profile)).units:
-        unit = TimeUnit.for_span(profile.end_ns - profile.start_ns)
-        assert unit.text(core.busy) in text
-        assert unit.text(core.exposed) in text
+    cores = headline(profile, build_indexes(profile)).units
+    for name in ("busy", "exposed"):
+        times = [getattr(core, name) for core in cores]
+        assert all(TimeUnit.for_span(max(times)).text(time) in text for time in times)
 
 
 def test_summary_starts_with_the_headline():
@@ -64,25 +64,25 @@ def test_summary_starts_with_the_headline():
     found = headline(profile, build_indexes(profile))
     lines = summary_report(profile).text().splitlines()
     assert lines[0] == "synthetic: AKS, 3 cores, 2 CDMA ports, mode 1 (condensed commands), 600 instructions"
-    assert lines[1] == f"Total time        {found.total_ns / 1000:.3f} us"
-    assert lines[2].startswith(
-        f"Busiest core      core {found.busiest.number}: busy {found.busiest.busy / 1000:.3f} us"
-    )
-    assert lines[3].startswith("Idlest core       core 2: busy 0.000 us")
+    assert lines[1] == f"Total time        {TimeUnit.for_span(found.total_ns).named(found.total_ns)}"
+    assert lines[2].startswith(f"Busiest core      Core {found.busiest.number}: {found.busiest.busy / 1000:.3f} us")
+    assert lines[3].startswith("Idlest core       Core 2: 0 ns")
     most = found.most_exposed
-    assert lines[4].startswith(f"Exposed transfer  core {most.number}: {most.exposed / 1000:.3f} us, ")
+    told = TimeUnit.for_span(most.exposed).named(most.exposed)
+    assert lines[4].startswith(f"Exposed transfer  Core {most.number}: {told}, ")
 
 
 def test_summary_has_its_tables():
     titles = [table.title for table in summary_report(small_profile()).tables]
-    assert titles == ["Cores (us)", "Engines (us)", "As bigTpuProfile counts",
-                      "Kernel functions (us of work, all engines)", "Operations (us of work, all engines)",
-                      "Problems"]  # fmt: skip
+    assert titles == ["Cores (us)", "Engines (us)", "Kinds of engines, sums (us)", "Kernel functions (us)",
+                      "Operations (us)", "As bigTpuProfile counts (us)", "Findings (us)", "Problems"]  # fmt: skip
 
 
 def test_guesses_are_marked_and_nothing_unknown_is_named():
     report = summary_report(small_profile(0))
-    assert [table.title.split()[0] for table in report.tables] == ["Cores", "Engines", "As", "Problems"]
+    assert [table.title.split()[0] for table in report.tables] == [
+        "Cores", "Engines", "Kinds", "As", "Findings", "Problems"
+    ]  # fmt: skip
     cores = report.tables[0]
     assert all(cell.startswith("~") for cell in cores.rows[0][1:])
     assert not any(cell.startswith("~") for cell in cores.rows[2][1:])  # the core without lanes
@@ -96,25 +96,30 @@ def test_time_lost_against_the_peak_is_told_where_the_peak_is_known():
     starts = np.arange(13) * 100
     lane = make_lane(starts=starts, ends=starts + 100, kernel=texts.codes("kernel", kernels),
                      name=texts.codes("name", ["load"] * 12 + ["move"]), ideal=ideal, cycles=[1] * 13)  # fmt: skip
-    by_kernel, by_operation = summary_report(make_profile([lane], strings=texts.build())).tables[-2:]
-    assert by_kernel.title == "Lost against the peak by kernel function (ns of work, all engines)"
-    assert by_kernel.rows[0] == ("21", "79", "79.0%", "1", "", "kernel_11")
+    by_kernel, by_operation = (
+        table
+        for table in summary_report(make_profile([lane], strings=texts.build())).tables
+        if table.title.startswith("Lost")
+    )
+    assert by_kernel.title == "Lost against the peak, by kernel function (ns)"
+    assert by_kernel.header == ("Lost", "At peak", "Of peak", "Took", "Count", "No peak", "Name")
+    assert by_kernel.rows[0] == ("21", "79", "79.0%", "100", "1", "0", "kernel_11")
     assert [row[-1] for row in by_kernel.rows] == [f"kernel_{number:02}" for number in range(11, 1, -1)]
-    assert by_kernel.notes[-1] == "2 others lost 21 ns."
-    assert by_operation.rows == (("186", "1,014", "84.5%", "12", "", "load"),)
-    assert any("No peak" in note for note in by_operation.notes)
+    assert by_kernel.notes[-1] == "2 more; tpuprof report lists all."
+    assert by_operation.rows == (("186", "1,014", "84.5%", "1,200", "12", "0", "load"),)
+    assert any("No peak" in note for note in by_kernel.notes)
 
 
-def test_kernels_beyond_the_first_ten_are_one_row():
+def test_no_more_than_ten_kernels_are_listed_and_the_others_counted():
     names = [f"kernel_{number:02}" for number in range(13)]
     texts = Texts()
     starts = [number * 100 for number in range(13)]
     ends = [start + 50 - number for number, start in enumerate(starts)]
     lane = make_lane(starts=starts, ends=ends, kernel=texts.codes("kernel", names), cycles=[1] * 13)
-    table = summary_report(make_profile([lane], strings=texts.build())).tables[3]
-    assert [row[-1] for row in table.rows] == [*names[:10], "(3 others)"]
-    assert [row[2] for row in table.rows] == ["1"] * 10 + ["3"]
-    assert table.rows[-1][1] == str(40 + 39 + 38)
+    tables = summary_report(make_profile([lane], strings=texts.build())).tables
+    (table,) = (table for table in tables if table.title.startswith("Kernel"))
+    assert [row[-1] for row in table.rows] == names[:10]
+    assert table.notes == ("3 more; tpuprof report lists all.",)
 
 
 def test_names_cannot_steer_the_terminal():
@@ -130,8 +135,8 @@ def test_names_cannot_steer_the_terminal():
 
 
 def test_an_empty_profile_has_a_summary():
-    assert summary_report(make_profile([])).text().splitlines()[1] == "No instructions."
-    assert "Instructions     0" in info_report(make_profile([])).text()
+    assert summary_report(make_profile([])).text().splitlines()[2] == "No instructions start here."
+    assert "Instructions  0" in info_report(make_profile([])).text()
 
 
 def test_info_says_what_a_capture_is():
@@ -164,6 +169,7 @@ def test_many_problems_are_counted():
     problems = [Problem(Severity.NOTE, f"Note {number}.") for number in range(25)]
     problems.append(Problem(Severity.ERROR, "The error."))
     table = summary_report(make_profile([], problems=problems)).tables[-1]
+    assert table.header == ("Severity", "Times", "What")
     assert table.rows[0][2] == "The error."
     assert len(table.rows) == 20
     assert table.notes == ("6 more; `tpuprof info CAPTURE --json` lists all.",)

@@ -1,0 +1,104 @@
+"""``tpuprof report``: views of a profile, for people or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tpuprof_tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from tpuprof_tui.analysis.selecting.state import Scope
+    from tpuprof_tui.model import Profile
+    from tpuprof_tui.views.report import Worker
+
+
+def print_report(options: argparse.Namespace, profile: Profile, show: Callable[[Any], None]) -> None:
+    """Prints what the options ask for.
+
+    Args:
+        options: As they were given.
+        profile: The profile.
+        show: Prints a page of tables.
+
+    Raises:
+        UsageError: A view, group, worker, range or filter is unknown.
+    """
+    from tpuprof_tui.analysis.selecting.filters import compile_filter
+    from tpuprof_tui.analysis.selecting.session import Session
+    from tpuprof_tui.views.as_text import ROWS
+    from tpuprof_tui.views.query import Query
+    from tpuprof_tui.views.registry import view_of, views_of
+    from tpuprof_tui.views.report import report_record, report_text, workers_of
+
+    vocabulary = profile.vocabulary
+    if options.list_views:
+        listed = views_of(vocabulary)
+        width = max(len(view.id) for view in listed)
+        print(*(f"{view.id:{width}}  {vocabulary.say(view.help)}" for view in listed), sep="\n")
+        return
+    views = [view_of(vocabulary, name) for name in options.views] or list(views_of(vocabulary))
+    if options.filter:
+        compile_filter(options.filter, profile)
+    query = Query(Session.build(profile), _scope(options, profile), _range(options, profile), options.filter or "")
+    workers = _chosen(workers_of(profile), options.rank)
+    if options.json:
+        record = report_record(query, views, workers, limit=options.limit, offset=options.offset)
+        print(json.dumps(record, allow_nan=False, default=str))
+        return
+    for number, page in enumerate(report_text(query, views, workers, ROWS if options.limit is None else options.limit)):
+        if number:
+            print()
+        show(page)
+
+
+def _range(options: argparse.Namespace, profile: Profile) -> tuple[int, int] | None:
+    from tpuprof_tui.export.job import parse_range
+
+    if options.range is None:
+        return None
+    start, end = parse_range(options.range)
+    return profile.start_ns if start is None else start, profile.end_ns if end is None else end
+
+
+def _scope(options: argparse.Namespace, profile: Profile) -> Scope:
+    from tpuprof_tui.analysis.selecting.state import Scope
+
+    groups = profile.groups
+    if options.core is not None:
+        found = groups.numbered(options.core)
+        if found < 0:
+            known = ", ".join(map(str, groups.numbers)) or "none"
+            raise UsageError(
+                f"The capture has no {profile.vocabulary.unit.one} {options.core}.", f"There are: {known}."
+            )
+        return Scope(found)
+    if options.group is None:
+        return Scope()
+    asked = options.group.casefold()
+    named = [place for place in range(len(groups)) if asked in (groups[place].label.casefold(), _path(groups, place))]
+    if not named and asked.isdecimal():
+        named = [groups.numbered(int(asked))]
+    if not named or named[0] < 0:
+        raise UsageError(f"There is no group {options.group!r}.",
+                         f"There are: {', '.join(dict.fromkeys(group.label for group in groups))}.")  # fmt: skip
+    if len(named) > 1:
+        raise UsageError(f"Several groups are called {options.group!r}.",
+                         f"Write one of: {', '.join(_path(groups, place) for place in named)}.")  # fmt: skip
+    return Scope(named[0])
+
+
+def _path(groups: Any, place: int) -> str:
+    return "/".join(groups.path(place)).casefold()
+
+
+def _chosen(workers: tuple[Worker, ...], rank: int | None) -> tuple[Worker, ...]:
+    if rank is None:
+        return workers
+    found = tuple(worker for worker in workers if worker.rank == rank)
+    if not found:
+        ranks = ", ".join(str(worker.rank) for worker in workers if worker.rank is not None)
+        raise UsageError(f"There is no rank {rank}.", f"Ranks: {ranks or 'none are told'}.")
+    return found

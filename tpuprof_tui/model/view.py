@@ -1,0 +1,30 @@
+"""A view: one thing that is said about a profile, declared once and shown on the screen, as text, JSON, sheet, page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class View:
+    """One thing that is said about a profile.
+
+    Attributes:
+        id: Its name on the command line and in JSON; stable.
+        title: Its heading; ``{units}``, ``{lane}`` and the like are the vocabulary's words (``Vocabulary.say``).
+        help: What it says, one sentence; the same words.
+        compute: Entry ("module:function") of a function ``(Query) -> Answer`` (``views.answer``).
+        needs: Keys of the capabilities a profile must have.
+        untimed: Whether it has something to say of events without times.
+        summed_up: Whether ``tpuprof summary`` tells it.
+        together: Whether it is of all workers together.
+    """
+
+    id: str
+    title: str
+    help: str
+    compute: str
+    needs: tuple[str, ...] = ()
+    untimed: bool = False
+    summed_up: bool = True
+    together: bool = False

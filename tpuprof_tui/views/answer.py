@@ -1,0 +1,268 @@
+"""What a view answers: facts, tables and series of raw values, for every renderer alike.
+
+Times and durations are held in ns; renderers write us in JSON and a unit that reads well for people. What is not known
+is None, NaN or ``INT_MISSING``, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.model import INT_MISSING
+
+#: ``duration`` and ``time`` (on the profile's time line) are ns, ``share`` is 0 to 1, ``rate`` GB/s, ``list`` plain
+#: values for JSON that people are not shown.
+Kind = Literal["text", "count", "duration", "time", "bytes", "rate", "share", "number", "flag", "list"]
+#: Kinds that read from the left.
+TEXTS: Final = ("text", "list")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What Enter on a row leads to: one of these.
+
+    Attributes:
+        condition: A condition to filter by.
+        event: Lane and row of an event.
+        time: Start and end of a stretch of time, ns.
+        scope: A group or lane.
+    """
+
+    condition: str = ""
+    event: tuple[int, int] | None = None
+    time: tuple[int, int] | None = None
+    scope: Scope | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        key: Its name in JSON; stable.
+        title: Its header for people.
+        kind: What its values are.
+        unit: Unit of a ``number``.
+        spare: Left out where there is no room, the highest first; 0: never.
+        bar: Whether screens draw a bar of it, full at the table's largest value.
+        shown: Whether people see it; others are for programs.
+    """
+
+    key: str
+    title: str
+    kind: Kind = "text"
+    unit: str = ""
+    spare: int = 0
+    bar: bool = False
+    shown: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table, in the order it is first shown.
+
+    Attributes:
+        key: Its name in JSON; stable.
+        title: Its heading for people.
+        columns: Its columns.
+        values: For each column a sequence of one length: a list, a tuple or an array.
+        target: What a row leads to, by its number; None where none leads anywhere.
+        guessed: Rows whose figures rest on guesswork; None: none.
+        notes: Sentences below it.
+        total: Whether the last row sums up the others.
+        word: What one row is ("core", "kernel function").
+    """
+
+    key: str
+    title: str
+    columns: tuple[Column, ...]
+    values: tuple[Sequence[Any] | npt.NDArray[Any], ...]
+    target: Callable[[int], Target | None] | None = None
+    guessed: frozenset[int] | None = None
+    notes: tuple[str, ...] = ()
+    total: bool = False
+    word: str = "row"
+
+    def __post_init__(self) -> None:
+        lengths = {len(each) for each in self.values}
+        if len(self.values) != len(self.columns) or len(lengths) > 1:
+            raise ValueError(f"table {self.key}: {len(self.columns)} columns, values of lengths {sorted(lengths)}")
+
+    @classmethod
+    def of_rows(
+        cls, key: str, title: str, columns: Sequence[Column], rows: Sequence[Sequence[Any]], **more: Any
+    ) -> Table:
+        """A table from rows."""
+        values = tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in columns)
+        return cls(key, title, tuple(columns), values, **more)
+
+    def __len__(self) -> int:
+        return len(self.values[0]) if self.values else 0
+
+    def row(self, number: int) -> tuple[Any, ...]:
+        """Plain values of a row; None where nothing is known."""
+        return tuple(plain(column[number]) for column in self.values)
+
+    def rows(self, start: int = 0, stop: int | None = None) -> list[tuple[Any, ...]]:
+        """Plain values of neighbouring rows."""
+        return list(zip(*(_plain_list(column[start:stop]) for column in self.values), strict=True))
+
+    def column(self, key: str) -> list[Any]:
+        """Plain values of a column, by its key."""
+        place = next(place for place, column in enumerate(self.columns) if column.key == key)
+        return _plain_list(self.values[place])
+
+    def leads_to(self, row: int) -> Target | None:
+        """What a row leads to."""
+        return self.target(row) if self.target is not None else None
+
+    def to_pandas(self) -> Any:
+        """The table as a data frame; times and durations in ns. pandas is imported only now.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        from tpuprof_tui.errors import needed_for
+
+        with needed_for("A data frame"):
+            import pandas
+        return pandas.DataFrame({column.key: self.column(column.key) for column in self.columns})
+
+    def __repr__(self) -> str:
+        return f"<Table {self.key}: {len(self)} rows of {', '.join(column.key for column in self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        html: str = self.to_pandas()._repr_html_()
+        return html
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Values over time.
+
+    Attributes:
+        key: Its name in JSON; stable.
+        title: Its heading for people.
+        unit: Unit of the values.
+        times: int64 ns; value i holds from time i to time i + 1, so that there may be one time more than values.
+        values: float64.
+    """
+
+    key: str
+    title: str
+    unit: str
+    times: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+
+    def table(self) -> Table:
+        """The same as a table."""
+        columns = (Column("time_us", "Time", "time"), Column("value", self.title, "number", self.unit))
+        return Table(self.key, self.title, columns, (self.times[: len(self.values)], self.values))
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One figure.
+
+    Attributes:
+        key: Its name in JSON; stable.
+        title: What people call it.
+        value: The figure; None where it is not known.
+        kind: What it is.
+        about: What it is a figure of ("core 3"); empty: all that was asked about.
+        share: The same as a share of the window; None: no such.
+        unit: Unit of a ``number``.
+        guessed: Whether it rests on guesswork.
+        shown: Whether people are told it; others are for programs.
+        target: Where it leads.
+    """
+
+    key: str
+    title: str
+    value: Any
+    kind: Kind = "count"
+    about: str = ""
+    share: float | None = None
+    unit: str = ""
+    guessed: bool = False
+    shown: bool = True
+    target: Target | None = None
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Something that cannot be told: what, what it would need, what to do."""
+
+    what: str
+    needs: str = ""
+    do: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """All of it, for people."""
+        return " ".join(filter(None, (self.what, self.needs and f"It needs {self.needs}.", self.do)))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that a view says.
+
+    Attributes:
+        facts, tables, series: See there.
+        notes: Sentences for people.
+        missing: What cannot be told.
+        source: Name of the file that decided; empty: no single one.
+    """
+
+    facts: tuple[Fact, ...] = ()
+    tables: tuple[Table, ...] = ()
+    series: tuple[Series, ...] = ()
+    notes: tuple[str, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    source: str = field(default="")
+
+    def table(self, key: str) -> Table:
+        """The table of a key.
+
+        Raises:
+            KeyError: There is none.
+        """
+        for table in self.tables:
+            if table.key == key:
+                return table
+        raise KeyError(key)
+
+    def figure(self, key: str) -> Any:
+        """The value of a fact.
+
+        Raises:
+            KeyError: There is none.
+        """
+        for fact in self.facts:
+            if fact.key == key:
+                return plain(fact.value)
+        raise KeyError(key)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing at all is said."""
+        return not (self.facts or self.series or self.missing or any(len(table) for table in self.tables))
+
+
+def plain(value: Any) -> Any:
+    """A value as Python has it; None where nothing is known."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and value != value:
+        return None
+    return None if type(value) is int and value == INT_MISSING else value
+
+
+def _plain_list(values: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
+    return list(map(plain, values.tolist() if isinstance(values, np.ndarray) else values))

@@ -1,0 +1,69 @@
+"""Answers as plain values for JSON: the form of ``tpuprof report``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .answer import Answer, Column, Kind, Missing, Series, Table, plain
+
+#: Units that programs read; durations and times are us, with all the digits that are known.
+_UNITS: Final[dict[str, str]] = {
+    "duration": "us", "time": "us", "bytes": "B", "rate": "GB/s", "share": "share", "count": "count"
+}  # fmt: skip
+
+
+def answer_record(answer: Answer, start_ns: int = 0, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
+    """What a view says.
+
+    Args:
+        answer: The answer.
+        start_ns: Where the worker's time line begins: times count from there.
+        limit: Rows of each table at most; None: all.
+        offset: Rows of each table that are passed over.
+    """
+    record: dict[str, Any] = {"figures": {fact.key: _value(fact.value, fact.kind, start_ns) for fact in answer.facts}}
+    tables = [*answer.tables, *map(Series.table, answer.series)]
+    record["tables"] = {table.key: table_record(table, start_ns, limit, offset) for table in tables}
+    if answer.source:
+        record["source"] = answer.source
+    if answer.missing:
+        record["missing"] = [missing_record(each) for each in answer.missing]
+    return record
+
+
+def missing_record(missing: Missing) -> dict[str, str]:
+    """What cannot be told."""
+    return {"what": missing.what, "needs": missing.needs, "do": missing.do}
+
+
+def table_record(table: Table, start_ns: int = 0, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
+    """A table, or some of its rows."""
+    stop = len(table) if limit is None else min(offset + limit, len(table))
+    kinds: list[Kind] = [column.kind for column in table.columns]
+    rows = [
+        [_value(value, kind, start_ns) for value, kind in zip(row, kinds, strict=True)]
+        for row in table.rows(offset, stop)
+    ]
+    record: dict[str, Any] = {
+        "columns": [column_record(column) for column in table.columns],
+        "rows": rows,
+        "total_rows": len(table),
+        "truncated": len(rows) < len(table),
+    }
+    if table.guessed:
+        record["guessed"] = sorted(row - offset for row in table.guessed if offset <= row < stop)
+    return record
+
+
+def column_record(column: Column) -> dict[str, str]:
+    """What a column is."""
+    return {"key": column.key, "title": column.title, "unit": column.unit or _UNITS.get(column.kind, "")}
+
+
+def _value(value: Any, kind: Kind, start_ns: int) -> Any:
+    value = plain(value)
+    if value is None or kind not in ("duration", "time"):
+        return value
+    ns = value - start_ns if kind == "time" else value
+    # exact for whole ns: the shortest text of the quotient has no digit that is not known
+    return ns // 1000 if isinstance(ns, int) and ns % 1000 == 0 else ns / 1000

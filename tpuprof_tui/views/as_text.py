@@ -1,0 +1,72 @@
+"""Answers as tables of text for people without a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from tpuprof_tui.formats.tables import Report
+from tpuprof_tui.formats.tables import Table as TextTable
+
+from .answer import TEXTS, Answer, Series, Table
+from .cells import Cells, fact_text, shown_columns, value_text
+
+#: Rows of a table that people are shown.
+ROWS: Final = 20
+#: How to see the others.
+MORE: Final = "--limit shows them"
+
+
+def fact_lines(answer: Answer) -> tuple[str, ...]:
+    """Facts, a line each."""
+    shown = [fact for fact in answer.facts if fact.shown and fact.value is not None]
+    width = max((len(fact.title) for fact in shown), default=0)
+    return tuple(f"{fact.title:{width}}  {fact_text(fact)}" for fact in shown)
+
+
+def text_tables(answer: Answer, limit: int | None = ROWS, hint: str = MORE) -> Iterator[TextTable]:
+    """Tables with rows, and of each series how large it was; ``hint`` says how to see rows that are left out."""
+    for table in answer.tables:
+        if len(table):
+            yield text_table(table, limit, hint)
+    if answer.series:
+        yield _series_table(answer.series)
+
+
+def answer_report(title: str, answer: Answer, limit: int | None = ROWS) -> Report:
+    """All that a view says."""
+    lines = (*fact_lines(answer), *answer.notes, *(each.sentence for each in answer.missing))
+    return Report(title, lines, tuple(text_tables(answer, limit)))
+
+
+def text_table(table: Table, limit: int | None = ROWS, hint: str = MORE) -> TextTable:
+    """A table as texts."""
+    cells, places = Cells.of(table), shown_columns(table)
+    columns = [table.columns[place] for place in places]
+    shown = len(table) if limit is None else min(limit, len(table))
+    guessed = table.guessed or frozenset()
+    rows = tuple(
+        tuple(cells.text(column, row[place], guessed=number in guessed)
+              for column, place in zip(columns, places, strict=True))
+        for number, row in enumerate(table.rows(0, shown))
+    )  # fmt: skip
+    notes = list(table.notes)
+    if shown < len(table):
+        notes.append(f"{len(table) - shown:,} more; {hint}.")
+    spare = sorted((column for column in columns if column.spare), key=lambda column: -column.spare)
+    return TextTable(
+        cells.title(table), tuple(map(cells.header, columns)), rows,
+        left=frozenset(number for number, column in enumerate(columns) if column.kind in TEXTS),
+        notes=tuple(notes), total=table.total, spare=tuple(map(cells.header, spare)),
+    )  # fmt: skip
+
+
+def _series_table(series: tuple[Series, ...]) -> TextTable:
+    rows = []
+    for each in series:
+        known = each.values[each.values == each.values]
+        figures = (float(known.mean()), float(known.max())) if len(known) else (None, None)
+        rows.append((each.title, f"{len(each.values):,}",
+                     *(value_text(figure, "number", each.unit) for figure in figures)))  # fmt: skip
+    return TextTable("Over time", ("What", "Values", "Mean", "Most"), tuple(rows), left=frozenset((0,)),
+                     notes=("--json gives the values.",))  # fmt: skip

@@ -1,0 +1,95 @@
+"""Values of answers as people read them: one way for screen, text, sheet and page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tpuprof_tui.formats.tables import TimeUnit, clean
+from tpuprof_tui.formats.text import GUESS, MISSING, bytes_text, exact_time, percent_text
+
+from .answer import TEXTS, Column, Fact, Kind, Table, plain
+
+#: Characters of a text in a cell.
+TEXT_WIDTH: Final = 300
+
+
+@dataclass(frozen=True)
+class Cells:
+    """How the cells of a table read: each column of durations has one unit.
+
+    Attributes:
+        units: Units of the columns of durations, by key.
+        main: The unit of most of them; None without any.
+    """
+
+    units: dict[str, TimeUnit]
+    main: TimeUnit | None
+
+    @classmethod
+    def of(cls, table: Table) -> Cells:
+        """The units in which a table reads well."""
+        units: dict[str, TimeUnit] = {}
+        for column in table.columns:
+            if column.kind == "duration":
+                known = [abs(value) for value in table.column(column.key) if value is not None]
+                units[column.key] = TimeUnit.for_span(max(known, default=0))
+        main = max(units.values(), key=lambda unit: unit.ns, default=None)
+        return cls(units, main)
+
+    def title(self, table: Table) -> str:
+        """A table's heading, with its unit of time."""
+        return f"{table.title} ({self.main.name})" if self.main is not None else table.title
+
+    def header(self, column: Column) -> str:
+        """A column's header, with its unit where that is another than the table's."""
+        unit = self.units.get(column.key)
+        return column.title if unit is None or unit == self.main else f"{column.title} ({unit.name})"
+
+    def text(self, column: Column, value: Any, *, guessed: bool = False) -> str:
+        """A cell."""
+        unit = self.units.get(column.key)
+        if unit is not None and value is not None:
+            return f"{GUESS if guessed else ''}{unit.text(value)}"
+        return value_text(value, column.kind, column.unit, guessed=guessed, named=False)
+
+
+def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False, named: bool = True) -> str:
+    """A value with its unit; ``named``: also where a header could tell it."""
+    value = plain(value)
+    mark = GUESS if guessed else ""
+    if value is None or value == "":
+        return MISSING
+    if kind in TEXTS:
+        return clean(str(value), TEXT_WIDTH)
+    if kind == "duration":
+        return f"{mark}{TimeUnit.for_span(abs(value)).named(value)}"
+    if kind == "time":
+        return exact_time(int(value))
+    if kind == "share":
+        return percent_text(value, guessed=guessed)
+    if kind == "bytes":
+        return bytes_text(int(value))
+    if kind == "flag":
+        return "yes" if value else "no"
+    digits = f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+    ending = {"rate": "GB/s"}.get(kind, unit) if named else ""
+    return f"{mark if kind != 'count' else ''}{digits}{f' {ending}' if ending and ending != 'x' else ending}"
+
+
+def fact_text(fact: Fact) -> str:
+    """A fact without its title."""
+    told = value_text(fact.value, fact.kind, fact.unit, guessed=fact.guessed)
+    share = f", {percent_text(fact.share, guessed=fact.guessed)}" if fact.share is not None else ""
+    return f"{clean(fact.about)}: {told}{share}" if fact.about else told + share
+
+
+def shown_columns(table: Table) -> list[int]:
+    """Places of the columns that people are shown: not those for programs, nor such of which nothing is known."""
+    return [place for place, column in enumerate(table.columns) if column.shown and _known(table, place)]
+
+
+def _known(table: Table, place: int) -> bool:
+    values: Iterable[Any] = table.values[place]
+    return not len(table) or any(plain(value) not in (None, "") for value in values)

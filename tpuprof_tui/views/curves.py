@@ -1,0 +1,62 @@
+"""What changes over time: bandwidth, counters; and how long events took."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof_tui.analysis.index.axis import edges_of
+from tpuprof_tui.analysis.totals.chart_data import BINS, BOUNDS, ChartData, chart_data
+
+from .answer import Answer, Column, Missing, Series, Table
+from .query import Query
+
+
+def bandwidth(query: Query) -> Answer:
+    """Bytes moved in equal parts of the window, by kind of lane, GB/s."""
+    data = _data(query)
+    edges = edges_of(data.start, data.end, BINS)
+    found = tuple(
+        Series(kind, f"Bandwidth of {kind}", "GB/s", edges, values)
+        for kind, values in data.bandwidth.items()
+        if len(values) and values.max() > 0
+    )
+    return Answer(series=found) if found else Answer(missing=(Missing("No moved bytes are known here."),))
+
+
+def durations(query: Query) -> Answer:
+    """How many events of work took how long."""
+    counts = _data(query).durations
+    known = np.flatnonzero(counts)
+    if not len(known):
+        return Answer(missing=(Missing("No work here."),))
+    places = np.arange(known[0], known[-1] + 1)
+    bounds = np.concatenate(([0], BOUNDS))
+    upper = [int(BOUNDS[place]) if place < len(BOUNDS) else None for place in places]
+    columns = (
+        Column("from_us", "From", "duration"), Column("to_us", "Below", "duration"),
+        Column("count", query.vocabulary.say("{Events}"), "count", bar=True),
+    )  # fmt: skip
+    return Answer(tables=(Table("durations", query.vocabulary.say("Durations of {events} of work"), columns,
+                                (bounds[places], upper, counts[places])),))  # fmt: skip
+
+
+def counters(query: Query) -> Answer:
+    """What was measured beside the events, within the range."""
+    profile, within = query.profile, query.profile.groups.within(query.scope.group)
+    start, end = (query.view.start, query.view.end) if query.range is not None else (None, None)
+    found = []
+    for counter in profile.counters:
+        if query.scope.group >= 0 and counter.group not in within:
+            continue
+        first = 0 if start is None else int(np.searchsorted(counter.times, start))
+        last = len(counter.times) if end is None else int(np.searchsorted(counter.times, end))
+        title = f"{profile.groups.title(counter.group)} {counter.name}".strip()
+        found.append(Series(title, title, counter.unit, counter.times[first:last], counter.values[first:last]))
+    if not found:
+        return Answer(missing=(Missing("No counters were recorded."),))
+    return Answer(series=tuple(found))
+
+
+def _data(query: Query) -> ChartData:
+    key = (query.scope, query.view.start, query.view.end, query.filter)
+    return query.derived.get("charts", lambda: chart_data(query.session, query.view, query.scope), key, most=1)

@@ -1,0 +1,137 @@
+"""What is worth a look, by the time that could be won: an upper bound, never more than the window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tpuprof_tui.analysis.findings.findings import Found, findings
+from tpuprof_tui.analysis.findings.unit_busy import longest_pauses
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
+from tpuprof_tui.formats.text import bytes_text, in_sentence, percent_text
+from tpuprof_tui.model import is_missing
+
+from .answer import Answer, Column, Table, Target
+from .query import Query
+
+#: Findings of each rule.
+MOST: Final = 5
+#: From this share of the window on a finding is more than a note.
+WARNS_FROM: Final = 0.01
+
+
+@dataclass(frozen=True)
+class _Finding:
+    rule: str
+    group: str
+    gain: int | None
+    text: str
+    evidence: dict[str, Any]
+    advice: str
+    target: Target
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A kind of finding about single events.
+
+    Attributes:
+        key: Its name.
+        of: Which of ``Findings``.
+        text: What is said, with ``{event}``, ``{value}``, ``{share}`` and ``{size}``.
+        advice: What to try.
+        gain: Time that could be won of an event, ns; None where nobody knows.
+    """
+
+    key: str
+    of: str
+    text: str
+    advice: str
+    gain: Callable[[Query, Found], int | None]
+
+
+def findings_view(query: Query) -> Answer:
+    """One table, by gain."""
+    if query.profile.instructions == 0:
+        return Answer()
+    found = sorted(_found(query), key=lambda each: -(each.gain or 0))
+    window = max(query.span, 1)
+    columns = (
+        Column("severity", "Severity", spare=3), Column("rule", "Rule", spare=4),
+        Column("worker", "Worker", shown=False), Column("group", "Where"), Column("gain_us", "To win", "duration"),
+        Column("text", "What"), Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=2),
+        Column("source", "Source", shown=False),
+    )  # fmt: skip
+    rows = [
+        ("warning" if (each.gain or 0) >= WARNS_FROM * window else "note", each.rule, query.profile.name, each.group,
+         None if each.gain is None else min(each.gain, window), each.text, [each.evidence], each.advice, "tpuprof")
+        for each in found
+    ]  # fmt: skip
+    table = Table.of_rows("findings", "Findings", columns, rows, target=lambda row: found[row].target, word="finding",
+                          notes=("To win: an upper bound.",))  # fmt: skip
+    return Answer(tables=(table,))
+
+
+def _found(query: Query) -> Iterator[_Finding]:
+    found = findings(query.session, query.view, query.scope, MOST)
+    for rule in _RULES:
+        for each in getattr(found, rule.of):
+            yield _about_event(query, rule, each)
+    # a filter leaves more time with nothing than there was
+    for unit in query.units if not query.filter else ():
+        label = query.profile.groups.title(unit)
+        for pause in longest_pauses(query.session, unit, *query.window)[:1]:
+            length = pause.end - pause.start
+            yield _Finding(
+                "pause", label, length, f"The longest pause of {in_sentence(label)}: {pause.text}.",
+                {"group": label, "lane": None, "start_us": pause.start / 1000,
+                 "duration_us": length / 1000, "name": ""},
+                "See what the others do meanwhile, and what it waits for.", Target(time=(pause.start, pause.end)),
+            )  # fmt: skip
+
+
+def _about_event(query: Query, rule: _Rule, found: Found) -> _Finding:
+    profile = query.profile
+    lane = profile.lanes[found.lane]
+    start, end = query.session.span_of(found.lane, found.row)
+    unit = profile.unit_of(lane)
+    name = text_of(profile, lane, "name", found.row) or query.vocabulary.event.one
+    kernel = text_of(profile, lane, "kernel", found.row)
+    size = lane.take("bytes", slice(found.row, found.row + 1)) if "bytes" in lane else None
+    text = rule.text.format(
+        event=f"{profile.title_of(lane)} {name}{f' ({kernel})' if kernel else ''}",
+        share=percent_text(found.value / max(end - start, 1)),
+        size="" if size is None or is_missing(size)[0] else bytes_text(int(size[0])),
+        value=f"{found.value:.2f}",
+    )
+    evidence = {
+        "group": profile.groups.title(lane.group), "lane": lane.label, "start_us": start / 1000,
+        "duration_us": (end - start) / 1000, "name": name,
+    }  # fmt: skip
+    where = profile.groups.title(unit if unit >= 0 else lane.group)
+    return _Finding(rule.key, where, rule.gain(query, found), text, evidence, rule.advice,
+                    Target(event=(found.lane, found.row)))  # fmt: skip
+
+
+def _value(query: Query, found: Found) -> int | None:
+    return round(found.value)
+
+
+def _beyond_peak(query: Query, found: Found) -> int | None:
+    """Time beyond that at the peak; None where it is not known."""
+    lane, rows = query.profile.lanes[found.lane], slice(found.row, found.row + 1)
+    ideal = lane.take("ideal", rows) if "ideal" in lane else None
+    if ideal is None or is_missing(ideal)[0]:
+        return None
+    start, end = query.session.span_of(found.lane, found.row)
+    return max(end - start - round(float(ideal[0])), 0)
+
+
+_RULES: Final = (
+    _Rule("exposed_transfer", "exposed", "{event}: {share} of it runs without computing beside it.",
+          "Start it earlier or split it, so that computing covers it.", _value),
+    _Rule("slow_transfer", "slow", "{event}: {size} at {value} GB/s.",
+          "Look at its shape, its memory and what else uses that memory meanwhile.", _beyond_peak),
+    _Rule("wait", "wait", "{event} waits.", "See what it waits for ([), and why that comes late.", _value),
+)  # fmt: skip

@@ -1,0 +1,117 @@
+"""Pages for people made of views: where the time went, and what a profile is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tpuprof_tui.analysis.memory import Memory
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.formats.tables import MISSING, Report, Table, clean, count_of
+from tpuprof_tui.formats.text import time_text
+from tpuprof_tui.model import Profile
+
+from .as_text import fact_lines, text_tables
+from .query import Query
+from .registry import answer, view_of, views_of
+
+#: Rows of a table in the summary, and of problems.
+ROWS: Final = 10
+PROBLEM_ROWS: Final = 20
+#: Said of a profile without hardware records.
+NO_TIMES: Final = "No times: the capture holds commands and no hardware records (`tpuprof instructions` lists them)."
+#: The view whose facts head the page.
+_HEAD: Final = "overview"
+
+
+def summary_report(profile: Profile) -> Report:
+    """Where the time of a profile went: its overview, then each view that is part of a summary."""
+    query = Query(Session(profile))
+    count = len(profile.problems)
+    problems = (f"{count_of(count, 'problem')}; listed at the end.",) if count else ()
+    if not profile.timed:
+        return Report(title_line(profile), (NO_TIMES, *problems), (commands_table(profile), *_problems(query)))
+    found = answer(view_of(profile.vocabulary, _HEAD), query)
+    tables: list[Table] = []
+    for view in views_of(profile.vocabulary):
+        if view.summed_up and view.id not in (_HEAD, "problems"):
+            tables += text_tables(answer(view, query), ROWS, hint="tpuprof report lists all")
+    return Report(title_line(profile), (*fact_lines(found), *found.notes, *problems), (*tables, *_problems(query)))
+
+
+def info_report(profile: Profile, memory: Memory | None = None) -> Report:
+    """What a profile is; with what it takes of memory, where that is asked for."""
+    query = Query(Session(profile))
+    device, words = profile.device, profile.vocabulary
+    ports = words.group_kind("ports")
+    facts = [
+        ("Path", clean(profile.path, 4096)),
+        ("Source", words.title),
+        ("Chip", clean(device.chip)),
+        ("Arch", MISSING if device.arch is None else clean(device.arch)),
+        ("Mode", f"{profile.recording.short} ({profile.recording.meaning})"),
+        ("Clocks", ", ".join(f"{name} {mhz:g} MHz" for name, mhz in device.clocks) or MISSING),
+        (words.say("{Units}"), ", ".join(map(str, profile.groups.numbers)) or MISSING),
+        *([(ports.title, ", ".join(map(str, profile.numbers_in("ports"))) or MISSING)] if ports else []),
+        *([("Lost", lost)] if (lost := lost_text(profile)) else []),
+        (words.say("{Events}"), f"{profile.device_part.instructions:,}"),
+        ("Launches", f"{len(profile.scopes):,}"),
+        ("Total time", time_text(query.span) if profile.timed else MISSING),
+    ]
+    width = max(len(label) for label, _ in facts)
+    lines = tuple(f"{label:{width}}  {text}" for label, text in facts)
+    tables: list[Table] = (
+        [*text_tables(answer(view_of(words, "lanes"), query), None)][:1] if profile.timed else [commands_table(profile)]
+    )
+    tables += _problems(query)
+    if memory is not None:
+        tables.append(_memory_table(memory))
+    return Report(clean(profile.name), lines, tuple(table for table in tables if table.rows))
+
+
+def commands_table(profile: Profile) -> Table:
+    """How many commands each lane holds, where nothing tells when they ran."""
+    rows = tuple((clean(profile.title_of(lane)), f"{len(lane):,}") for lane in profile.lanes if len(lane))
+    return Table("Commands without times", ("Lane", "Count"), rows, left=frozenset((0,)))
+
+
+def title_line(profile: Profile) -> str:
+    """Name, chip and kind of a profile."""
+    words, device = profile.vocabulary, profile.device_part
+    parts = [clean(profile.device.chip), words.unit.of(len(profile.units))]
+    ports = profile.numbers_in("ports")
+    if ports:
+        parts.append(words.word_of("ports").of(len(ports)))
+    lost = lost_text(profile)
+    if lost:
+        parts[-1] += f" ({lost} lost)"
+    parts.append(f"{profile.recording.name} ({profile.recording.meaning})")
+    parts.append(words.event.of(device.instructions) if profile.timed else count_of(device.instructions, "command"))
+    return f"{clean(profile.name)}: {', '.join(parts)}"
+
+
+def lost_text(profile: Profile) -> str:
+    """Groups that ran and of which nothing is there; empty without any."""
+    texts = []
+    for kind in dict.fromkeys(group.kind for group in profile.groups if group.lost):
+        numbers = profile.groups.lost_numbers(kind)
+        word = profile.vocabulary.word_of(kind)
+        texts.append(f"{word.plural if len(numbers) > 1 else word.one} {', '.join(map(str, numbers))}")
+    return " and ".join(texts)
+
+
+def _problems(query: Query) -> list[Table]:
+    found = answer(view_of(query.vocabulary, "problems"), query)
+    return list(text_tables(found, PROBLEM_ROWS, hint="`tpuprof info CAPTURE --json` lists all"))
+
+
+def _memory_table(memory: Memory) -> Table:
+    parts = {f"columns of {clean(kind)}": size for kind, size in memory.columns.items()}
+    parts |= {"names": memory.names, "records": memory.records, **memory.derived, "in all": memory.total}
+    return Table(
+        "Memory",
+        ("Held by", "Bytes"),
+        tuple((what, f"{size:,}") for what, size in parts.items()),
+        frozenset((0,)),
+        ("What the explorer's first screen needs is made; what several things share counts where it comes first.",),
+        total=True,
+    )

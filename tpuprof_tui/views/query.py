@@ -1,0 +1,107 @@
+"""What is asked about: a profile, and which part of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+from tpuprof_tui.analysis.derived import Derived
+from tpuprof_tui.analysis.selecting.passing import shown_session
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.model import Profile
+from tpuprof_tui.model.vocabulary import Vocabulary
+
+EVERYTHING: Final = Scope()
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A profile and the part of it that views are about.
+
+    Events of the scope that pass the filter count; of a range those that start in it, and unions are cut at its edges.
+
+    Attributes:
+        session: The profile, with what is computed of it.
+        scope: Which group or lane.
+        range: Start and end of a stretch of time, ns; None: everything.
+        filter: Filter expression; empty: none.
+        baseline: The same asked of another profile, which this one is compared with.
+    """
+
+    session: Session
+    scope: Scope = EVERYTHING
+    range: tuple[int, int] | None = None
+    filter: str = ""
+    baseline: Query | None = None
+
+    @classmethod
+    def of_view(cls, session: Session, view: ViewState, scope: Scope) -> Query:
+        """What a state of the screen asks about ``scope``."""
+        return cls(session, scope, None if view.fits_all else (view.start, view.end), view.filter)
+
+    @property
+    def profile(self) -> Profile:
+        """The whole profile."""
+        return self.session.profile
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """What its source calls things."""
+        return self.profile.vocabulary
+
+    @property
+    def derived(self) -> Derived:
+        """What is computed of the whole profile and kept."""
+        return self.session.derived
+
+    @cached_property
+    def shown(self) -> Session:
+        """The session of what passes the filter; O(events) for a new one."""
+        return shown_session(self.session, self.filter)
+
+    @cached_property
+    def view(self) -> ViewState:
+        """The same as a state of the screen."""
+        profile = self.profile
+        state = ViewState.of(profile.start_ns, profile.end_ns)
+        start, end = self.range or (state.start, state.end)
+        return replace(state, start=start, end=max(end, start), scope=self.scope, filter=self.filter)
+
+    @cached_property
+    def window(self) -> tuple[int, int]:
+        """Start and end, ns, of what shares and unions are of: the device's time within the range."""
+        return self.session.counted(self.view.start, self.view.end, self.scope.lane)
+
+    @property
+    def span(self) -> int:
+        """Length of the window, ns."""
+        return self.window[1] - self.window[0]
+
+    @cached_property
+    def units(self) -> tuple[int, ...]:
+        """Ids of the units of the scope; none of a lane's."""
+        return () if self.scope.lane >= 0 else self.profile.groups.units_within(self.scope.group)
+
+    @cached_property
+    def lanes(self) -> tuple[int, ...]:
+        """Places of the scope's lanes in ``Profile.lanes``: those of the device, unless the scope has none of it."""
+        lanes = self.session.lanes_in(self.scope)
+        device = tuple(number for number in lanes if not self.profile.lanes[number].on_host)
+        return device or lanes
+
+    def groups_of_work(self) -> tuple[set[int] | None, set[int] | None]:
+        """``units`` and ``lanes`` as ``work_sums`` takes them."""
+        if self.scope.lane >= 0:
+            return None, {self.scope.lane}
+        return ({self.scope.group}, None) if self.scope.group >= 0 else (None, None)
+
+    def scope_text(self) -> str:
+        """What it is about, for headings; empty: everything."""
+        return "" if self.scope.everything else self.session.scope_title(self.scope)
+
+
+def query_of(profile: Profile, **asked: Any) -> Query:
+    """A query about a profile that was just opened; for scripts."""
+    return Query(Session.build(profile), **asked)

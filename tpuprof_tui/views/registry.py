@@ -1,0 +1,83 @@
+"""The views there are: those of any profile, in the order of the summary, and those a source adds or puts in place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.model.view import View
+from tpuprof_tui.model.vocabulary import NAMES, Vocabulary, imported
+
+from .answer import Answer, Missing
+
+if TYPE_CHECKING:
+    from .query import Query
+
+_HERE: Final = "tpuprof_tui.views"
+
+GENERIC: Final = (
+    View("overview", "Overview", "Length, the busiest and the idlest {unit}, the most exposed transfer.",
+         f"{_HERE}.overview:overview"),
+    View("units", "{Units}", "How each {unit} spent its time: computing, moving data, both, neither.",
+         f"{_HERE}.units:units"),
+    View("unit", "One {unit} among the others", "How one {unit} compares with the others, and its longest pauses.",
+         f"{_HERE}.units:one_unit", summed_up=False),
+    View("lanes", "{Lanes}", "Busy, wait, sync and idle time, bytes and bandwidth of each {lane}.",
+         f"{_HERE}.lanes:lanes"),
+    View("kernels", "{Scopes}", "Which {scopes} the work belongs to.", f"{_HERE}.work:kernels", (NAMES,)),
+    View("operations", "{Operations}", "Which {operations} took the time.", f"{_HERE}.work:operations", (NAMES,)),
+    View("lost", "Lost against the peak", "Time beyond what the hardware's peak asks for, by {scope} and {operation}.",
+         f"{_HERE}.work:lost", (NAMES,)),
+    View("findings", "Findings", "What is worth a look, by the time that could be won.",
+         f"{_HERE}.findings:findings_view"),
+    View("bandwidth", "Bandwidth", "Bytes moved over time, by kind of {lane}.", f"{_HERE}.curves:bandwidth",
+         summed_up=False),
+    View("durations", "Durations", "How long {events} of work took.", f"{_HERE}.curves:durations", summed_up=False),
+    View("counters", "Counters", "What was measured beside the {events}.", f"{_HERE}.curves:counters",
+         summed_up=False),
+    View("problems", "Problems", "What could not be used, was repaired or had to be guessed.",
+         f"{_HERE}.problems:problems", untimed=True),
+)  # fmt: skip
+
+
+def views_of(vocabulary: Vocabulary) -> tuple[View, ...]:
+    """The views of a source in the order of the summary.
+
+    Its own stand in place of generic ones of the same id; new ones come before the findings.
+    """
+    own = {view.id: view for view in vocabulary.views}
+    found: list[View] = []
+    for view in GENERIC:
+        if view.id == "findings":
+            known = {each.id for each in GENERIC}
+            found += [each for each in vocabulary.views if each.id not in known]
+        found.append(own.get(view.id, view))
+    return tuple(found)
+
+
+def view_of(vocabulary: Vocabulary, name: str) -> View:
+    """The view with an id.
+
+    Raises:
+        UsageError: There is none.
+    """
+    views = views_of(vocabulary)
+    for view in views:
+        if view.id == name:
+            return view
+    known = ", ".join(view.id for view in views)
+    raise UsageError(f"There is no view {name!r} of {vocabulary.title} profiles.", f"There are: {known}.")
+
+
+def answer(view: View, query: Query) -> Answer:
+    """What a view says; without the capabilities it needs, what to record."""
+    profile, vocabulary = query.profile, query.vocabulary
+    if not profile.timed and not view.untimed:
+        return Answer(missing=(Missing(f"There are no times of {vocabulary.event.plural}.", "hardware records"),))
+    lacking = [key for key in view.needs if vocabulary.capability(key) is not None and not profile.has(key)]
+    if lacking:
+        found = [vocabulary.capability(key) for key in lacking]
+        needs = " and ".join(f"a profile of {each.needs}" for each in found if each is not None)
+        return Answer(missing=(Missing(f"{vocabulary.say(view.title)} are not known here.", needs),))
+    computed: Answer = imported(view.compute)(query)
+    return computed

@@ -1,0 +1,156 @@
+"""The report of a profile: views by worker in one envelope, for programs; the same views for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.formats.tables import Report
+from tpuprof_tui.model import Problem, Profile
+from tpuprof_tui.model.view import View
+
+from .as_json import answer_record
+from .as_text import answer_report
+from .query import EVERYTHING, Query
+from .registry import answer
+
+#: Version of the form of all answers for programs: the first number grows when a key changes or goes.
+SCHEMA: Final = "1.0"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What was recorded by one process or on one machine.
+
+    Attributes:
+        key: Its name among the workers, unique.
+        scope: Its group; everything where there is one worker alone.
+        rank: Its rank; None where it has none.
+        name: What people call it.
+        span: Which recording of this worker, from 1.
+        files: Names of its files.
+        devices: What it ran on: ``name`` and what else is known.
+        hosts: Whether events of its hosts count among its own; a source may keep them beside what it recorded itself.
+    """
+
+    key: str
+    scope: Scope = EVERYTHING
+    rank: int | None = None
+    name: str = ""
+    span: int = 1
+    files: tuple[str, ...] = ()
+    devices: tuple[dict[str, Any], ...] = ()
+    hosts: bool = True
+
+
+def workers_of(profile: Profile) -> tuple[Worker, ...]:
+    """The workers of a profile: what its source says, else one that is all of it."""
+    told = profile.vocabulary.entry("workers")
+    if told is not None:
+        return tuple(told(profile))
+    return (one_worker(profile),)
+
+
+def one_worker(profile: Profile, *, hosts: bool = True) -> Worker:
+    """A worker that is all of a profile."""
+    path = Path(profile.path)
+    files = sorted(file.name for file in path.iterdir() if file.is_file()) if path.is_dir() else [path.name]
+    device = {"name": profile.device.chip, "clocks_mhz": dict(profile.device.clocks)}
+    return Worker(profile.name, name=profile.name, files=tuple(files), devices=(device,), hosts=hosts)
+
+
+def report_record(
+    query: Query, views: Sequence[View], workers: Sequence[Worker], *, limit: int | None = None, offset: int = 0
+) -> dict[str, Any]:
+    """The envelope: who recorded what, what was wrong with it, and what views say.
+
+    Args:
+        query: What is asked about; of several workers each one's group is asked about in turn.
+        views: Which views.
+        workers: Which workers.
+        limit: Rows of each table at most; None: all.
+        offset: Rows of each table that are passed over.
+    """
+    profile = query.profile
+    told: dict[str, Any] = {}
+    start = profile.start_ns
+    for view in views:
+        if view.together:
+            told[view.id] = answer_record(answer(view, query), start, limit, offset)
+        else:
+            told[view.id] = {
+                "workers": {
+                    worker.key: answer_record(answer(view, asked), start, limit, offset)
+                    for worker, asked in _asked(query, workers)
+                }
+            }
+    return {
+        "schema": SCHEMA,
+        "source": profile.vocabulary.source,
+        "path": profile.path,
+        "workers": [worker_record(profile, worker) for worker in workers],
+        "problems": [problem_record(profile, problem) for problem in profile.problems],
+        "views": told,
+    }
+
+
+def _asked(query: Query, workers: Sequence[Worker]) -> Iterator[tuple[Worker, Query]]:
+    for worker in workers:
+        whole = worker.scope.everything or not query.scope.everything
+        yield worker, query if whole else Query(query.session, worker.scope, query.range, query.filter)
+
+
+def worker_record(profile: Profile, worker: Worker) -> dict[str, Any]:
+    """A worker; its events are those of the device and its hosts that are kept, its lanes those that have some."""
+    lanes = profile.lanes if worker.scope.everything else profile.lanes_of(worker.scope.group)
+    known = [lane for lane in lanes if len(lane) and (worker.hosts or not lane.on_host)]
+    start = min((int(lane["start"][0]) for lane in known), default=0) if profile.timed else 0
+    end = max((int(lane["end"].max()) for lane in known), default=0) if profile.timed else 0
+    return {
+        "key": worker.key,
+        "rank": worker.rank,
+        "name": worker.name or worker.key,
+        "span": worker.span,
+        "files": list(worker.files),
+        "devices": list(worker.devices),
+        "events": sum(map(len, known)),
+        "lanes": len(known),
+        "start": exact_us(start + profile.epoch_ns),
+        "duration_us": (end - start) / 1000 if profile.timed else None,
+    }
+
+
+def problem_record(profile: Profile, problem: Problem) -> dict[str, Any]:
+    """A problem."""
+    where = profile.groups.title(problem.group)
+    return {
+        "severity": problem.severity.word,
+        "file": problem.file or None,
+        "offset": problem.offset if problem.offset >= 0 else None,
+        "group": where or None,
+        "lane": problem.lane or None,
+        "count": problem.count,
+        "what": problem.what,
+        "done": problem.done,
+    }
+
+
+def exact_us(ns: int) -> str:
+    """A time in us as a decimal text, exact."""
+    whole, rest = divmod(abs(ns), 1000)
+    return f"{'-' if ns < 0 else ''}{whole}{f'.{rest:03d}'.rstrip('0') if rest else ''}"
+
+
+def report_text(query: Query, views: Sequence[View], workers: Sequence[Worker], limit: int | None) -> Iterator[Report]:
+    """The same for people: one page for each view and worker."""
+    for view in views:
+        title = query.vocabulary.say(view.title)
+        if view.together:
+            yield answer_report(title, answer(view, query), limit)
+            continue
+        for worker, asked in _asked(query, workers):
+            heading = f"{title}: {worker.key}" if len(workers) > 1 else title
+            yield answer_report(heading, answer(view, asked), limit)

@@ -1,0 +1,94 @@
+"""What took the time, and where it was lost against the hardware's peak."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.totals.headroom import headroom_rows
+from tpuprof_tui.analysis.totals.top import top_rows
+from tpuprof_tui.analysis.totals.work_sums import Grouping, WorkSums, work_sums
+
+from .answer import Answer, Column, Missing, Table, Target
+from .query import Query
+
+#: Columns that work is added up by, with the word of the vocabulary.
+_BY: Final[tuple[tuple[Grouping, str], ...]] = (("kernel", "scope"), ("name", "operation"))
+
+
+def kernels(query: Query) -> Answer:
+    """Work by kernel function."""
+    return _took(query, "kernel", "scope")
+
+
+def operations(query: Query) -> Answer:
+    """Work by operation."""
+    return _took(query, "name", "operation")
+
+
+def _took(query: Query, by: Grouping, word: str) -> Answer:
+    """Work by the texts of a column; nothing is told where none is known."""
+    profile = query.profile
+    rows = top_rows(profile, _sums(query)[by], by, None) if by in profile.strings else []
+    if not any(row.code >= 0 for row in rows):
+        return Answer(missing=(Missing(query.vocabulary.say(f"No {{{word}}} is known here.")),))
+    columns = (
+        Column("share", "Share", "share", bar=True), Column("total_us", "Work", "duration"),
+        Column("count", "Count", "count"), Column("mean_us", "Mean", "duration", spare=2),
+        Column("max_us", "Max", "duration", spare=1), Column("name", "Name"),
+    )  # fmt: skip
+    table = Table.of_rows(
+        "by_name", query.vocabulary.say(f"{{{word.capitalize()}s}}"), columns,
+        [(row.share, row.total_ns, row.count, row.mean_ns, row.max_ns, row.label) for row in rows],
+        target=lambda row: _narrowing(query, by, rows[row].label, rows[row].code),
+        word=query.vocabulary.say(f"{{{word}}}"),
+    )  # fmt: skip
+    return Answer(tables=(table,))
+
+
+def lost(query: Query) -> Answer:
+    """Where work took longer than it would have at the hardware's peak."""
+    tables = [_lost_table(query, by, word) for by, word in _BY if by in query.profile.strings]
+    if not any(len(table) for table in tables):
+        return Answer(missing=(Missing("The time at the hardware's peak is not known here."),))
+    return Answer(tables=tuple(tables))
+
+
+def _lost_table(query: Query, by: Grouping, word: str) -> Table:
+    found = headroom_rows(query.profile, _sums(query)[by], by, None)
+    rows = [row for row in found if row.count and row.lost_ns >= 1]
+    notes = ["Lost: time taken beyond what the hardware's peak (cycles of the algorithm, bandwidth) asks for."]
+    if any(row.unknown for row in found):
+        notes.append("No peak: work whose time at the peak is not known; it counts nowhere else.")
+    columns = (
+        Column("lost_us", "Lost", "duration", bar=True), Column("ideal_us", "At peak", "duration", spare=1),
+        Column("of_peak", "Of peak", "share"), Column("total_us", "Took", "duration", spare=2),
+        Column("count", "Count", "count", spare=3), Column("unknown", "No peak", "count", spare=4),
+        Column("name", "Name"),
+    )  # fmt: skip
+    return Table.of_rows(
+        f"{word}s", query.vocabulary.say(f"Lost against the peak, by {{{word}}}"), columns,
+        [(row.lost_ns, row.ideal_ns, row.ratio, row.total_ns, row.count, row.unknown, row.label) for row in rows],
+        target=lambda row: _narrowing(query, by, rows[row].label, rows[row].code), notes=tuple(notes),
+        word=query.vocabulary.say(f"{{{word}}}"),
+    )  # fmt: skip
+
+
+def _sums(query: Query) -> dict[Grouping, WorkSums]:
+    """Work by each column; views of one query share them."""
+    shown, (units, lanes) = query.shown, query.groups_of_work()
+    which = (query.scope, *query.window)
+
+    def made() -> dict[Grouping, WorkSums]:
+        return work_sums(
+            shown.profile, shown.indexes, *query.window, tuple(by for by, _ in _BY), units=units, lanes=lanes
+        )
+
+    return shown.derived.get("work of a window", made, which, most=1)
+
+
+def _narrowing(query: Query, key: str, label: str, code: int) -> Target | None:
+    if code < 0:
+        return None
+    alone = sum(text.lower() == label.lower() for text in query.profile.strings[key]) < 2
+    return Target(condition=text_condition(key, label, alone=alone))

@@ -12,9 +12,8 @@ from screen import explorer, frame, opened, press, settled
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.analysis.totals.window_figures import figures_of
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.selection import Selection, selected_profile
 from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_table
-from tpuprof_tui.sources.sophgo.files.summary_text import chosen_profile
 from tpuprof_tui.sources.sophgo.views.published_summary import reference_table
 
 
@@ -43,7 +42,7 @@ def test_a_window_has_the_rows_of_an_export_of_that_range(profile, session, core
     view = view_of(profile)
     view = view.windowed(view.start + view.span // 3, view.span // 5)
     cores = None if core < 0 else frozenset({core})
-    chosen = chosen_profile(profile, Selection(cores, view.start, view.end))
+    chosen = selected_profile(profile, Selection(cores, view.start, view.end))
     expected = tuple(row.cells for row in summary_table(chosen))
     assert expected
     assert reference_table(session, view, Scope(core)).rows == expected

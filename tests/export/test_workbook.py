@@ -56,7 +56,8 @@ def test_sheets_are_those_of_the_reference_and_then_ours(tmp_path):
     book = written(small_profile(1), tmp_path)
     assert book.sheetnames == [
         "Engine Summary", "TIU_0", "GDMA_0", "SDMA_0", "TIU_1", "GDMA_1", "SDMA_1", "CDMA_0", "CDMA_1",
-        "Kernel Functions", "Problems",
+        "Kernel Functions", "Overview", "Cores", "Engines", "Kinds of engines, sums", "Operations", "Findings",
+        "Durations of work", "Problems",
     ]  # fmt: skip
 
 
@@ -246,15 +247,16 @@ def test_problems_are_listed(tmp_path):
     profile = small_profile(1)
     sheet = written(profile, tmp_path)["Problems"]
     rows = list(sheet.iter_rows(min_row=2, values_only=True))
-    assert [row[0] for row in rows] == [problem.severity.word for problem in profile.problems]
-    assert [row[6] for row in rows] == [problem.what for problem in profile.problems]
-    assert rows[2][1:6] == (3, 1, "GDMA", "cdmlib_1.profile", 77)
+    ranked = sorted(profile.problems, key=lambda problem: -problem.severity)
+    assert [row[0] for row in rows] == [problem.severity.word for problem in ranked]
+    assert [row[5] for row in rows] == [problem.what for problem in ranked]
+    assert rows[0][1:5] == ("cdmlib_1.profile", 77, "Core 1 GDMA", 3)
     assert {Severity.NOTE.word, Severity.ERROR.word} < {row[0] for row in rows}
 
 
 def test_a_profile_without_instructions_is_a_workbook_too(tmp_path):
     book = written(make_profile([], cores=[0, 1]), tmp_path)
-    assert book.sheetnames == ["Engine Summary", "Problems"]
+    assert book.sheetnames == ["Engine Summary", "Overview", "Cores", "Problems"]
 
 
 def test_unknown_submitters_are_empty_and_count_over_all(tmp_path):

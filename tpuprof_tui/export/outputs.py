@@ -13,6 +13,17 @@ PAGE: Final = Output(
     "web", "web view", "tpuprof_tui.export.web.page:write_page", files=("profile.html",), place=20, turn=50,
     sets=frozenset(("web",)), cost=(7.5, 1_500.0), detailed=(8.5, 2_500.0), most=2_000_000,
 )  # fmt: skip
+#: The views, a sheet for each table.
+WORKBOOK: Final = Output(
+    "xlsx",
+    "workbook",
+    "tpuprof_tui.export.workbook:write_view_workbook",
+    files=("profile.xlsx",),
+    action="workbook",
+    place=10,
+    turn=40,
+    sets=frozenset(("doc", "enable_doc")),
+)
 #: The table of the explorer as it is; their keys are forms of ``tpuprof instructions``.
 TABLES: Final = (
     Output("csv", "table as CSV", files=("instructions.csv",), place=60),
@@ -30,7 +41,7 @@ def outputs_of_all(vocabularies: Iterable[Vocabulary]) -> tuple[Output, ...]:
     """What profiles of several sources can be written as; of the same key the first counts."""
     found: dict[str, Output] = {}
     for vocabulary in vocabularies:
-        for output in (*vocabulary.outputs, PAGE):
+        for output in (*vocabulary.outputs, WORKBOOK, PAGE):
             files = vocabulary.output_files.get(output.key)
             found.setdefault(output.key, replace(output, files=files) if files else output)
     return tuple(sorted(found.values(), key=lambda output: output.place))

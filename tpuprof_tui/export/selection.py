@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Lane, Profile
-
-Rows = slice | npt.NDArray[np.int64]
+from tpuprof_tui.model.lane import Rows, row_count
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,20 @@ class Selection:
         if not masks:
             return slice(0, len(lane))
         return np.flatnonzero(np.logical_and.reduce(masks))
+
+
+def selected_profile(profile: Profile, selection: Selection) -> Profile:
+    """The profile with the chosen events and units alone; columns are computed when they are asked for."""
+    if selection.everything:
+        return profile
+    groups = profile.groups.keeping([unit for unit in profile.units if selection.has_unit(unit)])
+    parts = [(lane, selection.rows(profile, lane)) for lane in profile.lanes]
+    lanes = tuple(_part(lane, rows) for lane, rows in parts if row_count(rows))
+    return replace(profile, lanes=lanes, groups=groups)
+
+
+def _part(lane: Lane, rows: Rows) -> Lane:
+    return lane if isinstance(rows, slice) and rows == slice(0, len(lane)) else lane.taking(rows)
 
 
 def ordered_lanes(profile: Profile) -> list[Lane]:

@@ -36,7 +36,7 @@ def durations(query: Query) -> Answer:
         Column("from_us", "From", "duration"), Column("to_us", "Below", "duration"),
         Column("count", query.vocabulary.say("{Events}"), "count", bar=True),
     )  # fmt: skip
-    return Answer(tables=(Table("durations", query.vocabulary.say("Durations of {events} of work"), columns,
+    return Answer(tables=(Table("durations", "Durations of work", columns,
                                 (bounds[places], upper, counts[places])),))  # fmt: skip
 
 

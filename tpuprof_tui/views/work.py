@@ -67,7 +67,7 @@ def _lost_table(query: Query, by: Grouping, word: str) -> Table:
         Column("name", "Name"),
     )  # fmt: skip
     return Table.of_rows(
-        f"{word}s", query.vocabulary.say(f"Lost against the peak, by {{{word}}}"), columns,
+        f"{word}s", query.vocabulary.say(f"Lost by {{{word}}}"), columns,
         [(row.lost_ns, row.ideal_ns, row.ratio, row.total_ns, row.count, row.unknown, row.label) for row in rows],
         target=lambda row: _narrowing(query, by, rows[row].label, rows[row].code), notes=tuple(notes),
         word=query.vocabulary.say(f"{{{word}}}"),

@@ -15,9 +15,9 @@ from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.web_codec import Chunk, Ints, known, scaled
 from tpuprof_tui.model import Lane, Profile, Vocabulary, is_missing
-from tpuprof_tui.model.lane import row_count
+from tpuprof_tui.model.lane import Rows, row_count
 
-from ..selection import Rows, Selection, ordered_lanes
+from ..selection import Selection, ordered_lanes
 from .kinds import Kinds
 
 #: Lanes of the host, laid beside the device's; no figure of the device counts them.

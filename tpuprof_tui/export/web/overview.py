@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tpuprof_tui.analysis.index.lane_index import build_index
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.totals.figures import unit_figures
 from tpuprof_tui.formats.escape import line_text
-from tpuprof_tui.model import Problem, Profile
+from tpuprof_tui.model import Profile
+from tpuprof_tui.views.as_page import page_views
+from tpuprof_tui.views.query import Query
 
 from ..selection import Selection
 
 #: Figures of a core that the page shows.
 FIGURES: Final = ("compute", "transfer", "overlap", "exposed", "busy", "idle", "window", "guessed")
-#: Problems that the page lists.
-PROBLEMS: Final = 500
+#: Views that the page draws otherwise.
+_DRAWN: Final = frozenset(("overview", "published", "bandwidth", "durations", "counters"))
 
 
 def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
@@ -34,7 +37,7 @@ def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
         "summary": summary(profile, selection) if summary is not None else {"columns": [], "rows": []},
         "figures": figures_record(profile),
         "host": line_text(str(profile.facts.get("host_alignment", ""))),
-        "problems": [_problem_record(profile, problem) for problem in _ranked(profile)[:PROBLEMS]],
+        "views": page_views(Query(Session(profile)), _DRAWN),
         "problem_count": len(profile.problems),
     }
 
@@ -49,12 +52,3 @@ def figures_record(profile: Profile) -> list[dict[str, Any]]:
         found = unit_figures(profile, indexes, unit, profile.start_ns, profile.end_ns)
         records.append({"core": found.number} | {key: getattr(found, key) for key in FIGURES})
     return records
-
-
-def _ranked(profile: Profile) -> list[Problem]:
-    return sorted(profile.problems, key=lambda problem: -problem.severity)
-
-
-def _problem_record(profile: Profile, problem: Problem) -> dict[str, Any]:
-    record = problem.as_record(profile.groups, "core")
-    return {key: line_text(value) if isinstance(value, str) else value for key, value in record.items()}

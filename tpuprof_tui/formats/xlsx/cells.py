@@ -26,10 +26,15 @@ _FORMULA: Final = re.compile("[=+\\-@]")
 
 def cell_text(text: str) -> str:
     """A text as XML: on one line, no longer than a cell can hold, without anything that steers its reader."""
+    return escape(plain_cell_text(text))
+
+
+def plain_cell_text(text: str) -> str:
+    """The same as text, for who writes XML by a library."""
     shown = _NO_CHARACTER.sub("\ufffd", line_text(text))
     if len(shown) > _LONGEST_TEXT:
         shown = shown[: _LONGEST_TEXT - 1] + "…"
-    return escape(_ESCAPED_CHARACTER.sub("_x005F_", shown))
+    return _ESCAPED_CHARACTER.sub("_x005F_", shown)
 
 
 def looks_like_formula(text: str) -> bool:

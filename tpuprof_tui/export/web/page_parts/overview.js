@@ -11,20 +11,14 @@ const overview = {
     root.append(
       this.tiles(),
       ...this.notes(),
-      this.section('Summary', this.summaryBox = el('div', 'scroll-x'), 'By the definitions of bigTpuProfile. '
-        + 'Click a header to sort, a row to see its core. Of the whole capture.'),
-      el('div', 'columns', [
-        this.section('Where the time of each core went', this.coreBars(), 'Compute: TIU work. Transfer: GDMA, SDMA and '
-          + 'submitted CDMA work without compute at the same time.'),
-        this.section('What took the time', this.topList(), 'Work of all engines of this page, by function.'),
-      ]),
-      el('div', 'columns', [
-        this.section('Lanes', this.laneTable(), 'Busy: when work ran; what overlaps counts once. ~ stands before guesses.'),
-        this.section('Parameters', this.parameters()),
-      ]),
-      ...(profile.problems.length ? [this.section('Problems', this.problems())] : []),
+      ...(profile.summary.columns.length ? [this.section('Summary', this.summaryBox = el('div', 'scroll-x'),
+        'By the definitions of bigTpuProfile. Click a header to sort, a row to see its core. Of the whole capture.')] : []),
+      this.section('Where the time of each core went', this.coreBars(), 'Compute: TIU work. Transfer: GDMA, SDMA and '
+        + 'submitted CDMA work without compute at the same time.'),
+      ...profile.views.map((view) => this.section(view.title, this.view(view), view.help)),
+      this.section('Parameters', this.parameters()),
     );
-    this.drawSummary();
+    if (this.summaryBox) this.drawSummary();
   },
 
   section(title, content, note = '') {
@@ -122,43 +116,6 @@ const overview = {
     return el('div', '', [legend, ...rows]);
   },
 
-  topList() {
-    const byName = new Map();
-    for (const lane of lanes) {
-      if (lane.ofHost) continue;
-      for (const [kind, count, ns] of lane.totals) {
-        if (kinds.role[kind] > ROLE.WORK) continue;
-        const text = kinds.text('name', kind) || `${lane.engine} (unknown)`;
-        const found = byName.get(text) || [0, 0, lane.engine];
-        byName.set(text, [found[0] + ns, found[1] + count, lane.engine]);
-      }
-    }
-    const ranked = [...byName].sort((a, b) => b[1][0] - a[1][0]);
-    const total = ranked.reduce((sum, [, [ns]]) => sum + ns, 0) || 1;
-    const rows = ranked.slice(0, 12).map(([text, [ns, count, engine]]) => {
-      const bar = el('span', 'bar');
-      bar.style.width = `${(ns / ranked[0][1][0]) * 100}%`;
-      bar.style.background = engine === 'TIU' ? 'var(--compute)' : 'var(--transfer)';
-      return el('div', 'bar-row', [el('span', 'bar-name', text, { title: text }), el('span', 'bar-room', bar),
-        el('span', 'number', percentText(ns / total)), el('span', 'number quiet', `${grouped(count)} ×`)]);
-    });
-    if (ranked.length > 12) rows.push(el('div', 'quiet', `and ${ranked.length - 12} more`));
-    return el('div', '', rows.length ? rows : el('p', 'quiet', 'No work was recorded.'));
-  },
-
-  laneTable() {
-    const titles = ['Lane', 'Count', 'Utilisation', 'Busy', 'Wait', 'Sync', 'Idle', 'Moved'];
-    const body = lanes.map((lane) => {
-      const mark = lane.guessed ? '~' : '';
-      const cells = [lane.title, grouped(lane.count), mark + percentText(lane.busy / (lane.ofHost ? SPAN : DEVICE_SPAN)), mark + durationText(lane.busy),
-        mark + durationText(lane.wait), mark + durationText(lane.sync), durationText(lane.idle),
-        lane.bytes === null ? MISSING : sizeText(lane.bytes)];
-      return el('tr', '', cells.map((cell, place) => el('td', place ? 'number' : 'left', cell)));
-    });
-    return el('div', 'scroll-x', el('table', 'plain', [el('thead', '', el('tr', '', titles.map((title, place) =>
-      el('th', place ? 'number' : 'left', title)))), el('tbody', '', body)]));
-  },
-
   parameters() {
     const rows = [...profile.parameters];
     if (!rows.length) rows.push(['Chip', profile.chip]);
@@ -166,16 +123,41 @@ const overview = {
       el('td', 'number', value)]))));
   },
 
-  problems() {
-    const rows = profile.problems.map((problem) => {
-      const place = [problem.file, problem.offset === null ? '' : `byte ${grouped(problem.offset)}`,
-        problem.core !== null && !problem.file ? `core ${problem.core}` : '', problem.lane].filter(Boolean).join(', ');
-      const times = problem.count > 1 ? ` (${grouped(problem.count)} times)` : '';
-      return el('tr', '', [el('td', `left ${problem.severity}`, problem.severity), el('td', 'left', place || MISSING),
-        el('td', 'left wrap', `${problem.what}${times} ${problem.done}`)]);
-    });
-    const rest = profile.problem_count - profile.problems.length;
-    return el('div', 'scroll-x', [el('table', 'plain', [el('thead', '', el('tr', '', ['Severity', 'Where', 'What'].map((title) =>
-      el('th', 'left', title)))), el('tbody', '', rows)]), ...(rest > 0 ? [el('p', 'quiet', `${grouped(rest)} more.`)] : [])]);
+  // A view: its facts, then its tables; a header sorts, bars are full at the largest value.
+  view({ facts, tables, notes }) {
+    const told = facts.map(([title, text]) => el('tr', '', [el('td', 'left quiet', title), el('td', 'left', text)]));
+    return el('div', '', [...(told.length ? [el('table', 'plain', el('tbody', '', told))] : []),
+      ...notes.map((note) => el('p', 'quiet note', note)), ...tables.map((table) => this.viewTable(table))]);
+  },
+
+  viewTable(table) {
+    const box = el('div', 'scroll-x');
+    const numbers = [...table.rows.keys()];
+    const body = table.total ? numbers.slice(0, -1) : numbers;
+    const most = table.columns.map(({ bar, values }) => (bar ? Math.max(...values.map((value) => value ?? 0), 0) : 0));
+    const draw = (sorted, down) => {
+      const order = [...body];
+      if (sorted !== null) {
+        const { values } = table.columns[sorted];
+        const key = (row) => (values ? values[row] ?? -Infinity : table.rows[row][sorted]);
+        order.sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0) * (down ? -1 : 1) || a - b);
+      }
+      const head = el('tr', '', table.columns.map((column, place) => el('th', column.text ? 'left' : 'number', el('button', '',
+        `${column.title}${place === sorted ? (down ? ' ▾' : ' ▴') : ''}`, { onclick: () => draw(place, place === sorted ? !down
+          : !column.text) }), { 'aria-sort': place === sorted ? (down ? 'descending' : 'ascending') : 'none' })));
+      const rows = [...order, ...(table.total ? [numbers.length - 1] : [])].map((row) => el('tr', '',
+        table.columns.map((column, place) => {
+          if (!most[place]) return el('td', column.text ? 'left wrap' : 'number', table.rows[row][place]);
+          const bar = el('span', 'bar');
+          bar.style.width = `${((column.values[row] ?? 0) / most[place]) * 100}%`;
+          bar.style.background = 'var(--compute)';
+          return el('td', 'number', [el('span', 'bar-room', bar), table.rows[row][place]]);
+        })));
+      box.replaceChildren(el('table', 'plain', [el('caption', 'left quiet', table.title), el('thead', '', head),
+        el('tbody', '', rows)]));
+    };
+    draw(null, false);
+    const notes = table.more > 0 ? [`${grouped(table.more)} more.`, ...table.notes] : table.notes;
+    return el('div', '', [box, ...notes.map((note) => el('p', 'quiet note', note))]);
   },
 };

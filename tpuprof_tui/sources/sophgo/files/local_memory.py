@@ -15,9 +15,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.export.selection import Rows
 from tpuprof_tui.formats.web_codec import Ints
 from tpuprof_tui.model import Lane, Profile
+from tpuprof_tui.model.lane import Rows
 
 #: Bits of an element, by precision code and by name (capture 6, metrics 4).
 ELEMENT_BITS: Final = (8, 16, 32, 16, 32, 16, 4, 8, 20, 32)
@@ -97,7 +97,7 @@ def accesses(profile: Profile, lane: Lane, rows: Rows, memory: LocalMemory) -> A
     parts: list[Accesses] = []
     for operation in np.unique(operations[operations >= 0]).tolist():
         places = np.flatnonzero(operations == operation)
-        command = _Commands(profile, lane, memory, operation, numbers[places])
+        command = _Commands(profile, lane, memory, operation, np.asarray(numbers[places], np.int64))
         found = command.tiu() if lane.kind == "TIU" else command.transfers()
         parts += [Accesses(places[each.rows], each.operand, each.address, each.size) for each in found]
     return Accesses.joined(parts)

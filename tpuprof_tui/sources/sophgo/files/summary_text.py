@@ -16,10 +16,9 @@ from typing import Final
 import numpy as np
 
 from tpuprof_tui.analysis.totals.figures import Indexes, UnitFigures, build_indexes, lane_figures, unit_figures
-from tpuprof_tui.export.selection import Selection, ordered_lanes
+from tpuprof_tui.export.selection import Selection, ordered_lanes, selected_profile
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.model import Lane, Profile, Role
-from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import summary_table
 
@@ -82,7 +81,7 @@ def write_summary_text(
 
 def summary_missing(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
     """Why there is no summary, in the reference's words; empty where there is one."""
-    chosen = chosen_profile(profile, selection)
+    chosen = selected_profile(profile.device_part, selection)
     if not chosen.units:
         return NO_CORES
     return "" if chosen.instructions else NO_EVENTS
@@ -90,13 +89,13 @@ def summary_missing(profile: Profile, selection: Selection = Selection()) -> str
 
 def summary_console(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
     """The reference's table as it prints it on the console: the first eight columns; empty without a table."""
-    text = _reference_block(chosen_profile(profile, selection))
+    text = _reference_block(selected_profile(profile.device_part, selection))
     return "".join(f"{line[:CONSOLE_WIDTH]}\n" for line in text.splitlines())
 
 
 def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
     """All of summary.txt, ASCII; empty without cores or instructions."""
-    chosen = chosen_profile(profile, selection)
+    chosen = selected_profile(profile.device_part, selection)
     block = _reference_block(chosen)
     if not block:
         return ""
@@ -109,24 +108,6 @@ def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  
         parts.append(moves)
     parts.append(_shares(cores, end - start))
     return "\n".join(parts)
-
-
-def chosen_profile(profile: Profile, selection: Selection) -> Profile:
-    """The device's part of a profile, with the chosen instructions alone."""
-    device = [lane for lane in profile.lanes if lane.kind in ENGINES]
-    if selection.everything:
-        return profile if len(device) == len(profile.lanes) else replace(profile, lanes=tuple(device))
-    groups = profile.groups.keeping([unit for unit in profile.units if selection.has_unit(unit)])
-    parts = [(lane, selection.rows(profile, lane)) for lane in device]
-    lanes = tuple(_part(lane, rows) for lane, rows in parts if len(lane.take("start", rows)))
-    return replace(profile, lanes=lanes, groups=groups)
-
-
-def _part(lane: Lane, rows: Rows) -> Lane:
-    """Some rows of a lane; columns are computed when asked for."""
-    if isinstance(rows, slice) and rows == slice(0, len(lane)):
-        return lane
-    return lane.taking(rows)
 
 
 def _reference_block(profile: Profile) -> str:

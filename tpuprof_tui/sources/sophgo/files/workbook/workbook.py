@@ -10,14 +10,17 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.export.selection import Selection, selected_profile
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.cells import Value, column_letters, shown_length
 from tpuprof_tui.formats.xlsx.package import Package, SheetEntry
 from tpuprof_tui.formats.xlsx.rows import RowWriter, SheetColumn, Values
 from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER, COUNT
-from tpuprof_tui.model import Groups, Problem, Profile
+from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.views.as_sheet import sheets
+from tpuprof_tui.views.query import Query
 
 from ..registers_text import slices
 from .blocks import TABS, Head, dma_head, summary_sheet, table_sheet, tiu_head
@@ -46,6 +49,8 @@ _SAMPLE: Final = 30
 _LONGEST: Final = 35
 #: Columns up to here hold the blocks; further ones fold away where no row can have a value in them.
 _NEVER_FOLDED: Final = {"TIU": 30, "GDMA": 20, "SDMA": 20, "CDMA": 20}
+#: Views that other sheets tell, in the converter's own way.
+_ELSEWHERE: Final = frozenset(("published", "kernels", "bandwidth"))
 #: Share of the time that goes into sums, before rows are written.
 _SUMS_SHARE: Final = 0.1
 
@@ -56,8 +61,8 @@ def write_workbook(
     """Writes the workbook.
 
     Sheets: summary of engines; TIU, GDMA and SDMA of each core that has chosen instructions; CDMA ports; kernel
-    functions (where they are known); problems. Rows are in the order of the engine's stream. What does not fit one
-    sheet goes on in sheets numbered ``(2)``, ``(3)``, ...
+    functions (where they are known); the views, problems last. Rows are in the order of the engine's stream. What does
+    not fit one sheet goes on in sheets numbered ``(2)``, ``(3)``, ...
 
     Args:
         profile: The profile.
@@ -88,6 +93,7 @@ class _Workbook:
         self._package = package
         self._progress = progress or (lambda share: None)
         network = read_network(Path(profile.path))
+        self._selection = selection
         self._layers = LayerMap(network, profile.groups) if network is not None else None
         self._sheets = chosen_lanes(profile, selection, self._layers)
         self._totals: dict[str, Totals] = {}
@@ -102,7 +108,7 @@ class _Workbook:
         if kernels:
             forms = [_kernel_form(name) for name in KERNEL_COLUMNS]
             self._table("Kernel Functions", "kernels", KERNEL_COLUMNS, kernels, forms)
-        self._problems()
+        self._views()
         self._package.close(self._profile.name)
         self._progress(1.0)
         return self._todo
@@ -164,15 +170,12 @@ class _Workbook:
         head = summary_sheet(profile, rows, overall)
         self._small_sheet("Engine Summary", "summary", head, "B6")
 
-    def _problems(self) -> None:
-        groups = self._profile.groups
-        titles = ("Severity", "Times", "Core", "Lane", "File", "Offset", "What happened", "What was done")
-        rows = [
-            [problem.severity.word, problem.count, _number(groups, problem), problem.lane or None,
-             problem.file or None, problem.offset if problem.offset >= 0 else None, problem.what, problem.done]
-            for problem in self._profile.problems
-        ]  # fmt: skip
-        self._table("Problems", "problems", titles, rows, ["General"] * len(titles))
+    def _views(self) -> None:
+        """What views say and the published converter's sheets do not."""
+        query = Query(Session.build(selected_profile(self._profile, self._selection)))
+        for sheet in sheets(query, _ELSEWHERE):
+            tab = "problems" if sheet.title == "Problems" else "kernels"
+            self._table(sheet.title, tab, sheet.header, sheet.rows, sheet.forms)
 
     # -- sheets -----------------------------------------------------------
 
@@ -308,9 +311,3 @@ def _kernel_form(name: str) -> str:
     if name.endswith("(us)"):
         return "#,##0.000"
     return "0.00%" if name in ("Time Ratio", "uArch URate") else COUNT
-
-
-def _number(groups: Groups, problem: Problem) -> int | None:
-    """Number of the core that a problem is about."""
-    number = groups.unit_number(problem.group)
-    return number if number >= 0 else None

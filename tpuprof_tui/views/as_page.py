@@ -1,0 +1,54 @@
+"""Answers for the web page: texts of cells, and the raw numbers that its bars and its sorting need."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tpuprof_tui.formats.escape import line_text
+
+from .answer import TEXTS, Answer, Table
+from .cells import Cells, fact_text, shown_columns
+from .query import Query
+from .registry import answer, views_of
+
+#: Rows of a table on the page.
+ROWS: Final = 200
+
+
+def page_views(query: Query, leaving_out: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
+    """Records of the views that say something, in their order; all texts are on one line and steer nothing."""
+    records = []
+    for view in views_of(query.vocabulary):
+        found = answer(view, query) if view.summed_up and view.id not in leaving_out else Answer()
+        if found.facts or any(len(table) for table in found.tables):
+            title, told = (query.vocabulary.say(text) for text in (view.title, view.help))
+            records.append({"id": view.id, "title": title, "help": told, **_record(found)})
+    return records
+
+
+def _record(found: Answer) -> dict[str, Any]:
+    facts = [[fact.title, line_text(fact_text(fact))] for fact in found.facts if fact.shown and fact.value is not None]
+    tables = [_table(table) for table in found.tables if len(table)]
+    return {"facts": facts, "tables": tables, "notes": list(found.notes)}
+
+
+def _table(table: Table) -> dict[str, Any]:
+    cells, places = Cells.of(table), shown_columns(table)
+    guessed = table.guessed or frozenset()
+    shown = table.rows(0, ROWS)
+    columns = [
+        {
+            "key": column.key,
+            "title": cells.header(column),
+            "text": column.kind in TEXTS,
+            "bar": column.bar,
+            "values": None if column.kind in TEXTS else [row[place] for row in shown],
+        }
+        for column, place in ((table.columns[place], place) for place in places)
+    ]
+    rows = [
+        [line_text(cells.text(table.columns[place], row[place], guessed=number in guessed)) for place in places]
+        for number, row in enumerate(shown)
+    ]
+    return {"key": table.key, "title": cells.title(table), "columns": columns, "rows": rows, "total": table.total,
+            "more": len(table) - len(shown), "notes": list(table.notes)}  # fmt: skip

@@ -1,0 +1,104 @@
+"""Answers as sheets of a workbook: raw values with number formats; no names of a spreadsheet's library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .answer import Answer, Column, Kind, Series, Table
+from .query import Query
+from .registry import answer, views_of
+
+#: Rows of a sheet, by the file format; the header is one of them.
+MOST_ROWS: Final = 1_048_576
+#: Number formats. Durations and times are us.
+_FORMS: Final[dict[Kind, str]] = {
+    "count": "#,##0", "duration": "#,##0.000", "time": "#,##0.000", "bytes": "#,##0", "rate": "0.00",
+    "share": "0.00%", "number": "0.00",
+}  # fmt: skip
+_UNITS: Final[dict[Kind, str]] = {"duration": "us", "time": "us", "bytes": "B"}
+#: Characters that no sheet's name may have, and the most it can have.
+_NOT_IN_TITLES: Final = re.compile(r"[\[\]:*?/\\']")
+_LONGEST_TITLE: Final = 31
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table as a sheet.
+
+    Attributes:
+        title: Its name, which no other sheet has.
+        header: Titles of the columns, with units.
+        forms: Number formats of the columns.
+        rows: Raw values; None where nothing is known.
+        cut: Rows that did not fit.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    forms: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    cut: int = 0
+
+
+def sheets(query: Query, leaving_out: frozenset[str] = frozenset()) -> Iterator[Sheet]:
+    """A sheet for the facts of all views, then one for each table that has rows, and one of problems.
+
+    Args:
+        query: What is asked about.
+        leaving_out: Ids of views that are written otherwise, or not at all.
+    """
+    found = [(view, answer(view, query)) for view in views_of(query.vocabulary) if view.id not in leaving_out]
+    taken: set[str] = set()
+    facts = [row for view, each in found for row in _fact_rows(query.vocabulary.say(view.title), each)]
+    if facts:
+        yield Sheet(_title("Overview", taken), ("View", "Figure", "Of", "Value", "Unit", "Share"),
+                    ("General", "General", "General", "#,##0.000", "General", "0.00%"), facts)  # fmt: skip
+    for _, each in found:
+        for table in (*each.tables, *map(Series.table, each.series)):
+            # that there are no problems is worth a sheet
+            if len(table) or table.key == "problems":
+                yield _sheet(table, _title(table.title, taken), query.profile.start_ns)
+
+
+def _fact_rows(view: str, found: Answer) -> Iterator[tuple[Any, ...]]:
+    for fact in found.facts:
+        if fact.shown and fact.value is not None:
+            unit = fact.unit or _UNITS.get(fact.kind, "")
+            yield view, fact.title, fact.about, _scaled(fact.value, fact.kind), unit, fact.share
+
+
+def _sheet(table: Table, title: str, start_ns: int) -> Sheet:
+    places = [place for place, column in enumerate(table.columns) if column.shown]
+    columns = [table.columns[place] for place in places]
+    shown = min(len(table), MOST_ROWS - 1)
+    rows = [
+        tuple(_scaled(row[place], table.columns[place].kind, start_ns) for place in places)
+        for row in table.rows(0, shown)
+    ]
+    forms = tuple(_FORMS.get(column.kind, "General") for column in columns)
+    return Sheet(title, tuple(map(_header, columns)), forms, rows, len(table) - shown)
+
+
+def _header(column: Column) -> str:
+    unit = column.unit or _UNITS.get(column.kind, "")
+    return f"{column.title} ({unit})" if unit and column.title != unit else column.title
+
+
+def _scaled(value: Any, kind: Kind, start_ns: int = 0) -> Any:
+    if value is None or kind not in ("duration", "time"):
+        return str(value) if isinstance(value, (list, dict)) else value
+    return (value - start_ns if kind == "time" else value) / 1000
+
+
+def _title(wanted: str, taken: set[str]) -> str:
+    """A name that a sheet can have and no other has; spreadsheets do not tell capitals apart."""
+    plain = _NOT_IN_TITLES.sub(" ", wanted).strip()[:_LONGEST_TITLE] or "Sheet"
+    name, number = plain, 1
+    while name.casefold() in taken:
+        number += 1
+        name = f"{plain[: _LONGEST_TITLE - 5]} ({number})"
+    taken.add(name.casefold())
+    return name

@@ -1,0 +1,228 @@
+"""``tpuprof report``: the envelope, and that screen, command line and Python give the same numbers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from profiles import Texts, make_lane, make_profile, small_profile
+
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.cli.main import main
+from tpuprof_tui.model import Problem, Role, Severity
+from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.views.as_json import answer_record
+from tpuprof_tui.views.query import Query, query_of
+from tpuprof_tui.views.registry import answer, view_of, views_of
+from tpuprof_tui.views.report import exact_us, report_record, workers_of
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+SOUND, DAMAGED = SAMPLES / "aks_decode_mode2", SAMPLES / "aks_damaged"
+sys.path.insert(0, str(Path(__file__).parents[1] / "sources"))
+
+#: Filters, ranges and scopes that every view is asked with.
+ASKED = [
+    ("", None, None), ("engine=GDMA", None, None), ("", (100_000, 300_000), None), ("dur>1us", (0, 450_000), None),
+    ("", None, 3), ("name=mm2* | wait", (50_000, 700_000), 1), ("dur<0", None, None), ("", (899_000, 899_001), 2),
+]  # fmt: skip
+
+
+def told(capsys, *words: object) -> tuple[int, dict]:
+    status = main(["report", *map(str, words), "--json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def test_the_envelope_of_a_capture(capsys):
+    status, record = told(capsys, SOUND)
+    assert status == 0
+    assert (record["schema"], record["source"], record["problems"]) == ("1.0", "sophgo", [])
+    (worker,) = record["workers"]
+    assert worker["key"] == "aks_decode_mode2"
+    assert worker["rank"] is None
+    assert (worker["start"], worker["events"], worker["lanes"], worker["duration_us"]) == ("0", 1855, 12, 899.688)
+    assert worker["devices"][0]["name"] == "AKS"
+    assert "global.profile" in worker["files"]
+    assert list(record["views"]) == [view.id for view in views_of(open_profile(SOUND).vocabulary)]
+    for view in record["views"].values():
+        for data in view["workers"].values():
+            for table in data["tables"].values():
+                assert {len(row) for row in table["rows"]} <= {len(table["columns"])}
+                assert (table["total_rows"], table["truncated"]) == (len(table["rows"]), False)
+                assert all({"key", "title", "unit"} == set(column) for column in table["columns"])
+
+
+def test_losses_are_an_exit_status_and_problems(capsys):
+    status, record = told(capsys, DAMAGED, "overview")
+    assert status == 1
+    first = record["problems"][0]
+    assert (first["severity"], first["file"], first["offset"]) == ("error", "cdmlib0_1.profile", 14776)
+    assert first["what"]
+    assert first["done"]
+    assert list(record["views"]) == ["overview"]
+
+
+def test_what_cannot_be_read_is_one_sentence(capsys, tmp_path):
+    assert main(["report", str(tmp_path)]) == 2
+    assert main(["report", str(SOUND), "nothing"]) == 2
+    assert "There is no view 'nothing'" in capsys.readouterr().err
+    assert main(["report", str(SOUND), "--group", "core 9"]) == 2
+    assert main(["report", str(SOUND), "--rank", "1"]) == 2
+    assert main(["report", str(SOUND), "--filter", "nothing=1"]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_the_list_of_views_names_each_in_a_line(capsys):
+    assert main(["report", str(SOUND), "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [view.id for view in views_of(open_profile(SOUND).vocabulary)]
+    assert not any("{" in line for line in lines)
+
+
+def test_limit_and_offset_say_what_is_left_out(capsys):
+    _, whole = told(capsys, SOUND, "operations")
+    _, part = told(capsys, SOUND, "operations", "--limit", 3, "--offset", 2)
+    every, some = (
+        each["views"]["operations"]["workers"]["aks_decode_mode2"]["tables"]["by_name"] for each in (whole, part)
+    )
+    assert some["rows"] == every["rows"][2:5]
+    assert (some["total_rows"], some["truncated"]) == (len(every["rows"]), True)
+    assert main(["report", str(SOUND), "operations", "--limit", "2"]) == 0
+    text = capsys.readouterr().out
+    assert f"{len(every['rows']) - 2} more; --limit shows them." in text
+
+
+@pytest.mark.parametrize(("filter_text", "window", "core"), ASKED)
+def test_screen_command_line_and_python_tell_the_same(capsys, filter_text, window, core):
+    words: list[object] = [SOUND]
+    words += ["--filter", filter_text] if filter_text else []
+    words += ["--range", f"{window[0]}ns..{window[1]}ns"] if window else []
+    words += ["--core", core] if core is not None else []
+    _, by_command = told(capsys, *words)
+    profile = open_profile(SOUND)
+    scope = Scope() if core is None else Scope(profile.groups.numbered(core))
+    in_python = query_of(profile, scope=scope, range=window, filter=filter_text)
+    session = Session.build(profile)
+    state = ViewState.of(profile.start_ns, profile.end_ns)
+    state = replace(state, filter=filter_text, scope=scope)
+    state = state if window is None else replace(state, start=window[0], end=window[1])
+    on_screen = Query.of_view(session, state, scope)
+    for view in views_of(profile.vocabulary):
+        records = [json.loads(json.dumps(answer_record(answer(view, query)))) for query in (in_python, on_screen)]
+        records.append(by_command["views"][view.id]["workers"]["aks_decode_mode2"])
+        assert records[0] == records[1] == records[2], view.id
+
+
+def test_a_window_counts_what_starts_in_it_and_cuts_unions():
+    texts = Texts()
+    lane = make_lane(starts=[0, 40, 90], ends=[30, 120, 100], name=texts.codes("name", ["a", "b", "a"]), cycles=[1] * 3)
+    query = query_of(make_profile([lane], strings=texts.build()), range=(20, 60))
+    kernels = answer(view_of(query.vocabulary, "operations"), replace(query, filter=""))
+    by_name = kernels.table("by_name")
+    assert by_name.column("name") == ["b"]
+    assert by_name.column("total_us") == [80]  # all of it, ns
+    units = answer(view_of(query.vocabulary, "units"), query)
+    assert units.table("units").column("busy_us") == [10 + 20]
+    lanes = answer(view_of(query.vocabulary, "lanes"), query)
+    assert lanes.table("lanes").column("count") == [1]
+
+
+def test_sums_close():
+    query = query_of(open_profile(SOUND))
+    kernels, operations = (answer(view_of(query.vocabulary, name), query).table("by_name")
+                           for name in ("kernels", "operations"))  # fmt: skip
+    work = sum(
+        int((lane["end"] - lane["start"])[lane["role"] == Role.WORK].sum()) for lane in query.profile.device_part.lanes
+    )
+    assert sum(kernels.column("total_us")) == sum(operations.column("total_us")) == work
+    assert sum(kernels.column("share")) == pytest.approx(1)
+    units = answer(view_of(query.vocabulary, "units"), query).table("units")
+    for row in range(len(units)):
+        told = dict(zip((column.key for column in units.columns), units.row(row), strict=True))
+        assert told["busy_us"] == told["compute_us"] + told["exposed_us"]
+        assert told["busy_us"] + told["wait_us"] + told["idle_us"] == query.span
+
+
+def test_findings_have_their_columns_and_never_win_more_than_the_window():
+    query = query_of(open_profile(SOUND), range=(100_000, 130_000))
+    table = answer(view_of(query.vocabulary, "findings"), query).table("findings")
+    assert [column.key for column in table.columns] == [
+        "severity", "rule", "worker", "group", "gain_us", "text", "evidence", "advice", "source"
+    ]  # fmt: skip
+    gains = table.column("gain_us")
+    assert gains == sorted(gains, key=lambda gain: -(gain or 0))
+    assert all(0 <= gain <= 30_000 for gain in gains if gain is not None)
+    for row in range(len(table)):
+        assert table.leads_to(row) is not None
+    for evidence in table.column("evidence"):
+        assert {"group", "lane", "start_us", "duration_us", "name"} == set(evidence[0])
+
+
+def test_views_of_a_profile_without_times_say_so():
+    profile = replace(small_profile(2), timed=False)
+    query = query_of(profile)
+    for view in views_of(profile.vocabulary):
+        found = answer(view, query)
+        assert found.missing or view.id == "problems"
+
+
+def test_names_need_a_mode_and_the_sentence_says_which():
+    query = query_of(small_profile(0))
+    (missing,) = answer(view_of(query.vocabulary, "kernels"), query).missing
+    assert missing.sentence == "Kernel functions are not known here. It needs a profile of mode 1."
+
+
+def test_hostile_names_steer_nothing(capsys, monkeypatch):
+    texts = Texts()
+    evil = "\x1b]0;owned\x07=1+1</script>"
+    lane = make_lane(starts=[0], ends=[10], name=texts.codes("name", [evil]), cycles=[11])
+    profile = make_profile([lane], strings=texts.build(), problems=[Problem(Severity.ERROR, "Bad \x1b[2J name.")])
+    record = report_record(query_of(profile), views_of(profile.vocabulary), workers_of(profile))
+    text = json.dumps(record)
+    assert "\x1b" not in text
+    assert json.loads(text)["views"]["operations"]["workers"]["synthetic"]["tables"]["by_name"]["rows"][0][-1] == evil
+    table = answer(view_of(profile.vocabulary, "operations"), query_of(profile)).table("by_name")
+    assert "</script>" not in table._repr_html_()
+
+
+def test_times_are_exact():
+    assert exact_us(1736408883704643212) == "1736408883704643.212"
+    assert exact_us(0) == "0"
+    assert exact_us(-1500) == "-1.5"
+
+
+def test_a_source_of_another_package_has_a_report_in_its_words(capsys, tmp_path):
+    from installed_oven import installed
+
+    with installed():
+        from tpuprof_oven.example import bakery
+        from tpuprof_oven.recording import write_recording
+
+        path = tmp_path / "x.oven.json"
+        write_recording(bakery(), path)
+        status, record = told(capsys, path)
+        assert status == 0
+        assert record["source"] == "oven"
+        units = record["views"]["units"]["workers"]["x.oven.json"]["tables"]["units"]
+        assert [row[0] for row in units["rows"]] == ["Oven 10", "Oven 11"]
+        assert units["rows"][0][2] == 371.25
+        heat = record["views"]["counters"]["workers"]["x.oven.json"]["tables"]
+        assert {len(table["rows"]) for table in heat.values()} == {12}
+        assert main(["report", str(path)]) == 0
+        text = capsys.readouterr().out.lower()
+        assert not any(word in text for word in ("core", "tiu", "gdma", "kernel function", "instruction"))
+
+
+def test_tables_hold_arrays_as_they_are():
+    from tpuprof_tui.views.answer import Column, Table
+
+    values = np.array([1.0, np.nan])
+    table = Table("t", "T", (Column("a", "A", "number"),), (values,))
+    assert table.rows() == [(1.0,), (None,)]
+    assert len(table) == 2
+    with pytest.raises(ValueError, match="lengths"):
+        Table("t", "T", (Column("a", "A"), Column("b", "B")), ([1], [1, 2]))

@@ -35,22 +35,31 @@ PRINTED = {
     "filtered.jsonl": "instructions CAPTURE --filter dur>1us --range 10us..200us",
 }
 EXPORTED = "xlsx,web,pftrace,summary,regs"
-#: Keys pressed one group after another; a frame is taken after each.
+#: Keys pressed one group after another; a frame is taken after each. None leaves the explorer.
 WALK = (
     "",
     "w w w j",
     "full_stop",
-    "q",
+    "i",
+    "C",
+    "B",
     "2 j j",
-    "O",
+    "s",
+    "F",
+    "escape",
     "3",
     "Z",
     "Z",
     "4",
     "t j j enter",
     "3",
-    "c",
+    "2 c",
+    "escape",
     "b",
+    "escape",
+    "x",
+    "escape",
+    "1 u",
     "question_mark",
 )
 SIZES = ((80, 24), (120, 40), (200, 60))
@@ -125,6 +134,7 @@ async def _frames(name: str, out: Path) -> None:
             for place, keys in enumerate(WALK):
                 if keys:
                     await press(pilot, keys)
+                assert pilot.app.is_running, f"{keys!r} has left the explorer"
                 (out / f"{size[0]}x{size[1]}-{place:02}.txt").write_text(frame(pilot.app), encoding="utf-8")
 
 

@@ -122,8 +122,10 @@ async def _frames(name: str, out: Path) -> None:
     from screen import frame, opened, press
 
     from tpuprof_tui import open_profile
+    from tpuprof_tui.app.panes.keybar import KeyBar
     from tpuprof_tui.errors import TpuprofError
 
+    KeyBar.SHOWN_SECONDS = 3600  # a message that went by the clock would be in some of the frames
     try:
         profile = open_profile(name)
     except TpuprofError:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.formats.text import UNITS
-from tpuprof_tui.model import Device
+from tpuprof_tui.model import INT_MISSING, Device
 
 from .session import Ints, Session
 from .state import Selection, ViewState
@@ -113,10 +113,15 @@ def span_at_hand(view: ViewState, session: Session) -> tuple[int, int]:
     """The span that is kept when nothing else is said: the range, the selected instruction, or the window."""
     if view.range is not None:
         return view.range
-    if view.selection.row >= 0:
-        start, end = session.span_of(view.selection.lane, view.selection.row)
-        return start, max(end, start + 1)
-    return view.start, view.end
+    return _selected_span(view, session) or (view.start, view.end)
+
+
+def _selected_span(view: ViewState, session: Session) -> tuple[int, int] | None:
+    """Start and end of the selected instruction, 1 ns at least; None where none is selected or it has no times."""
+    if view.selection.row < 0:
+        return None
+    start, end = session.span_of(view.selection.lane, view.selection.row)
+    return None if start == INT_MISSING else (start, max(end, start + 1))
 
 
 def gone_to_mark(view: ViewState, letter: str) -> ViewState | None:
@@ -186,7 +191,9 @@ def ranged(view: ViewState, session: Session) -> tuple[ViewState, str]:
             return view, "The range begins here: move the cursor, then r again; Esc forgets it."
         return replace(view, range=(start, end), anchor=None), f"Range of {measure.length(end - start)}; Esc clears it."
     if selection.row >= 0:
-        span = span_at_hand(replace(view, range=None), session)
+        span = _selected_span(view, session)
+        if span is None:
+            return view, "What is selected has no times."
         if view.range == span:
             return replace(view, range=None), "No range."
         return replace(view, range=span), f"Range of {measure.length(span[1] - span[0])}; Esc clears it."

@@ -22,6 +22,7 @@ from tpuprof_tui.analysis.selecting.time_scale import clock_of
 from tpuprof_tui.app.drawing.colouring import is_known, next_colouring, title_of
 from tpuprof_tui.app.shell.messages import Change, CopyText, Say
 from tpuprof_tui.formats.text import clean
+from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.vocabulary import NAMES
 
 from ..prompt import Note, Prompt, Question
@@ -108,7 +109,8 @@ class TimelineTools(LaneView):
         start, end = self.session.span_of(number, row)
         name = text_of(profile, lane, "name", row) or f"instruction {row}"
         kernel, reading = text_of(profile, lane, "kernel", row), clean(lane.reading(row))
-        parts = (clean(profile.title_of(lane)), name, f"{start}ns..{end}ns", f"{end - start} ns", kernel, reading)
+        times = ("no times",) if start == INT_MISSING else (f"{start}ns..{end}ns", f"{end - start} ns")
+        parts = (clean(profile.title_of(lane)), name, *times, kernel, reading)
         return "  ".join(part for part in parts if part)
 
     # what is shown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,8 @@ MAX_MHZ: Final = 100_000
 def _megahertz(text: str) -> int:
     if text.isdecimal() and 0 < int(text) <= MAX_MHZ:
         return int(text)
+    import argparse  # a command line has imported it; who opens a capture in Python need not
+
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of MHz from 1 to {MAX_MHZ}")
 
 

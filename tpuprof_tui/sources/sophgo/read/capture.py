@@ -235,11 +235,12 @@ class _Builder:
         return tuple(sorted(numbers.difference(self.lost.cores)))
 
     def _scopes(self, builder: LaneBuilder) -> Scopes:
-        kernel, owner = [], []
+        kernel: list[int] = []
+        owner: list[int] = []
         for core in self.cores:
-            for name in core.nodes.scope_names if core.nodes is not None else ():
-                kernel.append(builder.strings["kernel"].code(name))
-                owner.append(builder.groups.numbered(core.core))
+            names = core.nodes.scope_names if core.nodes is not None else ()
+            kernel += map(builder.strings["kernel"].code, names)
+            owner += [builder.groups.numbered(core.core)] * len(names)
         return Scopes(np.array(kernel, np.int32), np.array(owner, np.int32))
 
     def _sources(self) -> list[LaneSource]:

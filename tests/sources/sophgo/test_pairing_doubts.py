@@ -62,6 +62,15 @@ def test_the_longest_pause_parts_launches_where_ids_run_on(late: int, expected: 
     assert not found[1].doubtful.any()
 
 
+def test_where_one_record_of_a_run_fits_nowhere_the_others_are_in_doubt() -> None:
+    """Of the second launch of the first engine a record has an id that none has."""
+    first = _side([0, 1, 3, 4, 5, 0, 1, 9], [10, 20, 40, 50, 60, 1000, 1010, 1020])
+    second = _side([*range(6), *range(6)], [*range(12, 72, 10), *range(1002, 1062, 10)])
+    found = paired([first, second], _COMMANDS, lapped=False)
+    assert found[0].bound.tolist() == [0, 1, 3, 4, 5, 6, 7, -1]
+    assert found[0].doubtful.tolist() == [False] * 5 + [True, True, False]
+
+
 def test_nothing_is_in_doubt_where_nothing_is_lost() -> None:
     whole = [_side([*range(6), *range(6)], [*range(10, 70, 10), *range(100, 160, 10)]) for _ in range(2)]
     assert not any(found.doubtful.any() for found in paired(whole, _COMMANDS, lapped=False))

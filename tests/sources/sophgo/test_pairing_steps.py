@@ -46,6 +46,7 @@ def test_a_section_begins_where_ids_do_not_grow(ids: list[int], sections: list[i
         ([0, 2], [0, 1, 2, 0], None),  # one section, two sections
         ([0, 1, 0], [0, 1, 2, 0], None),  # of the first, two ids and three
         ([0, 1, 3, 0, 1], [0, 3, 0, 1], [0, 1, -1, 2, 3]),  # a command less than the ids ask for
+        ([0, 1, 2, 0], [0, 2, 0], [0, 1, -1, 2]),  # nor is it the first of the next section
     ],
 )
 def test_sections_alike_bind_by_id(records: list[int], commands: list[int], found: list[int] | None) -> None:
@@ -284,6 +285,33 @@ def test_far_launches_are_found_also_where_every_run_lost_a_record(lost: int) ->
     matcher.align(False)
     # the first run behind the gap may pass for part of the launch that would have come
     assert sum(got != launch for got, launch in zip(matcher.launch.tolist(), kept, strict=True)) <= 1
+
+
+def test_the_first_launch_may_be_lost_where_every_run_lost_a_record() -> None:
+    lengths = [5 + 7 * number % 31 for number in range(40)]
+    ids = [number for launch in range(1, 25) for number in range(lengths[launch]) if number != 2]
+    matcher = _matcher([_side(ids)], [_side([number for length in lengths for number in range(length)])])
+    assert matcher._first_offset(False) == 1
+
+
+def test_records_that_fit_nowhere_leave_the_others_their_launches() -> None:
+    """Between launches, runs of ids that no launch has; what is behind them is as many runs further on."""
+    lengths = [4 + 7 * number % 13 for number in range(60)]
+    records = [(number, launch) for launch in range(20) for number in range(lengths[launch])]
+    records += [(90 + number, -1) for _ in range(30) for number in range(3)]
+    records += [(number, launch) for launch in range(20, 60) for number in range(lengths[launch])]
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    (found,) = pair([_side([number for number, _ in records])],
+                    [_side([number for length in lengths for number in range(length)])], lapped=False)  # fmt: skip
+    assert found.tolist() == [starts[launch] + number if launch >= 0 else -1 for number, launch in records]
+
+
+@pytest.mark.parametrize(("before", "offset"), [([0, 1, 2], 2), ([], 2)])
+def test_the_launch_next_to_those_taken_is_free(before: list[int], offset: int) -> None:
+    records, commands = _runs_of([0, 1, 2, 3, 4, 5], [5, 9, 14, 6, 8, 3])
+    matcher = _matcher(records, commands)
+    matcher.launch[: len(before)] = before
+    assert matcher._wide_offset(len(before), offset) == 0
 
 
 def test_none_goes_back_to_a_launch_that_is_taken() -> None:

@@ -70,7 +70,7 @@ def test_headless_commands_in_a_pipe_load_numpy_alone(command):
 
 
 def test_analysis_loads_numpy_alone():
-    assert HEAVY & loaded("from tpuprof_tui.analysis import headline, top, find_dependencies") == {"numpy"}
+    assert HEAVY & loaded("from tpuprof_tui.analysis import headline, find_dependencies") == {"numpy"}
 
 
 def test_the_contracts_of_the_rooms_hold():

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import big_profile, make_lane, make_profile, small_profile
+from work_rows import top
 
 from tpuprof_tui.analysis.totals import figures
 from tpuprof_tui.analysis.totals.figures import build_indexes, bytes_between, headline, lane_figures, unit_figures
-from tpuprof_tui.analysis.totals.top import top
 from tpuprof_tui.model import INT_MISSING, Role, Strings
 
 PROFILE = big_profile(600, cores=2, ports=2, seed=5)

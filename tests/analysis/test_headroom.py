@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from profiles import make_lane, make_profile
+from work_rows import headroom
 
 from tpuprof_tui.analysis.totals.figures import build_indexes
-from tpuprof_tui.analysis.totals.headroom import headroom
 from tpuprof_tui.model import Role, Strings
 
 NAN = float("nan")
@@ -50,11 +50,9 @@ def test_only_what_was_asked_for():
     assert len(rows_of(small(), limit=1)) == 1
 
 
-def test_at_the_edge_of_a_window_the_part_inside_counts():
-    assert rows_of(small(), 50, 80, lanes={0, 1}) == [
-        ("rope", 1, 0, 30, pytest.approx(12), pytest.approx(18)),
-        ("mlp", 1, 0, 30, pytest.approx(22.5), pytest.approx(7.5)),
-    ]
+def test_what_starts_in_the_window_counts_with_all_of_its_time():
+    assert rows_of(small(), 50, 80, lanes={0, 1}) == []
+    assert rows_of(small(), 50, 101, lanes={0, 1}) == [("mlp", 1, 0, 20, 30, 0), ("rope", 0, 1, 0, 0, 0)]
 
 
 def test_the_ratio_is_time_at_the_peak_over_time_taken():

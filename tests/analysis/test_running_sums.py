@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from profiles import big_profile
+from work_rows import headroom, top
 
 from tpuprof_tui.analysis.index.lane_index import rows_between
 from tpuprof_tui.analysis.index.running_sums import BLOCK, FEWEST, RunningSums, inner_blocks, running_rows
 from tpuprof_tui.analysis.totals.figures import build_indexes, bytes_between
-from tpuprof_tui.analysis.totals.headroom import headroom
-from tpuprof_tui.analysis.totals.top import top
 from tpuprof_tui.model import INT_MISSING, Lane, Role
 
 
@@ -95,20 +94,19 @@ def looked_through(profile, start, end, cores):
     found: dict[str, list[float]] = {}
     for lane in profile.lanes:
         submitted = lane["core"] if profile.unit_of(lane) < 0 else np.full(len(lane), profile.unit_number(lane))
-        for row in np.flatnonzero((lane["role"] == Role.WORK) & (np.maximum(lane["end"], lane["start"] + 1) > start)
-                                  & (lane["start"] < end)).tolist():  # fmt: skip
+        chosen = (lane["role"] == Role.WORK) & (lane["start"] >= start) & (lane["start"] < end)
+        for row in np.flatnonzero(chosen).tolist():
             if cores is not None and submitted[row] not in cores:
                 continue
             begin, finish = int(lane["start"][row]), int(lane["end"][row])
-            inside = min(finish, end) - max(begin, start)
+            taken = finish - begin
             code = int(lane["kernel"][row])
             sums = found.setdefault(profile.text("kernel", code) if code >= 0 else "-", [0, 0, 0, 0.0])
             ideal = float(lane["ideal"][row])
-            lost = 0.0 if np.isnan(ideal) else max(inside - ideal * inside / max(finish - begin, 1), 0.0)
-            found_longest = max(int(sums[2]), inside)
+            lost = 0.0 if np.isnan(ideal) else max(taken - ideal, 0.0)
             sums[0] += 1
-            sums[1] += inside
-            sums[2] = found_longest
+            sums[1] += taken
+            sums[2] = max(int(sums[2]), taken)
             sums[3] += lost
     return found
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from profiles import make_profile
+from work_rows import top
 
 from tpuprof_tui.analysis.index.extremes import LARGE, slow_score
 from tpuprof_tui.analysis.selecting.session import Session, numbers_in
@@ -14,7 +15,6 @@ from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.analysis.totals.chart_data import chart_data
 from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
-from tpuprof_tui.analysis.totals.top import top
 from tpuprof_tui.analysis.totals.window_figures import figures_of
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Activity, Group, Groups, Lane, Profile, Role, Strings

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from profiles import KERNELS, small_profile
 from screen import explorer, frame, opened, press, settled
+from work_rows import headroom
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.findings.findings import findings
 from tpuprof_tui.analysis.findings.unit_busy import unit_reason
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
-from tpuprof_tui.analysis.totals.headroom import headroom
 from tpuprof_tui.app.settings.column_names import columns_named
 from tpuprof_tui.model import Lane, Role
 from tpuprof_tui.sources.sophgo.schema import COLUMNS

@@ -15,8 +15,6 @@ _MODULES = {
         "Headline", "Indexes", "LaneFigures", "UnitFigures", "build_indexes", "bytes_between", "headline",
         "lane_figures", "unit_figures",
     ),
-    "totals.headroom": ("HeadroomRow", "headroom"),
-    "totals.top": ("TopRow", "top"),
 }  # fmt: skip
 
 __all__ = sorted(name for names in _MODULES.values() for name in names)

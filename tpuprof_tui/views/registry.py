@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.model.view import View
@@ -11,6 +11,8 @@ from tpuprof_tui.model.vocabulary import NAMES, Vocabulary, imported
 from .answer import Answer, Missing
 
 if TYPE_CHECKING:
+    from tpuprof_tui.model import Profile
+
     from .query import Query
 
 _HERE: Final = "tpuprof_tui.views"
@@ -81,3 +83,19 @@ def answer(view: View, query: Query) -> Answer:
         return Answer(missing=(Missing(f"{vocabulary.say(view.title)} are not known here.", needs),))
     computed: Answer = imported(view.compute)(query)
     return computed
+
+
+def ask(profile: Profile, name: str, **asked: Any) -> Answer:
+    """What a view says of a profile; for scripts.
+
+    Args:
+        profile: The profile, as ``open_profile`` gives it.
+        name: Id of the view.
+        asked: Which part of it: ``scope``, ``range``, ``filter`` (``views.query.Query``).
+
+    Raises:
+        UsageError: There is no such view, or the filter cannot be understood.
+    """
+    from .query import query_of
+
+    return answer(view_of(profile.vocabulary, name), query_of(profile, **asked))

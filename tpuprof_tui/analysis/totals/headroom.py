@@ -7,16 +7,14 @@ moves within local memory, CDMA) is counted apart and takes part in no sum.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpuprof_tui.model import Profile
 
-from ..index.lane_index import LaneIndex
 from .top import UNKNOWN
-from .work_sums import COUNT, IDEAL, KNOWN, KNOWN_NS, LOST, Grouping, WorkSums, work_sums
+from .work_sums import COUNT, IDEAL, KNOWN, KNOWN_NS, LOST, Grouping, WorkSums
 
 
 @dataclass(frozen=True)
@@ -45,36 +43,6 @@ class HeadroomRow:
     def ratio(self) -> float:
         """Time at the peak over time taken; 0 where nothing is known."""
         return self.ideal_ns / self.total_ns if self.total_ns else 0.0
-
-
-def headroom(
-    profile: Profile,
-    indexes: Sequence[LaneIndex],
-    start: int,
-    end: int,
-    *,
-    by: Grouping = "kernel",
-    units: Collection[int] | None = None,
-    lanes: Collection[int] | None = None,
-    limit: int | None = 20,
-) -> list[HeadroomRow]:
-    """Where most time was lost in the window [start, end).
-
-    Args:
-        profile: The profile.
-        indexes: Index of each of its lanes.
-        start: First ns of the window.
-        end: First ns after it.
-        by: Column to add up by.
-        units: Only work of these groups; None for all.
-        lanes: Only these places in ``profile.lanes``; None for all of the device.
-        limit: Number of rows; None for all.
-
-    Returns:
-        Rows by falling lost time; those with nothing known last.
-    """
-    sums = work_sums(profile, indexes, start, end, (by,), units=units, lanes=lanes)[by]
-    return headroom_rows(profile, sums, by, limit)
 
 
 def headroom_rows(profile: Profile, sums: WorkSums, by: Grouping, limit: int | None = 20) -> list[HeadroomRow]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpuprof_tui.model import Profile
 
-from ..index.lane_index import LaneIndex
-from .work_sums import COUNT, TOTAL, Grouping, WorkSums, work_sums
+from .work_sums import COUNT, TOTAL, Grouping, WorkSums
 
 #: Label of what a capture does not know.
 UNKNOWN = "-"
@@ -36,36 +34,6 @@ class TopRow:
     share: float
     mean_ns: float
     max_ns: int
-
-
-def top(
-    profile: Profile,
-    indexes: Sequence[LaneIndex],
-    start: int,
-    end: int,
-    *,
-    by: Grouping = "kernel",
-    units: Collection[int] | None = None,
-    lanes: Collection[int] | None = None,
-    limit: int | None = 20,
-) -> list[TopRow]:
-    """What took most of the time in the window [start, end).
-
-    Args:
-        profile: The profile.
-        indexes: Index of each of its lanes.
-        start: First ns of the window.
-        end: First ns after it.
-        by: Column to add up by.
-        units: Only work of these groups, of lanes of no unit what they submitted; None for all.
-        lanes: Only these places in ``profile.lanes``; None for all of the device.
-        limit: Number of rows; None for all.
-
-    Returns:
-        Rows by falling total.
-    """
-    sums = work_sums(profile, indexes, start, end, (by,), units=units, lanes=lanes)[by]
-    return top_rows(profile, sums, by, limit)
 
 
 def top_rows(profile: Profile, sums: WorkSums, by: Grouping, limit: int | None = 20) -> list[TopRow]:

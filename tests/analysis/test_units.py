@@ -9,6 +9,7 @@ import pytest
 from profiles import make_profile
 from work_rows import top
 
+from tpuprof_tui.analysis.findings.findings import findings
 from tpuprof_tui.analysis.index.extremes import LARGE, slow_score
 from tpuprof_tui.analysis.selecting.session import Session, numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
@@ -135,6 +136,35 @@ def test_durations_of_the_host_are_those_of_one_of_its_lanes():
     (thread,) = (number for number, lane in enumerate(session.profile.lanes) if lane.on_host)
     found = chart_data(session, ViewState.of(0, 100), Scope(-1, thread))
     assert sum(found.durations) == len(session.profile.lanes[thread]) > 0
+
+
+def test_lanes_that_are_not_counted_count_for_themselves_alone():
+    """A plane with the tasks of a collective: the first begins before it, and a wait outlasts all."""
+    profile = ranks()
+    plane = lane("plane", 1, "plane", (65, 75, COMMUNICATION), (75, 80, COMMUNICATION), (100, 110, COMMUNICATION),
+                 bytes=(LARGE, LARGE, 0))  # fmt: skip
+    plane = replace(plane.with_column("role", np.array([Role.WORK, Role.WORK, Role.WAIT], np.int8)), counted=False)
+    session = Session.build(replace(profile, lanes=(*profile.lanes, plane)))
+    view, number = replace(ViewState.of(0, 120), scope=Scope(1)), len(profile.lanes)
+    with_plane, without = (
+        unit_figures(each.profile, each.indexes, 1, 0, 120) for each in (session, Session.build(profile))
+    )
+    # its waits alone are seen: the unit is not idle meanwhile
+    assert replace(with_plane, idle=without.idle, lanes={}) == replace(without, lanes={})
+    assert with_plane.idle == without.idle - 10
+    assert (with_plane.lanes["plane"].busy, with_plane.lanes["plane"].bytes) == (15, 2 * LARGE)
+    one, other = (figures_of(each, view).operations for each in (session, Session.build(profile)))
+    assert one == other
+    assert sum(chart_data(session, view, view.scope).durations) == 6
+    found = findings(session, view, Scope())
+    assert all(each.lane != number for each in (*found.exposed, *found.slow, *found.wait))
+    alone = replace(view, scope=Scope(-1, number))
+    assert [(row.label, row.total_ns) for row in figures_of(session, alone).operations] == [("all_reduce", 15)]
+    assert sum(chart_data(session, alone, alone.scope).durations) == 2
+    completed = with_exposed(session.profile)
+    assert [each["exposed"].tolist() for each in completed.lanes[:2]] == [
+        each["exposed"].tolist() for each in with_exposed(profile).lanes[:2]
+    ]
 
 
 def test_each_event_is_in_one_row_of_the_kinds_of_lanes():

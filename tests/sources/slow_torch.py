@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +34,7 @@ from tpuprof_tui.model import (
 )
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES, Capability, GroupKind, LaneKind, Vocabulary, Word
+from tpuprof_tui.sources.source import ProgressCallback, Source, Verdict
 
 COLUMNS: Final = (
     Column("engine", "Lane", kind="text", shown=True),
@@ -69,6 +70,31 @@ _MOVES: Final = ("gpu_memcpy", "gpu_memset")
 _DEVICE: Final = ("kernel", *_MOVES)
 _LAUNCHES: Final = ("cuda_runtime", "cuda_driver")
 _HOST: Final = ("cpu_op", "user_annotation", "python_function", *_LAUNCHES)
+
+
+class SlowTorch(Source):
+    """Files of one rank."""
+
+    id = "slow_torch"
+    title = "a PyTorch trace"
+    expected = "a file *.pt.trace.json.gz"
+
+    def recognises(self, path: Path) -> Verdict:
+        """By its name."""
+        known = path.name.endswith(".pt.trace.json.gz")
+        return Verdict("name", "it ends in .pt.trace.json.gz") if known else Verdict("", "no *.pt.trace.json.gz")
+
+    def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
+        """One rank."""
+        del options, progress
+        return read_trace(path)
+
+    def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
+        """Each trace."""
+        return [folder / name for name in names if name.endswith(".pt.trace.json.gz")]
+
+
+SOURCE: Final = SlowTorch()
 
 
 def read_trace(path: Path) -> Profile:

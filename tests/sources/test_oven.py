@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import SOUND, tool
-from installed_oven import FOLDER, WITH_OVEN, installed
+from installed_sources import OVEN, WITH_OVEN, installed
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.totals.exposed import with_exposed
@@ -32,7 +32,7 @@ from web_reading import page_of  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def oven():
-    with installed():
+    with installed(OVEN):
         yield
 
 
@@ -134,10 +134,11 @@ def test_its_words_are_those_of_files_and_filters(written, tmp_path, capsys):
     assert main(["summary", path]) == 0
     assert "bigTpuProfile" not in capsys.readouterr().out
     assert main(["export", path, str(tmp_path / "out")]) == 0
-    assert [file.name for file in (tmp_path / "out").iterdir() if not file.name.startswith(".")] == ["profile.html"]
+    written_files = (file.name for file in (tmp_path / "out").iterdir() if not file.name.startswith("."))
+    assert sorted(written_files) == ["profile.html", "profile.xlsx"]
     capsys.readouterr()
-    assert main(["export", path, str(tmp_path / "out"), "--only", "xlsx"]) == 2
-    assert "Choose from web." in capsys.readouterr().err
+    assert main(["export", path, str(tmp_path / "out"), "--only", "regs"]) == 2
+    assert "Choose from xlsx, web." in capsys.readouterr().err
 
 
 def test_as_a_program(written):
@@ -442,7 +443,7 @@ async def test_explorer(town, monkeypatch, tmp_path):
                      r"▾Oven 11 ?██\S+ 96\.1% 371\.3us 18 ", r"tray 0 ?██\S+ 82\.5% 318\.8us 12 "):  # fmt: skip
             assert re.search(node, text), node
         for core in range(4):
-            assert re.search(rf"\b{core} \S+ 96\.1% 300\.000 60\.000 52\.500 0\.000 15\.000 45\.000", text)
+            assert re.search(rf"\b{core} \S+ 96\.1% 300\.000 60\.000 56\.250 52\.500 18\.750 0\.000", text)
         await press(pilot, "2")
         table = frame(pilot.app)
         assert "bake_rye" in table
@@ -451,6 +452,6 @@ async def test_explorer(town, monkeypatch, tmp_path):
 
 def test_nothing_outside_its_folder_names_it():
     package = Path(__file__).parents[2] / "tpuprof_tui"
-    assert FOLDER.is_dir()
+    assert OVEN.is_dir()
     words = re.compile(r"\b(tpuprof_)?(ovens?|trays?|baker(y|ies)?)\b", re.IGNORECASE)
     assert not [path for path in package.rglob("*.py") if words.search(path.read_text(encoding="utf-8"))]

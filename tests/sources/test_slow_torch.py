@@ -11,9 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from installed_sources import offered
+from kept_traces import unpacked_trace
 from slow_torch import read_trace
 
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
+from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Activity, Role
 from tpuprof_tui.views.info import info_record
 from tpuprof_tui.views.pages import summary_report
@@ -21,30 +24,37 @@ from tpuprof_tui.views.pages import summary_report
 sys.path.insert(0, str(Path(__file__).parents[1] / "app"))
 from screen import frame, opened
 
-NAME = "tl_bert_small_h100"
-FOLDERS = [up / "shared" / "traces" / NAME for up in Path(__file__).resolve().parents]
-FOLDER = next((folder for folder in FOLDERS if folder.is_dir()), FOLDERS[0])
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"{NAME} is not there")
-
 #: Other tools hold microseconds since 1970 as floats, to 0.25 ns; of one kernel begin and end.
 ROUNDING_NS = 61 * 0.5
 
 
 @pytest.fixture(scope="module")
-def trace():
-    return read_trace(FOLDER / "h100.pt.trace.json.gz")
+def folder(tmp_path_factory):
+    return unpacked_trace("tl_bert_small_h100", tmp_path_factory.mktemp("traces"))
 
 
-def oracle(name: str) -> dict:
-    return json.loads((FOLDER / f"oracle_{name}.json").read_text())
+@pytest.fixture(scope="module")
+def trace(folder):
+    return read_trace(folder / "h100.pt.trace.json.gz")
 
 
-def table(name: str) -> list[dict[str, str]]:
-    with next(FOLDER.glob(f"reference_tracelens/*/{name}.csv")).open(newline="") as stream:
-        return list(csv.DictReader(stream))
+@pytest.fixture(scope="module")
+def oracle(folder):
+    return lambda name: json.loads((folder / f"oracle_{name}.json").read_text())
 
 
-def test_times_of_the_gpu(trace):
+@pytest.fixture(scope="module")
+def table(folder):
+    """Reads what TraceLens says."""
+
+    def read(name: str) -> list[dict[str, str]]:
+        with next(folder.glob(f"reference_tracelens/*/{name}.csv")).open(newline="") as stream:
+            return list(csv.DictReader(stream))
+
+    return read
+
+
+def test_times_of_the_gpu(trace, table):
     wanted = {row["type"]: float(row["time ms"]) * 1e6 for row in table("gpu_timeline")}
     (stream,) = (lane for lane in trace.lanes if lane.kind == "stream")
     indexes = build_indexes(trace)
@@ -61,7 +71,7 @@ def test_times_of_the_gpu(trace):
     assert found.transfer == 2_240
 
 
-def test_kernels_by_name(trace):
+def test_kernels_by_name(trace, table, oracle):
     wanted: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
     for row in table("kernel_summary"):
         wanted[row["Kernel name"]][0] += int(row["Kernel duration (µs)_count"])
@@ -78,7 +88,7 @@ def test_kernels_by_name(trace):
     assert sum(count for count, _ in found.values()) == 60
 
 
-def test_threads_streams_and_launches(trace):
+def test_threads_streams_and_launches(trace, oracle):
     threads = {row[3]: row for row in oracle("perfetto")["threads"]["rows"]}
     lanes = {(lane.kind, lane.number): lane for lane in trace.lanes}
     assert set(lanes) == {("stream", 7), ("annotations", 7), ("thread", 0), ("thread", 19392)}
@@ -98,7 +108,7 @@ def test_threads_streams_and_launches(trace):
     assert (starts[links.from_row] < starts[links.to_row]).all()
 
 
-def test_steps_and_counters(trace):
+def test_steps_and_counters(trace, oracle):
     (wanted,) = oracle("hta")["profiler_steps"]
     assert trace.steps.counts() == {f"ProfilerStep#{wanted}": 1}
     on_host, on_gpu = oracle("tb")["profiles"][0]["overview"]["exact_steps_us"]
@@ -144,3 +154,17 @@ async def test_explorer(trace, monkeypatch, tmp_path):
         text = re.sub("[ │]+", " ", frame(pilot.app))
         assert "total 3.908 ms busiest GPU 0 7.9% exposed transfer GPU 0 2.240 us 0.1% 62 instructions" in text
         assert re.search(r"▾Rank 0 \S+ 7\.9% 309\.4us 62", text)
+
+
+def test_commands_say_its_figures(folder, tmp_path, capsys):
+    path = str(folder / "h100.pt.trace.json.gz")
+    with offered(tmp_path, torch="slow_torch:SOURCE"):
+        assert main(["info", path, "--why"]) == 0
+        assert "It is opened as a PyTorch trace." in capsys.readouterr().out
+        assert main(["summary", path]) == 0
+        lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+        # busy, compute, transfer (ns), overlap, exposed, wait, idle
+        assert "GPU 0 7.9% 309.437 307.197 2,240 0 2,240 0 3,598.390" in lines
+        assert main(["instructions", path, "--engine", "stream", "--filter", "type=gpu_memcpy"]) == 0
+        (copied,) = map(json.loads, capsys.readouterr().out.splitlines())
+        assert (copied["Duration(ns)"], copied["Step"]) == (2_240, 0)

@@ -76,6 +76,8 @@ class Lane:
         number: Number among those of its kind in its group; -1 without one.
         activity: What all its events do; None where the column ``activity`` tells it of each. A column may be given
             here instead of among the others.
+        counted: Whether figures of units, and sums over several lanes, hold its events; not so where they are told by
+            other lanes as well, as a whole or in parts: the tasks of a collective beside the collective.
         sublanes: Number of sub-lanes (1 where nothing overlaps).
         role_guessed: True where work and wait are told apart by guesswork (PMU-only captures).
         registers: Register fields of the commands; None where the capture holds none.
@@ -88,6 +90,7 @@ class Lane:
     columns: Mapping[str, Array | LazyColumn]
     number: int = -1
     activity: Activity | None = Activity.COMPUTE
+    counted: bool = True
     sublanes: int = 1
     role_guessed: bool = False
     registers: RegisterFields | None = None
@@ -115,6 +118,11 @@ class Lane:
     def on_host(self) -> bool:
         """Whether it ran beside the device, on its host: such lanes count in no figure of the device."""
         return self.activity is Activity.HOST
+
+    @property
+    def in_sums(self) -> bool:
+        """Whether sums over several lanes hold its events; sums of this lane alone do anyway."""
+        return self.counted and not self.on_host
 
     def doing(self, wanted: Collection[Activity], rows: Rows) -> npt.NDArray[np.bool_] | None:
         """Which of some rows do one of the activities; None where all do. Asks for no column where all do the same."""

@@ -15,6 +15,10 @@ _COMMUNICATION: Final = (
     Column("communication_us", "Communication", "duration", spare=1),
     Column("exposed_communication_us", "Exposed comm.", "duration", spare=1),
 )
+_TOLD: Final = "Busy: compute or transfer. Exposed: transfer without compute."
+_WITH_COMMUNICATION: Final = (
+    "Busy: compute, transfer or communication. Exposed: transfer without the others; communication without compute."
+)
 
 
 def units(query: Query) -> Answer:
@@ -22,7 +26,7 @@ def units(query: Query) -> Answer:
     shown, (start, end) = query.shown, query.window
     found = [unit_figures(shown.profile, shown.indexes, unit, start, end) for unit in query.units]
     communicates = any(each.communication for each in found)
-    more = _COMMUNICATION if communicates else ()
+    more, told = (_COMMUNICATION, _WITH_COMMUNICATION) if communicates else ((), _TOLD)
     columns = (
         Column("unit", query.vocabulary.say("{Unit}")), Column("utilisation", "Util", "share", bar=True),
         Column("busy_us", "Busy", "duration"), Column("compute_us", "Compute", "duration"),
@@ -34,8 +38,7 @@ def units(query: Query) -> Answer:
         "units", query.vocabulary.say("{Units}"), columns, [_row(each, communicates) for each in found],
         target=lambda row: Target(scope=Scope(found[row].unit)), word=query.vocabulary.unit.one,
         guessed=frozenset(row for row, each in enumerate(found) if each.guessed),
-        notes=(query.vocabulary.say("Busy: compute or transfer. Exposed: transfer without compute. Wait: waits and "
-                                    "other commands alone. Idle: no {event} at all."),
+        notes=(query.vocabulary.say(f"{told} Wait: waits and other commands alone. Idle: no {{event}} at all."),
                "Util: busy over total time."),
     )  # fmt: skip
     return Answer(_load(found, query), (table,))

@@ -57,7 +57,7 @@ def findings(session: Session, view: ViewState, scope: Scope, most: int = MOST) 
     """
     shown = shown_session(session, view.filter)
     lanes = [(number, shown.indexes[number]) for number in shown.lanes_in(scope)]
-    lanes = [(number, index) for number, index in lanes if not index.lane.on_host]
+    lanes = [(number, index) for number, index in lanes if index.lane.in_sums]
     within = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
     shared = frozenset(number for number, index in lanes if index.lane.group not in within)
     exposed, slow, wait = (

@@ -41,7 +41,7 @@ class ChartData:
         start, end: The window, ns.
         bandwidth: By kind of lane, GB/s in each of ``BINS`` equal parts of the window, float64.
         durations: Work instructions between neighbouring ``BOUNDS``, shorter ones first, longer ones last; int64. Of
-            the host only where the charts are about a lane of it.
+            the host, and of lanes that are not counted, only where the charts are about one of them.
     """
 
     start: int
@@ -69,7 +69,7 @@ def chart_data(session: Session, view: ViewState, scope: Scope) -> ChartData:
     for number in shown.lanes_in(scope):
         index = shown.indexes[number]
         lane = index.lane
-        if lane.on_host and number != scope.lane:
+        if not lane.in_sums and number != scope.lane:
             continue
         only = within if within and lane.group not in within and not owners_of(index) <= within else frozenset[int]()
         if only or len(lane) < FEWEST * BLOCK:

@@ -67,7 +67,7 @@ def _covering(
         found = Intervals.empty()
         for lane in lanes:
             shared = "owner" in lane and groups.unit_of(lane.group) < 0
-            if lane.may_do(activities) and (shared or lane.group in within):
+            if lane.counted and lane.may_do(activities) and (shared or lane.group in within):
                 work = lane["role"] == Role.WORK
                 chosen = lane.doing(activities, slice(0, len(lane)))
                 work = work if chosen is None else work & chosen

@@ -198,7 +198,8 @@ def _assembled(profile: Profile, mapped: Callable[..., Iterable[Any]]) -> Indexe
 def build_unit_index(profile: Profile, indexes: Iterable[LaneIndex], unit: int) -> UnitIndex:
     """The index of one unit, from those of all lanes.
 
-    Lanes of the host count in no figure, but in those of a unit that has no others.
+    Lanes of the host count in no figure, but in those of a unit that has no others; lanes that are not counted with
+    their waits alone.
     """
     within = profile.groups.within(unit)
     own: list[LaneIndex] = []
@@ -212,7 +213,7 @@ def build_unit_index(profile: Profile, indexes: Iterable[LaneIndex], unit: int) 
     device += [build_index(lane) for each in shared.values() if (lane := submitted_lane(each, within)) is not None]
     lanes = device or own
     compute, transfer, communication = (
-        _joined(work_of(index, activity) for index in lanes)
+        _joined(work_of(index, activity) for index in lanes if index.lane.counted)
         for activity in (Activity.COMPUTE, Activity.TRANSFER, Activity.COMMUNICATION)
     )
     moving, covering = transfer.union_with(communication), compute.union_with(communication)

@@ -102,10 +102,10 @@ def owners_of(index: LaneIndex) -> frozenset[int]:
 def chosen_lanes(
     profile: Profile, indexes: Sequence[LaneIndex], within: Collection[int] | None, lanes: Collection[int] | None
 ) -> Iterator[LaneIndex]:
-    """Lanes that can hold work of these groups: those at these places, else all of the device."""
+    """Lanes that can hold work of these groups: those at these places, else all of the device that are counted."""
     for number, index in enumerate(indexes):
         lane = index.lane
-        if number not in lanes if lanes is not None else lane.on_host:
+        if number not in lanes if lanes is not None else not lane.in_sums:
             continue
         if within is None or profile.unit_of(lane) < 0 or lane.group in within:
             yield index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from rich.segment import Segment
 
@@ -28,6 +29,12 @@ from .more import balance_lines
 
 #: Makes a line that heads a section: text, width, note.
 Heading = Callable[[str, int, str], Line]
+
+#: Times of a unit and their titles, those that room is found for first; those of communication where there is any.
+_TIMES: Final = {
+    "compute": "compute", "transfer": "transfer", "communication": "comm.", "exposed": "exposed",
+    "exposed_communication": "exp.comm", "wait": "wait", "idle": "idle", "overlap": "overlap",
+}  # fmt: skip
 
 
 def tables(
@@ -59,20 +66,23 @@ def tables(
 
 
 def _units(figures: Figures, width: int, chosen: int, heading: Heading, palette: Palette, glyphs: Glyphs) -> list[Line]:
-    longest = max(max(each.compute, each.transfer, each.idle) for each in figures.units)
+    longest = max(max(each.compute, each.transfer, each.communication, each.idle) for each in figures.units)
     unit = time_unit(longest)
     lines = [heading("Cores", width, f"times in {unit.name}")]
-    names: tuple[str, ...] = ("compute", "transfer", "exposed", "wait", "idle", "overlap")
+    communicates = any(each.communication for each in figures.units)
+    titles = {name: title for name, title in _TIMES.items() if communicates or "communication" not in name}
+    names = tuple(titles)
     bar_width, column, fitting = _room(width, 14, len(names), longest, unit)
     names = names[:fitting]
-    lines.append(_header(fit(" core", 6) + " " * bar_width + f"{'busy':>8}", names, column, palette))
+    told = [titles[name] for name in names]
+    lines.append(_header(fit(" core", 6) + " " * bar_width + f"{'busy':>8}", told, column, palette))
     for each in figures.units:
         style = palette.strong if each.unit == chosen else palette.text
         line = [Segment(fit(f" {clean(each.name)}", 6), style)]
         line.append(Segment(bar(each.utilisation, bar_width, glyphs), palette.compute))
         line.append(Segment(f"{percent_text(each.utilisation, guessed=each.guessed):>8}", palette.strong))
         for name in names:
-            own = palette.exposed if name == "exposed" and each.exposed else style
+            own = palette.exposed if name.startswith("exposed") and getattr(each, name) else style
             line.append(Segment(_cell(getattr(each, name), unit, each.guessed, column), own))
         lines.append(line)
     return lines

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes what is made from the program: the manual page, and the key tables of README.md and README.zh.md.
+"""Writes what is made from the program: the manual page, and the tables of keys and exit status of both READMEs.
 
     python docs/make.py            write what has changed
     python docs/make.py --check    say what is not current; exit status 1 if anything is
 
-A key table stands between the lines ``<!-- keys: start ... -->`` and ``<!-- keys: end -->``. Its sentences come from
-the registry of actions; `keys.zh.json` holds them in Chinese by id, and what it lacks stays English.
+A table stands between lines such as ``<!-- keys: start ... -->`` and ``<!-- keys: end -->``. The sentences of the keys
+come from the registry of actions; `keys.zh.json` holds them in Chinese by id, and what it lacks stays English. Those of
+the exit status are ``exit_status.TABLE``'s.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ sys.path.insert(0, str(ROOT))
 
 from tpuprof_tui.app.settings.actions import GROUPS, Action, actions_of, key_text  # noqa: E402
 from tpuprof_tui.cli.man import man_page  # noqa: E402
+from tpuprof_tui.exit_status import meanings  # noqa: E402
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY  # noqa: E402
 
-_BLOCK: Final = re.compile(r"(<!-- keys: start[^\n]*-->\n).*?(<!-- keys: end -->)", re.DOTALL)
+_HEAD_STATUS: Final = {"en": "Exit status", "zh": "退出状态"}
 _HEAD_EN: Final = ("Key", "What it does", "Id")
 _HEAD_ZH: Final = ("按键", "作用", "标识")
 
@@ -34,19 +36,32 @@ def made() -> dict[Path, str]:
     texts = json.loads((ROOT / "docs" / "keys.zh.json").read_text(encoding="utf-8"))
     return {
         Path("docs/tpuprof.1"): man_page(),
-        Path("README.md"): with_keys(Path("README.md"), _HEAD_EN, {}),
-        Path("README.zh.md"): with_keys(Path("README.zh.md"), _HEAD_ZH, texts),
+        Path("README.md"): readme(Path("README.md"), "en", _HEAD_EN, {}),
+        Path("README.zh.md"): readme(Path("README.zh.md"), "zh", _HEAD_ZH, texts),
     }
 
 
-def with_keys(path: Path, head: tuple[str, ...], texts: Mapping[str, str]) -> str:
-    """A document with its key table made anew; ValueError where it has no place for one."""
+def readme(path: Path, language: str, head: tuple[str, ...], texts: Mapping[str, str]) -> str:
+    """A document with its tables made anew."""
     found = (ROOT / path).read_text(encoding="utf-8")
-    table = "".join(f"{line}\n" for line in key_tables(head, texts))
-    done, count = _BLOCK.subn(lambda marks: f"{marks[1]}{table}{marks[2]}", found)
+    found = with_table(found, path, "keys", key_tables(head, texts))
+    return with_table(found, path, "exit status", status_table(language))
+
+
+def with_table(text: str, path: Path, name: str, lines: Iterator[str]) -> str:
+    """A document with one table made anew; ValueError where it has no place for it."""
+    table = "".join(f"{line}\n" for line in lines)
+    block = re.compile(rf"(<!-- {name}: start[^\n]*-->\n).*?(<!-- {name}: end -->)", re.DOTALL)
+    done, count = block.subn(lambda marks: f"{marks[1]}{table}{marks[2]}", text)
     if count != 1:
-        raise ValueError(f"{path} has {count} places for the key table, not one.")
+        raise ValueError(f"{path} has {count} places for the table of {name}, not one.")
     return done
+
+
+def status_table(language: str) -> Iterator[str]:
+    """What each exit status says."""
+    yield from (f"| {_HEAD_STATUS[language]} | |", "|---|---|")
+    yield from (f"| {code} | {text} |" for code, text in meanings(language=language))
 
 
 def key_tables(head: tuple[str, ...], texts: Mapping[str, str]) -> Iterator[str]:

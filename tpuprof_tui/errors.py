@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from .exit_status import NOTHING
+
 #: What is said where memory ran out.
 NO_MEMORY: Final = "There is not enough memory for this capture."
 #: Packages whose modules have another name than they are installed by.
@@ -21,7 +23,7 @@ class TpuprofError(Exception):
         exit_code: Status of the process that ends with this error.
     """
 
-    exit_code = 2
+    exit_code = NOTHING
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

@@ -21,6 +21,7 @@ from tpuprof_tui.cli.main import COMMANDS, build_parser, main, split_command
 from tpuprof_tui.cli.man import man_page
 from tpuprof_tui.cli.options import OPTIONS
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.exit_status import TABLE, help_lines, meanings
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
@@ -63,14 +64,16 @@ def test_every_command_has_help_with_examples(name, capsys):
     assert "examples:" in text
     assert f"usage: tpuprof {name}" in text
     assert text == shown(capsys, "help", name)
-    assert ("exit status: 0" in text) == (name not in ("help", "completion"))
+    for status in TABLE:
+        meaning = status.also.get(name, status.meaning)[0]
+        assert re.search(rf"^  {status.code} +{re.escape(meaning)}$", text.partition("exit status:\n")[2], re.M)
 
 
 def test_the_main_help_names_every_command_and_the_exit_status(capsys):
     text = shown(capsys, "--help")
     for name, command in COMMANDS.items():
         assert name == "open" or re.search(rf"^  {name} +{re.escape(command.help)}$", text, re.M)
-    assert "exit status: 0 fine" in text
+    assert help_lines("") in text
     assert shown(capsys, "help") == text
 
 
@@ -129,7 +132,7 @@ def test_help_fits_the_terminal(monkeypatch):
 
 def test_an_unknown_topic_names_those_there_are():
     with pytest.raises(
-        UsageError, match=r"There is no help on nonsense\. Topics: summary, info, .*KEYS, COLUMNS, man\."
+        UsageError, match=r"There is no help on nonsense\. Topics: summary, report, info, .*KEYS, COLUMNS, man\."
     ):
         help_text("nonsense")
 
@@ -146,7 +149,7 @@ def test_the_page_has_every_command_and_every_option():
         if option.settings.get("help") != "==SUPPRESS==":
             for flag in option.flags:
                 assert f"\\fB{flag}\\fR".replace("-", "\\-") in page
-    for name, _ in (*cli_texts.ENVIRONMENT, *cli_texts.STATUS):
+    for name, _ in (*cli_texts.ENVIRONMENT, *meanings()):
         assert f"\\fB{name}\\fR" in page
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tpuprof_tui.errors import TpuprofError, UsageError
+from tpuprof_tui.formats.answers import answer_text
 
 if TYPE_CHECKING:
     from tpuprof_tui.export.job import Job, Written
@@ -211,11 +211,12 @@ class _Machine:
         now = time.monotonic()
         if done >= 1.0 or now - self._last >= _EVERY:
             self._last = now
-            print(json.dumps({"kind": kind, "done": round(done, 3)}), flush=True)
+            print(answer_text({"kind": kind, "done": round(done, 3)}, indent=None), flush=True)
 
     def written(self, files: list[Written], notes: list[str]) -> None:
         """One line with all files and notes."""
-        print(json.dumps({"written": [[str(file.path), file.size] for file in files], "notes": notes}), flush=True)
+        record = {"written": [[str(file.path), file.size] for file in files], "notes": notes}
+        print(answer_text(record, indent=None), flush=True)
 
 
 def _size(count: int) -> str:

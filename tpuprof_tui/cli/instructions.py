@@ -9,9 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.formats.escape import line_text
 
 if TYPE_CHECKING:
-    from tpuprof_tui.export.selection import Selection
+    from tpuprof_tui.export.selection import Page, Selection
     from tpuprof_tui.export.table import TableRows
     from tpuprof_tui.model import Profile
 
@@ -24,12 +25,14 @@ def write_asked(options: argparse.Namespace, profile: Profile) -> None:
         WriteError: The file could not be written.
         OSError: stdout refused.
     """
+    from tpuprof_tui.export.selection import Page
+
     if options.core is not None and options.core not in profile.groups.numbers:
         known = ", ".join(map(str, profile.groups.numbers)) or "none"
         raise UsageError(f"The capture has no core {options.core}.", f"Its cores: {known}.")
     if options.engine is not None:
         options.engine = _engine(options, profile)
-    selection = _selection(options, profile)
+    selection, page = _selection(options, profile), Page(options.limit, options.offset)
     if options.output is not None:
         from pathlib import Path
 
@@ -39,13 +42,22 @@ def write_asked(options: argparse.Namespace, profile: Profile) -> None:
 
         stop_as_interrupted()
         with whole_file(Path(options.output)) as stream:
-            _write(options, profile, selection, stream)
+            _write(options, profile, selection, page, stream)
+        _tell_cut(page, profile)
         return
     if options.format == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is no text for a terminal.", "Send it to a file: --output instructions.parquet")
     sys.stdout.flush()
-    _write(options, profile, selection, sys.stdout.buffer)
+    _write(options, profile, selection, page, sys.stdout.buffer)
     sys.stdout.buffer.flush()
+    _tell_cut(page, profile)
+
+
+def _tell_cut(page: Page, profile: Profile) -> None:
+    """Says how many of how many were written, where it is not all."""
+    if page.taken < page.total:
+        told = f"{page.taken:,} of {profile.vocabulary.event.of(page.total)} (--limit, --offset)."
+        print(f"tpuprof: {line_text(told)}", file=sys.stderr)
 
 
 def _engine(options: argparse.Namespace, profile: Profile) -> str:
@@ -75,14 +87,14 @@ def _in_order(options: argparse.Namespace) -> bool:
     return options.sort is not None or options.lane is not None
 
 
-def _write(options: argparse.Namespace, profile: Profile, selection: Selection, sink: BinaryIO) -> None:
+def _write(options: argparse.Namespace, profile: Profile, selection: Selection, page: Page, sink: BinaryIO) -> None:
     write = _own_writer(options, profile)
     if write is None:
-        _write_table(options, _rows(options, profile, selection), sink)
+        _write_table(options, _rows(options, profile, selection).on(page), sink)
     elif _in_order(options):
-        write(_rows(options, profile.device_part, selection), sink, options.format)
+        write(_rows(options, profile.device_part, selection).on(page), sink, options.format)
     else:
-        write(profile, sink, form=options.format, unit=_unit(options, profile), engine=options.engine,
+        write(profile, sink, form=options.format, unit=_unit(options, profile), engine=options.engine, page=page,
               keep=None if selection.everything else partial(selection.passes, profile))  # fmt: skip
 
 

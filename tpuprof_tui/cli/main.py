@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError, UsageError, needed_for
+from tpuprof_tui.exit_status import FINE, LANGUAGES, LOST, NOTHING, STOPPED, help_lines
 from tpuprof_tui.sources.catalog import Catalog
 
 from .export import check_expected, run_asked
@@ -56,21 +57,26 @@ class Parser(argparse.ArgumentParser):
         sentence = message[:1].upper() + message[1:]
         raise UsageError(sentence.rstrip(".") + ".", f"See {self.prog} --help.")
 
-    #: The command whose help the sources' own words complete.
+    #: The command it is of, and the language of its help.
     command = ""
+    language = LANGUAGES[0]
+    _complete = False
 
     def format_help(self) -> str:
         """With what the sources say: their vocabularies are imported by who asks for help alone."""
         self.complete()
-        return super().format_help()
+        own = "" if self.command == "open" else self.command
+        return f"{super().format_help()}\n{help_lines(own, self.language)}"
 
     def complete(self) -> None:
         """Puts the sources' own words into description and epilog."""
+        if self._complete:
+            return
+        self._complete = True
         self.description = own_text(f"{self.command}_help") or self.description
         found = examples(self.command)
         if found:
             self.epilog = "\n".join(filter(None, (self.epilog, found)))
-        self.command = ""
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ class Command:
         several: What it does with several captures, the rest of a sentence; empty: it takes one.
         operand: Name and settings of what it is about; None: a capture, read with the options for reading one.
         arguments: Gives a parser all words and options of a command that is not about a capture.
-        localise: Puts a parser's help into the language that words ask for.
+        localise: Puts a parser's help into the language that words ask for; gives the language.
         completions: What may follow words of the command, by the words before.
     """
 
@@ -98,7 +104,7 @@ class Command:
     several: str = ""
     operand: tuple[str, dict[str, Any]] | None = None
     arguments: Callable[[Parser], None] | None = None
-    localise: Callable[[Parser, Sequence[str]], None] | None = None
+    localise: Callable[[Parser, Sequence[str]], str] | None = None
     completions: Callable[[], dict[str, tuple[str, ...]]] | None = None
 
 
@@ -109,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: Words after the program's name; None for those of the process.
 
     Returns:
-        Exit status: 0, or 1 with an error among the capture's problems, or 2 where nothing could be shown.
+        Exit status, see ``exit_status``.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -126,9 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # whoever read has seen enough
         _drop_output()
-        return 0
+        return FINE
     except KeyboardInterrupt:
-        return 130
+        return STOPPED
     except MemoryError:
         return _told(NO_MEMORY)
     except Exception as error:
@@ -195,7 +201,7 @@ def localised_parser(name: str, words: Sequence[str] = ()) -> Parser:
     parser = build_parser(name)
     localise = COMMANDS[name].localise
     if localise is not None:
-        localise(parser, words)
+        parser.language = localise(parser, words)
     return parser
 
 
@@ -263,6 +269,7 @@ def info_command(options: argparse.Namespace) -> int:
         from .why import why_asked
 
         return why_asked(_given(options), as_json=options.json)
+    from tpuprof_tui.views.as_text import ROWS
     from tpuprof_tui.views.info import info_json
     from tpuprof_tui.views.pages import info_report
 
@@ -273,9 +280,12 @@ def info_command(options: argparse.Namespace) -> int:
 
         return memory_of(first_screen(profile))
 
+    offset = options.offset
     if options.json:
-        return _each(options, lambda profile: print(info_json(profile, memory(profile))), headed=False)
-    return _each(options, lambda profile: _show(info_report(profile, memory(profile))))
+        return _each(options, lambda profile: print(info_json(profile, memory(profile), limit=options.limit,
+                                                              offset=offset)), headed=False)  # fmt: skip
+    limit = ROWS if options.limit is None else options.limit
+    return _each(options, lambda profile: _show(info_report(profile, memory(profile), limit=limit, offset=offset)))
 
 
 def instructions_command(options: argparse.Namespace) -> int:
@@ -325,7 +335,7 @@ def help_command(options: argparse.Namespace) -> int:
     from .help import help_text
 
     print(help_text(options.topic), end="")
-    return 0
+    return FINE
 
 
 def completion_command(options: argparse.Namespace) -> int:
@@ -333,10 +343,10 @@ def completion_command(options: argparse.Namespace) -> int:
     from .completion import completion_script
 
     print(completion_script(options.shell), end="")
-    return 0
+    return FINE
 
 
-def _told(message: str, status: int = TpuprofError.exit_code) -> int:
+def _told(message: str, status: int = NOTHING) -> int:
     """Says one sentence on stderr; gives the exit status."""
     from tpuprof_tui.formats.escape import line_text
 
@@ -370,7 +380,7 @@ def _each(options: argparse.Namespace, answer: Callable[[Profile], None], *, hea
         profile = _opened(captures[0], options)
         answer(profile)
         return _status(profile)
-    status = 0
+    status = FINE
     for place, capture in enumerate(captures):
         try:
             profile = _opened(capture, options)
@@ -433,7 +443,7 @@ def _show(report: Any) -> None:
 def _status(profile: Profile) -> int:
     from tpuprof_tui.model import Severity, worst
 
-    return int(worst(profile.problems) == Severity.ERROR)
+    return LOST if worst(profile.problems) == Severity.ERROR else FINE
 
 
 def _is_terminal() -> bool:

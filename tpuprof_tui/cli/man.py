@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tpuprof_tui import __version__
+from tpuprof_tui.exit_status import meanings
 from tpuprof_tui.sources.catalog import vocabularies
 
 from .main import COMMANDS, build_parser
 from .options import OWN_OPTIONS
-from .texts import ENVIRONMENT, FILES, STATUS, examples
+from .texts import ENVIRONMENT, FILES, examples
 
 _EXAMPLE: Final = re.compile(r"  (\S.*?)(?:\s{2,}(\S.*))?$")
 
@@ -39,7 +40,7 @@ def _lines() -> Iterator[str]:
         if name != "open":
             yield from _command(name)
     yield ".SH EXIT STATUS"
-    yield from _terms(STATUS)
+    yield from _terms(meanings())
     yield ".SH ENVIRONMENT"
     yield from _terms(ENVIRONMENT)
     yield ".SH FILES"

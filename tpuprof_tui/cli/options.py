@@ -108,13 +108,17 @@ OPTIONS: Final = (
     ),
     Option(
         ("--limit",),
-        {"type": _count, "metavar": "N", "help": "rows of each table (default: 20; all with --json)"},
-        ("report",),
+        {
+            "type": _count,
+            "metavar": "N",
+            "help": "rows of each table at most (default: 20; all with --json and of instructions)",
+        },
+        ("report", "info", "instructions"),
     ),
     Option(
         ("--offset",),
         {"type": _count, "metavar": "N", "default": 0, "help": "rows of each table that are passed over"},
-        ("report",),
+        ("report", "info", "instructions"),
     ),
     Option(
         ("--why",),

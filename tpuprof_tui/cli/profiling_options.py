@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import stat
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.errors import UnreadableError, UsageError
+from tpuprof_tui.exit_status import FINE, LOST, NOTHING
 
 from .texts import FILE
 
@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _tell(parser, help_texts(LANGUAGES[0]))
 
 
-def localise(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """Puts a parser's help into the language that the words, or else the locale, ask for."""
+def localise(parser: argparse.ArgumentParser, words: Sequence[str]) -> str:
+    """Puts a parser's help into the language that the words, or else the locale, ask for; gives the language."""
     from tpuprof_tui.options.tables import LANGUAGES, help_texts
 
     asked = [after for word, after in pairwise(words) if word == "--lang"]
@@ -59,6 +59,7 @@ def localise(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
     language = _language(next((word for word in asked if word in LANGUAGES), None))
     if language != LANGUAGES[0]:
         _tell(parser, help_texts(language))
+    return language
 
 
 def _tell(parser: argparse.ArgumentParser, texts: Mapping[str, Any]) -> None:
@@ -129,7 +130,7 @@ def _explain(options: argparse.Namespace, words: Sequence[str], tables: Tables, 
         _print_json(overview_json(written, kind, tables))
     else:
         _print(overview_lines(written, kind, tables))
-    return 0
+    return FINE
 
 
 def _all_options(tables: Tables, options: argparse.Namespace) -> Iterator[tuple[Tables, Option]]:
@@ -151,7 +152,7 @@ def _explain_one(tables: Tables, option: Option, value: str, options: argparse.N
             _print_json(explained(option, tables))
         else:
             _print(lines_of(option, tables))
-        return 0
+        return FINE
     known = {str(each): each for each in ((True, False) if option.type == "boolean" else option.values)}
     if known and value not in known and not (option.custom and value.startswith(option.custom["prefix"])):
         raise UsageError(f"{option.name} has no value {value}.", f"Its values: {', '.join(known)}.")
@@ -160,7 +161,7 @@ def _explain_one(tables: Tables, option: Option, value: str, options: argparse.N
         _print_json(explained(narrowed(option, meant), tables) | {"value": meant})
     else:
         _print(lines_of(option, tables, meant))
-    return 0
+    return FINE
 
 
 # -- check ------------------------------------------------------------------------
@@ -185,7 +186,7 @@ def _check(options: argparse.Namespace, words: Sequence[str], tables: Tables, ki
         _print_json(checked_json(checked, notes, tables))
     else:
         _print(checked_lines(checked, notes, tables))
-    return 2 if not checked.readable else int(checked.verdict == "errors")
+    return NOTHING if not checked.readable else LOST if checked.verdict == "errors" else FINE
 
 
 def _switched(switch: Mapping[str, Any]) -> str:
@@ -208,7 +209,7 @@ def _make(options: argparse.Namespace, words: Sequence[str], tables: Tables, kin
         _print_json(made_json(made, kind))
     else:
         _print(made_lines(made, tables))
-    return 0
+    return FINE
 
 
 # -- what is given ----------------------------------------------------------------
@@ -309,4 +310,6 @@ def _print(lines: Iterator[str]) -> None:
 
 
 def _print_json(record: Mapping[str, Any]) -> None:
-    print(json.dumps(record, indent=2))
+    from tpuprof_tui.formats.answers import answer_text
+
+    print(answer_text(record))

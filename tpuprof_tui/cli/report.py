@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[[
     """
     from tpuprof_tui.analysis.selecting.filters import compile_filter
     from tpuprof_tui.analysis.selecting.session import Session
+    from tpuprof_tui.formats.answers import answer_text
     from tpuprof_tui.views.as_text import ROWS
     from tpuprof_tui.views.query import Query
     from tpuprof_tui.views.registry import view_of, views_of
@@ -46,9 +46,10 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[[
     workers = _chosen(workers_of(profile), options.rank)
     if options.json:
         record = report_record(query, views, workers, limit=options.limit, offset=options.offset)
-        print(json.dumps(record, allow_nan=False, default=str))
+        print(answer_text(record, indent=None))
         return
-    for number, page in enumerate(report_text(query, views, workers, ROWS if options.limit is None else options.limit)):
+    limit = ROWS if options.limit is None else options.limit
+    for number, page in enumerate(report_text(query, views, workers, limit, options.offset)):
         if number:
             print()
         show(page)

@@ -1,4 +1,4 @@
-"""What the help of the command line says besides its options: descriptions, examples, exit status, environment."""
+"""What the help of the command line says besides its options: descriptions, examples, environment."""
 
 from __future__ import annotations
 
@@ -9,14 +9,6 @@ TOPICS: Final = ("KEYS", "COLUMNS", "man")
 SHELLS: Final = ("bash", "zsh", "fish")
 #: Among words to complete: here files may stand as well.
 FILE: Final = "FILE"
-
-#: Exit status and its meaning, of every command but export.
-STATUS: Final = (
-    ("0", "all is well"),
-    ("1", "something in the capture is lost or unreadable; the rest is shown, and the problems say what"),
-    ("2", "nothing could be shown or written; one sentence says why"),
-    ("130", "stopped with Ctrl+C"),
-)
 
 #: Environment variables that change what the tool does.
 ENVIRONMENT: Final = (
@@ -34,11 +26,6 @@ FILES: Final = (
     ("~/.config/tpuprof/config.json", "theme, columns, sort order and keys of the explorer; nothing needs it"),
     ("~/.local/state/tpuprof/*.log", "details of unexpected errors, the newest 20"),
 )
-
-#: The same in a line, below examples.
-STATUS_LINE: Final = "exit status: 0 fine, 1 something in the capture is lost or unreadable, 2 nothing could be shown\n"
-
-EXPORT_STATUS: Final = "exit status: 0 every file was written, 1 written from a capture with errors, 2 not written\n"
 
 INFO_HELP: Final = """\
 What a capture is: chip and mode, clocks, cores and lanes with their counts, and every problem that was found in it.
@@ -88,6 +75,6 @@ def own_text(name: str) -> str:
 
 
 def examples(command: str) -> str:
-    """Examples of a command, with the words of the sources there are, and its exit status; empty without any."""
+    """Examples of a command, with the words of the sources there are; empty without any."""
     found = own_text(command)
-    return f"examples:\n{found}\n{EXPORT_STATUS if command == 'export' else STATUS_LINE}" if found else ""
+    return f"examples:\n{found}" if found else ""

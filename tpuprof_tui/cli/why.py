@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.exit_status import FINE, NOTHING
+from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.sources.catalog import WHY, Catalog, SourceOption, chosen
 
@@ -21,11 +22,11 @@ def why_asked(paths: Sequence[str], *, as_json: bool) -> int:
     records = [why_record(catalog, path) for path in paths]
     if as_json:
         for record in records:
-            print(json.dumps(record, indent=2))
+            print(answer_text(record))
     else:
         print("\n\n".join("\n".join(_lines(record)) for record in records))
     sys.stdout.flush()
-    return 2 if any(record["source"] is None for record in records) else 0
+    return NOTHING if any(record["source"] is None for record in records) else FINE
 
 
 def why_record(catalog: Catalog, path: str) -> dict[str, Any]:

@@ -79,6 +79,31 @@ def _part(lane: Lane, rows: Rows) -> Lane:
     return lane if isinstance(rows, slice) and rows == slice(0, len(lane)) else lane.taking(rows)
 
 
+@dataclass
+class Page:
+    """Neighbouring rows of all that come, part by part.
+
+    Attributes:
+        limit: How many at most; None: all.
+        offset: How many are passed over.
+        total: How many have come.
+        taken: How many of these are on the page.
+    """
+
+    limit: int | None = None
+    offset: int = 0
+    total: int = 0
+    taken: int = 0
+
+    def take(self, count: int) -> slice:
+        """Which of the next ``count`` rows are on the page."""
+        first = min(max(self.offset - self.total, 0), count)
+        last = count if self.limit is None else min(max(self.offset + self.limit - self.total, first), count)
+        self.total += count
+        self.taken += last - first
+        return slice(first, last)
+
+
 def ordered_lanes(profile: Profile) -> list[Lane]:
     """Lanes by unit, then by kind; then those of no unit, by their number."""
     rank, unit_of = {kind.key: kind.order for kind in profile.vocabulary.lane_kinds}, profile.unit_of

@@ -7,7 +7,7 @@ have in all other files; those that only the explorer has are named by their hea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, Protocol
 
@@ -22,7 +22,7 @@ from tpuprof_tui.model import INT_MISSING, Column, Lane, Profile, Vocabulary
 from tpuprof_tui.model.lane import Array, Rows
 
 from .rendering import Field, rendered_rows
-from .selection import Selection
+from .selection import Page, Selection
 
 Ints = npt.NDArray[np.int64]
 TextForm = Literal["jsonl", "csv"]
@@ -113,19 +113,26 @@ class TableRows:
         profile: The profile.
         offsets: Number of the first instruction of each lane.
         numbers: int64, the instructions in their order.
+        whole: The same before some were chosen by their place: shares are of their time; None: none were.
     """
 
     profile: Profile
     offsets: Ints
     numbers: Ints
+    whole: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def parts(self, size: int) -> Iterator[list[tuple[int, Ints, Ints]]]:
+    def on(self, page: Page) -> TableRows:
+        """Those of a page."""
+        return replace(self, numbers=self.numbers[page.take(len(self.numbers))], whole=self.numbers)
+
+    def parts(self, size: int, of: Ints | None = None) -> Iterator[list[tuple[int, Ints, Ints]]]:
         """Up to ``size`` neighbouring rows at a time: of each lane among them its number, its rows, their places."""
-        for first in range(0, len(self.numbers), size):
-            numbers = self.numbers[first : first + size]
+        every = self.numbers if of is None else of
+        for first in range(0, len(every), size):
+            numbers = every[first : first + size]
             lanes = np.searchsorted(self.offsets, numbers, side="right") - 1
             part = []
             for lane in np.unique(lanes).tolist():
@@ -135,10 +142,10 @@ class TableRows:
 
     @property
     def total_ns(self) -> int:
-        """Sum of all durations, ns."""
+        """Sum of all durations, ns; of those before some were chosen by their place."""
         return sum(
             int(np.sum(lane.take("end", rows) - lane.take("start", rows)))
-            for part in self.parts(1 << 20)
+            for part in self.parts(1 << 20, self.whole)
             for lane, rows in ((self.profile.lanes[number], rows) for number, rows, _ in part)
         )
 

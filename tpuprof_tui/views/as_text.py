@@ -24,35 +24,36 @@ def fact_lines(answer: Answer) -> tuple[str, ...]:
     return tuple(f"{fact.title:{width}}  {fact_text(fact)}" for fact in shown)
 
 
-def text_tables(answer: Answer, limit: int | None = ROWS, hint: str = MORE) -> Iterator[TextTable]:
+def text_tables(answer: Answer, limit: int | None = ROWS, offset: int = 0, hint: str = MORE) -> Iterator[TextTable]:
     """Tables with rows, and of each series how large it was; ``hint`` says how to see rows that are left out."""
     for table in answer.tables:
         if len(table):
-            yield text_table(table, limit, hint)
+            yield text_table(table, limit, offset, hint)
     if answer.series:
         yield _series_table(answer.series)
 
 
-def answer_report(title: str, answer: Answer, limit: int | None = ROWS) -> Report:
+def answer_report(title: str, answer: Answer, limit: int | None = ROWS, offset: int = 0) -> Report:
     """All that a view says."""
     lines = (*fact_lines(answer), *answer.notes, *(each.sentence for each in answer.missing))
-    return Report(title, lines, tuple(text_tables(answer, limit)))
+    return Report(title, lines, tuple(text_tables(answer, limit, offset)))
 
 
-def text_table(table: Table, limit: int | None = ROWS, hint: str = MORE) -> TextTable:
-    """A table as texts."""
+def text_table(table: Table, limit: int | None = ROWS, offset: int = 0, hint: str = MORE) -> TextTable:
+    """A table as texts: ``limit`` rows of it behind the first ``offset``."""
     cells, places = Cells.of(table), shown_columns(table)
     columns = [table.columns[place] for place in places]
-    shown = len(table) if limit is None else min(limit, len(table))
+    stop = len(table) if limit is None else min(offset + limit, len(table))
     guessed = table.guessed or frozenset()
     rows = tuple(
         tuple(cells.text(column, row[place], guessed=number in guessed)
               for column, place in zip(columns, places, strict=True))
-        for number, row in enumerate(table.rows(0, shown))
+        for number, row in enumerate(table.rows(offset, stop), offset)
     )  # fmt: skip
     notes = list(table.notes)
-    if shown < len(table):
-        notes.append(f"{len(table) - shown:,} more; {hint}.")
+    if len(rows) < len(table):
+        behind = f"Rows {offset + 1:,} to {stop:,} of {len(table):,}; " if offset else f"{len(table) - stop:,} more; "
+        notes.append(f"{behind}{hint}.")
     spare = sorted((column for column in columns if column.spare), key=lambda column: -column.spare)
     return TextTable(
         cells.title(table), tuple(map(cells.header, columns)), rows,

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.totals.figures import LaneFigures, lane_figures
+from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.model import Lane, Profile
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.memory import Memory
 
 
-def info_record(profile: Profile) -> dict[str, Any]:
+def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
     """What a capture is, in plain values for JSON; None where unknown.
 
     Times are ns; a lane's ``busy_ns`` and ``wait_ns`` are unions (what overlaps counts once) and ``utilisation`` is
     its busy time over the profile's whole length. ``guessed`` says that work and wait are told apart by guesswork.
+
+    Args:
+        profile: The profile.
+        limit: How many lanes and problems at most; None: all. ``total_rows`` says how many there are.
+        offset: How many of these are passed over.
     """
     profile = profile.device_part
+    rows = slice(offset, None if limit is None else offset + limit)
+    lanes, problems = profile.lanes[rows], profile.problems[rows]
     device, groups = profile.device, profile.groups
     return {
         "path": profile.path,
@@ -40,19 +48,21 @@ def info_record(profile: Profile) -> dict[str, Any]:
         "pmu_tail_ns": profile.tail_ns,
         "instructions": profile.instructions,
         "kernel_launches": len(profile.scopes),
-        "lanes": _lane_records(profile),
+        "lanes": _lane_records(profile, lanes),
         **_measured(profile),
-        "problems": [problem.as_record(profile.groups, "core") for problem in profile.problems],
+        "problems": [problem.as_record(profile.groups, "core") for problem in problems],
+        "total_rows": {"lanes": len(profile.lanes), "problems": len(profile.problems)},
+        "truncated": len(lanes) < len(profile.lanes) or len(problems) < len(profile.problems),
         "facts": dict(profile.facts),
     }
 
 
-def info_json(profile: Profile, memory: Memory | None = None) -> str:
+def info_json(profile: Profile, memory: Memory | None = None, *, limit: int | None = None, offset: int = 0) -> str:
     """`info_record` as JSON text, ASCII alone; with what the profile takes of memory, where that is asked for."""
-    record = info_record(profile)
+    record = info_record(profile, limit=limit, offset=offset)
     if memory is not None:
         record["memory"] = {**asdict(memory), "total": memory.total}
-    return json.dumps(record, indent=2, default=str)
+    return answer_text(record)
 
 
 def _port_records(profile: Profile) -> dict[str, Any]:
@@ -81,9 +91,9 @@ def _measured(profile: Profile) -> dict[str, Any]:
     return {**({"counters": counters} if counters else {}), **({"steps": steps} if steps else {})}
 
 
-def _lane_records(profile: Profile) -> list[dict[str, Any]]:
+def _lane_records(profile: Profile, lanes: Sequence[Lane]) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
-    for lane, figures in zip(profile.lanes, _figures(profile), strict=True):
+    for lane, figures in zip(lanes, _figures(profile, lanes), strict=True):
         measured = {
             "busy_ns": figures.busy,
             "wait_ns": figures.wait,
@@ -113,8 +123,8 @@ def _number(profile: Profile, lane: Lane, key: str) -> int | None:
     return number if number >= 0 else None
 
 
-def _figures(profile: Profile) -> list[LaneFigures]:
-    return [lane_figures(build_index(lane), profile.start_ns, profile.end_ns) for lane in profile.lanes]
+def _figures(profile: Profile, lanes: Sequence[Lane]) -> list[LaneFigures]:
+    return [lane_figures(build_index(lane), profile.start_ns, profile.end_ns) for lane in lanes]
 
 
 def _whole(value: float) -> int | float | None:

@@ -10,6 +10,7 @@ from tpuprof_tui.formats.tables import MISSING, Report, Table, clean, count_of
 from tpuprof_tui.formats.text import time_text
 from tpuprof_tui.model import Profile
 
+from .as_text import ROWS as ROWS_OF_TABLES
 from .as_text import fact_lines, text_tables
 from .query import Query
 from .registry import answer, view_of, views_of
@@ -38,8 +39,17 @@ def summary_report(profile: Profile) -> Report:
     return Report(title_line(profile), (*fact_lines(found), *found.notes, *problems), (*tables, *_problems(query)))
 
 
-def info_report(profile: Profile, memory: Memory | None = None) -> Report:
-    """What a profile is; with what it takes of memory, where that is asked for."""
+def info_report(
+    profile: Profile, memory: Memory | None = None, *, limit: int | None = ROWS_OF_TABLES, offset: int = 0
+) -> Report:
+    """What a profile is; with what it takes of memory, where that is asked for.
+
+    Args:
+        profile: The profile.
+        memory: What it takes; None: nobody asked.
+        limit: Rows of the tables of lanes and problems at most; None: all.
+        offset: Rows of these that are passed over.
+    """
     query = Query(Session(profile))
     device, words = profile.device, profile.vocabulary
     ports = words.group_kind("ports")
@@ -60,9 +70,11 @@ def info_report(profile: Profile, memory: Memory | None = None) -> Report:
     width = max(len(label) for label, _ in facts)
     lines = tuple(f"{label:{width}}  {text}" for label, text in facts)
     tables: list[Table] = (
-        [*text_tables(answer(view_of(words, "lanes"), query), None)][:1] if profile.timed else [commands_table(profile)]
+        [*text_tables(answer(view_of(words, "lanes"), query), limit, offset)][:1]
+        if profile.timed
+        else [commands_table(profile)]
     )
-    tables += _problems(query)
+    tables += text_tables(answer(view_of(words, "problems"), query), limit, offset)
     if memory is not None:
         tables.append(_memory_table(memory))
     return Report(clean(profile.name), lines, tuple(table for table in tables if table.rows))

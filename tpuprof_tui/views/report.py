@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.tables import Report
@@ -16,9 +16,6 @@ from .as_json import answer_record
 from .as_text import answer_report
 from .query import EVERYTHING, Query
 from .registry import answer
-
-#: Version of the form of all answers for programs: the first number grows when a key changes or goes.
-SCHEMA: Final = "1.0"
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,6 @@ def report_record(
                 }
             }
     return {
-        "schema": SCHEMA,
         "source": profile.vocabulary.source,
         "path": profile.path,
         "workers": [worker_record(profile, worker) for worker in workers],
@@ -144,13 +140,15 @@ def exact_us(ns: int) -> str:
     return f"{'-' if ns < 0 else ''}{whole}{f'.{rest:03d}'.rstrip('0') if rest else ''}"
 
 
-def report_text(query: Query, views: Sequence[View], workers: Sequence[Worker], limit: int | None) -> Iterator[Report]:
+def report_text(
+    query: Query, views: Sequence[View], workers: Sequence[Worker], limit: int | None, offset: int = 0
+) -> Iterator[Report]:
     """The same for people: one page for each view and worker."""
     for view in views:
         title = query.vocabulary.say(view.title)
         if view.together:
-            yield answer_report(title, answer(view, query), limit)
+            yield answer_report(title, answer(view, query), limit, offset)
             continue
         for worker, asked in _asked(query, workers):
             heading = f"{title}: {worker.key}" if len(workers) > 1 else title
-            yield answer_report(heading, answer(view, asked), limit)
+            yield answer_report(heading, answer(view, asked), limit, offset)

@@ -37,6 +37,12 @@ Figures are those of the explorer; `tpuprof export CAPTURE OUT --only summary` w
   tpuprof summary cdm_profile_data_dev0-0 --tiu_freq 900        another TIU clock than the capture's
   tpuprof summary cdm_profile_data_dev0-0 > before.txt          plain text where it is not a terminal
 """,
+    "report": """\
+  tpuprof report cdm_profile_data_dev0-0 --list                 which views there are
+  tpuprof report cdm_profile_data_dev0-0 findings               what is worth a look
+  tpuprof report cdm_profile_data_dev0-0 kernels lanes --core 0 --limit 5
+  tpuprof report cdm_profile_data_dev0-0 --json | jq .views.kernels
+""",
     "instructions_help": """\
 Every instruction on stdout: by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order.
 
@@ -48,6 +54,7 @@ says what they mean.
   tpuprof instructions cdm_profile_data_dev0-0 --engine GDMA --filter "bw<20" > slow.jsonl
   tpuprof instructions cdm_profile_data_dev0-0 --format csv --columns core,engine,name,start,dur --sort dur:desc
   tpuprof instructions cdm_profile_data_dev0-0 --format parquet --output instructions.parquet
+  tpuprof instructions cdm_profile_data_dev0-0 --columns name,dur --sort dur:desc --limit 20
 """,
     "export_help": """\
 Write the workbook, the web view, the Perfetto trace, the summary and the register text of a capture.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.export.rendering import Field, rendered_rows
-from tpuprof_tui.export.selection import ordered_lanes
+from tpuprof_tui.export.selection import Page, ordered_lanes
 from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, json_text
 from tpuprof_tui.model import Lane, Profile
@@ -80,6 +80,7 @@ def write_instructions(
     unit: int | None = None,
     engine: str | None = None,
     keep: Callable[[Lane], npt.NDArray[np.bool_]] | None = None,
+    page: Page | None = None,
 ) -> int:
     """Writes all instructions, or those of a core or an engine, to a binary file or pipe.
 
@@ -90,6 +91,7 @@ def write_instructions(
         unit: Only this core's instructions, the CDMA commands it submitted among them; None for all.
         engine: Only this engine's; None for all.
         keep: Mask of a lane's rows to write; None for all.
+        page: Which of these, by their place; None for all.
 
     Returns:
         Number of instructions written.
@@ -108,12 +110,13 @@ def write_instructions(
         if keep is not None:
             rows = _kept(rows, keep(lane))
         count = len(lane) if isinstance(rows, slice) else len(rows)
+        chosen = slice(0, count) if page is None else page.take(count)
         plan = _LanePlan(profile, lane, style, names)
-        for first in range(0, count, SLICE):
-            last = min(first + SLICE, count)
+        for first in range(chosen.start, chosen.stop, SLICE):
+            last = min(first + SLICE, chosen.stop)
             part = slice(first, last) if isinstance(rows, slice) else rows[first:last]
             sink.write("".join(plan.lines(part, last - first)).encode("utf-8"))
-        written += count
+        written += chosen.stop - chosen.start
     return written
 
 

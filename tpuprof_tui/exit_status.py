@@ -1,0 +1,66 @@
+"""With which status every command ends: one table, which help, manual page and README show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+FINE: Final = 0
+LOST: Final = 1
+NOTHING: Final = 2
+STOPPED: Final = 130
+
+
+@dataclass(frozen=True)
+class Status:
+    """An exit status.
+
+    Attributes:
+        code: The number.
+        meaning: What it says of every command; in English and Chinese.
+        also: What it says of some commands beside or instead, by command; in English and Chinese.
+    """
+
+    code: int
+    meaning: tuple[str, str]
+    also: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+TABLE: Final = (
+    Status(FINE, ("all is well", "一切正常"), {
+        "export": ("every file was written", "所有文件都已写出"),
+        "options": ("correct, or warnings alone", "正确，或仅有警告"),
+    }),
+    Status(LOST, ("something in the capture is lost or unreadable; the rest is shown, and the problems say what",
+                  "有记录丢失或无法读取；其余照常显示，问题列表说明是什么"), {
+        "export": ("written from a capture with errors", "数据有错误，但文件已写出"),
+        "options": ("the options have errors", "选项有错误"),
+    }),
+    Status(NOTHING, ("nothing could be shown or written; one sentence on stderr says why",
+                     "什么都无法显示或写出；stderr 上有一句话说明原因"), {
+        "options": ("unreadable, or a wish that is not understood or cannot be", "无法读取，或愿望看不懂、无法满足"),
+    }),
+    Status(STOPPED, ("stopped with Ctrl+C", "被 Ctrl+C 中止")),
+)  # fmt: skip
+#: Languages of the table, in the order of its texts.
+LANGUAGES: Final = ("en", "zh")
+_BETWEEN, _COLONS, _BRACKETS = ("; ", "；"), (": ", "："), (" ({})", "（{}）")
+_HEADINGS: Final = ("exit status:", "退出状态：")
+
+
+def meanings(command: str = "", language: str = "en") -> Iterator[tuple[str, str]]:
+    """Each status and what it says of a command; of all commands where none is named, with those that differ."""
+    place = LANGUAGES.index(language)
+    for status in TABLE:
+        text = status.also.get(command, status.meaning)[place]
+        if not command and status.also:
+            others = (f"{name}{_COLONS[place]}{texts[place]}" for name, texts in status.also.items())
+            text += _BRACKETS[place].format(_BETWEEN[place].join(others))
+        yield str(status.code), text
+
+
+def help_lines(command: str, language: str = "en") -> str:
+    """The table below a command's help."""
+    lines = "".join(f"  {code:5}{text}\n" for code, text in meanings(command, language))
+    return f"{_HEADINGS[LANGUAGES.index(language)]}\n{lines}"

@@ -24,7 +24,21 @@ sequences = pieces.flatmap(
 FIRST, LAYER, LAST = [900, 901], [10, 11, 12, 10, 13], [902, 903, 904]
 
 
-def judged_anchors(launches: list[int], least: float) -> set[tuple[int, int, int, int]]:
+def differ(launches: list[int], place: int, length: int, number: int) -> bool:
+    """Whether launches that stand so far apart differ."""
+    return launches[place + number] != launches[place + number + length]
+
+
+def first_of_two(launches: list[int], place: int, length: int, width: int) -> bool:
+    """Whether the launches one place before are not followed by the same ones as far away."""
+    if length < repetition.SHORTEST:
+        return False
+    before = launches[place - 1 : place - 1 + width]
+    distances = (n for n in range(1, len(launches)) if launches[place - 1 + n : place - 1 + n + width] == before)
+    return place == 0 or next(distances, 0) != length
+
+
+def judged_anchors(launches: list[int], least: float) -> set[tuple[int, int, int, int, int]]:
     """Slow and obvious: every few launches in a row, every two neighbouring occurrences, compared launch by launch."""
     found = set()
     size = len(launches)
@@ -38,6 +52,11 @@ def judged_anchors(launches: list[int], least: float) -> set[tuple[int, int, int
                 if launches[here:there] == launches[there : there + length]:
                     lengths.setdefault(here, length)
                     before[there] = length
+                elif first_of_two(launches, here, length, width) and max(3 * length, 2) >= least * size:
+                    left = next((n for n in range(here + 1) if n == here or differ(launches, here, length, -n - 1)), 0)
+                    right = next(n for n in range(size) if there + n == size or differ(launches, here, length, n))
+                    if left < length <= left + right and 2 * length >= least * size:
+                        found.add((here, width, length, 2 * length, left))
             lengths |= before
             covered = sum(lengths.values())
             if not lengths or covered < max(least * size, 1):
@@ -46,8 +65,8 @@ def judged_anchors(launches: list[int], least: float) -> set[tuple[int, int, int
             usual = max(told, key=lambda length, told=told: (length * told[length], -length))
             if usual < repetition.SHORTEST:
                 continue
-            alike = usual / 2 <= places[1] - places[0] <= 2 * usual
-            found.add((places[0] if alike else min(lengths), width, usual, covered))
+            as_long = usual / 2 <= places[1] - places[0] <= 2 * usual
+            found.add((places[0] if as_long else min(lengths), width, usual, covered, 0))
     return found
 
 
@@ -152,7 +171,7 @@ def test_a_last_step_that_is_cut_off():
     steps, layers = find_levels(np.array(step * 4 + step[:9]))
     assert steps.usual.tolist() == [True] * 4 + [False]
     assert (int(steps.start[-1]), int(steps.stop[-1])) == (80, 89)
-    assert layers.parent.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4]
+    assert layers.parent.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4]
 
 
 def test_a_recording_that_begins_within_a_step():
@@ -174,6 +193,21 @@ def test_a_step_that_begins_with_launches_of_many_places():
     steps = find_levels(np.array(step * 5))[0]
     assert steps.start.tolist() == [0, 43, 86, 129, 172]
     assert steps.usual.all()
+
+
+def test_two_steps_that_begin_with_launches_of_many_places():
+    step = [1, 2] * 20 + [3, 4, 5]
+    (steps, pairs) = find_levels(np.array(step * 2))
+    assert (steps.start.tolist(), steps.stop.tolist()) == ([0, 43], [43, 86])
+    assert steps.usual.all()
+    assert held(step * 2, pairs) == [[1, 2]] * 40
+
+
+def test_what_is_like_a_layer_is_none():
+    other = [10, 20, 21, 22]
+    launches = (FIRST + LAYER * 8 + other * 3 + LAST) * 3
+    _, layers = find_levels(np.array(launches))
+    assert held(launches, layers) == [LAYER] * 24
 
 
 def test_layers_of_steps_that_are_known():

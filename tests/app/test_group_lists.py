@@ -134,10 +134,10 @@ async def test_groupings_take_turns_and_sort_by_any_column(profile):
         await press(pilot, "b")
         groups = pilot.app.screen.list
         seen = [groups.key]
-        for _ in range(5):
+        for _ in range(6):
             await press(pilot, "b")
             seen.append(groups.key)
-        assert seen == ["name", "kernel", "type", "core", "engine", "name"]
+        assert seen == ["name", "kernel", "type", "core", "engine", "step", "name"]
         for place, name in ((3, "mean"), (4, "longest"), (0, "value"), (1, "count"), (2, "total")):
             await press(pilot, "greater_than_sign")
             assert groups.sort == place

@@ -36,14 +36,14 @@ def test_words_have_a_singular_and_a_plural():
 
 
 def test_columns_are_imported_when_they_are_asked_for():
-    # the kind of lane is a column of every source
-    assert OVEN.columns == (LANE_KIND, *COLUMNS)
+    # the kind of lane and the step are columns of every source
+    assert OVEN.columns == (LANE_KIND, *COLUMNS, STEP)
     assert OVEN.schema["name"] is COLUMNS[0]
-    assert OVEN.listed() == (LANE_KIND, COLUMNS[0])
+    assert OVEN.listed() == (LANE_KIND, COLUMNS[0], STEP)
     assert OVEN.is_text("name")
     assert not OVEN.is_text("crumbs")
     assert not OVEN.is_text("nothing")
-    assert Vocabulary("none", "none").columns == (LANE_KIND,)
+    assert Vocabulary("none", "none").columns == (LANE_KIND, STEP)
     assert [column.title for column in VOCABULARY.columns if column.key == LANE_KIND.key] == ["Engine"]
 
 

@@ -165,10 +165,10 @@ class _Trace:
         if kind == "stream":
             columns["bytes"] = _whole(each["args"].get("bytes") for each in events)
             columns["activity"] = np.array([_activity(each) for each in events], np.int8)
-            columns["step"] = _whole(launched.get(each) for each in correlation.tolist())
+            columns["step"] = _numbers(steps, _whole(launched.get(each, -1) for each in correlation.tolist()))
         elif kind == "thread":
             columns["parent"], columns["depth"] = _nesting(start, end)
-            columns["step"] = _step_at(steps, start)
+            columns["step"] = _numbers(steps, _step_at(steps, start))
         activity = Activity.HOST if kind == "thread" else Activity.COMPUTE
         return Lane(kind=kind, group=group, label=f"{kind} {number}", number=int(number), activity=activity,
                     columns=columns, sublanes=sublanes)  # fmt: skip
@@ -185,6 +185,7 @@ class _Trace:
             label=np.array([labels.code(each["name"]) for each in found], np.int32), labels=labels.build(),
             group=np.array([ids[False, each["pid"]] for each in found], np.int32), start=start,
             end=start + np.array([_ns(each["dur"]) for each in found], np.int64),
+            number=np.array([int(each["name"].partition("#")[2]) for each in found], np.int64),
         )  # fmt: skip
 
     def _steps_of_launches(self, steps: Steps) -> dict[int, int]:
@@ -192,7 +193,7 @@ class _Trace:
         found = [each for each in self._events if each.get("cat") in _LAUNCHES and "correlation" in each["args"]]
         places = _step_at(steps, np.array([_ns(each["ts"]) - self._zero for each in found], np.int64))
         known = zip(found, places.tolist(), strict=True)
-        return {each["args"]["correlation"]: place for each, place in known if place != INT_MISSING}
+        return {each["args"]["correlation"]: place for each, place in known if place >= 0}
 
     def _counters(self, ids: dict[tuple[bool, int], int]) -> Iterable[Counter]:
         of_gpu = [each for each in self._events
@@ -220,11 +221,15 @@ def _activity(event: dict[str, Any]) -> Activity:
 
 
 def _step_at(steps: Steps, times: Any) -> Any:
-    """The step at each time; missing where there is none."""
-    place = np.full(len(times), INT_MISSING, np.int64)
+    """Place of the step at each time; -1 where there is none."""
+    place = np.full(len(times), -1, np.int64)
     for step in range(len(steps)):
         place[(times >= steps.start[step]) & (times < steps.end[step])] = step
     return place
+
+
+def _numbers(steps: Steps, places: Any) -> Any:
+    return np.where(places >= 0, np.append(steps.number, INT_MISSING)[places], INT_MISSING)
 
 
 def _nesting(start: Any, end: Any) -> tuple[Any, Any]:

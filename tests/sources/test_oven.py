@@ -229,7 +229,7 @@ def test_what_counters_rounds_and_calls_lack_is_told(written):
     assert (len(profile.counters), len(profile.steps), len(profile.links())) == (2, 5, 12)
     assert sum(problem.severity is Severity.ERROR for problem in profile.problems) == 4
     tray = next(lane for lane in profile.lanes if lane.label == "tray 0")
-    assert tray["step"].tolist() == 4 * [INT_MISSING] + 4 * [1] + 4 * [3]
+    assert tray["step"].tolist() == 4 * [INT_MISSING] + 4 * [1] + 4 * [2]
     baker = next(lane for lane in profile.lanes if lane.kind == "baker")
     assert baker["parent"].tolist()[:2] == [-1, 0]
 
@@ -309,7 +309,7 @@ def test_counters_steps_and_links(town):
     assert steps.group.tolist() == 3 * [1, 2] + 3 * [4, 5]
     assert (steps.start.tolist()[1], steps.end.tolist()[1]) == (100 * TICK, 1100 * TICK)
     tray = profile.lanes_of(4)[0]
-    assert tray["step"].tolist() == 4 * [6] + 4 * [8] + 4 * [10]
+    assert tray["step"].tolist() == 4 * [0] + 4 * [1] + 4 * [2]
     links = profile.links()
     assert links.kinds == ("puts", "hands on")
     starts = np.concatenate([lane["start"] for lane in profile.lanes])
@@ -380,11 +380,11 @@ def test_instructions(written, town, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Place,Oven,Idx,Dish,Doing,Recipe,Start(ns),End(ns),Duration(ns),Grams(g),Round,Depth"
     assert lines[1:6] == [
-        "cart,11,1,rack>shop,carry,rye,135000,142500,7500,900,1,",
-        "cart,11,3,rack>shop,carry,brioche,260000,267500,7500,900,3,",
-        "cart,11,5,rack>shop,carry,pretzel,385000,392500,7500,900,5,",
-        "tray,11,0,bake_rye,bake,rye,18750,93750,75000,,1,",
-        "tray,11,1,oven>rack,carry,rye,93750,106250,12500,800,1,",
+        "cart,11,1,rack>shop,carry,rye,135000,142500,7500,900,0,",
+        "cart,11,3,rack>shop,carry,brioche,260000,267500,7500,900,1,",
+        "cart,11,5,rack>shop,carry,pretzel,385000,392500,7500,900,2,",
+        "tray,11,0,bake_rye,bake,rye,18750,93750,75000,,0,",
+        "tray,11,1,oven>rack,carry,rye,93750,106250,12500,800,0,",
     ]
     assert len(lines) == 1 + 3 * 6
     every = _rows(capsys, path)

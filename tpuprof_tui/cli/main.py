@@ -401,6 +401,7 @@ def _each(options: argparse.Namespace, answer: Callable[[Profile], None], *, hea
 def _opened(capture: str | None, options: argparse.Namespace) -> Profile:
     if capture is None:
         raise UsageError(*NO_CAPTURE)
+    from tpuprof_tui.analysis.steps.finding_steps import with_steps
     from tpuprof_tui.analysis.totals.exposed import with_exposed
     from tpuprof_tui.sources.catalog import open_profile
 
@@ -408,7 +409,7 @@ def _opened(capture: str | None, options: argparse.Namespace) -> Profile:
         profile = open_profile(capture, **options.source)
     except UnreadableError as error:
         raise _folder_error(capture) or error from None
-    return with_exposed(profile)
+    return with_steps(with_exposed(profile))
 
 
 def _must_exist(path: str, hint: str) -> None:

@@ -60,3 +60,6 @@ class Column:
 #: The kind of lane an event ran on: a column that every profile has, as it stands here where the schema of its
 #: source names none; lanes that do not hold it are given it.
 LANE_KIND: Final = Column("engine", "Lane", kind="text", shown=True, help="The kind of lane it ran on.")
+#: The step an event belongs to: a column that profiles with steps have, as it stands here where the schema of their
+#: source names none.
+STEP: Final = Column("step", "Step", width=6, help="Number of the step, batch or iteration it belongs to.")

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from .activity import Activity
-from .columns import COUNTERS, LANE_KIND, Column
+from .columns import COUNTERS, LANE_KIND, STEP, Column
 from .view import View
 
 #: Capabilities that generic code asks for, where a source has them: names of what ran, and everything of each event.
@@ -224,6 +224,8 @@ class Vocabulary:
         usual_name: What the names of all its captures begin with: what tells them apart follows.
         unit, lane, event, scope, operation: Words for what figures are made for, what runs one thing at a time, what it
             runs, what those belong to, and what their names are.
+        step, step_column: Word for what a run does again and again, and the column that numbers it where profiles do
+            not list their steps.
         lane_kinds, group_kinds, categories, capabilities: See there; categories in the order they are tried.
         shares: Ways of colouring of its own.
         conditions: Conditions of filters of its own.
@@ -248,6 +250,8 @@ class Vocabulary:
     event: Word = Word("event")
     scope: Word = Word("scope")
     operation: Word = Word("name")
+    step: Word = Word("step")
+    step_column: str = ""
     usual_name: str = ""
     lane_kinds: tuple[LaneKind, ...] = ()
     group_kinds: tuple[GroupKind, ...] = ()
@@ -272,7 +276,8 @@ class Vocabulary:
     def columns(self) -> tuple[Column, ...]:
         """The schema: every column an event can have, in the order of tables and files."""
         own = tuple(imported(self.columns_entry)) if self.columns_entry else ()
-        return own if any(column.key == LANE_KIND.key for column in own) else (LANE_KIND, *own)
+        keys = {column.key for column in own}
+        return (*(() if LANE_KIND.key in keys else (LANE_KIND,)), *own, *(() if STEP.key in keys else (STEP,)))
 
     @cached_property
     def schema(self) -> Mapping[str, Column]:
@@ -291,7 +296,7 @@ class Vocabulary:
         found = {"colourings": _listed("operation", self.scope.one, *(share.title.partition(",")[0] for share in
                                                                       self.shares))}  # fmt: skip
         words = ("unit", self.unit), ("lane", self.lane), ("event", self.event), ("scope", self.scope)
-        for key, word in (*words, ("operation", self.operation)):
+        for key, word in (*words, ("operation", self.operation), ("step", self.step)):
             for name, text in ((key, word.one), (f"{key}s", word.plural)):
                 found |= {name: text, name.capitalize(): text[:1].upper() + text[1:]}
             found[f"a_{key}"] = word.with_article

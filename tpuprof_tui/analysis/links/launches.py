@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.text import clean
-from tpuprof_tui.model import Lane, Profile, Role
 
 from ..index.lane_index import LaneIndex, build_index, event_at
 from ..selecting.session import Session
 from ..selecting.state import ViewState
 from ..selecting.time_scale import TIME, Measure
+from ..steps.launch_sequence import launch_lane
 
 Ints = npt.NDArray[np.int64]
 
@@ -24,7 +24,7 @@ def launches(session: Session, unit: int) -> LaneIndex:
 
     O(instructions of the unit) the first time.
     """
-    return session.derived.get("launches", lambda: build_index(_lane(session.profile, unit)), unit)
+    return session.derived.get("launches", lambda: build_index(launch_lane(session.profile, unit)), unit)
 
 
 def launches_with(session: Session, passing: Session, unit: int) -> LaneIndex:
@@ -111,35 +111,3 @@ def stepped_launch(session: Session, view: ViewState, unit: int, steps: int) -> 
     start, end = span_of(index, row)
     end = max(end, start + 1)
     return replace(view.showing(start, end).at(start), range=(start, end), anchor=None)
-
-
-def _lane(profile: Profile, unit: int) -> Lane:
-    count = len(profile.scopes)
-    first = np.full(count, np.iinfo(np.int64).max, np.int64)
-    last = np.full(count, np.iinfo(np.int64).min, np.int64)
-    for lane in profile.lanes_of(unit):
-        if "scope" in lane and len(lane) and count:
-            _widen(lane, first, last)
-    found = np.flatnonzero(last >= first)
-    found = found[np.lexsort((last[found], first[found]))]
-    size = len(found)
-    return Lane(
-        kind="launches", group=unit, label="kernels",
-        columns={
-            "start": first[found], "end": last[found], "order": np.arange(size, dtype=np.int64),
-            "role": np.full(size, Role.WORK, np.int8), "sublane": np.zeros(size, np.int16),
-            "kernel": np.asarray(profile.scopes.kernel[found], np.int32), "scope": found.astype(np.int64),
-        },
-    )  # fmt: skip
-
-
-def _widen(lane: Lane, first: Ints, last: Ints) -> None:
-    """Widens each launch to hold a lane's instructions; neighbours of one launch are taken together."""
-    scope, starts = lane["scope"], lane["start"]
-    begins = np.concatenate(([0], np.flatnonzero(scope[1:] != scope[:-1]) + 1))
-    numbers = scope[begins]
-    ends = np.maximum.reduceat(lane["end"], begins)
-    # a capture may claim launches that are not there
-    real = (numbers >= 0) & (numbers < len(first))
-    np.minimum.at(first, numbers[real], starts[begins][real])
-    np.maximum.at(last, numbers[real], ends[real])

@@ -23,9 +23,9 @@ _AT_ONCE: Final = 65_536
 #: From this many different numbers on they are put into ranges.
 MANY: Final = 60
 #: Columns whose values lie evenly: times, places, addresses. Others span orders of magnitude.
-_EVEN: Final = ("start", "end", "order", "command_id", "scope", "batch")
+_EVEN: Final = ("start", "end", "order", "command_id", "scope", "batch", "step")
 #: What one groups by, in the order one key goes through them; after these it begins anew.
-GROUPINGS: Final = ("name", "kernel", "type", "core", "engine")
+GROUPINGS: Final = ("name", "kernel", "type", "core", "engine", "step")
 
 
 @dataclass(frozen=True, eq=False)

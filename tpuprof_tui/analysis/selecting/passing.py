@@ -62,7 +62,10 @@ class Passing:
     def _session(self) -> Session:
         profile = self.whole.profile
         lanes = tuple(_kept(lane, self.lane(number)) for number, lane in enumerate(profile.lanes))
-        return Session.build(replace(profile, lanes=lanes))
+        session = Session.build(replace(profile, lanes=lanes))
+        # steps are those of all instructions, whatever passes
+        session.derived.get("steps", lambda: self.whole.steps)
+        return session
 
 
 def passing(session: Session, text: str) -> Passing:

@@ -16,6 +16,8 @@ from ..derived import Derived
 from ..index import ordering
 from ..index.lane_index import rows_between
 from ..index.ordering import lane_values
+from ..steps.finding_steps import steps_of, with_steps
+from ..steps.profile_steps import ProfileSteps
 from ..totals.exposed import with_exposed
 from ..totals.figures import Headline, Indexes, build_indexes, headline
 from ..totals.work_sums import owners_of
@@ -49,7 +51,7 @@ class Session:
     @classmethod
     def build(cls, profile: Profile) -> Session:
         """A profile with its indexes and headline; meant for a thread."""
-        session = cls(with_exposed(profile))
+        session = cls(with_steps(with_exposed(profile)))
         _ = session.headline
         return session
 
@@ -67,6 +69,11 @@ class Session:
     def headline(self) -> Headline:
         """Figures of the whole profile."""
         return self.derived.get("headline", lambda: headline(self.profile, self.indexes))
+
+    @cached_property
+    def steps(self) -> ProfileSteps:
+        """The steps, and which of them events belong to; O(instructions) the first time."""
+        return self.derived.get("steps", lambda: steps_of(self.profile))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

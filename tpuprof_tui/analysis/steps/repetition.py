@@ -130,15 +130,17 @@ def anchors(codes: Ints, least: float) -> Ints:
         least: 0 to 1.
 
     Returns:
-        int64 (4, anchors): where the anchor occurs first, at the start of a repetition or of what is about as long;
-        its launches; the launches of the repetitions that cover most; the launches that all of them cover.
+        int64 (5, anchors): where the anchor occurs first, at the start of a repetition or of what is about as long;
+        its launches; the launches of the repetitions that cover most; the launches that all of them cover; the
+        launches of a repetition that stand before the anchor.
     """
     codes, size = _dense(codes), len(codes)
     hashes = SequenceHash(codes)
-    found = [np.zeros((4, 0), np.int64)]
+    found = [np.zeros((5, 0), np.int64)]
     for width, grams in _grams(codes):
         order = np.argsort(grams, kind="stable")
         heads = np.flatnonzero(np.append(True, grams[order[1:]] != grams[order[:-1]]))
+        found.append(_two(hashes, grams, order, width, least * size))
         start, length = _repeated(hashes, grams, order, size)
         covered = np.bincount(grams[start], weights=length, minlength=len(heads)).astype(np.int64)
         kept = covered[grams[start]] >= max(least * size, 1)
@@ -147,7 +149,8 @@ def anchors(codes: Ints, least: float) -> Ints:
         gram, place, usual = _usual_lengths(grams[start][kept], start[kept], length[kept])
         first, second = order[heads[gram]], order[heads[gram] + 1]
         alike = (second - first >= _LEAST_LENGTH * usual) & (second - first <= _MOST_LENGTH * usual)
-        each = np.stack((np.where(alike, first, place), np.full(len(gram), width), usual, covered[gram]))
+        widths, shifts = np.full(len(gram), width), np.zeros(len(gram), np.int64)
+        each = np.stack((np.where(alike, first, place), widths, usual, covered[gram], shifts))
         found.append(each[:, usual >= SHORTEST])
     return np.concatenate(found, axis=1)
 
@@ -181,6 +184,26 @@ def _repeated(hashes: SequenceHash, grams: Ints, order: Ints, size: int) -> tupl
     return start, lengths[start]
 
 
+def _two(hashes: SequenceHash, grams: Ints, order: Ints, width: int, least: float) -> Ints:
+    """Anchors in two repetitions, as ``anchors`` gives them, that begin where no anchor stands: before both of these.
+
+    Of three repetitions two begin with an anchor, wherever it stands in them.
+    """
+    again = grams[order[1:]] == grams[order[:-1]]
+    here, there = order[:-1][again], order[1:][again]
+    length = there - here
+    large = (3 * length >= least) & (length >= SHORTEST)
+    # neighbours as far from their next occurrences are of the same repetitions: the first of them will do
+    distance = np.zeros(len(grams) + 1, np.int64)
+    distance[here + 1] = length
+    large &= distance[here] != length
+    here, there, length = here[large], there[large], length[large]
+    before, after = hashes.alike_before(here, there), hashes.alike_from(here, there)
+    two = (before < length) & (after < length) & (before + after >= length) & (2 * length >= least)
+    here, length, before = here[two], length[two], before[two]
+    return np.stack((here, np.full(len(here), width), length, 2 * length, before))
+
+
 def _usual_lengths(grams: Ints, start: Ints, length: Ints) -> tuple[Ints, Ints, Ints]:
     """Each gram, its first place, and the length of its repetitions that cover most (the shorter of two)."""
     order = np.lexsort((start, length, grams))
@@ -197,10 +220,10 @@ def _outermost(codes: Ints, least: float) -> Anchor | None:
     """The anchor that cuts a sequence into the longest repetitions; None where nothing repeats enough."""
     known = anchors(codes, least)
     while known.shape[1]:
-        _, _, length, _ = known
+        length = known[2]
         level = known[:, length * _SAME_LENGTH >= length.max()]
         level = level[:, level[3] >= _AS_GOOD * level[3].max()]
-        chosen = _anchor(level, np.lexsort((level[1], level[0]))[0])
+        chosen = _anchor(level, np.lexsort((level[1], level[0] - level[4]))[0])
         known = known[:, 2 * length <= length.max()]
         if not known.shape[1] or _has_its_own(codes, chosen, _anchor(known, np.lexsort((known[2], known[3]))[-1])):
             return _turned(codes, chosen)
@@ -208,8 +231,8 @@ def _outermost(codes: Ints, least: float) -> Anchor | None:
 
 
 def _anchor(known: Ints, number: int) -> Anchor:
-    place, width, length, _ = known[:, number].tolist()
-    return Anchor(place, width, length)
+    place, width, length, _, shift = known[:, number].tolist()
+    return Anchor(place, width, length, shift)
 
 
 def _has_its_own(codes: Ints, outer: Anchor, inner: Anchor) -> bool:
@@ -227,7 +250,7 @@ def _has_its_own(codes: Ints, outer: Anchor, inner: Anchor) -> bool:
 def _turned(codes: Ints, anchor: Anchor) -> Anchor:
     """An anchor with the place where repetitions begin, as seen from it.
 
-    That is the anchor itself; or as early as they go on to the left, where one more of them is whole then.
+    That is where its own begin; or as early as they go on to the left, where one more of them is whole then.
     """
     cut = _cut(codes, SequenceHash(codes), anchor)
     unit = cut.unit
@@ -238,7 +261,7 @@ def _turned(codes: Ints, anchor: Anchor) -> Anchor:
     goes_on = differs[ends - length :]
     ends += int(np.argmax(goes_on)) if goes_on.any() else len(goes_on)
     rest = (ends - unit.start) % length
-    return replace(anchor, shift=before) if before < length <= before + rest else anchor
+    return replace(anchor, shift=anchor.shift + before) if before < length <= before + rest else anchor
 
 
 def _cut(codes: Ints, hashes: SequenceHash, anchor: Anchor, offset: int = 0, level: Level | None = None) -> Level:
@@ -261,15 +284,29 @@ def _cut(codes: Ints, hashes: SequenceHash, anchor: Anchor, offset: int = 0, lev
     places, parent = places[inside], parent[inside]
     start = np.maximum(places - anchor.shift, begins[parent])
     stop, same = _stops(hashes, start, parent, ends[parent], anchor.length)
-    # the first of an occurrence at the very end of what was launched before may be cut by the next
-    stop[:-1] = np.minimum(stop[:-1], start[1:])
-    length = stop - start
-    kept = same | (length >= _LEAST_LENGTH * anchor.length) | (stop == len(codes))
-    kept &= length > 0
+    # the launches of an anchor may begin within the last of some repetitions and end behind it
+    reached = np.maximum.accumulate(np.append(0, np.where(same, stop, 0)))[:-1]
+    kept = same | ((start >= reached) & ((stop - start >= _LEAST_LENGTH * anchor.length) | (stop == len(codes))))
+    # two begin with the first launch of all where less stands before an anchor than in a repetition
+    kept &= stop > start
     start, stop, parent = start[kept], stop[kept], parent[kept]
+    stop[:-1] = np.minimum(stop[:-1], start[1:])
     _, which, counts = np.unique(hashes.of(start, stop), return_inverse=True, return_counts=True)
     usual = which.reshape(-1) == int(np.argmax(counts * _shares(which, stop - start, len(counts))))
-    return Level(start, stop, usual, parent if level is not None else np.full(len(start), -1, np.int64))
+    if level is None:
+        return Level(start, stop, usual, np.full(len(start), -1, np.int64))
+    alike = usual | _resembles(hashes, start, stop, int(np.argmax(usual)))
+    return Level(start[alike], stop[alike], usual[alike], parent[alike])
+
+
+def _resembles(hashes: SequenceHash, start: Ints, stop: Ints, number: int) -> Mask:
+    """Whether repetitions begin and end as one of them does, with at least half of its launches."""
+    here, end = np.full(len(start), start[number]), np.full(len(stop), stop[number])
+    length = end - here
+    begins = hashes.alike_from(np.minimum(here, start), np.maximum(here, start))
+    ends = hashes.alike_before(np.minimum(end, stop), np.maximum(end, stop))
+    most = np.minimum(length, stop - start)
+    return np.asarray(2 * (np.minimum(begins, most) + np.minimum(ends, most)) >= length)
 
 
 def _shares(which: Ints, length: Ints, kinds: int) -> Ints:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+#: Where parts begin and end.
+_Parts = tuple[Ints, Ints]
 
 #: Two primes below 2**31: products of remainders fit int64, both remainders together tell 2**62 sequences apart.
 _PRIMES: Final = (2_147_483_647, 2_147_483_629)
@@ -26,6 +29,7 @@ class SequenceHash:
         random = np.random.default_rng(_SEED)
         size = len(codes)
         kinds = int(codes.max(initial=-1)) + 1
+        self._size = size
         self._parts: list[tuple[int, Ints, Ints]] = []
         for prime in _PRIMES:
             base = int(random.integers(1 << 20, prime - 1))
@@ -41,6 +45,22 @@ class SequenceHash:
         for prime, before, inverse in self._parts:
             part = (before[stop] - before[start]) % prime * inverse[start] % prime
             found = found << 31 | part
+        return found
+
+    def alike_from(self, one: Ints, other: Ints) -> Ints:
+        """int64, how many numbers are the same from two places on; the second lies behind the first."""
+        return self._alike(self._size - other, lambda count: (one, one + count), lambda count: (other, other + count))
+
+    def alike_before(self, one: Ints, other: Ints) -> Ints:
+        """int64, how many numbers are the same up to two places; the second lies behind the first."""
+        return self._alike(one, lambda count: (one - count, one), lambda count: (other - count, other))
+
+    def _alike(self, most: Ints, one: Callable[[Ints], _Parts], other: Callable[[Ints], _Parts]) -> Ints:
+        """The longest equal parts, of at most so many numbers: found bit by bit, as shorter ones are equal then."""
+        found = np.zeros(len(most), np.int64)
+        for bit in reversed(range(int(most.max(initial=0)).bit_length())):
+            longer = np.minimum(found + (1 << bit), most)
+            found = np.where(self.of(*one(longer)) == self.of(*other(longer)), longer, found)
         return found
 
 

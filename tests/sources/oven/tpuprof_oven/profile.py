@@ -6,7 +6,7 @@ column. A cart belongs to the bakery, what it carries to the oven it was carried
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -114,7 +114,7 @@ class _Town:
         groups: Groups,
         place: int,
         lane: RecordedLane,
-        rounds: Mapping[tuple[int, int], int],
+        rounds: Collection[tuple[int, int]],
         scopes: dict[tuple[int, int, int], int],
     ) -> Lane:
         """A lane; events of a recipe in one round of an oven are one scope."""
@@ -136,7 +136,7 @@ class _Town:
             "duration": lambda rows: end[rows] - start[rows],
             "name": codes("name", [each.what for each in lane.events]),
             "type": codes("type", [each.does for each in lane.events]), "kernel": kernel,
-            "step": np.array([rounds.get((oven, each.round), INT_MISSING)
+            "step": np.array([each.round if (oven, each.round) in rounds else INT_MISSING
                               for oven, each in zip(ovens, lane.events, strict=True)], np.int64),
         }  # fmt: skip
         if lane.kind != "baker":
@@ -158,12 +158,12 @@ class _Town:
         return Lane(kind=lane.kind, group=group, label=f"{lane.kind} {lane.number}", number=lane.number,
                     activity=activity, columns=columns, sublanes=sublanes)  # fmt: skip
 
-    def _steps(self) -> tuple[Steps, list[dict[tuple[int, int], int]]]:
-        """The rounds, and for each recording the place of a round among them, by oven and number."""
+    def _steps(self) -> tuple[Steps, list[set[tuple[int, int]]]]:
+        """The rounds, and those of each recording by oven and number."""
         labels, rows = StringsBuilder(), []
-        places: list[dict[tuple[int, int], int]] = []
+        known_rounds: list[set[tuple[int, int]]] = []
         for place, recording in enumerate(self._recordings):
-            places.append({})
+            known_rounds.append(set())
             turns: dict[int | None, int] = {}
             for each in recording.rounds:
                 oven, begin, end = each.get("oven"), each.get("from"), each.get("until")
@@ -174,13 +174,13 @@ class _Town:
                 if not (known and _number(begin, LARGEST_TICK) and _number(end, LARGEST_TICK) and begin <= end):
                     self._problem(place, "A round without label, oven or times.")
                     continue
-                places[-1][oven, turn] = len(rows)
-                tick = recording.tick_ns
-                rows.append((labels.code(each["label"]), group, begin * tick - self._zero, end * tick - self._zero))
-        label, group, start, end = zip(*rows, strict=True) if rows else ((), (), (), ())
-        columns = (np.array(label, np.int32), np.array(group, np.int32), np.array(start, np.int64),
-                   np.array(end, np.int64))  # fmt: skip
-        return Steps(labels.build(), *columns), places
+                known_rounds[-1].add((oven, turn))
+                times = (tick * recording.tick_ns - self._zero for tick in (begin, end))
+                rows.append((labels.code(each["label"]), group, *times, turn))
+        label, group, *times = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+        start, end, number = (np.array(column, np.int64) for column in times)
+        return Steps(labels.build(), np.array(label, np.int32), np.array(group, np.int32), start, end,
+                     number), known_rounds  # fmt: skip
 
     def _counters(self) -> tuple[Counter, ...]:
         """The meters."""

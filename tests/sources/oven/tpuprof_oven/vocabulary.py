@@ -18,7 +18,7 @@ COLUMNS = (
     Column("duration", "Duration", unit="ns", width=11, shown=True, group="time", aliases=("dur",),
            help="End minus start."),
     Column("grams", "Grams", unit="g", width=7, engines=("tray", "cart"), help="How much was moved."),
-    Column("step", "Round", width=5, group="time", help="Place of its round among all rounds."),
+    Column("step", "Round", width=5, group="time", help="Its round among those of its oven."),
     Column("depth", "Depth", width=5, engines=("baker",), help="How many enclose it."),
 )  # fmt: skip
 
@@ -28,6 +28,7 @@ VOCABULARY = Vocabulary(
     unit=Word("oven"),
     event=Word("step"),
     scope=Word("recipe"),
+    step=Word("round"),
     lane_kinds=(
         LaneKind("tray", "Tray", Activity.COMPUTE, 0, shades=Shades("#c08040")),
         LaneKind("cart", "Cart", Activity.TRANSFER, 1, shades=Shades("#4080c0")),

@@ -1,0 +1,104 @@
+"""What a unit launched, in order: its launches of scopes, or the names of its work where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import Lane, Profile, Role
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchSequence:
+    """Launches in the order they began; arrays of one length.
+
+    Attributes:
+        unit: Id of the unit.
+        code: int64, what was launched: codes of a text column.
+        start, end: int64 ns.
+        scope: int64 ids of the scopes; empty where the launches are events.
+        key: The text column.
+        lane, rows: The events that the launches are; None where they are scopes.
+    """
+
+    unit: int
+    code: Ints
+    start: Ints
+    end: Ints
+    scope: Ints
+    key: str
+    lane: Lane | None = None
+    rows: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+
+def launch_lane(profile: Profile, unit: int) -> Lane:
+    """The scopes of a unit as a lane: each from the first start to the last end of its events. O(events of the unit).
+
+    Its columns ``kernel`` and ``scope`` tell what was launched.
+    """
+    count = len(profile.scopes)
+    first = np.full(count, np.iinfo(np.int64).max, np.int64)
+    last = np.full(count, np.iinfo(np.int64).min, np.int64)
+    for lane in profile.lanes_of(unit):
+        if "scope" in lane and len(lane) and count:
+            _widen(lane, first, last)
+    found = np.flatnonzero(last >= first)
+    found = found[np.lexsort((last[found], first[found]))]
+    size = len(found)
+    return Lane(
+        kind="launches", group=unit, label="kernels",
+        columns={
+            "start": first[found], "end": last[found], "order": np.arange(size, dtype=np.int64),
+            "role": np.full(size, Role.WORK, np.int8), "sublane": np.zeros(size, np.int16),
+            "kernel": np.asarray(profile.scopes.kernel[found], np.int32), "scope": found.astype(np.int64),
+        },
+    )  # fmt: skip
+
+
+def launch_sequences(profile: Profile, units: Sequence[int]) -> list[LaunchSequence]:
+    """What each of some units launched; of units that launched nothing nothing. O(events)."""
+    sequences = [_of_scopes(profile, unit) for unit in units] if len(profile.scopes) else []
+    if not any(map(len, sequences)):
+        sequences = [found for unit in units if (found := _of_names(profile, unit)) is not None]
+    return [each for each in sequences if len(each)]
+
+
+def _of_scopes(profile: Profile, unit: int) -> LaunchSequence:
+    lane = launch_lane(profile, unit)
+    return LaunchSequence(unit, lane["kernel"].astype(np.int64), lane["start"], lane["end"], lane["scope"], "kernel")
+
+
+def _of_names(profile: Profile, unit: int) -> LaunchSequence | None:
+    """The named work of the lane of a unit that has most of it; None where none has any."""
+    best: tuple[Lane, Ints] | None = None
+    for lane in profile.lanes_of(unit):
+        if lane.on_host or "name" not in lane:
+            continue
+        rows = np.flatnonzero((lane["role"] == Role.WORK) & (lane["name"] >= 0))
+        if len(rows) > (len(best[1]) if best is not None else 0):
+            best = lane, rows
+    if best is None:
+        return None
+    lane, rows = best
+    code, start, end = (lane.take(key, rows) for key in ("name", "start", "end"))
+    return LaunchSequence(unit, code.astype(np.int64), start, end, np.zeros(0, np.int64), "name", lane, rows)
+
+
+def _widen(lane: Lane, first: Ints, last: Ints) -> None:
+    """Widens each launch to hold a lane's instructions; neighbours of one launch are taken together."""
+    scope, starts = lane["scope"], lane["start"]
+    begins = np.concatenate(([0], np.flatnonzero(scope[1:] != scope[:-1]) + 1))
+    numbers = scope[begins]
+    ends = np.maximum.reduceat(lane["end"], begins)
+    # a capture may claim launches that are not there
+    real = (numbers >= 0) & (numbers < len(first))
+    np.minimum.at(first, numbers[real], starts[begins][real])
+    np.maximum.at(last, numbers[real], ends[real])

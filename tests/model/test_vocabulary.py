@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tpuprof_tui.model.activity import Activity
-from tpuprof_tui.model.columns import LANE_KIND, Column
+from tpuprof_tui.model.columns import LANE_KIND, STEP, Column
 from tpuprof_tui.model.vocabulary import Capability, GroupKind, LaneKind, Vocabulary, Word
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 

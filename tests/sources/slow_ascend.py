@@ -242,7 +242,6 @@ class _Maker:
         groups: list[Group] = []
         lanes: list[Lane] = []
         units: list[int] = []
-        steps, first_steps = self._steps()
         for place, rank in enumerate(self._ranks):
             top, number = len(groups), rank.number if rank.number >= 0 else place
             groups += [Group(f"Rank {number}" if rank.number >= 0 else rank.folder.name, "rank", number=number),
@@ -250,16 +249,16 @@ class _Maker:
                        Group("Python", "layer", top), Group("CANN", "layer", top)]  # fmt: skip
             units.append(top + 1)
             ids = {"python": top + 2, "cann": top + 3}
-            launched = {end: self._step_at(rank, first_steps[place], start[0])
+            launched = {end: self._step_at(rank, start[0])
                         for category, start, end in rank.flows if category == "async_npu"}  # fmt: skip
             for kind, track in rank.lanes:
                 self._places.append((place, track))
-                lanes.append(self._lane(rank, kind, track, ids.get(kind, top + 1), first_steps[place], launched))
+                lanes.append(self._lane(rank, kind, track, ids.get(kind, top + 1), launched))
         return Profile(
             path=str(self._path), name=self._path.name, vocabulary=WORDS, device=Device("Ascend"),
             recording=self._recording(), capabilities=frozenset((NAMES,)), own={},
             groups=Groups(groups), lanes=tuple(lanes), scopes=Scopes(), problems=(),
-            strings={key: builder.build() for key, builder in self._texts.items()}, steps=steps,
+            strings={key: builder.build() for key, builder in self._texts.items()}, steps=self._steps(),
             counters=tuple(self._counters(units)), links=lambda: self._links(lanes),
         )  # fmt: skip
 
@@ -267,25 +266,23 @@ class _Maker:
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
         return Recording(levels or "a profile", levels, "torch_npu")
 
-    def _steps(self) -> tuple[Steps, list[int]]:
-        """Steps of all ranks, and the place of the first of each."""
-        labels, rows, first = StringsBuilder(), [], []
-        for place, rank in enumerate(self._ranks):
-            first.append(len(rows))
-            rows += [(labels.code(each.name), 4 * place, each.start - self._zero, each.end - self._zero)
-                     for each in rank.steps]  # fmt: skip
-        label, group, start, end = zip(*rows, strict=True) if rows else ((), (), (), ())
-        return Steps(labels.build(), np.array(label, np.int32), np.array(group, np.int32), np.array(start, np.int64),
-                     np.array(end, np.int64)), first  # fmt: skip
+    def _steps(self) -> Steps:
+        """Steps of all ranks."""
+        labels = StringsBuilder()
+        rows = [(labels.code(each.name), 4 * place, each.start - self._zero, each.end - self._zero, _step_number(each))
+                for place, rank in enumerate(self._ranks) for each in rank.steps]  # fmt: skip
+        label, group, *times = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+        return Steps(labels.build(), np.array(label, np.int32), np.array(group, np.int32),
+                     *(np.array(column, np.int64) for column in times))  # fmt: skip
 
     @staticmethod
-    def _step_at(rank: _Rank, first: int, time: int) -> int:
-        """The step in which something was called; missing where there is none."""
-        found = (first + place for place, each in enumerate(rank.steps) if each.start <= time < each.end)
+    def _step_at(rank: _Rank, time: int) -> int:
+        """Number of the step in which something was called; missing where there is none."""
+        found = (_step_number(each) for each in rank.steps if each.start <= time < each.end)
         return next(found, INT_MISSING)
 
     def _lane(
-        self, rank: _Rank, kind: str, track: _Track, group: int, first: int, launched: Mapping[tuple[int, _Track], int]
+        self, rank: _Rank, kind: str, track: _Track, group: int, launched: Mapping[tuple[int, _Track], int]
     ) -> Lane:
         events = rank.tracks[track]
         start, end = (np.array([each[place] - self._zero for each in events], np.int64) for place in (0, 1))
@@ -297,7 +294,7 @@ class _Maker:
             "name": self._codes("name", [each.name for each in events]),
         }  # fmt: skip
         on_host = kind in ("python", "cann")
-        columns |= self._of_host(rank, events, first) if on_host else self._of_device(rank, kind, track, launched)
+        columns |= self._of_host(rank, events) if on_host else self._of_device(rank, kind, track, launched)
         if on_host:
             columns["parent"], columns["depth"] = _nesting(start, end)
         # streams of collectives hold their tasks, as the planes do
@@ -308,8 +305,8 @@ class _Maker:
                     activity=Activity.HOST if on_host else Activity.COMMUNICATION, counted=not parts, columns=columns,
                     sublanes=sublanes)  # fmt: skip
 
-    def _of_host(self, rank: _Rank, events: Sequence[_Event], first: int) -> dict[str, Any]:
-        steps = [self._step_at(rank, first, each.start) for each in events]
+    def _of_host(self, rank: _Rank, events: Sequence[_Event]) -> dict[str, Any]:
+        steps = [self._step_at(rank, each.start) for each in events]
         types = self._codes("type", [each.category or each.args.get("level", "") for each in events])
         return {"step": np.array(steps, np.int64), "type": types}
 
@@ -377,6 +374,10 @@ def _level(file: Path) -> str:
     """How much was recorded, as the file of the profiler's settings says it; empty where it does not."""
     config = json.loads(file.read_bytes()).get("config", {})
     return str(config.get("experimental_config", {}).get("_profiler_level", ""))
+
+
+def _step_number(event: _Event) -> int:
+    return int(event.name.partition("#")[2])
 
 
 def _ns(us: Any) -> int:

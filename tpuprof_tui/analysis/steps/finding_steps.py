@@ -94,7 +94,7 @@ def _numbered_steps(profile: Profile, column: str, word: Word) -> Steps:
     """Steps of everything together, from the first start to the last end of the device's events with each number."""
     parts: list[tuple[Ints, Ints, Ints]] = []
     for lane in profile.lanes:
-        if column in lane and len(lane) and not lane.on_host:
+        if column in lane and len(lane) and lane.in_sums:
             begins = _runs(lane[column])
             numbers, ends = lane.take(column, begins), np.maximum.reduceat(lane["end"], begins)
             known = numbers >= 0

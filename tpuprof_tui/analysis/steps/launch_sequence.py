@@ -80,7 +80,7 @@ def _of_names(profile: Profile, unit: int) -> LaunchSequence | None:
     """The named work of the lane of a unit that has most of it; None where none has any."""
     best: tuple[Lane, Ints] | None = None
     for lane in profile.lanes_of(unit):
-        if lane.on_host or "name" not in lane:
+        if not lane.in_sums or "name" not in lane:
             continue
         rows = np.flatnonzero((lane["role"] == Role.WORK) & (lane["name"] >= 0))
         if len(rows) > (len(best[1]) if best is not None else 0):

@@ -101,7 +101,7 @@ def step_table(profile: Profile, found: ProfileSteps) -> StepTable:
 
 def _figures(profile: Profile, found: ProfileSteps) -> Ints:
     """int64 (6, steps): events, busy, compute, transfer, communication, exposed."""
-    lanes = [lane for lane in profile.lanes if not lane.on_host and len(lane)]
+    lanes = [lane for lane in profile.lanes if lane.in_sums and len(lane)]
     places = [found.places(lane) for lane in lanes]
     first, last = _extents(len(found), lanes, places)
     figures = np.zeros((6, len(found)), np.int64)

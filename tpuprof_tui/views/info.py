@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.index.ordering import fixed_number
-from tpuprof_tui.analysis.totals.figures import LaneFigures, lane_figures
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.model import Lane, Profile
+
+from .query import Query
+from .registry import answer, view_of
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.memory import Memory
@@ -48,7 +49,7 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
         "pmu_tail_ns": profile.tail_ns,
         "instructions": profile.instructions,
         "kernel_launches": len(profile.scopes),
-        "lanes": _lane_records(profile, lanes),
+        "lanes": _lane_records(profile, rows),
         **_measured(profile),
         "problems": [problem.as_record(profile.groups, "core") for problem in problems],
         "total_rows": {"lanes": len(profile.lanes), "problems": len(profile.problems)},
@@ -91,40 +92,52 @@ def _measured(profile: Profile) -> dict[str, Any]:
     return {**({"counters": counters} if counters else {}), **({"steps": steps} if steps else {})}
 
 
-def _lane_records(profile: Profile, lanes: Sequence[Lane]) -> list[dict[str, Any]]:
-    records: list[dict[str, Any]] = []
-    for lane, figures in zip(lanes, _figures(profile, lanes), strict=True):
-        measured = {
-            "busy_ns": figures.busy,
-            "wait_ns": figures.wait,
-            "sync_ns": figures.sync,
-            "idle_ns": figures.idle,
-            "utilisation": round(figures.utilisation, 6),
-            "bytes": figures.bytes,
+#: Figures of a lane, by their names here and in the view of lanes.
+_FIGURES: Final = {
+    "busy_ns": "busy_us", "wait_ns": "wait_us", "sync_ns": "sync_us", "idle_ns": "idle_us",
+    "utilisation": "utilisation", "bytes": "bytes",
+}  # fmt: skip
+
+
+def _lane_records(profile: Profile, rows: slice) -> list[dict[str, Any]]:
+    measured = _lane_figures(profile)
+    unknown = dict.fromkeys(_FIGURES)
+    # a lane without events is idle all the time
+    idle = unknown if not profile.timed else {**dict.fromkeys(_FIGURES, 0), "bytes": None,
+                                              "idle_ns": profile.end_ns - profile.start_ns}  # fmt: skip
+    return [
+        {
+            "engine": lane.kind,
+            "core": _number(profile, lane, "core"),
+            "port": _number(profile, lane, "port"),
+            "label": lane.label,
+            "group": profile.groups.title(lane.group),
+            "instructions": len(lane),
+            **measured.get(number, idle),
+            "sublanes": lane.sublanes,
+            "guessed": lane.role_guessed,
         }
-        records.append(
-            {
-                "engine": lane.kind,
-                "core": _number(profile, lane, "core"),
-                "port": _number(profile, lane, "port"),
-                "label": lane.label,
-                "group": profile.groups.title(lane.group),
-                "instructions": len(lane),
-                **(measured if profile.timed else dict.fromkeys(measured)),
-                "sublanes": lane.sublanes,
-                "guessed": figures.guessed,
-            }
-        )
-    return records
+        for number, lane in list(enumerate(profile.lanes))[rows]
+    ]
+
+
+def _lane_figures(profile: Profile) -> dict[int, dict[str, Any]]:
+    """Figures of the lanes that have events, by their place; none without times."""
+    found = answer(view_of(profile.vocabulary, "lanes"), Query(Session(profile)))
+    figures: dict[int, dict[str, Any]] = {}
+    for table in found.tables[:1]:
+        columns = {key: table.column(name) for key, name in _FIGURES.items()}
+        for row in range(len(table)):
+            target = table.leads_to(row)
+            if target is not None and target.scope is not None:
+                values = {key: column[row] for key, column in columns.items()}
+                figures[target.scope.lane] = {**values, "utilisation": round(values["utilisation"], 6)}
+    return figures
 
 
 def _number(profile: Profile, lane: Lane, key: str) -> int | None:
     number = fixed_number(profile, lane, key)
     return number if number >= 0 else None
-
-
-def _figures(profile: Profile, lanes: Sequence[Lane]) -> list[LaneFigures]:
-    return [lane_figures(build_index(lane), profile.start_ns, profile.end_ns) for lane in lanes]
 
 
 def _whole(value: float) -> int | float | None:

@@ -7,18 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tpuprof_tui.formats.text import (
-    UNITS,
-    bytes_text,
-    clean,
-    exact_time,
-    fit,
-    percent_text,
-    time_number,
-    time_text,
-    time_unit,
-    wrap,
-)
+from tpuprof_tui.formats.text import clean, fit, wrap
 
 
 @pytest.mark.parametrize(
@@ -67,38 +56,3 @@ def test_what_is_wider_than_a_line_becomes_an_ellipsis(text):
     assert all(cell_len(line) <= 1 for line in lines)
     assert "\u2026" in lines or cell_len(text) < 2
     assert "".join(lines).count("x") == text.count("x")
-
-
-@pytest.mark.parametrize(
-    ("ns", "text"),
-    [(0, "0 ns"), (999, "999 ns"), (1_000, "1.000 us"), (12_345, "12.35 us"), (999_999, "1000.0 us"),
-     (695_956, "696.0 us"), (4_295_000_000, "4.295 s"), (-1_500, "-1.500 us")],
-)  # fmt: skip
-def test_times_have_units_that_fit(ns, text):
-    assert time_text(ns).replace(",", "") == text
-
-
-@given(st.integers(-(10**15), 10**15))
-def test_exact_times_lose_no_digit(ns):
-    number, unit = exact_time(ns).split(" ")
-    scale = {each.name: each.ns for each in UNITS}[unit]
-    whole, _, decimals = number.replace(",", "").lstrip("-").partition(".")
-    assert int(whole) * scale + int((decimals or "0").ljust(len(str(scale)) - 1, "0")[:9] or 0) == abs(ns)
-
-
-def test_thousands_are_separated():
-    assert time_number(12_345_678, UNITS[0], 0) == "12,345,678"
-    assert time_number(12_345_678_900, UNITS[1], 1) == "12,345,678.9"
-
-
-@given(st.integers(1, 10**18))
-def test_a_unit_is_the_largest_that_fits(ns):
-    assert time_unit(ns).ns <= ns
-
-
-def test_shares_and_bytes():
-    assert percent_text(0.784) == "78.4%"
-    assert percent_text(1.0) == "100%"
-    assert percent_text(0.5, guessed=True) == "~50.0%"
-    assert bytes_text(None) == "-"
-    assert bytes_text(1536) == "1.5 KiB"

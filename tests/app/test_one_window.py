@@ -18,7 +18,7 @@ from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.panes.headline import headline_items
 from tpuprof_tui.app.panes.summary.lists import WIDE, SummaryLists
 from tpuprof_tui.app.panes.tree_nodes import nodes_of
-from tpuprof_tui.formats.text import percent_text, time_text
+from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Activity, Profile
 from tpuprof_tui.model.lane import Lane
 from tpuprof_tui.views.pages import summary_report

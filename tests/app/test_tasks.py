@@ -14,7 +14,7 @@ import pytest
 from screen import explorer, frame, opened, press
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.formats.text import exact_time, percent_text, time_text
+from tpuprof_tui.formats.units import exact_time, percent_text, time_text
 from tpuprof_tui.model import INT_MISSING, Profile, Role
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -18,7 +18,7 @@ from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.panes.tree import GroupTree
 from tpuprof_tui.app.panes.tree_nodes import nodes_of
 from tpuprof_tui.app.shell.application import TpuprofApp
-from tpuprof_tui.formats.text import percent_text, time_text
+from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.sophgo.port_directions import RX_NAMES, TX_NAMES
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace

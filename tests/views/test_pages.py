@@ -12,8 +12,9 @@ from rich.console import Console
 from tpuprof_tui.analysis.memory import first_screen, memory_of
 from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline
-from tpuprof_tui.formats.tables import Report, Table, TimeUnit, clean, count_of, size_text, table_lines
+from tpuprof_tui.formats.tables import Report, Table, clean, table_lines
 from tpuprof_tui.formats.tables_rich import print_report
+from tpuprof_tui.formats.units import column_unit, time_text
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.views.info import info_json
 from tpuprof_tui.views.pages import info_report, summary_report
@@ -56,7 +57,7 @@ def test_no_number_is_ever_cut(width, mode):
     cores = headline(profile, build_indexes(profile)).units
     for name in ("busy", "exposed"):
         times = [getattr(core, name) for core in cores]
-        assert all(TimeUnit.for_span(max(times)).text(time) in text for time in times)
+        assert all(column_unit(max(times)).number(time) in text for time in times)
 
 
 def test_summary_starts_with_the_headline():
@@ -64,11 +65,11 @@ def test_summary_starts_with_the_headline():
     found = headline(profile, build_indexes(profile))
     lines = summary_report(profile).text().splitlines()
     assert lines[0] == "synthetic: AKS, 3 cores, 2 CDMA ports, mode 1 (condensed commands), 600 instructions"
-    assert lines[1] == f"Total time        {TimeUnit.for_span(found.total_ns).named(found.total_ns)}"
-    assert lines[2].startswith(f"Busiest core      Core {found.busiest.number}: {found.busiest.busy / 1000:.3f} us")
+    assert lines[1] == f"Total time        {time_text(found.total_ns)}"
+    assert lines[2].startswith(f"Busiest core      Core {found.busiest.number}: {time_text(found.busiest.busy)}")
     assert lines[3].startswith("Idlest core       Core 2: 0 ns")
     most = found.most_exposed
-    told = TimeUnit.for_span(most.exposed).named(most.exposed)
+    told = time_text(most.exposed)
     assert lines[4].startswith(f"Exposed transfer  Core {most.number}: {told}, ")
 
 
@@ -175,18 +176,7 @@ def test_many_problems_are_counted():
     assert table.notes == ("6 more; `tpuprof info CAPTURE --json` lists all.",)
 
 
-@pytest.mark.parametrize(
-    ("ns", "text"),
-    [(0, "0 ns"), (9_999, "9,999 ns"), (10_000, "10.000 us"), (12_345_678, "12.346 ms"), (3e10, "30.000 s")],
-)
-def test_time_units(ns, text):
-    assert TimeUnit.for_span(ns).named(ns) == text
-
-
-def test_small_words():
-    assert count_of(1, "core") == "1 core"
-    assert count_of(1200, "core") == "1,200 cores"
-    assert [size_text(size) for size in (0, 999, 1500, 101_070_000)] == ["0 B", "999 B", "1.50 kB", "101.07 MB"]
+def test_long_texts_are_cut():
     assert clean("x" * 100, 10) == "xxxxxxx..."
 
 

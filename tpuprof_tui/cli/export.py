@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tpuprof_tui.errors import TpuprofError, UsageError
 from tpuprof_tui.formats.answers import answer_text
+from tpuprof_tui.formats.units import bytes_text
 
 if TYPE_CHECKING:
     from tpuprof_tui.export.job import Job, Written
@@ -172,7 +173,7 @@ class _Lines:
     def written(self, files: list[Written], notes: list[str]) -> None:
         """A line per file, then one per note."""
         for file in files:
-            print(f"{file.path}  {_size(file.size)}")
+            print(f"{file.path}  {bytes_text(file.size)}")
         for note in notes:
             print(f"tpuprof: {note}", file=sys.stderr)
 
@@ -217,14 +218,6 @@ class _Machine:
         """One line with all files and notes."""
         record = {"written": [[str(file.path), file.size] for file in files], "notes": notes}
         print(answer_text(record, indent=None), flush=True)
-
-
-def _size(count: int) -> str:
-    value, units = float(count), ["B", "kB", "MB", "GB"]
-    while value >= 1000 and len(units) > 1:
-        value /= 1000
-        units.pop(0)
-    return f"{value:.0f} {units[0]}" if units[0] == "B" else f"{value:.1f} {units[0]}"
 
 
 def _count(text: str) -> int:

@@ -9,8 +9,6 @@ from typing import Literal
 from .escape import line_text
 
 Align = Literal["left", "right"]
-#: What stands where nothing is known.
-MISSING = "-"
 _GAP = "  "
 
 
@@ -140,52 +138,3 @@ def clean(text: str, width: int = 80) -> str:
     """A text from a capture as a cell: one line of at most ``width`` characters."""
     line = line_text(text)
     return line if len(line) <= width else line[: width - 3] + "..."
-
-
-@dataclass(frozen=True)
-class TimeUnit:
-    """A unit that all times of a table share.
-
-    Attributes:
-        name: "ns", "us", "ms" or "s".
-        ns: Its length.
-        decimals: Digits after the point.
-    """
-
-    name: str
-    ns: int
-    decimals: int
-
-    @staticmethod
-    def for_span(ns: float) -> TimeUnit:
-        """The unit in which ``ns`` reads well."""
-        for name, length in (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)):
-            if ns >= 10 * length:
-                return TimeUnit(name, length, 3)
-        return TimeUnit("ns", 1, 0)
-
-    def text(self, ns: float) -> str:
-        """A time without its unit."""
-        return f"{ns / self.ns:,.{self.decimals}f}"
-
-    def named(self, ns: float) -> str:
-        """A time with its unit."""
-        return f"{self.text(ns)} {self.name}"
-
-
-def percent(share: float) -> str:
-    """A share of 1 as a percentage."""
-    return f"{share * 100:.1f}%"
-
-
-def size_text(size: int) -> str:
-    """A number of bytes in the unit that reads well, powers of 1000."""
-    for name, length in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size >= length:
-            return f"{size / length:.2f} {name}"
-    return f"{size} B"
-
-
-def count_of(number: int, one: str) -> str:
-    """A number of things: "1 core", "8 cores"."""
-    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"

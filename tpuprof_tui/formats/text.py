@@ -1,18 +1,12 @@
-"""Numbers and names as people read them. No numpy, no Textual: the first frame needs this module."""
+"""Names and sentences as people read them in a terminal. No numpy, no Textual: the first frame needs this module."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-#: Shown where nothing is known.
-MISSING: Final = "-"
-#: Prefix of figures that rest on guesswork.
-GUESS: Final = "~"
 ELLIPSIS: Final = "…"
 #: What panes say that have nothing to tell about such a capture.
 NO_TIMES: Final = "No hardware records: the commands have no times. 2 shows them in a table, 4 the problems."
@@ -103,84 +97,7 @@ def wrap(text: str, width: int) -> list[str]:
     return [*lines, line] if line or not lines else lines
 
 
-@dataclass(frozen=True)
-class TimeUnit:
-    """A unit of time: its name and length in ns."""
-
-    name: str
-    ns: int
-
-
-NS: Final = TimeUnit("ns", 1)
-UNITS: Final = (NS, TimeUnit("us", 1_000), TimeUnit("ms", 1_000_000), TimeUnit("s", 1_000_000_000))
-
-
-def time_unit(ns: int, units: Sequence[TimeUnit] = UNITS) -> TimeUnit:
-    """The largest unit in which ``ns`` is at least 1; ``units`` ascending."""
-    size = abs(ns)
-    return next((unit for unit in reversed(units) if size >= unit.ns), units[0])
-
-
-def time_decimals(unit: TimeUnit, resolution_ns: int) -> int:
-    """Digits after the point that tell times ``resolution_ns`` apart in ``unit``."""
-    decimals = 0
-    step = unit.ns
-    while step > max(resolution_ns, 1):
-        step //= 10
-        decimals += 1
-    return decimals
-
-
-def time_number(ns: int, unit: TimeUnit, decimals: int) -> str:
-    """A time in ``unit``, without its name; exact integer arithmetic, so that no digit is made up."""
-    if unit.ns == 1:
-        return f"{ns:,}"
-    scale = 10**decimals
-    scaled = (abs(ns) * scale * 2 + unit.ns) // (unit.ns * 2)
-    sign = "-" if ns < 0 and scaled else ""
-    whole, rest = divmod(scaled, scale)
-    return f"{sign}{whole:,}.{rest:0{decimals}d}" if decimals else f"{sign}{whole:,}"
-
-
-def time_text(ns: int) -> str:
-    """A time with its unit, in about four digits ("12.35 us")."""
-    unit = time_unit(ns)
-    whole = abs(ns) // unit.ns
-    decimals = 0 if unit.ns == 1 else 3 if whole < 10 else 2 if whole < 100 else 1 if whole < 1000 else 0
-    return f"{time_number(ns, unit, decimals)} {unit.name}"
-
-
-def exact_time(ns: int, resolution_ns: int = 1) -> str:
-    """A time with its unit and as many digits as ``resolution_ns`` asks for."""
-    unit = time_unit(ns)
-    return f"{time_number(ns, unit, min(time_decimals(unit, resolution_ns), 9))} {unit.name}"
-
-
-def percent_text(share: float, *, guessed: bool = False) -> str:
-    """A share (0 to 1) in percent, with the sign of guesswork."""
-    percent = share * 100
-    digits = f"{percent:.0f}" if percent >= 99.95 else f"{percent:.1f}"
-    return f"{GUESS if guessed else ''}{digits}%"
-
-
-def bytes_text(number: int | None) -> str:
-    """Bytes in a binary unit that fits."""
-    if number is None:
-        return MISSING
-    size = float(number)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(size) < 1024:
-            return f"{size:,.0f} B" if unit == "B" else f"{size:,.1f} {unit}"
-        size /= 1024
-    return f"{size:,.1f} TiB"
-
-
 def in_sentence(label: str) -> str:
     """A label as it stands within a sentence, clean: ``core 3``, but ``GPU 0``."""
     label = clean(label)
     return label[:1].lower() + label[1:] if label[1:2].islower() else label
-
-
-def plural(number: int, word: str) -> str:
-    """``1 problem``, ``2 problems``."""
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"

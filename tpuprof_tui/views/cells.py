@@ -6,8 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tpuprof_tui.formats.tables import TimeUnit, clean
-from tpuprof_tui.formats.text import GUESS, MISSING, bytes_text, exact_time, percent_text
+from tpuprof_tui.formats.tables import clean
+from tpuprof_tui.formats.units import (
+    GUESS,
+    MISSING,
+    TimeUnit,
+    bytes_text,
+    column_unit,
+    exact_time,
+    percent_text,
+    time_text,
+)
 
 from .answer import TEXTS, Column, Fact, Kind, Table, plain
 
@@ -34,7 +43,7 @@ class Cells:
         for column in table.columns:
             if column.kind == "duration":
                 known = [abs(value) for value in table.column(column.key) if value is not None]
-                units[column.key] = TimeUnit.for_span(max(known, default=0))
+                units[column.key] = column_unit(max(known, default=0))
         main = max(units.values(), key=lambda unit: unit.ns, default=None)
         return cls(units, main)
 
@@ -51,7 +60,7 @@ class Cells:
         """A cell."""
         unit = self.units.get(column.key)
         if unit is not None and value is not None:
-            return f"{GUESS if guessed else ''}{unit.text(value)}"
+            return f"{GUESS if guessed else ''}{unit.number(value)}"
         return value_text(value, column.kind, column.unit, guessed=guessed, named=False)
 
 
@@ -64,7 +73,7 @@ def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False,
     if kind in TEXTS:
         return clean(str(value), TEXT_WIDTH)
     if kind == "duration":
-        return f"{mark}{TimeUnit.for_span(abs(value)).named(value)}"
+        return f"{mark}{time_text(round(value))}"
     if kind == "time":
         return exact_time(int(value))
     if kind == "share":

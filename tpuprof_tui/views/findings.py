@@ -9,7 +9,8 @@ from typing import Any, Final
 from tpuprof_tui.analysis.findings.findings import Found, findings
 from tpuprof_tui.analysis.findings.unit_busy import longest_pauses
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.formats.text import bytes_text, in_sentence, percent_text
+from tpuprof_tui.formats.text import in_sentence
+from tpuprof_tui.formats.units import bytes_text, percent_text
 from tpuprof_tui.model import is_missing
 
 from .answer import Answer, Column, Table, Target

@@ -6,8 +6,8 @@ from typing import Final
 
 from tpuprof_tui.analysis.memory import Memory
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.formats.tables import MISSING, Report, Table, clean, count_of
-from tpuprof_tui.formats.text import time_text
+from tpuprof_tui.formats.tables import Report, Table, clean
+from tpuprof_tui.formats.units import MISSING, plural, time_text
 from tpuprof_tui.model import Profile
 
 from .as_text import ROWS as ROWS_OF_TABLES
@@ -28,7 +28,7 @@ def summary_report(profile: Profile) -> Report:
     """Where the time of a profile went: its overview, then each view that is part of a summary."""
     query = Query(Session(profile))
     count = len(profile.problems)
-    problems = (f"{count_of(count, 'problem')}; listed at the end.",) if count else ()
+    problems = (f"{plural(count, 'problem')}; listed at the end.",) if count else ()
     if not profile.timed:
         return Report(title_line(profile), (NO_TIMES, *problems), (commands_table(profile), *_problems(query)))
     found = answer(view_of(profile.vocabulary, _HEAD), query)
@@ -97,7 +97,7 @@ def title_line(profile: Profile) -> str:
     if lost:
         parts[-1] += f" ({lost} lost)"
     parts.append(f"{profile.recording.name} ({profile.recording.meaning})")
-    parts.append(words.event.of(device.instructions) if profile.timed else count_of(device.instructions, "command"))
+    parts.append(words.event.of(device.instructions) if profile.timed else plural(device.instructions, "command"))
     return f"{clean(profile.name)}: {', '.join(parts)}"
 
 

@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from tpuprof_tui.formats.text import clean, plural
+from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.units import plural
 from tpuprof_tui.model import Problem
 
 from ..selecting.search import Hits, Mask

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.formats.text import UNITS, TimeUnit, time_decimals, time_number, time_unit
+from tpuprof_tui.formats.units import UNITS, TimeUnit, time_decimals, time_number, time_unit
 
 
 def edges_of(start: int, end: int, cells: int) -> npt.NDArray[np.int64]:

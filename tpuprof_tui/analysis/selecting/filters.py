@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.formats.units import TYPED
 from tpuprof_tui.model import Column, Lane, Profile, Role, Vocabulary, is_missing
 from tpuprof_tui.model.vocabulary import Condition, imported
 
@@ -32,14 +33,6 @@ Predicate = Callable[[Lane], Mask]
 
 #: What instructions are to the figures; several may be named, with commas between them.
 _ROLES: Final = {"work": Role.WORK, "wait": Role.WAIT, "sync": Role.SYNC}
-_SCALES: Final[dict[str, dict[str, float]]] = {
-    "ns": {"": 1, "ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9},
-    "B": {"": 1, "b": 1, "k": 1e3, "kb": 1e3, "kib": 1024, "m": 1e6, "mb": 1e6, "mib": 1 << 20, "g": 1e9, "gb": 1e9,
-          "gib": 1 << 30},
-    "%": {"": 1, "%": 1},
-    "GB/s": {"": 1, "gb/s": 1, "mb/s": 1e-3},
-}  # fmt: skip
-_PLAIN: Final[dict[str, float]] = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}
 _COMPARE: Final[dict[str, Callable[[npt.NDArray[np.float64], float], Mask]]] = {
     "=": lambda values, goal: values == goal,
     "!=": lambda values, goal: values != goal,
@@ -304,7 +297,7 @@ def _number_condition(token: _Token, keys: tuple[str, ...], column: Column, prof
 
 def _number(token: _Token, column: Column) -> float:
     match = _NUMBER.fullmatch(token.text.strip())
-    scales = _SCALES.get(column.unit, _PLAIN)
+    scales = TYPED.get(column.unit, TYPED[""])
     unit = match["unit"].strip().lower() if match else ""
     if match is None or unit not in scales:
         units = ", ".join(name for name in scales if name)

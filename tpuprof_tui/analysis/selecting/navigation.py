@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.formats.text import UNITS
+from tpuprof_tui.formats.units import UNITS
 from tpuprof_tui.model import INT_MISSING, Device
 
 from .session import Ints, Session

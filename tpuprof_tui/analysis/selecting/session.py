@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.formats.text import in_sentence, plural
+from tpuprof_tui.formats.text import in_sentence
+from tpuprof_tui.formats.units import plural
 from tpuprof_tui.model import Column, Profile
 
 from ..derived import Derived

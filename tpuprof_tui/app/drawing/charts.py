@@ -16,7 +16,8 @@ import numpy.typing as npt
 from rich.cells import cell_len
 
 from tpuprof_tui.analysis.totals.chart_data import BOUNDS
-from tpuprof_tui.formats.text import TimeUnit, clean, fit, time_number, time_unit
+from tpuprof_tui.formats.text import clean, fit
+from tpuprof_tui.formats.units import TimeUnit, time_number, time_unit
 
 from .glyphs import ascii_text
 

@@ -21,7 +21,8 @@ from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.state import Colouring
 from tpuprof_tui.analysis.totals.figures import UnitIndex
 from tpuprof_tui.app.drawing.colouring import cell_families, families, is_share, shares_of
-from tpuprof_tui.formats.text import fit, percent_text
+from tpuprof_tui.formats.text import fit
+from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.vocabulary import Category
 

@@ -14,7 +14,8 @@ from textual.widgets import Input
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.formats.text import bytes_text, clean, fit, time_text, wrap
+from tpuprof_tui.formats.text import clean, fit, wrap
+from tpuprof_tui.formats.units import bytes_text, time_text
 from tpuprof_tui.model.vocabulary import Output, Vocabulary
 
 from ..drawing.glyphs import Glyphs

@@ -19,7 +19,8 @@ from tpuprof_tui.analysis.selecting.grouping import GROUPINGS, GroupTable, group
 from tpuprof_tui.analysis.selecting.passing import narrowed
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import ViewState
-from tpuprof_tui.formats.text import clean, fit, percent_text, plural, time_decimals, time_number, time_text, time_unit
+from tpuprof_tui.formats.text import clean, fit
+from tpuprof_tui.formats.units import column_unit, percent_text, plural, time_decimals, time_number, time_text
 
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
@@ -189,7 +190,7 @@ class GroupList(LinesView):
     def _line(self, table: GroupTable, place: int, label: int, bar_width: int, full: float) -> Line:
         groups = table.groups
         count, total, longest = (int(values[place]) for values in (groups.count, groups.total, groups.longest))
-        unit = time_unit(int(groups.total.max()))
+        unit = column_unit(int(groups.total.max()))
         total_text = f"{time_number(total, unit, min(time_decimals(unit, max(unit.ns // 1000, 1)), 3))} {unit.name}"
         share = float(groups.share[place])
         style = self.palette.quiet if table.labels[place] == "-" else self.palette.text

@@ -14,7 +14,8 @@ from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, kno
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
-from tpuprof_tui.formats.text import MISSING, fit, wrap
+from tpuprof_tui.formats.text import fit, wrap
+from tpuprof_tui.formats.units import MISSING
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette

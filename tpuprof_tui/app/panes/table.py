@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from tpuprof_tui.analysis.selecting.state import Selection, Sort, ViewState
-from tpuprof_tui.formats.text import plural
+from tpuprof_tui.formats.units import plural
 
 from ..settings.actions import bindings
 from ..settings.column_names import columns_named

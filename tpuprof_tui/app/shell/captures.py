@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tpuprof_tui.errors import TpuprofError
-from tpuprof_tui.formats.text import percent_text, time_text
+from tpuprof_tui.formats.units import percent_text, time_text
 
 #: Larger captures are listed, but not read only to fill in a column.
 READ_AT_MOST: Final = 256 << 20

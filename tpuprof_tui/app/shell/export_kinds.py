@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
-from tpuprof_tui.formats.text import bytes_text, clean, time_text
+from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.units import bytes_text, time_text
 from tpuprof_tui.sources.catalog import Catalog
 
 if TYPE_CHECKING:

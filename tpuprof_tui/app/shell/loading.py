@@ -12,7 +12,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tpuprof_tui.formats.text import bytes_text, clean, plural, wrap
+from tpuprof_tui.formats.text import clean, wrap
+from tpuprof_tui.formats.units import bytes_text, plural
 
 from ..drawing.compositing import DrawnScreen
 from ..drawing.glyphs import Glyphs, bar

@@ -24,20 +24,16 @@ from tpuprof_tui.analysis.totals.window_figures import Figures, summary_scope
 from tpuprof_tui.app.drawing.colouring import lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
 from tpuprof_tui.app.drawing.theme import Palette
-from tpuprof_tui.formats.text import (
+from tpuprof_tui.formats.text import clean, fit, in_sentence, wrap
+from tpuprof_tui.formats.units import (
     GUESS,
     TimeUnit,
     bytes_text,
-    clean,
     exact_time,
-    fit,
-    in_sentence,
     percent_text,
-    time_decimals,
-    time_number,
+    rate_text,
     time_text,
     time_unit,
-    wrap,
 )
 from tpuprof_tui.model.vocabulary import NAMES
 
@@ -125,10 +121,10 @@ class SummaryLists:
         entries: list[Entry] = [(self.heading(title, width, note), None)]
         for row in rows:
             label = clean(row.label) if row.code >= 0 else "unknown"
-            totals = f"{_number(row.total_ns, unit)} {unit.name}"
+            totals = unit.text(row.total_ns)
             count = f"{row.count:,} x"
             if width >= WIDE:
-                count += f"{_number(round(row.mean_ns), means):>10} {means.name}{time_text(row.max_ns):>11}"
+                count += f"{means.number(row.mean_ns):>10} {means.name}{time_text(row.max_ns):>11}"
             style = self.palette.compute
             line = self._bar_line(label, row.share, totals, count, width, style, rows[0].share)
             entries.append((line, self._narrowing(key, row.label, row.code)))
@@ -181,7 +177,7 @@ class SummaryLists:
         rest = 14 + 8 + (12 if width >= 46 else 0)
         name_width = min(max(width - rest - 8, 10), 34)
         bar_width = max(min(width - name_width - rest - 2, 40), 0)
-        lost = f"{_number(round(row.lost_ns), unit)} {unit.name}"
+        lost = unit.text(row.lost_ns)
         took = fit(time_text(round(row.total_ns)), 12, right=True) if width >= 46 else ""
         return [
             Segment(f" {fit(label, name_width)} ", self.palette.text),
@@ -197,7 +193,7 @@ class SummaryLists:
         """Single instructions and pauses that stand out; Enter goes to them."""
         parts = (
             ("Most exposed transfers", "Enter goes there", found.exposed, self._exposed_text),
-            ("Slowest transfers", f"from {LARGE // 1024} KiB", found.slow, self._slow_text),
+            ("Slowest transfers", f"from {bytes_text(LARGE)}", found.slow, self._slow_text),
             ("Longest waits", "", found.wait, self._wait_text),
         )
         entries = self.pauses(figures, width)
@@ -233,7 +229,7 @@ class SummaryLists:
     def _slow_text(self, found: Found) -> tuple[str, str]:
         lane = self.session.profile.lanes[found.lane]
         size = int(lane.take("bytes", slice(found.row, found.row + 1))[0])
-        return f"{found.value:.2f} GB/s", f", {bytes_text(size)}"
+        return rate_text(found.value), f", {bytes_text(size)}"
 
     def _wait_text(self, found: Found) -> tuple[str, str]:
         return f"{self._guess(found)}{time_text(round(found.value))}", ""
@@ -295,7 +291,3 @@ def _place_text(place: int, units: int) -> str:
     if place == 1:
         return f", most of {units}"
     return f", least of {units}" if place == units else f", number {place} of {units}"
-
-
-def _number(ns: int, unit: TimeUnit) -> str:
-    return time_number(ns, unit, min(time_decimals(unit, max(unit.ns // 1000, 1)), 3))

@@ -13,7 +13,8 @@ from tpuprof_tui.app.drawing.charts import MISSING, bars, curve, histogram
 from tpuprof_tui.app.drawing.colouring import lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
-from tpuprof_tui.formats.text import GUESS, clean, in_sentence, percent_text
+from tpuprof_tui.formats.text import clean, in_sentence
+from tpuprof_tui.formats.units import GUESS, percent_text
 from tpuprof_tui.model import Vocabulary
 
 from ..lines import Line, paragraph

@@ -11,17 +11,8 @@ from tpuprof_tui.analysis.totals.window_figures import Figures
 from tpuprof_tui.app.drawing.colouring import lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
 from tpuprof_tui.app.drawing.theme import Palette
-from tpuprof_tui.formats.text import (
-    GUESS,
-    TimeUnit,
-    bytes_text,
-    clean,
-    fit,
-    percent_text,
-    time_decimals,
-    time_number,
-    time_unit,
-)
+from tpuprof_tui.formats.text import clean, fit
+from tpuprof_tui.formats.units import GUESS, TimeUnit, bytes_text, percent_text, time_unit
 from tpuprof_tui.model import Vocabulary
 
 from ..lines import Line
@@ -122,17 +113,13 @@ def _header(first: str, names: Sequence[str], column: int, palette: Palette) -> 
     return [Segment(first + "".join(f"{name:>{column}}" for name in names), palette.quiet)]
 
 
-def _number(ns: int, unit: TimeUnit) -> str:
-    return time_number(ns, unit, min(time_decimals(unit, max(unit.ns // 1000, 1)), 3))
-
-
 def _cell(ns: int, unit: TimeUnit, guessed: bool, width: int) -> str:
-    text = f"{GUESS if guessed and ns else ''}{_number(ns, unit)}"
+    text = f"{GUESS if guessed and ns else ''}{unit.number(ns)}"
     return f"{text:>{width}}"
 
 
 def _room(width: int, fixed: int, columns: int, longest_ns: int, unit: TimeUnit) -> tuple[int, int, int]:
     """Width of the bar, width of a column, and how many columns fit beside ``fixed`` cells."""
-    column = max(len(_number(longest_ns, unit)) + 3, 10)
+    column = max(len(unit.number(longest_ns)) + 3, 10)
     fitting = min(max((width - fixed - 1) // column, 0), columns)
     return max(min(width - fixed - fitting * column - 2, 30), 0), column, fitting

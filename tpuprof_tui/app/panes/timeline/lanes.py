@@ -27,7 +27,8 @@ from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.painter import Painted, merged, paint_lane, paint_passing, paint_unit
 from tpuprof_tui.app.drawing.strips import paint_strip
 from tpuprof_tui.app.drawing.theme import Palette
-from tpuprof_tui.formats.text import GUESS, clean, fit, percent_text
+from tpuprof_tui.formats.text import clean, fit
+from tpuprof_tui.formats.units import GUESS, percent_text
 
 from ..scrolling import SidesCache
 from .lane_work import LaneWork

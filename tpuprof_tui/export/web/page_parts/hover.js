@@ -18,7 +18,7 @@ function factsOf(lane, row) {
     ['Stall', stall < 0 ? '' : `${grouped(stall)} cycles (${percentText(lane.stallNs(row) / Math.max(end - start, 1))})`],
     ['Function', kinds.text('name', kind)],
     ['global_idx', number('order')],
-    ['uArch rate', lane.transfers || value('uarch_rate') < 0 ? '' : `${rate('uarch_rate', 100, 2)} %`],
+    ['uArch rate', lane.transfers || value('uarch_rate') < 0 ? '' : `${rate('uarch_rate', 100, 2)}%`],
     ['DDR bandwidth', lane.transfers && ddr ? `${ddr} GB/s` : ''],
     ['L2M bandwidth', lane.transfers && l2 && value('l2_bandwidth') > 0 ? `${l2} GB/s` : ''],
     ['Data type', kinds.text('dtype', kind)],

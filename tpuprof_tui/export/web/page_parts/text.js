@@ -1,7 +1,7 @@
-// Numbers and times as people read them, and elements whose texts are never taken for markup.
+// Numbers and times as people read them (as formats/units.py says), and elements whose texts are never taken for markup.
 
-const MISSING = '–';
-const UNITS = [['s', 1e9], ['ms', 1e6], ['µs', 1e3], ['ns', 1]];
+const MISSING = '-';
+const UNITS = [['s', 1e9], ['ms', 1e6], ['us', 1e3], ['ns', 1]];
 
 function grouped(value, decimals = 0) {
   return value.toLocaleString('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
@@ -11,11 +11,11 @@ function unitFor(ns) {
   return UNITS.find(([, length]) => Math.abs(ns) >= length) || UNITS[3];
 }
 
-// A length of time in the unit that reads well.
+// A length of time in the largest unit of which it is at least one, in about four digits.
 function durationText(ns) {
   const [unit, length] = unitFor(ns);
-  const value = ns / length, size = Math.abs(value);
-  return `${grouped(value, length === 1 ? 0 : size < 10 ? 3 : size < 100 ? 2 : 1)} ${unit}`;
+  const size = Math.floor(Math.abs(ns) / length);
+  return `${grouped(ns / length, length === 1 ? 0 : size < 10 ? 3 : size < 100 ? 2 : size < 1000 ? 1 : 0)} ${unit}`;
 }
 
 // A point in time, as exact as a step of the axis needs.
@@ -25,14 +25,16 @@ function timeText(ns, step, length) {
 }
 
 function percentText(share, decimals = 1) {
-  return `${grouped(share * 100, decimals)} %`;
+  const percent = share * 100;
+  return `${grouped(percent, percent >= 99.95 ? 0 : decimals)}%`;
 }
 
+// Bytes in a binary unit that fits; what would be rounded to 1024 of a unit is 1 of the next.
 function sizeText(bytes) {
-  for (const [unit, length] of [['TB', 1e12], ['GB', 1e9], ['MB', 1e6], ['kB', 1e3]]) {
-    if (bytes >= length) return `${grouped(bytes / length, 2)} ${unit}`;
-  }
-  return `${grouped(bytes)} B`;
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let place = 0;
+  for (; Math.abs(bytes) >= (place ? 1023.95 : 1024) && place + 1 < units.length; place += 1) bytes /= 1024;
+  return `${grouped(bytes, place ? 1 : 0)} ${units[place]}`;
 }
 
 function hexText(value) {

@@ -18,6 +18,7 @@ import numpy as np
 from tpuprof_tui.analysis.totals.figures import Indexes, UnitFigures, build_indexes, lane_figures, unit_figures
 from tpuprof_tui.export.selection import Selection, ordered_lanes, selected_profile
 from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.formats.units import GUESS
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import summary_table
@@ -32,7 +33,6 @@ NO_CORES: Final = "No core data available for summary."
 NO_EVENTS: Final = "No timing data available for summary."
 _GAP: Final = " | "
 _UNKNOWN: Final = "-"
-_GUESSED: Final = "~"
 
 _ENGINE_HEADER: Final = (
     ("CoreId", 7), ("Engine", 10), ("Instructions", 12), ("Effective(us)", 14), ("Wait(us)", 14), ("Sync(us)", 14),
@@ -166,7 +166,7 @@ def _engines(profile: Profile, indexes: Indexes, cores: Sequence[UnitFigures]) -
 
 
 def _engine_row(core: str, engine: str, figures: Sequence[int], window: int, guessed: bool) -> list[str]:
-    mark = _GUESSED if guessed else ""
+    mark = GUESS if guessed else ""
     count, busy, *times = figures
     return [core, engine, str(count), *(f"{mark}{_us(time)}" for time in (busy, *times)),
             f"{mark}{_percent(busy, window)}"]  # fmt: skip
@@ -229,7 +229,7 @@ def _times(core: UnitFigures) -> tuple[int, ...]:
 
 
 def _share_row(core: str, times: Sequence[int], window: int, guessed: bool) -> list[str]:
-    mark = _GUESSED if guessed else ""
+    mark = GUESS if guessed else ""
     return [core, *(mark + _us(time) for time in times), *(mark + _percent(time, window) for time in times)]
 
 

@@ -12,7 +12,7 @@ from tpuprof_tui.analysis.index.running_sums import BLOCK, FEWEST, RunningSums, 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.analysis.totals.window_figures import PublishedTable
-from tpuprof_tui.formats.text import MISSING
+from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count
 from tpuprof_tui.model.vocabulary import DETAIL

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tpuprof_tui.formats.units import bytes_text, rate_number, rate_text
 from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.model.lane import Array, LazyColumn
 from tpuprof_tui.sources.sophgo.chips import Chip, family_of
@@ -121,7 +122,7 @@ class LaneReading:
         strides, others = _strides("src", values), _strides("dst", values)
         way = f"{source}->{target}" if source and target else source or target
         parts = [transfer_name(command), way or self._known_direction(row)]
-        parts += [_size_text(self._value("bytes", row)), type_text(values["src_data_format"])
+        parts += [self._size(row), type_text(values["src_data_format"])
                   if "src_data_format" in values else ""]  # fmt: skip
         if shape:
             parts.append(f"[{shape}]" if not other or other == shape else f"[{shape}]->[{other}]")
@@ -162,7 +163,7 @@ class LaneReading:
         return [
             transfer_label(name) or "transfer",
             "" if family_of(self.engine) == "cdma" else direction,
-            _size_text(self._value("bytes", row)),
+            self._size(row),
             type_text(dtype) if dtype is not None and dtype != NO_FORMAT and name else "",
             self._rate(row),
         ]
@@ -180,6 +181,11 @@ class LaneReading:
             return ""
         return f"to {_LOCAL}" if local else "to DDR or L2M"
 
+    def _size(self, row: int) -> str:
+        """Bytes moved; empty where they are not known."""
+        size = self._value("bytes", row)
+        return "" if size is None else bytes_text(size)
+
     def _rate(self, row: int) -> str:
         """Bytes over time, against the peak of the memory involved."""
         size = self._value("bytes", row)
@@ -189,8 +195,7 @@ class LaneReading:
         direction = self._name("direction", row)
         port = family_of(self.engine) == "cdma"
         peak = 0.0 if port else self.chip.peak_gbps(direction)
-        rate = f"{size / length:.1f}"
-        return f"{rate} of {peak:.1f} GB/s" if peak else f"{rate} GB/s"
+        return f"{rate_number(size / length, 1)} of {rate_text(peak, 1)}" if peak else rate_text(size / length, 1)
 
 
 def _counted(count: int, what: str, behind: str, before: str = "") -> str:
@@ -223,13 +228,3 @@ def _sizes(side: str, values: Mapping[str, int]) -> str:
 def _strides(side: str, values: Mapping[str, int]) -> str:
     known = [values[f"{side}_{axis}stride"] for axis in _AXES if f"{side}_{axis}stride" in values]
     return ",".join(map(str, known)) if any(known) else ""
-
-
-def _size_text(size: int | None) -> str:
-    """Bytes in the largest binary unit that leaves at least 1."""
-    if size is None:
-        return ""
-    for unit, bits in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if size >= 1 << bits:
-            return f"{size / (1 << bits):.1f} {unit}"
-    return f"{size} B"

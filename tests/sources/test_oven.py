@@ -332,9 +332,9 @@ def test_columns_of_another_length_are_refused():
 def test_summary(written, capsys):
     assert main(["summary", str(written())]) == 0
     text = capsys.readouterr().out
-    assert "Total time        386.250 us\n" in text
-    assert "Busiest oven      Oven 10: 371.250 us, 96.1%\n" in text
-    assert "Exposed transfer  Oven 10: 52.500 us, 13.6%\n" in text
+    assert "Total time        386.3 us\n" in text
+    assert "Busiest oven      Oven 10: 371.3 us, 96.1%\n" in text
+    assert "Exposed transfer  Oven 10: 52.50 us, 13.6%\n" in text
     lines = [" ".join(line.split()) for line in text.splitlines()]
     for row in ("Oven 10 96.1% 371.250 300.000 60.000 56.250 18.750 45.000 52.500 0 15.000",
                 "Bakery 0 cart 0 6 11.7% 45.000 0.000 0 341.250",

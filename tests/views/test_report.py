@@ -196,9 +196,9 @@ def test_times_are_exact():
 
 
 def test_a_source_of_another_package_has_a_report_in_its_words(capsys, tmp_path):
-    from installed_oven import installed
+    from installed_sources import OVEN, installed
 
-    with installed():
+    with installed(OVEN):
         from tpuprof_oven.example import bakery
         from tpuprof_oven.recording import write_recording
 

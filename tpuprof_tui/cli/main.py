@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError, UsageError, needed_for
+from tpuprof_tui.errors import NO_MEMORY, SourceError, TpuprofError, UnreadableError, UsageError, needed_for
 from tpuprof_tui.exit_status import FINE, LANGUAGES, LOST, NOTHING, STOPPED, help_lines
 from tpuprof_tui.sources.catalog import Catalog
 
@@ -128,6 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except TpuprofError as error:
+        if isinstance(error, SourceError) and "--debug" in words:
+            raise
         return _told(str(error), error.exit_code)
     except BrokenPipeError:
         # whoever read has seen enough

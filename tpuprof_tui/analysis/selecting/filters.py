@@ -63,7 +63,7 @@ class FilterError(UsageError):
     """
 
     def __init__(self, message: str, column: int, hint: str = "") -> None:
-        super().__init__(f"{message} (at column {column + 1} of the filter)", hint)
+        super().__init__(f"{message} (at column {column + 1} of the filter).", hint)
         self.column = column
 
 

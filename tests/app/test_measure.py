@@ -12,9 +12,10 @@ from profiles import make_lane, make_profile
 from screen import SIZES, compared, explorer, frame, opened, press
 
 from tpuprof_tui.analysis.index.axis import cell_at
-from tpuprof_tui.analysis.selecting.navigation import TimeError, time_of
+from tpuprof_tui.analysis.selecting.navigation import time_of
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.analysis.selecting.time_scale import TIME, Measure, clock_of, measure_of
+from tpuprof_tui.formats.typed import TypedError
 from tpuprof_tui.model import Device
 from tpuprof_tui.sources.sophgo.device import tpu_device
 
@@ -68,11 +69,11 @@ def test_cycles_can_be_typed(text, view, time):
 
 
 def test_without_a_clock_there_are_no_cycles():
-    with pytest.raises(TimeError, match="no clock"):
+    with pytest.raises(TypedError, match="no clock"):
         time_of("8000c", VIEW, Device("x"))
-    with pytest.raises(TimeError, match="no clock"):
+    with pytest.raises(TypedError, match="no clock"):
         time_of("8000c", VIEW)
-    with pytest.raises(TimeError, match="16,000,000 cycles"):
+    with pytest.raises(TypedError, match="16,000,000 cycles"):
         time_of("99000000c", IN_CYCLES, DEVICE)
 
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from profiles import make_lane, make_profile, small_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press
 
-from tpuprof_tui.analysis.selecting.navigation import TimeError, marked, measured_text, same_name, time_of
+from tpuprof_tui.analysis.selecting.navigation import marked, measured_text, same_name, time_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.formats.typed import TypedError
 from tpuprof_tui.model import Strings
 
 VIEW = ViewState.of(0, 20_000_000)
@@ -45,7 +46,7 @@ def test_times_are_read_exactly(text, time):
 
 @pytest.mark.parametrize("text", ["", "x", "12.5 parsec", "1e3", "5 5", "101%", "20ms", "-11ms", "+30%", "9" * 30])
 def test_what_is_no_time_says_so(text):
-    with pytest.raises(TimeError):
+    with pytest.raises(TypedError):
         time_of(text, VIEW)
 
 
@@ -53,7 +54,7 @@ def test_what_is_no_time_says_so(text):
 def test_any_text_is_a_time_of_the_capture_or_refused(text):
     try:
         time = time_of(text, VIEW)
-    except TimeError:
+    except TypedError:
         return
     assert VIEW.full_start <= time < VIEW.full_end
 

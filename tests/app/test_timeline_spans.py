@@ -13,7 +13,7 @@ from tpuprof_tui.analysis.selecting.navigation import gone_to_mark, marked, mark
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
-from tpuprof_tui.export.job import parse_range
+from tpuprof_tui.formats.typed import TimeBase, range_typed
 from tpuprof_tui.model import Strings
 
 VIEW = ViewState.of(0, 1_000_000)
@@ -126,7 +126,7 @@ async def test_y_copies_window_instruction_or_range(profile):
         screen = explorer(pilot)
         await press(pilot, "w y")
         view = screen.view
-        assert parse_range(pilot.app.clipboard) == (view.start, view.end)
+        assert range_typed(pilot.app.clipboard, TimeBase(0, 1)) == (view.start, view.end)
         assert "Copied window" in frame(pilot.app)
         await press(pilot, "j full_stop y")
         lane, row = screen.view.selection.lane, screen.view.selection.row
@@ -136,7 +136,7 @@ async def test_y_copies_window_instruction_or_range(profile):
         assert copied[2:4] == [f"{start}ns..{end}ns", f"{end - start} ns"]
         assert "Copied instruction" in frame(pilot.app)
         await press(pilot, "r y")
-        assert parse_range(pilot.app.clipboard) == (start, end)
+        assert range_typed(pilot.app.clipboard, TimeBase(0, 1)) == (start, end)
 
 
 async def test_names_are_cleaned_before_they_are_copied():

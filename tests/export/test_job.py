@@ -14,7 +14,7 @@ from tests.profiles import small_profile
 from tpuprof_tui.cli.export import kinds_asked
 from tpuprof_tui.cli.main import build_parser, main
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.export.job import OWN_LIST, Job, parse_cores, parse_kinds, parse_range, run_export
+from tpuprof_tui.export.job import OWN_LIST, Job, parse_cores, parse_kinds, run_export
 from tpuprof_tui.export.outputs import keys_of, outputs_of
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import WriteError, whole_file
@@ -180,28 +180,6 @@ def test_unknown_options_are_an_error() -> None:
         build_parser("export").parse_args(["capture", "--disable_everything"])
 
 
-@pytest.mark.parametrize(
-    ("text", "window"),
-    [
-        ("1.2ms..3.4ms", (1_200_000, 3_400_000)),
-        ("..5us", (None, 5_000)),
-        ("10..", (10, None)),
-        ("0.5us..1s", (500, 1_000_000_000)),
-    ],
-)
-def test_ranges_of_time(text: str, window: tuple[int | None, int | None]) -> None:
-    assert parse_range(text) == window
-
-
-@pytest.mark.parametrize(
-    ("text", "time"),
-    [("123456789012345678ns", 123_456_789_012_345_678), ("9007199254740993", 9_007_199_254_740_993),
-     ("1.000000001s", 1_000_000_001), ("0.4", 0), ("0.6", 1), (".0015us", 2), ("00012.50us", 12_500)],
-)  # fmt: skip
-def test_times_are_exact_to_the_nanosecond(text: str, time: int) -> None:
-    assert parse_range(f"{text}..") == (time, None)
-
-
 def test_a_choice_that_leaves_nothing_writes_nothing(tmp_path: Path, capsys) -> None:
     sample = str(Path(__file__).parents[2] / "samples" / "aks_decode_mode0")
     for words in (["--range", "100s.."], ["--filter", "name=nothing"]):
@@ -219,12 +197,6 @@ def test_without_instructions_there_is_no_summary_and_an_old_one_goes(tmp_path: 
     run(tmp_path, "summary")
     run_export(empty, Job(tmp_path, frozenset({"summary"})))
     assert files(tmp_path) == ["PerfWeb/result.html"]
-
-
-@pytest.mark.parametrize("text", ["1ms", "5ms..1ms", "a..b", "1..2..3", "-5..7", "1e99..", "9" * 50 + ".."])
-def test_ranges_that_are_none(text: str) -> None:
-    with pytest.raises(UsageError):
-        parse_range(text)
 
 
 def test_lists_of_cores() -> None:

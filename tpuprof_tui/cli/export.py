@@ -63,11 +63,13 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
         UsageError: A core, range or filter cannot be understood.
     """
     from tpuprof_tui.analysis.selecting.filters import compile_filter
-    from tpuprof_tui.export.job import Job, parse_cores, parse_range
+    from tpuprof_tui.analysis.selecting.time_scale import base_of
+    from tpuprof_tui.export.job import Job, parse_cores
     from tpuprof_tui.export.outputs import outputs_of
     from tpuprof_tui.export.selection import Selection
+    from tpuprof_tui.formats.typed import range_typed
 
-    start, end = parse_range(options.range) if options.range is not None else (None, None)
+    start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
     groups = profile.groups
     chosen = None if options.cores is None else parse_cores(options.cores, groups.numbers)
     selection = Selection(
@@ -230,7 +232,7 @@ def _count(text: str) -> int:
 EXPORT_OPTIONS: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
     (("--only",), {"metavar": "KINDS", "help": "just these kinds of files"}),
     (("--cores",), {"metavar": "LIST", "help": "only these cores, and what they submitted to ports: 0,3 or 0-3"}),
-    (("--range",), {"metavar": "A..B", "help": "only what runs in this time: 1.2ms..3.4ms"}),
+    (("--range",), {"metavar": "A..B", "help": "only what runs in this time: 1.2ms..3.4ms, 30%%..40%%, 1.2ms..+5us"}),
     (("--perfetto",), {"action": "store_true", "help": "also the Perfetto trace and the summary"}),
     (("--disable_web", "--disable-web"), {"action": "store_true", "help": "no web view"}),
     (("--disable_doc", "--disable-doc"), {"action": "store_true", "help": "no workbook"}),

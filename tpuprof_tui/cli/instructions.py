@@ -100,10 +100,11 @@ def _write(options: argparse.Namespace, profile: Profile, selection: Selection, 
 
 def _selection(options: argparse.Namespace, profile: Profile) -> Selection:
     from tpuprof_tui.analysis.selecting.filters import compile_filter
-    from tpuprof_tui.export.job import parse_range
+    from tpuprof_tui.analysis.selecting.time_scale import base_of
     from tpuprof_tui.export.selection import Selection
+    from tpuprof_tui.formats.typed import range_typed
 
-    start, end = parse_range(options.range) if options.range is not None else (None, None)
+    start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
     return Selection(None, start, end, compile_filter(options.filter, profile) if options.filter else None)
 
 

@@ -56,11 +56,12 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[[
 
 
 def _range(options: argparse.Namespace, profile: Profile) -> tuple[int, int] | None:
-    from tpuprof_tui.export.job import parse_range
+    from tpuprof_tui.analysis.selecting.time_scale import base_of
+    from tpuprof_tui.formats.typed import range_typed
 
     if options.range is None:
         return None
-    start, end = parse_range(options.range)
+    start, end = range_typed(options.range, base_of(profile))
     return profile.start_ns if start is None else start, profile.end_ns if end is None else end
 
 

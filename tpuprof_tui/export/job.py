@@ -22,7 +22,6 @@ from .selection import Selection
 
 #: File in the output folder that lists what an export wrote there.
 OWN_LIST: Final = ".tpuprof_files.json"
-_TIMES: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _LARGEST_LIST: Final = 1 << 20
 
 #: Told what is being written and how far it is (0 to 1).
@@ -202,30 +201,3 @@ def parse_cores(text: str, known: Sequence[int]) -> frozenset[int]:
             named = f"core {first}" if first == last else f"cores {first} to {last}"
             raise UsageError(f"The capture has no {named}.", f"It has {', '.join(map(str, known)) or 'none'}.")
     return frozenset(cores)
-
-
-def parse_range(text: str) -> tuple[int | None, int | None]:
-    """A window of time in ns from ``1.2ms..3.4ms``; either side may be left out.
-
-    Raises:
-        UsageError: Not of that form, or it ends before it starts.
-    """
-    sides = text.split("..")
-    if len(sides) != 2:
-        raise UsageError(f"{text!r} is no range of time.", "Write it as 1.2ms..3.4ms.")
-    start, end = (_time(side.strip(), text) for side in sides)
-    if start is not None and end is not None and end <= start:
-        raise UsageError(f"{text!r} ends before it starts.", "")
-    return start, end
-
-
-def _time(text: str, whole: str) -> int | None:
-    if not text:
-        return None
-    match = re.fullmatch(r"(\d{1,18}|(?=\.\d))(?:\.(\d{1,9}))?\s*(ns|us|ms|s)?", text)
-    if match is None:
-        raise UsageError(f"{whole!r} is no range of time.", "Units are ns, us, ms and s.")
-    unit, fraction = _TIMES[match[3] or "ns"], match[2] or "0"
-    # in whole numbers: windows of the explorer come back to the nanosecond
-    halves: int = 2 * int(fraction) * unit // 10 ** len(fraction)
-    return int(match[1] or 0) * unit + (halves + 1) // 2

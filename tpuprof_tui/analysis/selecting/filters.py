@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.formats.units import TYPED
+from tpuprof_tui.formats.typed import TypedError, number_typed
 from tpuprof_tui.model import Column, Lane, Profile, Role, Vocabulary, is_missing
 from tpuprof_tui.model.vocabulary import Condition, imported
 
@@ -47,9 +47,6 @@ _TOKEN: Final = re.compile(
         |(?P<regex>/(?:[^/\\]|\\.)+/)
         |(?P<word>"[^"]*"|'[^']*'|[^\s()|!]+))""",
     re.VERBOSE,
-)
-_NUMBER: Final = re.compile(
-    r"(?P<number>[-+]?(?:0x[0-9a-fA-F]+|(?:\d[\d_,]*)(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+))(?P<unit>\D*)"
 )
 _UNFINISHED: Final = re.compile(r"[A-Za-z_][\w.]*(?:!=|>=|<=|==|[=<>~])")
 _LONGEST: Final = 10_000
@@ -296,11 +293,7 @@ def _number_condition(token: _Token, keys: tuple[str, ...], column: Column, prof
 
 
 def _number(token: _Token, column: Column) -> float:
-    match = _NUMBER.fullmatch(token.text.strip())
-    scales = TYPED.get(column.unit, TYPED[""])
-    unit = match["unit"].strip().lower() if match else ""
-    if match is None or unit not in scales:
-        units = ", ".join(name for name in scales if name)
-        raise FilterError(f"{token.text!r} is no value for {token.key}", token.place, f"A number; units: {units}.")
-    digits = match["number"].replace(",", "").replace("_", "")
-    return (int(digits, 16) if "0x" in digits else float(digits)) * scales[unit]
+    try:
+        return number_typed(token.text, column.unit)
+    except TypedError as error:
+        raise FilterError(f"{token.text!r} is no value for {token.key}", token.place, error.hint) from None

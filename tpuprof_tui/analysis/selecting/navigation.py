@@ -2,81 +2,58 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from fractions import Fraction
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.formats.units import UNITS
+from tpuprof_tui.formats.typed import TypedError, range_text, range_typed, time_typed
 from tpuprof_tui.model import INT_MISSING, Device
 
 from .session import Ints, Session
 from .state import Selection, ViewState
-from .time_scale import TIME, Measure, clock_of, measure_of
+from .time_scale import TIME, Measure, base_of_view, measure_of
 
 Chosen = npt.NDArray[np.bool_]
 
-_TIME: Final = re.compile(
-    r"([+-]?)\s*(\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})\s*(ns|us|µs|μs|ms|s|%|c|cycles?)?", re.IGNORECASE
-)
-_SIZES: Final = {unit.name: unit.ns for unit in UNITS} | {"": 1, "µs": 1_000, "μs": 1_000}
 #: Rows looked at together while a name is sought.
 _ROWS: Final = 65_536
 
 
-class TimeError(ValueError):
-    """A text that is no time; the message says what would be one."""
-
-
 def time_of(text: str, view: ViewState, device: Device | None = None) -> int:
-    """The time a text names: ``12.5ms``, ``1200us``, plain ns, ``30%`` of the capture, ``+5us`` from the cursor.
-
-    Also a cycle, ``12500c``; where times are told in cycles a plain number is one.
+    """The time that a text names (``formats.typed``), inside the capture, ns.
 
     Args:
         text: What was typed.
         view: Says how long the capture is, and where the cursor stands.
         device: Says how long a cycle is; None: nobody knows.
 
-    Returns:
-        ns, inside the capture. Exact: no digit is lost to floating point.
-
     Raises:
-        TimeError: The text is no time, or one outside the capture.
+        TypedError: The text is no time, or one outside the capture.
     """
-    time: int
-    match = _TIME.fullmatch(text.strip().replace(",", "").replace("_", ""))
-    if match is None:
-        raise TimeError("no time: 12.5ms, 1200us, 30%, +5us, 12500c (cycles) or plain ns")
-    sign, number, unit = match[1], match[2], (match[3] or "").lower()
-    whole, _, digits = number.partition(".")
-    scaled = int(whole + digits or "0")
-    if unit == "%":
-        if sign:
-            raise TimeError("percent counts from the start of the capture: 30%")
-        time = view.full_start + (view.full_end - view.full_start) * scaled // (100 * 10 ** len(digits))
-        time = min(time, view.full_end - 1) if scaled <= 100 * 10 ** len(digits) else time
-    else:
-        if unit.startswith("c") or (not unit and view.scale == "cycles"):
-            time = _time_of_cycle(Fraction(scaled, 10 ** len(digits)), device)
-        else:
-            time = scaled * _SIZES[unit] // 10 ** len(digits)
-        if sign:
-            time = view.cursor + (time if sign == "+" else -time)
+    time = time_typed(text, base_of_view(view, device))
+    # the end is the first that is no more in it
+    time = min(time, view.full_end - 1) if time == view.full_end and "%" in text else time
     if not view.full_start <= time < view.full_end:
         measure = TIME if device is None else measure_of(device, view.scale)
-        raise TimeError(f"outside: the capture is {measure.exact(view.full_start)} to {measure.exact(view.full_end)}")
+        raise TypedError(f"outside: the capture is {measure.exact(view.full_start)} to {measure.exact(view.full_end)}")
     return time
 
 
-def _time_of_cycle(cycle: Fraction, device: Device | None) -> int:
-    clock = clock_of(device) if device is not None else Fraction(0)
-    if not clock:
-        raise TimeError("this capture tells no clock: say 12.5ms, 1200us, 30% or +5us")
-    return Measure(clock).ns(cycle)
+def window_of(text: str, view: ViewState, device: Device | None = None) -> tuple[int, int]:
+    """The part of the capture that a range names, ns; a side that is left out is the capture's.
+
+    Raises:
+        TypedError: The text is no range, or nothing of the capture lies in it.
+    """
+    start, end = range_typed(text, base_of_view(view, device))
+    start = view.full_start if start is None else max(start, view.full_start)
+    end = view.full_end if end is None else min(end, view.full_end)
+    if end <= start:
+        measure = TIME if device is None else measure_of(device, view.scale)
+        raise TypedError(f"outside: the capture is {measure.exact(view.full_start)} to {measure.exact(view.full_end)}")
+    return start, end
 
 
 def gone_to(view: ViewState, time: int) -> ViewState:
@@ -206,7 +183,7 @@ def ranged(view: ViewState, session: Session) -> tuple[ViewState, str]:
 def copied_range(view: ViewState) -> str:
     """The range, else the window, as ``--range`` takes it."""
     start, end = view.figures_window
-    return f"{start}ns..{end}ns"
+    return range_text(start, end)
 
 
 # names

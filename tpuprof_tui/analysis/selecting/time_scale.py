@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from tpuprof_tui.formats.typed import TimeBase
 from tpuprof_tui.formats.units import TimeUnit, exact_time, plural, time_text
-from tpuprof_tui.model import Device
+from tpuprof_tui.model import Device, Profile
 
 from ..index.axis import Ruler, cell_at, ruler, ruler_in
-from .state import TimeScale
+from .state import TimeScale, ViewState
 
 #: Units of cycles, as those of time: the size is a number of cycles.
 CYCLE_UNITS: Final = (
@@ -60,6 +61,17 @@ TIME: Final = Measure()
 def clock_of(device: Device) -> Fraction:
     """The clock cycles are counted in, MHz: the first that is known; 0 where there is none."""
     return Fraction(next((mhz for _, mhz in device.clocks if mhz), 0))
+
+
+def base_of(profile: Profile) -> TimeBase:
+    """What times count from where nothing but a profile is there: the command line."""
+    return TimeBase(profile.start_ns, profile.end_ns, mhz=clock_of(profile.device))
+
+
+def base_of_view(view: ViewState, device: Device | None) -> TimeBase:
+    """What times count from on the screen; without a device there are no cycles."""
+    mhz = clock_of(device) if device is not None else Fraction(0)
+    return TimeBase(view.full_start, view.full_end, view.cursor, mhz, cycles=view.scale == "cycles")
 
 
 def measure_of(device: Device, scale: TimeScale) -> Measure:

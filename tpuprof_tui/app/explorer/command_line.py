@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from tpuprof_tui.analysis.selecting.navigation import TimeError, gone_to, time_of
+from tpuprof_tui.analysis.selecting.navigation import gone_to, time_of, window_of
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
+from tpuprof_tui.formats.typed import TypedError
 from tpuprof_tui.model import Vocabulary
 
 from ..panes.lines import LinesView
@@ -150,19 +151,16 @@ class Commanding(Finding):
     def _do_go(self, text: str) -> Done:
         try:
             time = time_of(text, self.view, self.session.profile.device)
-        except TimeError as error:
+        except TypedError as error:
             return _fault(str(error))
         self._set(gone_to(self.view, time))
         return None
 
     def _do_window(self, text: str) -> Done:
-        first, dots, last = text.partition("..")
         try:
-            start, end = (time_of(part, self.view, self.session.profile.device) for part in (first, last))
-        except TimeError as error:
-            return _fault(str(error) if dots else "two times with dots between: window 1.2ms..1.4ms")
-        if end <= start:
-            return _fault("the second time comes first")
+            start, end = window_of(text, self.view, self.session.profile.device)
+        except TypedError as error:
+            return _fault(str(error))
         self._set(self.view.windowed(start, end - start))
         return None
 

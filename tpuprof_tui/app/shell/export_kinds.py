@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.typed import range_text
 from tpuprof_tui.formats.units import bytes_text, time_text
 from tpuprof_tui.sources.catalog import Catalog
 
@@ -134,7 +135,7 @@ def export_job(kind: Output, source: Source, folder: str, view: ViewState, core:
     part = Part(part.core and core >= 0, part.window, part.filtered and bool(view.filter), part.cores)
     start, end = view.figures_window
     words += ["--cores", ",".join(map(str, part.chosen(core)))] if part.chosen(core) else []
-    words += [f"--range={start}ns..{end}ns"] if part.window else []
+    words += [f"--range={range_text(start, end)}"] if part.window else []
     words += [f"--filter={view.filter}"] if part.filtered else []
     return Job(kind, tuple(words), core=core, part=part)
 
@@ -158,7 +159,7 @@ def table_job(kind: Output, source: Source, folder: str, view: ViewState, core: 
     elif core >= 0:
         words += ["--core", str(core)]
     start, end = view.figures_window
-    words += [f"--range={start}ns..{end}ns"] if view.in_window else []
+    words += [f"--range={range_text(start, end)}"] if view.in_window else []
     words += [f"--filter={view.filter}"] if view.filter else []
     return Job(kind, tuple(words), target)
 

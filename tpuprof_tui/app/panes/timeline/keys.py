@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import (
-    TimeError,
     copied_range,
     gone_to,
     ranged,
@@ -22,6 +21,7 @@ from tpuprof_tui.analysis.selecting.time_scale import clock_of
 from tpuprof_tui.app.drawing.colouring import is_known, next_colouring, title_of
 from tpuprof_tui.app.shell.messages import Change, CopyText, Say
 from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.typed import TypedError, range_text
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.vocabulary import NAMES
 
@@ -50,7 +50,7 @@ class TimelineTools(LaneView):
             return None
         try:
             return Note(self.measure.exact(self._time(text)))
-        except TimeError as error:
+        except TypedError as error:
             return Note(str(error), fault=True)
 
     def _taken_time(self, text: str) -> Note | None:
@@ -109,7 +109,7 @@ class TimelineTools(LaneView):
         start, end = self.session.span_of(number, row)
         name = text_of(profile, lane, "name", row) or f"instruction {row}"
         kernel, reading = text_of(profile, lane, "kernel", row), clean(lane.reading(row))
-        times = ("no times",) if start == INT_MISSING else (f"{start}ns..{end}ns", f"{end - start} ns")
+        times = ("no times",) if start == INT_MISSING else (range_text(start, end), f"{end - start} ns")
         parts = (clean(profile.title_of(lane)), name, *times, kernel, reading)
         return "  ".join(part for part in parts if part)
 

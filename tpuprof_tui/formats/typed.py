@@ -1,0 +1,122 @@
+"""What people type: numbers with units, times, ranges of time. One grammar for options, prompts and filters.
+
+    number = digits, with commas or underscores between them, a point, in filters also an exponent or 0x...
+    time   = [+|-] number [ns | us | ms | s | % | c | cycles]
+    range  = [time] .. [time]
+
+A plain number is ns, or a cycle where times are told in cycles. ``30%`` is a part of the whole. A sign counts from the
+cursor, behind ``..`` from the first time, and where there is no cursor from time zero. What ``formats.units`` tells can
+be typed as it is told.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from tpuprof_tui.errors import UsageError
+
+from .units import TYPED, UNITS
+
+_TIME: Final = re.compile(
+    r"([+-]?)\s*(\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})\s*(ns|us|µs|μs|ms|s|%|c|cycles?)?", re.IGNORECASE
+)
+_NS: Final = {unit.name: unit.ns for unit in UNITS} | {"": 1, "µs": 1_000, "μs": 1_000}
+_NUMBER: Final = re.compile(
+    r"(?P<number>[-+]?(?:0x[0-9a-fA-F]+|(?:\d[\d_,]*)(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+))(?P<unit>\D*)"
+)
+
+
+class TypedError(UsageError):
+    """A text that is not what was asked for; the hint says what would be."""
+
+
+@dataclass(frozen=True)
+class TimeBase:
+    """What times count from.
+
+    Attributes:
+        start, end: The whole, ns.
+        cursor: Where a sign counts from, ns.
+        mhz: The clock whose cycles are counted; 0: nobody knows it.
+        cycles: Whether a plain number is a cycle.
+    """
+
+    start: int
+    end: int
+    cursor: int = 0
+    mhz: Fraction = Fraction(0)
+    cycles: bool = False
+
+
+def time_typed(text: str, base: TimeBase) -> int:
+    """The time that a text names, in ns; exact: no digit is lost to floating point, halves of a ns are rounded up.
+
+    Raises:
+        TypedError: The text is no time.
+    """
+    match = _TIME.fullmatch(_without_marks(text))
+    if match is None:
+        raise TypedError(f"{text.strip()!r} is no time.", "Write 12.5ms, 1200us, 30%, +5us, 12500c (cycles) or ns.")
+    sign, number, unit = match[1], Fraction(f"0{match[2]}"), (match[3] or "").lower()
+    if unit == "%":
+        if sign:
+            raise TypedError("Percent count from the start.", "Write 30%.")
+        return base.start + _whole((base.end - base.start) * number / 100)
+    if unit.startswith("c") or (not unit and base.cycles):
+        if not base.mhz:
+            raise TypedError("This capture tells no clock.", "Write 12.5ms, 1200us, 30% or +5us.")
+        time = round(number * 1000 / base.mhz)
+    else:
+        time = _whole(number * _NS[unit])
+    return base.cursor + (-time if sign == "-" else time) if sign else time
+
+
+def range_typed(text: str, base: TimeBase) -> tuple[int | None, int | None]:
+    """The times that a text like ``1.2ms..3.4ms`` names, in ns; None where a side is left out.
+
+    Raises:
+        TypedError: The text is no range, or ends before it starts.
+    """
+    sides = [side.strip() for side in text.split("..")]
+    if len(sides) != 2:
+        raise TypedError(
+            f"{text.strip()!r} is no range of time.", "Write 1.2ms..3.4ms, 30%..40% or 1.2ms..+5us."
+        )
+    start = time_typed(sides[0], base) if sides[0] else None
+    from_start = base if start is None else TimeBase(base.start, base.end, start, base.mhz, base.cycles)
+    end = time_typed(sides[1], from_start) if sides[1] else None
+    if start is not None and end is not None and end <= start:
+        raise TypedError(f"{text.strip()!r} ends before it starts.")
+    return start, end
+
+
+def range_text(start: int, end: int) -> str:
+    """A range as `range_typed` reads it back, exact."""
+    return f"{start}ns..{end}ns"
+
+
+def number_typed(text: str, unit: str) -> int | float:
+    """The number that a text names, in a unit ("ns", "B", "GB/s", "%", "" any other).
+
+    Raises:
+        TypedError: The text is no number, or has another unit.
+    """
+    scales = TYPED.get(unit, TYPED[""])
+    match = _NUMBER.fullmatch(text.strip())
+    named = match["unit"].strip().lower() if match else ""
+    if match is None or named not in scales:
+        raise TypedError(f"{text!r} is no number.", f"A number; units: {', '.join(name for name in scales if name)}.")
+    digits = _without_marks(match["number"])
+    return (int(digits, 16) if "0x" in digits else float(digits)) * scales[named]
+
+
+def _without_marks(text: str) -> str:
+    return text.strip().replace(",", "").replace("_", "")
+
+
+def _whole(time: Fraction) -> int:
+    """The nearest whole number, of two the larger."""
+    return (2 * time.numerator + time.denominator) // (2 * time.denominator)

@@ -143,7 +143,7 @@ async def test_columns_groups_and_rows(profile):
     ("text", "told"),
     [("sort zzz", "no such column"), ("columns dur,zzz", "no such column: zzz"), ("group zzz", "no such column"),
      ("go never", "no time"), ("window 5us", "no range"), ("window 6us..2us", "before it starts"),
-     ("core 77", "cores are"), ("row x", "row 120"), ("export cake", "kinds are xlsx"), 
+     ("core 77", "cores are"), ("row x", "row 120"), ("export cake", "kinds are xlsx"),
      ("open /nowhere/at/all", "path of a capture"), ("zzz", "no command"), ("zoom", "several: zoom in, zoom out")],
 )  # fmt: skip
 async def test_what_cannot_be_done_says_why_and_stays(profile, text, told):

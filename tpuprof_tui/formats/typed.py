@@ -82,9 +82,7 @@ def range_typed(text: str, base: TimeBase) -> tuple[int | None, int | None]:
     """
     sides = [side.strip() for side in text.split("..")]
     if len(sides) != 2:
-        raise TypedError(
-            f"{text.strip()!r} is no range of time.", "Write 1.2ms..3.4ms, 30%..40% or 1.2ms..+5us."
-        )
+        raise TypedError(f"{text.strip()!r} is no range of time.", "Write 1.2ms..3.4ms, 30%..40% or 1.2ms..+5us.")
     start = time_typed(sides[0], base) if sides[0] else None
     from_start = base if start is None else TimeBase(base.start, base.end, start, base.mhz, base.cycles)
     end = time_typed(sides[1], from_start) if sides[1] else None

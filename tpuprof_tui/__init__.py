@@ -16,15 +16,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tpuprof_tui.sources.catalog import open_profile
+    import os
+
+    from tpuprof_tui.model import Profile
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "open_profile"]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "open_profile":
-        from tpuprof_tui.sources.catalog import open_profile
+def open_profile(path: str | os.PathLike[str], **options: Any) -> Profile:
+    """Read a profile as the command line and the explorer do: with its steps, and ``exposed`` on lanes that move data.
 
-        return open_profile
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    Args:
+        path: A profile's directory, or a file in it.
+        options: See ``tpuprof_tui.sources.catalog.open_profile``: ``progress``, ``chip``, ``tiu_mhz``, ``trace_file``.
+
+    Raises:
+        UnreadableError: Nothing of it can be shown.
+    """
+    from tpuprof_tui.analysis.steps.finding_steps import with_steps
+    from tpuprof_tui.analysis.totals.exposed import with_exposed
+    from tpuprof_tui.sources import catalog
+
+    return with_steps(with_exposed(catalog.open_profile(path, **options)))

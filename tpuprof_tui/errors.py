@@ -38,10 +38,6 @@ class UnreadableError(TpuprofError):
     """Nothing of the given path can be shown."""
 
 
-class SourceError(UnreadableError):
-    """A source of another package failed while it read a path."""
-
-
 class UsageError(TpuprofError):
     """The command was asked for something it cannot do."""
 

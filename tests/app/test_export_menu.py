@@ -103,7 +103,7 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
         await settled(pilot)
         text = (tmp_path / "aks_decode_mode1_profile_out" / "instructions.jsonl").read_text()
         rows = [json.loads(line) for line in text.splitlines()]
-        names = "Function Name|Duration(ns)|% of all|DMA data size(B)|engine|Global Idx"
+        names = "name|duration|share|bytes|engine|order"
         assert list(rows[0]) == names.split("|")
         wanted = []
         for number in order.tolist():
@@ -112,7 +112,7 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
             wanted.append(
                 (session.profile.lanes[lane].kind, end - start, int(session.profile.lanes[lane]["order"][row]))
             )
-        assert [(row["engine"], row["Duration(ns)"], row["Global Idx"]) for row in rows] == wanted
+        assert [(row["engine"], row["duration"], row["order"]) for row in rows] == wanted
         assert len({engine for engine, _, _ in wanted}) > 1
 
 

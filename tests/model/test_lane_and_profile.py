@@ -49,7 +49,7 @@ def test_a_column_nobody_knows_is_a_key_error():
 def test_a_lane_says_what_it_is():
     one = lane()
     assert len(one) == 3
-    assert repr(one) == "<Lane 0 TIU: 3 events>"
+    assert repr(one) == "<Lane TIU (TIU) of group 0: 3 events>"
     assert one.reading(0) == ""
     assert not one.on_host
 
@@ -98,7 +98,7 @@ def test_the_device_part_leaves_the_host_out():
         columns={"start": np.array([0]), "end": np.array([10])},
     )  # fmt: skip
     both = replace(profile, lanes=(*profile.lanes, host))
-    assert both.device_part.lanes == profile.lanes
+    assert both.device_part.lanes == both.lanes[:-1]
 
 
 def test_a_data_frame_has_a_row_for_each_instruction():

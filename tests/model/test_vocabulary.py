@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tpuprof_tui.model.activity import Activity
-from tpuprof_tui.model.columns import OF_EVERY_EVENT, STEP, Column
+from tpuprof_tui.model.columns import LANE_KIND, STEP, Column
 from tpuprof_tui.model.vocabulary import Capability, GroupKind, LaneKind, Vocabulary, Word
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
@@ -36,18 +36,15 @@ def test_words_have_a_singular_and_a_plural():
 
 
 def test_columns_are_imported_when_they_are_asked_for():
-    # what is known of every event comes first, where the source does not say it itself, and the step last
-    first, own = OVEN.columns[: len(OF_EVERY_EVENT)], OVEN.columns[len(OF_EVERY_EVENT) :]
-    assert own == (*COLUMNS, STEP)
-    assert [column.key for column in first] == ["engine", "core", "start", "end", "duration"]
-    assert (first[1].title, first[1].help) == ("Tray", "Number of the tray it belongs to.")
+    # the kind of lane and the step are columns of every source
+    assert OVEN.columns == (LANE_KIND, *COLUMNS, STEP)
     assert OVEN.schema["name"] is COLUMNS[0]
-    assert OVEN.listed() == (*first, COLUMNS[0], STEP)
+    assert OVEN.listed() == (LANE_KIND, COLUMNS[0], STEP)
     assert OVEN.is_text("name")
     assert not OVEN.is_text("crumbs")
     assert not OVEN.is_text("nothing")
-    assert len(Vocabulary("none", "none").columns) == len(OF_EVERY_EVENT) + 1
-    assert [column.title for column in VOCABULARY.columns if column.key in ("engine", "core")] == ["Engine", "Core"]
+    assert Vocabulary("none", "none").columns == (LANE_KIND, STEP)
+    assert [column.title for column in VOCABULARY.columns if column.key == LANE_KIND.key] == ["Engine"]
 
 
 def test_what_a_source_leaves_to_generic_code_is_none():

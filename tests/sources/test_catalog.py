@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from profiles import small_profile
 
-from tpuprof_tui.errors import SourceError, UnreadableError, UsageError
+from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.sources.catalog import SOURCES, Catalog, open_profile
 from tpuprof_tui.sources.known_formats import KNOWN_FORMATS, known_format
-from tpuprof_tui.sources.source import Progress, Source, SourceOption, Verdict, first_bytes
+from tpuprof_tui.sources.source import Source, SourceOption, Verdict, first_bytes
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 SOUND = SAMPLES / "aks_decode_mode1"
@@ -95,33 +95,6 @@ def test_one_of_another_package_that_fails_is_told_and_the_rest_goes_on(tmp_path
         sources.recognised(tmp_path / "..")
     assert "The source gone cannot be used (ModuleNotFoundError: no oven)." in refusal.value.hint
     assert "The source bad cannot be used (ZeroDivisionError: one by zero)." in refusal.value.hint
-
-
-class Breaks(Toy):
-    """A source with a defect in its reader, which says how far it is before."""
-
-    def open(self, path, options, progress):
-        if progress is not None:
-            progress(Progress("reading", 1, 2))
-        raise ZeroDivisionError("one\nby zero")
-
-
-def test_a_reader_of_another_package_that_fails_is_told_in_a_sentence(tmp_path):
-    path = tmp_path / "x.cake"
-    path.touch()
-    breaks, seen = Breaks("toy", ".cake"), []
-    with pytest.raises(SourceError, match=r"the source toy failed \(ZeroDivisionError: one by zero\)\.$") as refusal:
-        catalog(others=(breaks,)).open(path, {}, seen.append)
-    assert isinstance(refusal.value.__cause__, ZeroDivisionError)
-    assert [report.total for report in seen] == [2]
-
-    def cancel(_):
-        raise KeyError("no more")
-
-    with pytest.raises(KeyError, match="no more"):
-        catalog(others=(breaks,)).open(path, {}, cancel)
-    with pytest.raises(ZeroDivisionError):
-        catalog(breaks).open(path, {})
 
 
 def test_a_defect_of_this_package_is_not_hidden(tmp_path):

@@ -130,7 +130,7 @@ def test_its_words_are_those_of_files_and_filters(written, tmp_path, capsys):
     assert main(["instructions", path, "--filter", "type=bake"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert rows
-    assert {row["Doing"] for row in rows} == {"bake"}
+    assert {row["type"] for row in rows} == {"bake"}
     assert main(["summary", path]) == 0
     assert "bigTpuProfile" not in capsys.readouterr().out
     assert main(["export", path, str(tmp_path / "out")]) == 0
@@ -332,9 +332,9 @@ def test_columns_of_another_length_are_refused():
 def test_summary(written, capsys):
     assert main(["summary", str(written())]) == 0
     text = capsys.readouterr().out
-    assert "Total time        386.3 us\n" in text
-    assert "Busiest oven      Oven 10: 371.3 us, 96.1%\n" in text
-    assert "Exposed transfer  Oven 10: 52.50 us, 13.6%\n" in text
+    assert "Total time        386.250 us\n" in text
+    assert "Busiest oven      Oven 10: 371.250 us, 96.1%\n" in text
+    assert "Exposed transfer  Oven 10: 52.500 us, 13.6%\n" in text
     lines = [" ".join(line.split()) for line in text.splitlines()]
     for row in ("Oven 10 96.1% 371.250 300.000 60.000 56.250 18.750 45.000 52.500 0 15.000",
                 "Bakery 0 cart 0 6 11.7% 45.000 0.000 0 341.250",
@@ -378,7 +378,7 @@ def test_instructions(written, town, capsys):
     path = written()
     assert main(["instructions", str(path), "--format", "csv", "--core", "11"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "Place,Oven,Idx,Dish,Doing,Recipe,Start(ns),End(ns),Duration(ns),Grams(g),Round,Depth"
+    assert lines[0] == "engine,core,order,name,type,kernel,start,end,duration,grams,step,depth"
     assert lines[1:6] == [
         "cart,11,1,rack>shop,carry,rye,135000,142500,7500,900,0,",
         "cart,11,3,rack>shop,carry,brioche,260000,267500,7500,900,1,",
@@ -389,18 +389,18 @@ def test_instructions(written, town, capsys):
     assert len(lines) == 1 + 3 * 6
     every = _rows(capsys, path)
     assert len(every) == 3 * 2 * (2 + 6)
-    assert every[1] == {"Place": "baker", "Oven": None, "Idx": 1, "Dish": "put.tray", "Doing": "work", "Recipe": "rye",
-                        "Start(ns)": 1250, "End(ns)": 5000, "Duration(ns)": 3750, "Grams(g)": None, "Round": None,
-                        "Depth": 1}  # fmt: skip
+    assert every[1] == {"engine": "baker", "core": None, "order": 1, "name": "put.tray", "type": "work",
+                        "kernel": "rye", "start": 1250, "end": 5000, "duration": 3750, "grams": None, "step": None,
+                        "depth": 1}  # fmt: skip
     passed = _rows(capsys, town, "--filter", "type=pass")
-    assert [row["Oven"] for row in passed] == [oven for oven in range(4) for _ in range(3)]
-    assert sum(row["Duration(ns)"] for row in passed) == 4 * TRUTH["communication"]
-    assert sum(row["Grams(g)"] for row in _rows(capsys, town, "--core", "2", "--filter", "engine=cart")) == 3 * 900
+    assert [row["core"] for row in passed] == [oven for oven in range(4) for _ in range(3)]
+    assert sum(row["duration"] for row in passed) == 4 * TRUTH["communication"]
+    assert sum(row["grams"] for row in _rows(capsys, town, "--core", "2", "--filter", "engine=cart")) == 3 * 900
 
 
 def test_instructions_of_a_kind_of_lane(written, capsys):
     path = str(written())
-    assert {row["Place"] for row in _rows(capsys, path, "--engine", "Cart")} == {"cart"}
+    assert {row["engine"] for row in _rows(capsys, path, "--engine", "Cart")} == {"cart"}
     assert len(_rows(capsys, path, "--engine", "baker")) == 3 * 2 * 2
     assert main(["instructions", path, "--engine", "stove"]) == 2
     told = capsys.readouterr().err
@@ -414,8 +414,8 @@ def test_parquet(town, tmp_path):
 
     assert main(["instructions", str(town), "--format", "parquet", "--output", str(tmp_path / "x.parquet")]) == 0
     table = read_table(tmp_path / "x.parquet").to_pydict()
-    assert len(table["Oven"]) == 2 * 3 * 2 * (2 + 6)
-    assert sum(grams or 0 for grams in table["Grams(g)"]) == 2 * 3 * 2 * (800 + 800 + 900)
+    assert len(table["core"]) == 2 * 3 * 2 * (2 + 6)
+    assert sum(grams or 0 for grams in table["grams"]) == 2 * 3 * 2 * (800 + 800 + 900)
 
 
 def test_page(town, tmp_path):

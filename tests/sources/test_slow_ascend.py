@@ -321,7 +321,7 @@ def test_commands_say_its_figures(kept, capsys):
     assert (record["cores"], record["total_ns"]) == ([0, 1], 178_723_535)
     assert main(["instructions", str(kept), "--engine", "stream", "--core", "1", "--filter", "type=TransData"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert (len(rows), sum(row["Duration(ns)"] for row in rows)) == (57, pytest.approx(1_416_008, abs=57 * ROUNDING_NS))
+    assert (len(rows), sum(row["duration"] for row in rows)) == (57, pytest.approx(1_416_008, abs=57 * ROUNDING_NS))
 
 
 async def test_explorer_and_page(kept, monkeypatch, tmp_path):

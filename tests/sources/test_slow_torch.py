@@ -167,4 +167,4 @@ def test_commands_say_its_figures(folder, tmp_path, capsys):
         assert "GPU 0 7.9% 309.437 307.197 2,240 0 2,240 0 3,598.390" in lines
         assert main(["instructions", path, "--engine", "stream", "--filter", "type=gpu_memcpy"]) == 0
         (copied,) = map(json.loads, capsys.readouterr().out.splitlines())
-        assert (copied["Duration(ns)"], copied["Step"]) == (2_240, 6)
+        assert (copied["duration"], copied["step"]) == (2_240, 6)

@@ -66,7 +66,7 @@ def columns_text() -> str:
     for vocabulary, column in ((each, column) for each in known for column in each.columns):
         names = ", ".join(dict.fromkeys((column.key, *column.aliases)))
         unit = f" [{column.unit}]" if column.unit else ""
-        file_name = f" In files: {column.file_name}." if column.file_name else ""
+        file_name = f" In the converter's files: {column.file_name}." if column.file_name else ""
         needs = f" Needs {vocabulary.needs(column.needs)}." if column.needs else ""
         engines = f" {', '.join(column.engines)} only." if column.engines else ""
         groups.setdefault(column.group, []).append((names, f"{column.help}{unit}{file_name}{engines}{needs}"))

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from tpuprof_tui.errors import NO_MEMORY, SourceError, TpuprofError, UnreadableError, UsageError, needed_for
+from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError, UsageError, needed_for
 from tpuprof_tui.exit_status import FINE, LANGUAGES, LOST, NOTHING, STOPPED, help_lines
 from tpuprof_tui.sources.catalog import Catalog
 
@@ -128,8 +128,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except TpuprofError as error:
-        if isinstance(error, SourceError) and "--debug" in words:
-            raise
         return _told(str(error), error.exit_code)
     except BrokenPipeError:
         # whoever read has seen enough
@@ -310,16 +308,9 @@ def summary_command(options: argparse.Namespace) -> int:
 
 def report_command(options: argparse.Namespace) -> int:
     """Prints views."""
-    from tpuprof_tui.sources.catalog import open_profile
-
     from .report import print_report
 
-    if options.capture is None:
-        raise UsageError(*NO_CAPTURE)
-    try:
-        profile = open_profile(options.capture, **options.source)
-    except UnreadableError as error:
-        raise _folder_error(options.capture) or error from None
+    profile = _opened(options.capture, options)
     print_report(options, profile, _show)
     return _status(profile)
 
@@ -403,15 +394,12 @@ def _each(options: argparse.Namespace, answer: Callable[[Profile], None], *, hea
 def _opened(capture: str | None, options: argparse.Namespace) -> Profile:
     if capture is None:
         raise UsageError(*NO_CAPTURE)
-    from tpuprof_tui.analysis.steps.finding_steps import with_steps
-    from tpuprof_tui.analysis.totals.exposed import with_exposed
-    from tpuprof_tui.sources.catalog import open_profile
+    from tpuprof_tui import open_profile
 
     try:
-        profile = open_profile(capture, **options.source)
+        return open_profile(capture, **options.source)
     except UnreadableError as error:
         raise _folder_error(capture) or error from None
-    return with_steps(with_exposed(profile))
 
 
 def _must_exist(path: str, hint: str) -> None:

@@ -1,7 +1,7 @@
 """The explorer's table as a file: its columns in their order, its rows in theirs, as CSV or JSON lines.
 
-What is not known is empty here (``null`` in JSON and Parquet), as the table shows ``-``. Columns have the names they
-have in all other files; those that only the explorer has are named by their headers, with their unit.
+What is not known is empty here (``null`` in JSON and Parquet), as the table shows ``-``. Columns are named by their
+keys, as in filters, ``--columns`` and data frames.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.index.ordering import first_numbers, fixed_number, lane_values, ordered
+from tpuprof_tui.analysis.index.ordering import first_numbers, knows, ordered
 from tpuprof_tui.analysis.selecting.filters import filter_keys
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.escape import csv_text, json_text
@@ -31,8 +31,6 @@ TextForm = Literal["jsonl", "csv"]
 SLICE: Final = 16_384
 #: Each row's duration of the sum of all durations that are written: a column of the table, none of the source.
 SHARE: Final = Column("share", "% of all", "% of all", "percent", "%", decimals=3)
-#: What every lane can answer, whether the source names it or not.
-_OF_LANE: Final = ("engine", "core", "port", "duration")
 
 
 class ByteSink(Protocol):
@@ -85,21 +83,8 @@ def _known_keys(vocabulary: Vocabulary) -> str:
 
 def known_columns(profile: Profile) -> tuple[Column, ...]:
     """Columns that some lane knows."""
-    known: set[str] = set(_OF_LANE).union(*(lane.keys() for lane in profile.lanes))
-    return tuple(
-        column
-        for column in profile.vocabulary.columns
-        if column.key in known and any(column.applies_to(lane.kind) for lane in profile.lanes)
-    )
-
-
-def title_in_files(column: Column, vocabulary: Vocabulary) -> str:
-    """What a column is called in a file; no two have the same name."""
-    if column.file_name:
-        return column.file_name
-    title = f"{column.title}({column.unit})" if column.unit else column.title
-    alike = any(other.title == column.title and other.key != column.key for other in vocabulary.columns)
-    return f"{title} [{column.key}]" if alike else title
+    columns = profile.vocabulary.columns
+    return tuple(column for column in columns if any(knows(profile, lane, column.key) for lane in profile.lanes))
 
 
 # -- rows ---------------------------------------------------------------------
@@ -223,9 +208,7 @@ def write_table(rows: TableRows, columns: Sequence[Column], sink: ByteSink, form
         Number of rows.
     """
     if form == "csv":
-        sink.write(
-            (",".join(csv_text(title_in_files(column, rows.profile.vocabulary)) for column in columns) + "\n").encode()
-        )
+        sink.write((",".join(csv_text(column.key) for column in columns) + "\n").encode())
     total = rows.total_ns if SHARE in columns else 0
     plans = {
         number: _Line(rows.profile, lane, columns, form, total)
@@ -252,15 +235,14 @@ class _Line:
         lead = ("," if self._csv else ", ") if place else ""
         absent = lead
         if not self._csv:
-            lead += f"{json_text(title_in_files(column, profile.vocabulary))}: "
+            lead += f"{json_text(column.key)}: "
             absent = f"{lead}null"
         values = column_source(profile, lane, column, total)
         if values is None:
             return absent
         texts = [self._text(text) for text in profile.strings[column.key]] if column.kind == "text" else None
-        quote = "" if self._csv else '"'
-        number = f"{quote}%.{column.decimals}f%%{quote}" if column.kind == "percent" else None
-        decimals = column.decimals if column.kind == "float" else None
+        number = f"%.{column.decimals}f%%" if column.kind == "percent" and self._csv else None
+        decimals = column.decimals if column.kind in ("float", "percent") else None
         return Field(values, lead, absent, texts=texts, number=number, decimals=decimals)
 
 
@@ -271,15 +253,7 @@ def column_source(profile: Profile, lane: Lane, column: Column, total: int) -> C
     """
     if column is SHARE:
         return partial(_shares, lane, total)
-    known = column.key in lane or column.key == "duration" or fixed_number(profile, lane, column.key) >= 0
-    known = known or (column.key == "core" and "owner" in lane)
-    return partial(_known_values, profile, lane, column.key) if known and column.applies_to(lane.kind) else None
-
-
-def _known_values(profile: Profile, lane: Lane, key: str, rows: Rows) -> Array:
-    values = lane_values(profile, lane, key, rows)
-    assert values is not None
-    return values
+    return partial(lane.take, column.key) if knows(profile, lane, column.key) else None
 
 
 def _shares(lane: Lane, total: int, rows: Rows) -> Array:

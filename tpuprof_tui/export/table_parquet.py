@@ -12,7 +12,7 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.model import Column, Profile, is_missing
 from tpuprof_tui.model.lane import Array
 
-from .table import SHARE, ByteSink, TableRows, column_source, title_in_files
+from .table import SHARE, ByteSink, TableRows, column_source
 
 Ints = npt.NDArray[np.int64]
 
@@ -44,10 +44,7 @@ def write_parquet(rows: TableRows, columns: Sequence[Column], sink: ByteSink) ->
     texts = {column.key: list(strings.get(column.key, ())) for column in columns if column.kind == "text"}
     kinds = {"float": pyarrow.float64(), "percent": pyarrow.float64(),
              "text": pyarrow.dictionary(pyarrow.int32(), pyarrow.string())}  # fmt: skip
-    names = [title_in_files(column, rows.profile.vocabulary) for column in columns]
-    schema = pyarrow.schema(
-        [(name, kinds.get(column.kind, pyarrow.int64())) for name, column in zip(names, columns, strict=True)]
-    )
+    schema = pyarrow.schema([(column.key, kinds.get(column.kind, pyarrow.int64())) for column in columns])
     stream = pyarrow.PythonFile(_Counted(sink), "w")
     with parquet.ParquetWriter(stream, schema) as writer:
         for part in rows.parts(GROUP):

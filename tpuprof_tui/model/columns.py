@@ -57,17 +57,9 @@ class Column:
         return not self.engines or engine in self.engines
 
 
-#: The kind of lane an event ran on: lanes that do not hold this column are given it by their profile.
+#: The kind of lane an event ran on: a column that every profile has, as it stands here where the schema of its
+#: source names none; lanes that do not hold it are given it.
 LANE_KIND: Final = Column("engine", "Lane", kind="text", shown=True, help="The kind of lane it ran on.")
 #: The step an event belongs to: a column that profiles with steps have, as it stands here where the schema of their
 #: source names none.
 STEP: Final = Column("step", "Step", width=6, help="Number of the step, batch or iteration it belongs to.")
-#: What is known of every event, as it stands in the schema of a source that does not say it in words of its own.
-OF_EVERY_EVENT: Final = (
-    LANE_KIND,
-    Column("core", "{Unit}", width=5, shown=True, help="Number of the {unit} it belongs to."),
-    Column("start", "Start", unit="ns", width=13, shown=True, group="time", help="When it began."),
-    Column("end", "End", unit="ns", width=13, group="time", help="When it ended."),
-    Column("duration", "Duration", unit="ns", width=11, shown=True, group="time", aliases=("dur",),
-           help="End minus start."),
-)  # fmt: skip

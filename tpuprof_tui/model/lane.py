@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from .activity import Activity
+from .showing import html_table, known_keys, lane_frame, short
+
+if TYPE_CHECKING:
+    import pandas
+
+    from .columns import Column
+    from .strings import Strings
 
 Array = npt.NDArray[Any]
 #: Rows of a lane: a slice, or an array of indices.
@@ -57,6 +64,14 @@ class RegisterFields(Protocol):
         """The same where not all of its fields are known; empty where they are."""
 
 
+@dataclass(frozen=True, eq=False)
+class Meaning:
+    """What the columns of a profile's lanes mean: the schema of its source, and the texts that codes stand for."""
+
+    schema: Mapping[str, Column]
+    strings: Mapping[str, Strings]
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Lane:
     """Events of one lane in columns of one length, ordered by start. Immutable.
@@ -82,6 +97,7 @@ class Lane:
         role_guessed: True where work and wait are told apart by guesswork (PMU-only captures).
         registers: Register fields of the commands; None where the capture holds none.
         describe: One line that says what the event of a row did.
+        meaning: What its columns mean; its profile gives it.
     """
 
     kind: str
@@ -95,6 +111,7 @@ class Lane:
     role_guessed: bool = False
     registers: RegisterFields | None = None
     describe: Callable[[int], str] | None = None
+    meaning: Meaning | None = None
 
     def __post_init__(self) -> None:
         columns = dict(self.columns)
@@ -112,7 +129,23 @@ class Lane:
         return key in self.columns
 
     def __repr__(self) -> str:
-        return f"<Lane {self.group} {self.label}: {len(self)} events>"
+        return f"<Lane {short(self.label)} ({short(self.kind)}) of group {self.group}: {len(self):,} events>"
+
+    def _repr_html_(self) -> str:
+        known = ", ".join(known_keys(self, self.meaning.schema)) if self.meaning is not None else ", ".join(self.keys())
+        rows = ("kind", self.kind), ("group", str(self.group)), ("events", f"{len(self):,}"), ("columns", known)
+        return html_table(self.label, (), rows)
+
+    def to_pandas(self, *, counters: bool = False) -> pandas.DataFrame:
+        """Its events as a data frame, as ``Profile.to_pandas`` gives those of all lanes.
+
+        Raises:
+            ValueError: It belongs to no profile, so that nothing says what its columns mean.
+            MissingPackageError: pandas is not installed.
+        """
+        if self.meaning is None:
+            raise ValueError("the lane belongs to no profile")
+        return lane_frame(self, self.meaning, counters=counters)
 
     @property
     def on_host(self) -> bool:

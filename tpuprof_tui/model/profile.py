@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import needed_for
 
-from .columns import COUNTERS, LANE_KIND
+from .columns import LANE_KIND
 from .counter import Counter
 from .group import Groups
-from .lane import Lane, constant
+from .lane import Array, Lane, LazyColumn, Meaning, Rows, constant
 from .links import Links
+from .missing import INT_MISSING
 from .problem import Problem
+from .showing import html_table, short
 from .steps import Steps
 from .strings import Strings
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import pandas
+
+#: Lanes that a notebook is shown.
+_MOST_SHOWN: Final = 20
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ class Scopes:
         return len(self.kernel)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Profile:
     """One capture, read once. Immutable.
 
@@ -134,19 +139,56 @@ class Profile:
     links: Callable[[], Links] | None = None
 
     def __post_init__(self) -> None:
-        """Every lane has a column that says of what kind it is."""
+        """Every lane has the columns that say of what kind it is, whose, and how long its events are."""
         lacking = [lane.kind for lane in self.lanes if LANE_KIND.key not in lane]
-        if not lacking:
-            return
         kinds = Strings(dict.fromkeys((*self.strings.get(LANE_KIND.key, ()), *lacking)))
+        if lacking:
+            object.__setattr__(self, "strings", {**self.strings, LANE_KIND.key: kinds})
         codes = {kind: code for code, kind in enumerate(kinds)}
-        lanes = (
-            lane if LANE_KIND.key in lane
-            else lane.with_column(LANE_KIND.key, constant(len(lane), codes[lane.kind], np.int32))
-            for lane in self.lanes
-        )  # fmt: skip
+        meaning = next((each for lane in self.lanes if (each := lane.meaning) is not None), None)
+        if meaning is None or meaning.strings is not self.strings or meaning.schema is not self.vocabulary.schema:
+            meaning = Meaning(self.vocabulary.schema, self.strings)
+        lanes = []
+        for lane in self.lanes:
+            more = {key: values for key, values in self._own_columns(lane, codes) if key not in lane}
+            if more or lane.meaning is not meaning:
+                lane = replace(lane, columns={**lane.columns, **more}, meaning=meaning)
+            lanes.append(lane)
         object.__setattr__(self, "lanes", tuple(lanes))
-        object.__setattr__(self, "strings", {**self.strings, LANE_KIND.key: kinds})
+
+    def _own_columns(self, lane: Lane, kinds: Mapping[str, int]) -> Iterator[tuple[str, LazyColumn]]:
+        """What a lane knows of its events without holding it: kind, number of its unit, its port, their length."""
+        count, unit = len(lane), self.unit_number(lane)
+        if lane.kind in kinds:
+            yield LANE_KIND.key, constant(count, kinds[lane.kind], np.int32)
+        yield "duration", partial(_durations, lane)
+        if self.unit_of(lane) < 0 and "owner" in lane:
+            yield "core", partial(_numbers_of_owners, self.groups, lane)
+        elif unit >= 0:
+            yield "core", constant(count, unit, np.int64)
+        port = self.vocabulary.schema.get("port")
+        if port is not None and port.applies_to(lane.kind) and self.unit_of(lane) < 0 <= lane.number:
+            yield "port", constant(count, lane.number, np.int64)
+
+    def __repr__(self) -> str:
+        return f"<Profile {short(self.name)}: {', '.join(self._told())}>"
+
+    def _repr_html_(self) -> str:
+        words = self.vocabulary
+        lanes = [(self.title_of(lane), lane.kind, f"{len(lane):,}") for lane in self.lanes[:_MOST_SHOWN]]
+        more = len(self.lanes) - len(lanes)
+        notes = (", ".join(self._told()), *((f"{more:,} more {words.lane.plural}",) if more else ()))
+        return html_table(self.name, (words.lane.one, "kind", words.event.plural), lanes, notes)
+
+    def _told(self) -> Iterator[str]:
+        words = self.vocabulary
+        yield words.title or "a profile"
+        yield words.unit.of(len(self.units))
+        yield words.lane.of(len(self.lanes))
+        yield words.event.of(self.instructions)
+        yield f"{(self.end_ns - self.start_ns) / 1e6:,.3f} ms" if self.timed else "no times"
+        if self.problems:
+            yield f"{len(self.problems):,} problem{'s' if len(self.problems) > 1 else ''}"
 
     def has(self, capability: str) -> bool:
         """Whether it has a capability of its source, by key."""
@@ -221,7 +263,9 @@ class Profile:
     def to_pandas(self, *, counters: bool = False) -> pandas.DataFrame:
         """All instructions as one data frame, by lane, then start; pandas is imported only now.
 
-        Text columns become categoricals, missing integers ``pandas.NA`` (nullable Int64), missing floats NaN.
+        Columns have the keys of the source's schema, as in filters, ``--columns`` and Parquet; ``lane`` is the place in
+        ``lanes``. Text columns become categoricals, missing integers ``pandas.NA`` (nullable Int64), missing floats
+        NaN.
 
         Args:
             counters: Also the raw hardware counters; they are many.
@@ -232,26 +276,22 @@ class Profile:
         with needed_for("A data frame"):
             import pandas
 
-        from .missing import is_missing
-
-        schema = self.vocabulary.schema
-
-        def series(lane: Lane, key: str) -> Any:
-            values = lane[key]
-            if self.vocabulary.is_text(key):
-                return pandas.Categorical.from_codes(values, list(self.strings[key]))  # type: ignore[call-overload]
-            if values.dtype == np.int64:
-                return pandas.arrays.IntegerArray(np.array(values), is_missing(values))
-            return values
-
         frames = []
         for number, lane in enumerate(self.lanes):
             if len(lane):
-                frame = pandas.DataFrame(
-                    {key: series(lane, key) for key, column in schema.items()
-                     if key in lane and (counters or column.group != COUNTERS)}
-                )  # fmt: skip
+                frame = lane.to_pandas(counters=counters)
                 frame.insert(0, "lane", number)
                 frames.append(frame)
         joined: pandas.DataFrame = pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
         return joined
+
+
+def _numbers_of_owners(groups: Groups, lane: Lane, rows: Rows) -> Array:
+    """Numbers of the units that submitted the events."""
+    return groups.unit_numbers(lane.take("owner", rows))
+
+
+def _durations(lane: Lane, rows: Rows) -> Array:
+    """End minus start; missing where there are no times."""
+    start = lane.take("start", rows)
+    return np.where(start == INT_MISSING, INT_MISSING, lane.take("end", rows) - start)

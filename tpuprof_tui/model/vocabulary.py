@@ -8,13 +8,13 @@ first asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Final
 
 from .activity import Activity
-from .columns import COUNTERS, OF_EVERY_EVENT, STEP, Column
+from .columns import COUNTERS, LANE_KIND, STEP, Column
 from .view import View
 
 #: Capabilities that generic code asks for, where a source has them: names of what ran, and everything of each event.
@@ -276,10 +276,8 @@ class Vocabulary:
     def columns(self) -> tuple[Column, ...]:
         """The schema: every column an event can have, in the order of tables and files."""
         own = tuple(imported(self.columns_entry)) if self.columns_entry else ()
-        said = {column.key for column in own}
-        first = (replace(column, title=self.say(column.title), help=self.say(column.help))
-                 for column in OF_EVERY_EVENT if column.key not in said)  # fmt: skip
-        return (*first, *own, *(() if STEP.key in said else (STEP,)))
+        keys = {column.key for column in own}
+        return (*(() if LANE_KIND.key in keys else (LANE_KIND,)), *own, *(() if STEP.key in keys else (STEP,)))
 
     @cached_property
     def schema(self) -> Mapping[str, Column]:

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tpuprof_tui.errors import SourceError, TpuprofError, UnreadableError, UsageError
+from tpuprof_tui.errors import UnreadableError, UsageError
 
 from .known_formats import known_format
 from .plug_ins import failure, load_plug_ins
@@ -78,8 +78,7 @@ def open_profile(
         The profile: times in integer ns on one time line, whose zero is the first instruction.
 
     Raises:
-        UnreadableError: No such path, nothing recognisable in it, or an unknown chip without ``chip``; SourceError: a
-            source of another package failed.
+        UnreadableError: No such path, nothing recognisable in it, or an unknown chip without ``chip``.
         UsageError: The option belongs to another source than the path.
     """
     return Catalog().open(path, options, progress)
@@ -194,15 +193,7 @@ class Catalog:
         given = {name: value for name, value in options.items() if value is not None}
         for name in given.keys() - {option.name for option in source.options}:
             raise self._misplaced(name, path, source)
-        if source in self._own:
-            return source.open(Path(path), given, progress)
-        watched = _Watched(progress) if progress is not None else None
-        try:
-            return source.open(Path(path), given, watched)
-        except Exception as error:
-            if isinstance(error, TpuprofError) or (watched is not None and error is watched.raised):
-                raise
-            raise SourceError(f"{path} cannot be read: the source {source.id} failed ({failure(error)}).") from error
+        return source.open(Path(path), given, progress)
 
     def _misplaced(self, name: str, path: str | os.PathLike[str], source: Source) -> Exception:
         for other in self._in_turn():
@@ -308,25 +299,6 @@ class Catalog:
         source = self.source_of(path)
         unknown: tuple[int | None, int | None] = (None, None)
         return unknown if source is None else self._asked(source, unknown, source.device_and_call, Path(path))
-
-
-class _Watched:
-    """A callback for progress.
-
-    Attributes:
-        raised: What it has raised, to be passed on; None before.
-    """
-
-    def __init__(self, call: ProgressCallback) -> None:
-        self._call = call
-        self.raised: Exception | None = None
-
-    def __call__(self, progress: Progress) -> None:
-        try:
-            self._call(progress)
-        except Exception as error:
-            self.raised = error
-            raise
 
 
 def chosen(decisions: Sequence[Decision]) -> Decision | None:

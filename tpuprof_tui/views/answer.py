@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.showing import html_table, short
 
 #: ``duration`` and ``time`` (on the profile's time line) are ns, ``share`` is 0 to 1, ``rate`` GB/s, ``list`` plain
 #: values for JSON that people are not shown.
@@ -123,7 +124,7 @@ class Table:
         return self.target(row) if self.target is not None else None
 
     def to_pandas(self) -> Any:
-        """The table as a data frame; times and durations in ns. pandas is imported only now.
+        """The table as a data frame of the values that JSON has: times and durations in us. Imports pandas only now.
 
         Raises:
             MissingPackageError: pandas is not installed.
@@ -132,14 +133,22 @@ class Table:
 
         with needed_for("A data frame"):
             import pandas
-        return pandas.DataFrame({column.key: self.column(column.key) for column in self.columns})
+        from .as_json import table_record
+
+        values = zip(*table_record(self)["rows"], strict=True) if len(self) else ((),) * len(self.columns)
+        return pandas.DataFrame(
+            {column.key: pandas.Series(each, dtype=object if column.kind in TEXTS else None)
+             for column, each in zip(self.columns, values, strict=True)}
+        )  # fmt: skip
 
     def __repr__(self) -> str:
-        return f"<Table {self.key}: {len(self)} rows of {', '.join(column.key for column in self.columns)}>"
+        return f"<Table {short(self.key)}: {len(self):,} rows of {', '.join(column.key for column in self.columns)}>"
 
     def _repr_html_(self) -> str:
-        html: str = self.to_pandas()._repr_html_()
-        return html
+        from .as_text import text_table
+
+        table = text_table(self, hint="to_pandas() holds all")
+        return html_table(table.title, table.header, table.rows, table.notes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,7 +58,7 @@ def info_report(
         ("Source", words.title),
         ("Chip", clean(device.chip)),
         ("Arch", MISSING if device.arch is None else clean(device.arch)),
-        ("Mode", f"{profile.recording.short or profile.recording.name} ({profile.recording.meaning})".lstrip()),
+        ("Mode", f"{profile.recording.short} ({profile.recording.meaning})"),
         ("Clocks", ", ".join(f"{name} {mhz:g} MHz" for name, mhz in device.clocks) or MISSING),
         (words.say("{Units}"), ", ".join(map(str, profile.groups.numbers)) or MISSING),
         *([(ports.title, ", ".join(map(str, profile.numbers_in("ports"))) or MISSING)] if ports else []),

@@ -23,17 +23,13 @@ def first_numbers(profile: Profile) -> Ints:
 
 def lane_values(profile: Profile, lane: Lane, key: str, rows: Rows) -> Array | None:
     """Values of a column for some rows of a lane, of text columns codes; None where nothing is known."""
-    if key in lane:
-        return lane.take(key, rows)
-    if key == "duration":
-        return np.asarray(lane.take("end", rows) - lane.take("start", rows))
-    if key == "core" and "owner" in lane and profile.unit_of(lane) < 0:
-        return profile.groups.unit_numbers(lane.take("owner", rows))
-    if key in ("core", "port"):
-        number = fixed_number(profile, lane, key)
-        count = len(lane.take("start", rows))
-        return np.full(count, number if number >= 0 else INT_MISSING, dtype=np.int64)
-    return None
+    return lane.take(key, rows) if knows(profile, lane, key) else None
+
+
+def knows(profile: Profile, lane: Lane, key: str) -> bool:
+    """Whether a lane knows a column: it holds it, and the schema says that its kind can have it."""
+    column = profile.vocabulary.schema.get(key)
+    return key in lane and (column is None or column.applies_to(lane.kind))
 
 
 def fixed_number(profile: Profile, lane: Lane, key: str) -> int:

@@ -25,7 +25,7 @@ from tpuprof_tui.formats.typed import TypedError, number_typed
 from tpuprof_tui.model import Column, Lane, Profile, Role, Vocabulary, is_missing
 from tpuprof_tui.model.vocabulary import Condition, imported
 
-from ..index.ordering import lane_values
+from ..index.ordering import knows, lane_values
 
 Mask = npt.NDArray[np.bool_]
 #: Rows of a lane that pass.
@@ -60,7 +60,7 @@ class FilterError(UsageError):
     """
 
     def __init__(self, message: str, column: int, hint: str = "") -> None:
-        super().__init__(f"{message} (at column {column + 1} of the filter).", hint)
+        super().__init__(f"{message} (at column {column + 1} of the filter)", hint)
         self.column = column
 
 
@@ -94,12 +94,12 @@ def compile_filter(text: str, profile: Profile) -> Predicate:
 
 
 def filter_keys(vocabulary: Vocabulary) -> dict[str, Column]:
-    """Every key and alias a condition may name, with its column."""
-    keys = dict(vocabulary.schema)
+    """Every name a condition may have, in small letters, with its column: keys, aliases, names in published files."""
+    keys = {column.key.lower(): column for column in vocabulary.columns}
     for column in vocabulary.columns:
-        for alias in (*column.aliases, column.file_name.lower()):
+        for alias in (*column.aliases, column.file_name):
             if alias:
-                keys.setdefault(alias, column)
+                keys.setdefault(alias.lower(), column)
     return keys
 
 
@@ -221,7 +221,7 @@ class _Parser:
         found = self._searching(pattern, (column.key,))
         if token.op != "!=":
             return found
-        return lambda lane: _known(lane, column.key) & ~found(lane)
+        return lambda lane: _known(self.profile, lane, column.key) & ~found(lane)
 
     def _own_condition(self, token: _Token, condition: Condition) -> Predicate:
         word = token.text.lower()
@@ -241,15 +241,15 @@ class _Parser:
         def mask(lane: Lane) -> Mask:
             result = np.zeros(len(lane), np.bool_)
             for key, table in tables.items():
-                if key in lane and table.any():
+                if table.any() and knows(self.profile, lane, key):
                     result |= table[lane[key]]
             return result
 
         return mask
 
 
-def _known(lane: Lane, key: str) -> Mask:
-    return ~is_missing(lane[key]) if key in lane else np.zeros(len(lane), np.bool_)
+def _known(profile: Profile, lane: Lane, key: str) -> Mask:
+    return ~is_missing(lane[key]) if knows(profile, lane, key) else np.zeros(len(lane), np.bool_)
 
 
 def _regex(text: str, token: _Token) -> re.Pattern[str]:

@@ -11,14 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.export.selection import Selection, ordered_lanes
-from tpuprof_tui.export.table import title_in_files
 from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source, Values, values_of
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.columns import COUNTERS as COUNTER_GROUP
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.sophgo.counters import COUNTERS
 from tpuprof_tui.sources.sophgo.schema import column as column_of
-from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 from ..instructions import ENGINES
 from ..registers_text import chosen_rows, slices
@@ -102,7 +100,7 @@ class LaneRows:
         sources = {}
         for key in keys:
             spec = column_of(key)
-            name = spec.key if spec.group == COUNTER_GROUP else title_in_files(spec, VOCABULARY)
+            name = spec.key if spec.group == COUNTER_GROUP else spec.file_name or spec.title
             if name not in self.occurring:
                 sources[name] = Source("int", partial(self.lane.take, key))
         return sources

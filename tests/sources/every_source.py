@@ -1,0 +1,36 @@
+"""A profile of each source there is, those of tests among them, and every sample: for what holds of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from command_line import SAMPLES
+from installed_sources import OVEN, installed, offered
+from kept_traces import unpacked_trace
+
+_HOST = SAMPLES / "aks_host_trace"
+NAMES = (*sorted(path.name for path in SAMPLES.glob("aks*")), "host trace", "oven", "torch", "ascend")
+
+
+@contextmanager
+def every_source(parent: Path) -> Iterator[dict[str, list[str]]]:
+    """Words that name each profile on a command line, by ``NAMES``, while all sources are installed."""
+    with installed(OVEN), offered(parent, torch="slow_torch:SOURCE", ascend="slow_ascend:SOURCE"):
+        from tpuprof_oven.example import bakery
+        from tpuprof_oven.recording import write_recording
+
+        town = parent / "town"
+        town.mkdir()
+        for number in range(2):
+            write_recording(bakery(number, 2), town / f"bakery{number}.oven.json")
+        traces = parent / "traces"
+        traces.mkdir()
+        found = {name: [str(SAMPLES / name)] for name in NAMES if (SAMPLES / name).is_dir()}
+        found["host trace"] = [str(_HOST), "--trace_file", str(_HOST / "host_trace.json")]
+        found["oven"] = [str(town)]
+        found["torch"] = [str(unpacked_trace("tl_bert_small_h100", traces) / "h100.pt.trace.json.gz")]
+        found["ascend"] = [str(unpacked_trace("ascend_level1_text", traces))]
+        assert set(found) == set(NAMES)
+        yield found

@@ -1,0 +1,73 @@
+"""How a notebook and the Python prompt show a profile and its parts: one line, a small HTML table, a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tpuprof_tui.errors import needed_for
+
+from .columns import COUNTERS
+from .missing import is_missing
+
+if TYPE_CHECKING:
+    import pandas
+
+    from .lane import Lane, Meaning
+
+#: Characters of a name in a line.
+_LONGEST: Final = 60
+
+
+def short(text: str, most: int = _LONGEST) -> str:
+    """A name on one line: what is not printable as an escape, cut where it is long."""
+    cut = text if len(text) <= most else f"{text[: most - 3]}..."
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in cut)
+
+
+def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], notes: Sequence[str] = ()) -> str:
+    """A table as HTML; all texts are escaped."""
+    return "".join(_html(title, header, rows, notes))
+
+
+def _html(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], notes: Sequence[str]) -> Iterator[str]:
+    def cell(text: str) -> str:
+        return escape(short(text, 400))
+
+    yield f"<table><caption>{cell(title)}</caption>"
+    if header:
+        yield f"<thead><tr>{''.join(f'<th>{cell(text)}</th>' for text in header)}</tr></thead>"
+    yield "<tbody>"
+    yield from (f"<tr>{''.join(f'<td>{cell(text)}</td>' for text in row)}</tr>" for row in rows)
+    yield "</tbody></table>"
+    yield from (f"<p>{cell(note)}</p>" for note in notes)
+
+
+def lane_frame(lane: Lane, meaning: Meaning, *, counters: bool = False) -> pandas.DataFrame:
+    """Events of a lane as a data frame, as ``Profile.to_pandas`` says it."""
+    with needed_for("A data frame"):
+        import pandas
+
+    def series(key: str) -> Any:
+        values = lane[key]
+        if meaning.schema[key].kind == "text":
+            # as they are: pandas' own type of texts refuses what is no UTF-8
+            texts = pandas.Index(list(meaning.strings.get(key, ())), dtype=object)
+            return pandas.Categorical.from_codes(values, texts)
+        if values.dtype == np.int64:
+            return pandas.arrays.IntegerArray(np.array(values), is_missing(values))
+        return values
+
+    keys = known_keys(lane, meaning.schema, counters=counters)
+    frame: pandas.DataFrame = pandas.DataFrame({key: series(key) for key in keys})
+    return frame
+
+
+def known_keys(lane: Lane, schema: Mapping[str, Any], *, counters: bool = False) -> Iterator[str]:
+    """Keys of the schema's columns that a lane knows, in the schema's order; with raw counters or without."""
+    for key, column in schema.items():
+        if key in lane and column.applies_to(lane.kind) and (counters or column.group != COUNTERS):
+            yield key

@@ -142,8 +142,8 @@ def test_summary_has_no_tables_of_what_the_source_does_not_know(trace):
     report = summary_report(trace)
     assert "NVIDIA H100 80GB HBM3" in report.title
     titles = [table.title.partition(" (")[0] for table in report.tables]
-    assert titles == ["GPUs", "Lanes", "Kinds of lanes, sums", "Names", "Findings"]
-    units, operations = report.tables[0], report.tables[3]
+    assert titles == ["GPUs", "Lanes", "Kinds of lanes, sums", "What repeats", "Names", "Findings"]
+    units, operations = report.tables[0], report.tables[4]
     assert (units.rows[0][0], len(operations.rows)) == ("GPU 0", 10)
     assert operations.notes == ("2 more; tpuprof report lists all.",)
 

@@ -15,6 +15,8 @@ from tpuprof_tui.errors import TpuprofError, UsageError
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.units import bytes_text
 
+from .steps import filter_asked
+
 if TYPE_CHECKING:
     from tpuprof_tui.export.job import Job, Written
     from tpuprof_tui.model import Profile
@@ -60,7 +62,7 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
     """The job that the options describe.
 
     Raises:
-        UsageError: A core, range or filter cannot be understood.
+        UsageError: A core, step, range or filter cannot be understood.
     """
     from tpuprof_tui.analysis.selecting.filters import compile_filter
     from tpuprof_tui.analysis.selecting.time_scale import base_of
@@ -70,13 +72,14 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
     from tpuprof_tui.formats.typed import range_typed
 
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
+    text = filter_asked(options, profile)
     groups = profile.groups
     chosen = None if options.cores is None else parse_cores(options.cores, groups.numbers)
     selection = Selection(
         units=None if chosen is None else frozenset(map(groups.numbered, chosen)),
         start_ns=start,
         end_ns=end,
-        keep=compile_filter(options.filter, profile) if options.filter else None,
+        keep=compile_filter(text, profile) if text else None,
     )
     documents = None
     if options.num_core is not None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.escape import line_text
 
+from .steps import filter_asked
+
 if TYPE_CHECKING:
     from tpuprof_tui.export.selection import Page, Selection
     from tpuprof_tui.export.table import TableRows
@@ -21,7 +23,7 @@ def write_asked(options: argparse.Namespace, profile: Profile) -> None:
     """Write what the options ask for, to stdout or to a file.
 
     Raises:
-        UsageError: A core, engine, column, range or filter is unknown; or Parquet would go to a terminal.
+        UsageError: A core, engine, column, step, range or filter is unknown; or Parquet would go to a terminal.
         WriteError: The file could not be written.
         OSError: stdout refused.
     """
@@ -105,7 +107,8 @@ def _selection(options: argparse.Namespace, profile: Profile) -> Selection:
     from tpuprof_tui.formats.typed import range_typed
 
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
-    return Selection(None, start, end, compile_filter(options.filter, profile) if options.filter else None)
+    text = filter_asked(options, profile)
+    return Selection(None, start, end, compile_filter(text, profile) if text else None)
 
 
 def _rows(options: argparse.Namespace, profile: Profile, selection: Selection) -> TableRows:

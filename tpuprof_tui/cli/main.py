@@ -23,6 +23,7 @@ from tpuprof_tui.sources.catalog import Catalog
 from .export import check_expected, run_asked
 from .options import OPTIONS, OWN_OPTIONS, Option, source_option
 from .profiling_options import add_arguments, completions, localise, options_command
+from .steps import check_step
 from .texts import (
     COMPLETION_EXAMPLES,
     COMPLETION_HELP,
@@ -303,7 +304,14 @@ def summary_command(options: argparse.Namespace) -> int:
     """Prints where the time went."""
     from tpuprof_tui.views.pages import summary_report
 
-    return _each(options, lambda profile: _show(summary_report(profile)))
+    # where no terminal is to open the explorer in, nobody asked for a step
+    step = getattr(options, "step", None)
+
+    def told(profile: Profile) -> None:
+        check_step(step, profile)
+        _show(summary_report(profile, step))
+
+    return _each(options, told)
 
 
 def report_command(options: argparse.Namespace) -> int:

@@ -181,6 +181,15 @@ OPTIONS: Final = (
         {"metavar": "EXPR", "help": "only instructions that pass, such as 'kernel=rmsnorm* dur>1us'"},
         ("instructions", "export", "report"),
     ),
+    Option(
+        ("--step",),
+        {
+            "type": _count,
+            "metavar": "N",
+            "help": "only what belongs to step N: a batch, an iteration, a repetition",
+        },
+        ("summary", "report", "instructions", "export"),
+    ),
     *(
         Option(
             flags,

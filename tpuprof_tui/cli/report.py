@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof_tui.errors import UsageError
 
+from .steps import check_step
+
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.state import Scope
     from tpuprof_tui.model import Profile
@@ -23,7 +25,7 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[[
         show: Prints a page of tables.
 
     Raises:
-        UsageError: A view, group, worker, range or filter is unknown.
+        UsageError: A view, group, worker, step, range or filter is unknown.
     """
     from tpuprof_tui.analysis.selecting.filters import compile_filter
     from tpuprof_tui.analysis.selecting.session import Session
@@ -42,7 +44,9 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[[
     views = [view_of(vocabulary, name) for name in options.views] or list(views_of(vocabulary))
     if options.filter:
         compile_filter(options.filter, profile)
-    query = Query(Session.build(profile), _scope(options, profile), _range(options, profile), options.filter or "")
+    session = Session.build(profile)
+    check_step(options.step, session.profile)
+    query = Query(session, _scope(options, profile), _range(options, profile), options.filter or "", options.step)
     workers = _chosen(workers_of(profile), options.rank)
     if options.json:
         record = report_record(query, views, workers, limit=options.limit, offset=options.offset)

@@ -33,12 +33,14 @@ class Target:
         event: Lane and row of an event.
         time: Start and end of a stretch of time, ns.
         scope: A group or lane.
+        step: Number of a step.
     """
 
     condition: str = ""
     event: tuple[int, int] | None = None
     time: tuple[int, int] | None = None
     scope: Scope | None = None
+    step: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Table:
         notes: Sentences below it.
         total: Whether the last row sums up the others.
         word: What one row is ("core", "kernel function").
+        shown: Whether people see it; others are for programs.
     """
 
     key: str
@@ -89,6 +92,7 @@ class Table:
     notes: tuple[str, ...] = ()
     total: bool = False
     word: str = "row"
+    shown: bool = True
 
     def __post_init__(self) -> None:
         lengths = {len(each) for each in self.values}

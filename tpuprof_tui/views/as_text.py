@@ -27,7 +27,7 @@ def fact_lines(answer: Answer) -> tuple[str, ...]:
 def text_tables(answer: Answer, limit: int | None = ROWS, offset: int = 0, hint: str = MORE) -> Iterator[TextTable]:
     """Tables with rows, and of each series how large it was; ``hint`` says how to see rows that are left out."""
     for table in answer.tables:
-        if len(table):
+        if len(table) and table.shown:
             yield text_table(table, limit, offset, hint)
     if answer.series:
         yield _series_table(answer.series)

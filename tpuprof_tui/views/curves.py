@@ -58,5 +58,5 @@ def counters(query: Query) -> Answer:
 
 
 def _data(query: Query) -> ChartData:
-    key = (query.scope, query.view.start, query.view.end, query.filter)
+    key = (query.scope, query.view.start, query.view.end, query.passes)
     return query.derived.get("charts", lambda: chart_data(query.session, query.view, query.scope), key, most=1)

@@ -80,7 +80,7 @@ def _found(query: Query) -> Iterator[_Finding]:
         for each in getattr(found, rule.of):
             yield _about_event(query, rule, each)
     # a filter leaves more time with nothing than there was
-    for unit in query.units if not query.filter else ():
+    for unit in query.units if not query.passes else ():
         label = query.profile.groups.title(unit)
         for pause in longest_pauses(query.session, unit, *query.window)[:1]:
             length = pause.end - pause.start

@@ -24,19 +24,20 @@ NO_TIMES: Final = "No times: the capture holds commands and no hardware records 
 _HEAD: Final = "overview"
 
 
-def summary_report(profile: Profile) -> Report:
-    """Where the time of a profile went: its overview, then each view that is part of a summary."""
-    query = Query(Session(profile))
+def summary_report(profile: Profile, step: int | None = None) -> Report:
+    """Where the time of a profile or of one step went: an overview, then each view that is part of a summary."""
+    query = Query(Session(profile), step=step)
+    title = f"{title_line(profile)}{query.step_text()}"
     count = len(profile.problems)
     problems = (f"{plural(count, 'problem')}; listed at the end.",) if count else ()
     if not profile.timed:
-        return Report(title_line(profile), (NO_TIMES, *problems), (commands_table(profile), *_problems(query)))
+        return Report(title, (NO_TIMES, *problems), (commands_table(profile), *_problems(query)))
     found = answer(view_of(profile.vocabulary, _HEAD), query)
     tables: list[Table] = []
     for view in views_of(profile.vocabulary):
         if view.summed_up and view.id not in (_HEAD, "problems"):
             tables += text_tables(answer(view, query), ROWS, hint="tpuprof report lists all")
-    return Report(title_line(profile), (*fact_lines(found), *found.notes, *problems), (*tables, *_problems(query)))
+    return Report(title, (*fact_lines(found), *found.notes, *problems), (*tables, *_problems(query)))
 
 
 def info_report(

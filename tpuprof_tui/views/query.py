@@ -10,6 +10,7 @@ from tpuprof_tui.analysis.derived import Derived
 from tpuprof_tui.analysis.selecting.passing import shown_session
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.step_filter import with_step
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import Vocabulary
 
@@ -27,6 +28,7 @@ class Query:
         scope: Which group or lane.
         range: Start and end of a stretch of time, ns; None: everything.
         filter: Filter expression; empty: none.
+        step: Number of the step whose events count; None: all. Without a range the window is theirs.
         baseline: The same asked of another profile, which this one is compared with.
     """
 
@@ -34,6 +36,7 @@ class Query:
     scope: Scope = EVERYTHING
     range: tuple[int, int] | None = None
     filter: str = ""
+    step: int | None = None
     baseline: Query | None = None
 
     @classmethod
@@ -56,10 +59,15 @@ class Query:
         """What is computed of the whole profile and kept."""
         return self.session.derived
 
+    @property
+    def passes(self) -> str:
+        """The filter with the step."""
+        return self.filter if self.step is None else with_step(self.filter, self.step)
+
     @cached_property
     def shown(self) -> Session:
-        """The session of what passes the filter; O(events) for a new one."""
-        return shown_session(self.session, self.filter)
+        """The session of what passes filter and step; O(events) for a new one."""
+        return shown_session(self.session, self.passes)
 
     @cached_property
     def view(self) -> ViewState:
@@ -67,7 +75,9 @@ class Query:
         profile = self.profile
         state = ViewState.of(profile.start_ns, profile.end_ns)
         start, end = self.range or (state.start, state.end)
-        return replace(state, start=start, end=max(end, start), scope=self.scope, filter=self.filter)
+        if self.range is None and self.step is not None:
+            start, end = shown_session(self.session, with_step("", self.step)).device_window
+        return replace(state, start=start, end=max(end, start), scope=self.scope, filter=self.passes)
 
     @cached_property
     def window(self) -> tuple[int, int]:
@@ -96,6 +106,10 @@ class Query:
         if self.scope.lane >= 0:
             return None, {self.scope.lane}
         return ({self.scope.group}, None) if self.scope.group >= 0 else (None, None)
+
+    def step_text(self) -> str:
+        """The step it is about, behind a heading; empty: all of them."""
+        return "" if self.step is None else f", {self.session.steps.word.one} {self.step} alone"
 
     def scope_text(self) -> str:
         """What it is about, for headings; empty: everything."""

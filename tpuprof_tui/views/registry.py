@@ -26,6 +26,8 @@ GENERIC: Final = (
          f"{_HERE}.units:one_unit", summed_up=False),
     View("lanes", "{Lanes}", "Busy, wait, sync and idle time, bytes and bandwidth of each {lane}.",
          f"{_HERE}.lanes:lanes"),
+    View("steps", "Steps", "Length of each {step}, the gap before it, what {units} did in it; what repeats within.",
+         f"{_HERE}.steps:steps"),
     View("kernels", "{Scopes}", "Which {scopes} the work belongs to.", f"{_HERE}.work:kernels", (NAMES,)),
     View("operations", "{Operations}", "Which {operations} took the time.", f"{_HERE}.work:operations", (NAMES,)),
     View("lost", "Lost against the peak", "Time beyond what the hardware's peak asks for, by {scope} and {operation}.",

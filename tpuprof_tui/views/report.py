@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +96,7 @@ def report_record(
 def _asked(query: Query, workers: Sequence[Worker]) -> Iterator[tuple[Worker, Query]]:
     for worker in workers:
         whole = worker.scope.everything or not query.scope.everything
-        yield worker, query if whole else Query(query.session, worker.scope, query.range, query.filter)
+        yield worker, query if whole else replace(query, scope=worker.scope)
 
 
 def worker_record(profile: Profile, worker: Worker) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def report_text(
 ) -> Iterator[Report]:
     """The same for people: one page for each view and worker."""
     for view in views:
-        title = query.vocabulary.say(view.title)
+        title = f"{query.vocabulary.say(view.title)}{query.step_text()}"
         if view.together:
             yield answer_report(title, answer(view, query), limit, offset)
             continue

@@ -90,7 +90,7 @@ def one_unit(query: Query) -> Answer:
         share("idle_us", "Nothing runs", unit.idle),
     )
     # a filter leaves more time with nothing than there was
-    pauses = () if query.filter else reason.pauses
+    pauses = () if query.passes else reason.pauses
     tables = (
         Table.of_rows(
             "pauses", f"Longest pauses of {unit.label}",

@@ -65,9 +65,19 @@ class FilterError(UsageError):
 
 
 @dataclass(frozen=True)
-class _Token:
+class Token:
+    """A word of a filter.
+
+    Attributes:
+        kind: ``condition``, ``word``, ``regex``, or the mark itself.
+        place, end: Where it begins in the text, and where what follows does.
+        text: The word, the regular expression, or the condition's value.
+        key, op: Of a condition.
+    """
+
     kind: str
     place: int
+    end: int
     text: str = ""
     key: str = ""
     op: str = ""
@@ -86,7 +96,7 @@ def compile_filter(text: str, profile: Profile) -> Predicate:
     Raises:
         FilterError: The text cannot be understood; says where.
     """
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     if not tokens:
         return lambda lane: np.ones(len(lane), np.bool_)
     parser = _Parser(tokens, profile, len(text))
@@ -103,10 +113,15 @@ def filter_keys(vocabulary: Vocabulary) -> dict[str, Column]:
     return keys
 
 
-def _tokens(text: str) -> list[_Token]:
+def tokens_of(text: str) -> list[Token]:
+    """The words of a filter.
+
+    Raises:
+        FilterError: A part of it is no word.
+    """
     if len(text) > _LONGEST:
         raise FilterError("The filter is too long", _LONGEST)
-    result: list[_Token] = []
+    result: list[Token] = []
     at = 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
@@ -114,16 +129,16 @@ def _tokens(text: str) -> list[_Token]:
             raise FilterError("This cannot be read", at + len(text[at:]) - len(text[at:].lstrip()))
         place = match.start(match.lastgroup or 0) if match["key"] is None else match.start("key")
         if match["mark"]:
-            result.append(_Token(match["mark"], place))
+            result.append(Token(match["mark"], place, match.end()))
         elif match["key"]:
             operator = "=" if match["op"] == "==" else match["op"]
-            result.append(_Token("condition", place, _unquoted(match["value"]), match["key"], operator))
+            result.append(Token("condition", place, match.end(), _unquoted(match["value"]), match["key"], operator))
         elif match["regex"]:
-            result.append(_Token("regex", place, match["regex"][1:-1]))
+            result.append(Token("regex", place, match.end(), match["regex"][1:-1]))
         elif _UNFINISHED.fullmatch(match["word"]):
             raise FilterError("A value is missing here", match.end())
         else:
-            result.append(_Token("word", place, _unquoted(match["word"])))
+            result.append(Token("word", place, match.end(), _unquoted(match["word"])))
         at = match.end()
     return result
 
@@ -135,7 +150,7 @@ def _unquoted(text: str) -> str:
 class _Parser:
     """Recursive descent: or of ands of nots of conditions."""
 
-    def __init__(self, tokens: list[_Token], profile: Profile, length: int) -> None:
+    def __init__(self, tokens: list[Token], profile: Profile, length: int) -> None:
         self.tokens = tokens
         self.profile = profile
         self.length = length
@@ -184,13 +199,13 @@ class _Parser:
         pattern = _regex(token.text if token.kind == "regex" else re.escape(token.text), token)
         return self._searching(pattern, self.vocabulary.searched)
 
-    def _negated(self, token: _Token) -> Predicate:
+    def _negated(self, token: Token) -> Predicate:
         if self._peek() in ("", "|", ")"):
             raise FilterError("There is nothing to negate", token.place)
         inner = self._one()
         return lambda lane: ~inner(lane)
 
-    def _grouped(self, token: _Token) -> Predicate:
+    def _grouped(self, token: Token) -> Predicate:
         inner = self._either()
         if self._peek() != ")":
             raise FilterError("This parenthesis is not closed", token.place)
@@ -199,7 +214,7 @@ class _Parser:
 
     # -- conditions -------------------------------------------------------
 
-    def _condition(self, token: _Token) -> Predicate:
+    def _condition(self, token: Token) -> Predicate:
         if token.key.lower() == "role":
             return _role_condition(token)
         own = next((each for each in self.vocabulary.conditions if each.key == token.key.lower()), None)
@@ -223,7 +238,7 @@ class _Parser:
             return found
         return lambda lane: _known(self.profile, lane, column.key) & ~found(lane)
 
-    def _own_condition(self, token: _Token, condition: Condition) -> Predicate:
+    def _own_condition(self, token: Token, condition: Condition) -> Predicate:
         word = token.text.lower()
         if token.op not in ("=", "!=") or word not in condition.words:
             raise FilterError(condition.fault, token.place)
@@ -252,14 +267,14 @@ def _known(profile: Profile, lane: Lane, key: str) -> Mask:
     return ~is_missing(lane[key]) if knows(profile, lane, key) else np.zeros(len(lane), np.bool_)
 
 
-def _regex(text: str, token: _Token) -> re.Pattern[str]:
+def _regex(text: str, token: Token) -> re.Pattern[str]:
     try:
         return re.compile(text, 0 if any(letter.isupper() for letter in token.text) else re.IGNORECASE)
     except (re.error, RecursionError, OverflowError) as error:
         raise FilterError(f"Not a regular expression: {error}", token.place) from None
 
 
-def _role_condition(token: _Token) -> Predicate:
+def _role_condition(token: Token) -> Predicate:
     if token.op not in ("=", "!="):
         raise FilterError("role is a word: use = or !=", token.place)
     words = token.text.lower().split(",")
@@ -269,7 +284,7 @@ def _role_condition(token: _Token) -> Predicate:
     return lambda lane: np.isin(lane["role"], wanted, invert=token.op == "!=")
 
 
-def _number_condition(token: _Token, keys: tuple[str, ...], column: Column, profile: Profile) -> Predicate:
+def _number_condition(token: Token, keys: tuple[str, ...], column: Column, profile: Profile) -> Predicate:
     compare = _COMPARE.get(token.op)
     if compare is None:
         raise FilterError(f"{token.key} is a number: use =, !=, <, <=, > or >=", token.place)
@@ -292,7 +307,7 @@ def _number_condition(token: _Token, keys: tuple[str, ...], column: Column, prof
     return mask
 
 
-def _number(token: _Token, column: Column) -> float:
+def _number(token: Token, column: Column) -> float:
     try:
         return number_typed(token.text, column.unit)
     except TypedError as error:

@@ -138,6 +138,13 @@ class ProfileSteps:
         """Places of the steps with a number: one of each group that has it."""
         return np.flatnonzero(self.steps.number == number)
 
+    def numbers_text(self, most: int) -> str:
+        """The numbers there are: ``0 to 39``, or up to so many of them where some between are not there."""
+        numbers = np.unique(self.steps.number).tolist()
+        if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+            return f"{numbers[0]} to {numbers[-1]}"
+        return ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
+
     def label(self, place: int) -> str:
         """What a step is called."""
         return self.steps.labels[int(self.steps.label[place])]

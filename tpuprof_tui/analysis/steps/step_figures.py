@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,12 +68,20 @@ class StepTable:
         return len(self.place)
 
 
-def step_table(profile: Profile, found: ProfileSteps) -> StepTable:
+def step_table(
+    profile: Profile,
+    found: ProfileSteps,
+    *,
+    units: Collection[int] | None = None,
+    lanes: Collection[int] | None = None,
+) -> StepTable:
     """The figures of all steps. O(events log events).
 
     Args:
         profile: The events that count; a filter may have left some out.
         found: The steps of the whole profile.
+        units: Ids of the units whose times are added up; None: all.
+        lanes: Places in ``profile.lanes`` of those whose events are counted; None: those of the device.
     """
     steps = found.steps
     count = len(found)
@@ -91,7 +99,9 @@ def step_table(profile: Profile, found: ProfileSteps) -> StepTable:
         difference[rows] = (end - start)[rows] - one.median
         warm_up[rows[: one.warm_up]] = True
         outlier[rows] = one.outlier
-    events, busy, compute, transfer, communication, exposed = _figures(profile, found)[:, place]
+    events, busy, compute, transfer, communication, exposed = _figures(
+        profile, found, profile.units if units is None else units, lanes
+    )[:, place]
     return StepTable(
         place=place, number=steps.number[place], group=group, start=start, length=end - start, gap=gap, events=events,
         busy=busy, compute=compute, transfer=transfer, communication=communication, exposed=exposed,
@@ -99,12 +109,20 @@ def step_table(profile: Profile, found: ProfileSteps) -> StepTable:
     )  # fmt: skip
 
 
-def _figures(profile: Profile, found: ProfileSteps) -> Ints:
+def _figures(profile: Profile, found: ProfileSteps, units: Collection[int], counted: Collection[int] | None) -> Ints:
     """int64 (6, steps): events, busy, compute, transfer, communication, exposed."""
-    lanes = [lane for lane in profile.lanes if lane.in_sums and len(lane)]
-    places = [found.places(lane) for lane in lanes]
-    first, last = _extents(len(found), lanes, places)
     figures = np.zeros((6, len(found)), np.int64)
+    lanes: list[Lane] = []
+    places: list[Ints] = []
+    for number, lane in enumerate(profile.lanes):
+        counts = lane.in_sums if counted is None else number in counted
+        if len(lane) and len(found) and (lane.in_sums or counts):
+            place = found.places(lane)
+            figures[0] += np.bincount(place[place >= 0], minlength=len(found)) * counts
+            if lane.in_sums:
+                lanes.append(lane)
+                places.append(place)
+    first, last = _extents(len(found), lanes, places)
     for low, high in _pieces(np.maximum(last - first, 0)):
         # one behind the other, steps have no time in common, whatever runs at once
         edges = np.append(0, np.cumsum(np.maximum(last - first, 0)[low:high]))
@@ -113,9 +131,8 @@ def _figures(profile: Profile, found: ProfileSteps) -> Ints:
         for lane, place in zip(lanes, places, strict=True):
             rows = np.flatnonzero((place >= low) & (place < high))
             rows = rows[np.argsort(place[rows], kind="stable")]
-            figures[0] += np.bincount(place[rows], minlength=len(found))
             laid_out.append(build_index(_shifted(lane, rows, shift[place[rows] - low])))
-        for unit in profile.units:
+        for unit in units:
             index = build_unit_index(profile, laid_out, unit)
             busy, compute, transfer, communication, covering = (
                 np.diff(spans.covered(edges))

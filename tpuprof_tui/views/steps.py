@@ -1,0 +1,166 @@
+"""Steps, one by one, and what repeats within them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from tpuprof_tui.analysis.steps.profile_steps import ProfileSteps, RepeatedSequence
+from tpuprof_tui.analysis.steps.steadiness import Steadiness, steadiness
+from tpuprof_tui.analysis.steps.step_figures import StepTable, step_table
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.vocabulary import NAMES
+
+from .answer import Answer, Column, Fact, Missing, Table, Target
+from .query import Query
+
+#: Figures of other windows and filters that are kept.
+_KEPT: Final = 4
+_GROUP: Final = Column("group", "Group")
+
+
+def steps(query: Query) -> Answer:
+    """A row per step, how long they usually take, and sequences of launches that repeat."""
+    found, words = query.session.steps, query.vocabulary
+    if not len(found):
+        needs = "" if query.profile.has(NAMES) else words.needs(NAMES)
+        return Answer(missing=(Missing(f"No {words.step.plural} are told here, and nothing that is launched repeats.",
+                                       f"a profile of {needs}" if needs else ""),))  # fmt: skip
+    if query.scope.lane >= 0:
+        return Answer(missing=(Missing(words.say("Steps are told of {units}."), do=words.say("Choose a {unit}.")),))
+    table = query.shown.derived.get(
+        "steps' figures", lambda: step_table(query.shown.profile, found, units=query.units, lanes=query.lanes),
+        query.scope, most=_KEPT,
+    )  # fmt: skip
+    chosen = _chosen(query, table)
+    several = len(np.unique(table.group[chosen])) > 1
+    groups = query.profile.groups
+    names = [groups.title(group) for group in table.group[chosen].tolist()]
+    return Answer(
+        (Fact("steps", found.word.plural.capitalize(), len(np.unique(table.number[chosen])), guessed=found.guessed),
+         *_lengths(found, table, several)),
+        (_steps(query, found, table, chosen, [names] if several else []), _sequences(query, found, table, several)),
+        notes=_notes(query, found),
+    )  # fmt: skip
+
+
+def _chosen(query: Query, table: StepTable) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Rows of the steps that are asked about: of the groups of the scope, those that start in the range."""
+    chosen = np.ones(len(table), np.bool_)
+    if query.range is not None:
+        chosen &= (table.start >= query.range[0]) & (table.start < query.range[1])
+    if query.step is not None:
+        chosen &= table.number == query.step
+    if query.scope.group >= 0:
+        steps = query.session.steps.set_of(query.scope.group)
+        chosen &= np.isin(table.place, steps.place) if steps is not None else False
+    return np.flatnonzero(chosen)
+
+
+def _lengths(found: ProfileSteps, table: StepTable, several: bool) -> tuple[Fact, ...]:
+    """How long the steps of the one group usually take."""
+    if several or len(table.steadiness) != 1:
+        return ()
+    (one,) = table.steadiness.values()
+    if math.isnan(one.median):
+        return ()
+    more = len(found) > 1
+    return (
+        Fact("median_us", "Median length", one.median, "duration", guessed=found.guessed),
+        Fact("low_us", "A quarter is shorter than", one.low, "duration", guessed=found.guessed, shown=more),
+        Fact("high_us", "A quarter is longer than", one.high, "duration", guessed=found.guessed, shown=more),
+        Fact("warm_up", "Warm-up", one.warm_up, unit=found.word.plural, shown=one.warm_up > 0),
+    )
+
+
+def _steps(query: Query, found: ProfileSteps, table: StepTable, chosen: Any, names: list[list[str]]) -> Table:
+    words = query.vocabulary
+    communicates = bool(table.communication.any())
+    more = (Column("communication_us", "Communication", "duration", spare=1),) if communicates else ()
+    columns = (
+        *([_GROUP] if names else []), Column("step", found.word.one.capitalize()),
+        Column("number", "Number", "count", shown=False), Column("start_us", "From", "time", spare=3),
+        Column("length_us", "Length", "duration", bar=True), Column("gap_us", "Gap", "duration"),
+        Column("delta_us", "From median", "duration"), Column("events", words.say("{Events}"), "count", spare=4),
+        Column("busy_us", "Busy", "duration", spare=2), Column("compute_us", "Compute", "duration"),
+        Column("transfer_us", "Transfer", "duration"), *more, Column("exposed_us", "Exposed", "duration"),
+        Column("note", "Note"), Column("usual", "Usual launches", "flag", shown=False),
+        Column("warm_up", "Warm-up", "flag", shown=False), Column("outlier", "Outlier", "flag", shown=False),
+    )  # fmt: skip
+    values: list[Any] = [
+        *names, [found.label(place) for place in table.place[chosen].tolist()], table.number, table.start,
+        table.length, table.gap, table.difference, table.events, table.busy, table.compute, table.transfer,
+        *([table.communication] if communicates else []), table.exposed, list(map(_note, *_judged(table, chosen))),
+        table.usual, table.warm_up, table.outlier,
+    ]  # fmt: skip
+    numbers = table.number[chosen].tolist()
+    return Table(
+        "steps", found.word.plural.capitalize(), columns,
+        tuple(each[chosen] if isinstance(each, np.ndarray) else each for each in values),
+        target=lambda row: Target(step=numbers[row]), word=found.word.one, shown=len(found) > 1,
+        guessed=frozenset(range(len(chosen))) if found.guessed else None,
+        notes=(words.say("Gap: from the end of the one before. Compute, transfer, exposed: sums over {units}, of the "
+                         "{events} that belong to it, whenever they run."),),
+    )  # fmt: skip
+
+
+def _judged(table: StepTable, chosen: Any) -> tuple[list[Any], ...]:
+    return tuple(
+        column[chosen].tolist() for column in (table.usual, table.warm_up, table.outlier, table.difference)
+    )  # fmt: skip
+
+
+def _note(usual: bool, warm_up: bool, outlier: bool, difference: float) -> str:
+    parts = ["warm-up"] if warm_up else []
+    parts += [] if usual else ["other launches"]
+    parts += [("longer" if difference > 0 else "shorter") + " than usual"] if outlier else []
+    return ", ".join(parts)
+
+
+def _sequences(query: Query, found: ProfileSteps, table: StepTable, several: bool) -> Table:
+    """What repeats: steps by all units together, what lies within them by the unit that launches most."""
+    columns = (
+        *([_GROUP] if several else []), Column("level", "Level", "count"), Column("what", "What"),
+        Column("launches", "Launches", "count"), Column("count", "Times", "count"),
+        Column("differ", "Differ", "count", spare=1), Column("warm_up", "Warm-up", "count", spare=2),
+        Column("median_us", "Median", "duration"), Column("low_us", "1st quartile", "duration", spare=3),
+        Column("high_us", "3rd quartile", "duration", spare=3), Column("shortest_us", "Shortest", "duration", spare=4),
+        Column("longest_us", "Longest", "duration", spare=4),
+    )  # fmt: skip
+    rows = list(_repeating(query, found, table, several))
+    return Table.of_rows(
+        "repeats", "What repeats", columns, rows, word="sequence",
+        shown=len(found) > 1 or len(rows) > 1,
+        notes=("Median and quartiles are those of the steady state: without a warm-up and what differs.",),
+    )  # fmt: skip
+
+
+def _repeating(query: Query, found: ProfileSteps, table: StepTable, several: bool) -> Iterator[tuple[Any, ...]]:
+    for group, one in table.steadiness.items():
+        own = [each for each in found.sequences if each.group == group]
+        name = [query.profile.groups.title(group)] if several else []
+        launches = own[0].launches if own else INT_MISSING
+        rows = table.group == group
+        differ = int(np.count_nonzero(~table.usual[rows]))
+        yield *name, 0, found.word.plural, launches, int(np.count_nonzero(rows)), differ, *_spread(one)
+        for each in own[1:]:
+            judged = steadiness(each.end - each.start, each.usual)
+            differ = int(np.count_nonzero(~each.usual))
+            yield *name, each.depth, _title(each), each.launches, len(each), differ, *_spread(judged)
+
+
+def _title(sequence: RepeatedSequence) -> str:
+    return f"{sequence.first} ... {sequence.last}"
+
+
+def _spread(one: Steadiness) -> tuple[Any, ...]:
+    return one.warm_up, one.median, one.low, one.high, one.shortest, one.longest
+
+
+def _notes(query: Query, found: ProfileSteps) -> tuple[str, ...]:
+    if not found.guessed:
+        return ()
+    return (query.vocabulary.say("~ Nobody marked {steps}: these are sequences of launches that repeat."),)

@@ -69,7 +69,7 @@ def key_tables(head: tuple[str, ...], texts: Mapping[str, str]) -> Iterator[str]
     for group, title in GROUPS.items():
         yield from ("<details>", f"<summary>{texts.get(group, title)}</summary>", "")
         yield from (f"| {' | '.join(head)} |", "|---|---|---|")
-        for action in (each.said(VOCABULARY) for each in actions_of(group)):
+        for action in actions_of(group, VOCABULARY):
             yield f"| {_keys(action)} | {_cell(texts.get(action.id, action.help))} | `{action.id}` |"
         yield from ("", "</details>")
 

@@ -13,7 +13,7 @@ from tpuprof_tui.app.explorer.command_line import Commanding
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.overlays.groups import GroupsScreen
 from tpuprof_tui.app.overlays.help import HelpScreen
-from tpuprof_tui.app.settings.actions import ACTIONS
+from tpuprof_tui.app.settings.actions import actions_for
 from tpuprof_tui.app.settings.commands import COMMANDS, actions_named, commands_named, split
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
@@ -50,9 +50,9 @@ def test_names_may_be_begun():
     assert [command.name for command in commands_named("core", VOCABULARY)] == ["core"]
     assert [action.id for action in actions_named("zoom i", "timeline", VOCABULARY)] == ["timeline.zoom-in"]
     assert actions_named("zoom in", "table", VOCABULARY) == []
-    for action in ACTIONS:
+    for action in actions_for(VOCABULARY):
         if action.pane in ("timeline", "explorer"):
-            assert action.said(VOCABULARY) in actions_named(action.id, "timeline", VOCABULARY)
+            assert action in actions_named(action.id, "timeline", VOCABULARY)
 
 
 async def test_lines_are_counted_from_here(profile):

@@ -21,14 +21,19 @@ from tpuprof_tui.app.shell.export_kinds import (
     default_folder,
     export_job,
     folder_fault,
-    kind_of,
     part_text,
     table_job,
     warning,
 )
 from tpuprof_tui.app.shell.export_process import Exporter, ExportError
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.export.outputs import output_named
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
+
+
+def kind(name):
+    return output_named(name, VOCABULARY)
+
 
 VIEW = replace(ViewState.of(0, 10_000), start=100, end=200, filter="dur>1us")
 
@@ -38,7 +43,7 @@ VIEW = replace(ViewState.of(0, 10_000), start=100, end=200, filter="dur>1us")
 
 def test_the_whole_capture_needs_no_choice(tmp_path):
     source = Source(str(SAMPLE), "name", "abc", {"tiu_mhz": 900, "chip": "AKS", "trace_file": "host.json"})
-    job = export_job(kind_of("workbook", VOCABULARY), source, str(tmp_path), VIEW, 3, Part())
+    job = export_job(kind("workbook"), source, str(tmp_path), VIEW, 3, Part())
     assert job.words == (
         "export", str(SAMPLE), str(tmp_path), "--only", "xlsx", "--machine", "--tiu_freq", "900", "--chip", "AKS",
         "--trace_file", "host.json", "--expect", "abc",
@@ -47,20 +52,20 @@ def test_the_whole_capture_needs_no_choice(tmp_path):
 
 
 def test_parts_become_options(tmp_path):
-    job = export_job(kind_of("web", VOCABULARY), Source(str(SAMPLE)), str(tmp_path), VIEW, 3, Part(True, True, True))
+    job = export_job(kind("web"), Source(str(SAMPLE)), str(tmp_path), VIEW, 3, Part(True, True, True))
     assert job.words[-4:] == ("--cores", "3", "--range=100ns..200ns", "--filter=dur>1us")
 
 
 def test_a_part_that_does_not_exist_is_no_option(tmp_path):
     view = replace(VIEW, filter="")
-    job = export_job(kind_of("web", VOCABULARY), Source(str(SAMPLE)), str(tmp_path), view, -1, Part(True, False, True))
+    job = export_job(kind("web"), Source(str(SAMPLE)), str(tmp_path), view, -1, Part(True, False, True))
     assert job.words[-1] == "--machine"
     assert job.part == Part()
 
 
 def test_the_table_is_printed_as_it_is(tmp_path):
     view = replace(VIEW, scope=Scope(2), in_window=True, sort=Sort("bytes", down=True))
-    job = table_job(kind_of("csv", VOCABULARY), Source(str(SAMPLE)), str(tmp_path), view, 2, ["name", "bytes"])
+    job = table_job(kind("csv"), Source(str(SAMPLE)), str(tmp_path), view, 2, ["name", "bytes"])
     target = str(tmp_path / "instructions.csv")
     assert job.words[:6] == ("instructions", str(SAMPLE), "--format", "csv", "--output", target)
     assert job.words[6:] == (
@@ -71,13 +76,13 @@ def test_the_table_is_printed_as_it_is(tmp_path):
 
 def test_a_lane_is_a_lane_of_the_profile(tmp_path):
     view = replace(VIEW, scope=Scope(-1, 7))
-    job = table_job(kind_of("json", VOCABULARY), Source(str(SAMPLE)), str(tmp_path), view, -1, ["name"])
+    job = table_job(kind("json"), Source(str(SAMPLE)), str(tmp_path), view, -1, ["name"])
     assert job.words[6:] == ("--columns", "name", "--sort", "start:asc", "--lane", "7", "--filter=dur>1us")
 
 
 def test_the_range_goes_before_the_window(tmp_path):
     view = replace(VIEW, range=(120, 130))
-    job = export_job(kind_of("web", VOCABULARY), Source(str(SAMPLE)), str(tmp_path), view, -1, Part(window=True))
+    job = export_job(kind("web"), Source(str(SAMPLE)), str(tmp_path), view, -1, Part(window=True))
     assert job.words[-1] == "--range=120ns..130ns"
     assert "range of 10 ns" in part_text(view, -1, Part(window=True))
 
@@ -85,7 +90,7 @@ def test_the_range_goes_before_the_window(tmp_path):
 def test_several_cores(tmp_path):
     part = Part(cores=cores_typed("0-1, 3", range(8)))
     assert part.cores == (0, 1, 3)
-    job = export_job(kind_of("web", VOCABULARY), Source(str(SAMPLE)), str(tmp_path), VIEW, 5, part)
+    job = export_job(kind("web"), Source(str(SAMPLE)), str(tmp_path), VIEW, 5, part)
     assert job.words[-2:] == ("--cores", "0,1,3")
     assert part_text(VIEW, 5, part) == "cores 0, 1, 3"
     assert cores_typed("  ", range(8)) == ()
@@ -125,9 +130,7 @@ def test_the_folder_has_the_name_of_what_is_exported(tmp_path):
 async def test_a_capture_that_is_gone_is_called_gone(tmp_path):
     source = Source(str(tmp_path / "gone"), fingerprint="0" * 24)
     with pytest.raises(ExportError, match=r"The capture is gone: .*gone is not there any more"):
-        await Exporter().run(
-            export_job(kind_of("summary", VOCABULARY), source, str(tmp_path / "out"), VIEW, -1, Part())
-        )
+        await Exporter().run(export_job(kind("summary"), source, str(tmp_path / "out"), VIEW, -1, Part()))
     assert not (tmp_path / "out").exists()
 
 
@@ -143,13 +146,13 @@ def test_a_folder_no_path_can_name_has_no_fault_of_its_own(tmp_path, monkeypatch
 
 
 def test_large_workbooks_and_web_views_are_announced():
-    assert warning(kind_of("workbook", VOCABULARY), 999_999, False) == ""
-    assert warning(kind_of("perfetto", VOCABULARY), 50_000_000, False) == ""
-    told = warning(kind_of("web", VOCABULARY), 4_000_000, False)
+    assert warning(kind("workbook"), 999_999, False) == ""
+    assert warning(kind("perfetto"), 50_000_000, False) == ""
+    told = warning(kind("web"), 4_000_000, False)
     assert "4,000,000 instructions gets about 14.3 MiB" in told, "a page holds two million at most"
-    assert "min" in warning(kind_of("workbook", VOCABULARY), 10_000_000, False)
-    assert "333.8 MiB and takes about 30 s" in warning(kind_of("workbook", VOCABULARY), 1_000_000, False)
-    assert "500.7 MiB and takes about 65 s" in warning(kind_of("workbook", VOCABULARY), 1_000_000, True)
+    assert "min" in warning(kind("workbook"), 10_000_000, False)
+    assert "333.8 MiB and takes about 30 s" in warning(kind("workbook"), 1_000_000, False)
+    assert "500.7 MiB and takes about 65 s" in warning(kind("workbook"), 1_000_000, True)
 
 
 async def test_what_was_written_before_a_stop_is_there(tmp_path, monkeypatch):
@@ -162,7 +165,7 @@ async def test_what_was_written_before_a_stop_is_there(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setattr(exporter_module.sys, "executable", str(program))
     exporter = Exporter()
-    running = asyncio.ensure_future(exporter.run(Job(kind_of("web", VOCABULARY), ())))
+    running = asyncio.ensure_future(exporter.run(Job(kind("web"), ())))
     while exporter.running is None or exporter.running.done != 0.5:
         await asyncio.sleep(0.01)
     exporter.stop()
@@ -175,7 +178,7 @@ async def test_what_was_written_before_a_stop_is_there(tmp_path, monkeypatch):
 async def test_messages_of_the_child_become_progress_and_an_outcome(tmp_path):
     told = []
     exporter = Exporter(lambda: told.append(exporter.running))
-    job = export_job(kind_of("summary", VOCABULARY), Source(str(SAMPLE)), str(tmp_path), VIEW, -1, Part())
+    job = export_job(kind("summary"), Source(str(SAMPLE)), str(tmp_path), VIEW, -1, Part())
     outcome = await exporter.run(job)
     assert outcome is not None
     assert outcome.files == ((str(tmp_path / "summary.txt"), (tmp_path / "summary.txt").stat().st_size),)
@@ -187,14 +190,19 @@ async def test_messages_of_the_child_become_progress_and_an_outcome(tmp_path):
 async def test_an_error_is_the_sentence_of_the_child(tmp_path):
     source = Source(str(SAMPLE), fingerprint="not what it looks like")
     with pytest.raises(ExportError, match="changed since it was opened"):
-        await Exporter().run(export_job(kind_of("summary", VOCABULARY), source, str(tmp_path), VIEW, -1, Part()))
+        await Exporter().run(export_job(kind("summary"), source, str(tmp_path), VIEW, -1, Part()))
     assert not list(tmp_path.iterdir())
 
 
 async def test_a_table_that_fails_leaves_nothing(tmp_path):
     view = replace(VIEW, filter="no such column")
     job = table_job(
-        kind_of("csv", VOCABULARY), Source(str(SAMPLE)), str(tmp_path), replace(view, filter="nothing=1"), -1, ["name"]
+        kind("csv"),
+        Source(str(SAMPLE)),
+        str(tmp_path),
+        replace(view, filter="nothing=1"),
+        -1,
+        ["name"],
     )
     with pytest.raises(ExportError, match="nothing"):
         await Exporter().run(job)
@@ -203,9 +211,7 @@ async def test_a_table_that_fails_leaves_nothing(tmp_path):
 
 async def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    job = table_job(
-        kind_of("csv", VOCABULARY), Source(str(SAMPLE)), str(tmp_path / "file" / "below"), VIEW, -1, ["name"]
-    )
+    job = table_job(kind("csv"), Source(str(SAMPLE)), str(tmp_path / "file" / "below"), VIEW, -1, ["name"])
     with pytest.raises(ExportError, match="could not be written"):
         await Exporter().run(job)
 
@@ -216,7 +222,12 @@ async def test_what_was_wrong_beside_the_capture_is_told(tmp_path):
     (capture / "tensor_location.json").write_text("{")
     view = replace(VIEW, filter="order<5")
     job = export_job(
-        kind_of("workbook", VOCABULARY), Source(str(capture)), str(tmp_path / "out"), view, 0, Part(True, False, True)
+        kind("workbook"),
+        Source(str(capture)),
+        str(tmp_path / "out"),
+        view,
+        0,
+        Part(True, False, True),
     )
     outcome = await Exporter().run(job)
     assert outcome.sentence.endswith("tensor_location.json: It is not valid JSON (line 1, column 2). "
@@ -225,13 +236,13 @@ async def test_what_was_wrong_beside_the_capture_is_told(tmp_path):
 
 async def test_a_child_that_says_nothing_is_an_error():
     with pytest.raises(ExportError, match="without a word"):
-        await Exporter().run(Job(kind_of("web", VOCABULARY), ("--version",)))
+        await Exporter().run(Job(kind("web"), ("--version",)))
 
 
 async def test_a_stopped_export_is_no_error_and_its_child_is_gone(tmp_path, monkeypatch):
     monkeypatch.setattr(exporter_module.sys, "executable", str(slow_program(tmp_path)))
     exporter = Exporter()
-    running = asyncio.ensure_future(exporter.run(Job(kind_of("web", VOCABULARY), ())))
+    running = asyncio.ensure_future(exporter.run(Job(kind("web"), ())))
     for _ in range(1000):
         if exporter.running is not None and exporter.running.done > 0:
             break

@@ -22,15 +22,16 @@ from tpuprof_tui.app.overlays.export import ExportScreen
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell import export_kinds as exports
 from tpuprof_tui.app.shell import export_process as exporter_module
-from tpuprof_tui.app.shell.export_kinds import Part, kinds_of
+from tpuprof_tui.app.shell.export_kinds import Part
 from tpuprof_tui.app.shell.messages import Change
+from tpuprof_tui.export.outputs import explorer_outputs
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 # -- the menu -------------------------------------------------------------------
 
 
-KINDS = kinds_of(VOCABULARY)
+KINDS = explorer_outputs(VOCABULARY)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])

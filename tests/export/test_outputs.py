@@ -11,7 +11,7 @@ from profiles import small_profile
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.job import OWN_LIST, Job, parse_kinds, run_export
-from tpuprof_tui.export.outputs import PAGE, TABLES, keys_of, outputs_of, outputs_of_all
+from tpuprof_tui.export.outputs import PAGE, TABLES, explorer_outputs, keys_of, outputs_of, outputs_of_all
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import Output, Vocabulary, Word, imported
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
@@ -52,6 +52,39 @@ def test_tables_are_forms_of_one_command():
     for table in TABLES:
         assert build_parser("instructions").parse_args(["x", "--format", table.key]).format == table.key
         assert table.is_table
+
+
+def test_the_explorer_has_an_action_for_each_output_of_a_source_and_no_others():
+    from tpuprof_tui.app.settings.actions import actions_for
+
+    for vocabulary in (VOCABULARY, OVEN):
+        written = {output.id: output for output in explorer_outputs(vocabulary)}
+        known = {each.id: each for each in actions_for(vocabulary)}
+        menu = {name for name in known if "output(" in known[name].function and name.startswith("export.")}
+        assert menu == {f"export.{name}" for name in written}
+        for name, output in written.items():
+            assert known[f"explorer.export-{name}"].text == f"Export {output.title}"
+        assert known["export.web"].keys == ("w",)
+        assert known["explorer.export-web"].keys == ("alt+w",)
+        assert known["export.csv"].help == f"Write the {vocabulary.event.plural} of the table as CSV."
+    # no key can be bound to what another package writes, before it is loaded
+    assert known["export.recipe"].keys == ()
+    assert known["export.recipe"].help == "Write the recipe."
+    assert "recipe" in known["explorer.export"].help
+
+
+def test_the_command_line_names_the_outputs_in_its_help():
+    from tpuprof_tui.cli.main import COMMANDS, build_parser
+    from tpuprof_tui.cli.options import known_outputs
+
+    told = {flag: action.help for action in build_parser("export")._actions for flag in action.option_strings}
+    for flag, name in (("--perfetto", "perfetto"), ("--disable-web", "web"), ("--enable-doc", "enable_doc"),
+                       ("--num-core", "num_core")):  # fmt: skip
+        titles = [output.title for output in known_outputs() if name in output.sets]
+        assert titles
+        assert all(title in told[flag] for title in titles)
+    assert told["--only"] == "just these: xlsx,web,pftrace,summary,regs"
+    assert all(output.title in COMMANDS["export"].help for output in known_outputs())
 
 
 def test_of_several_sources_each_key_is_listed_once():

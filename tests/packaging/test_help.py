@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tpuprof_tui import __version__
-from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS, key_text
+from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS, actions_for, key_text
 from tpuprof_tui.cli import texts as cli_texts
 from tpuprof_tui.cli.help import help_text
 from tpuprof_tui.cli.main import COMMANDS, build_parser, main, split_command
@@ -95,7 +95,7 @@ def test_no_line_of_help_is_wider_than_a_terminal():
 
 def test_every_key_is_listed_once_with_its_action(capsys):
     text = " ".join(shown(capsys, "help", "KEYS").split())
-    for action in (each.said(VOCABULARY) for each in ACTIONS):
+    for action in actions_for(VOCABULARY):
         keys = " ".join(key_text(key) for key in action.keys)
         assert f"{keys} {action.help} [{action.id}]" in text
         assert text.count(f"[{action.id}]") == 1

@@ -231,19 +231,18 @@ def _count(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a number of cores")
 
 
-#: Flags and settings of the command's own options.
+#: Flags and settings of the command's own options. ``{outputs}`` in a help stands for the titles of the outputs that
+#: belong to the set the option is called after, ``{keys}`` for the keys of all.
 EXPORT_OPTIONS: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
-    (("--only",), {"metavar": "KINDS", "help": "just these kinds of files"}),
+    (("--only",), {"metavar": "KINDS", "help": "just these: {keys}"}),
     (("--cores",), {"metavar": "LIST", "help": "only these cores, and what they submitted to ports: 0,3 or 0-3"}),
     (("--range",), {"metavar": "A..B", "help": "only what runs in this time: 1.2ms..3.4ms, 30%%..40%%, 1.2ms..+5us"}),
-    (("--perfetto",), {"action": "store_true", "help": "also the Perfetto trace and the summary"}),
-    (("--disable_web", "--disable-web"), {"action": "store_true", "help": "no web view"}),
-    (("--disable_doc", "--disable-doc"), {"action": "store_true", "help": "no workbook"}),
-    (("--disable_summary", "--disable-summary"), {"action": "store_true", "help": "no summary"}),
-    (("--enable_doc", "--enable-doc"),
-     {"action": "store_true", "help": "summary, Perfetto trace, register text and workbook, no web view"}),
-    (("--num_core", "--num-core"),
-     {"type": _count, "metavar": "N", "help": "only cores 0..N-1 in workbook, web view and register text"}),
+    (("--perfetto",), {"action": "store_true", "help": "also {outputs}"}),
+    (("--disable_web", "--disable-web"), {"action": "store_true", "help": "no {outputs}"}),
+    (("--disable_doc", "--disable-doc"), {"action": "store_true", "help": "no {outputs}"}),
+    (("--disable_summary", "--disable-summary"), {"action": "store_true", "help": "no {outputs}"}),
+    (("--enable_doc", "--enable-doc"), {"action": "store_true", "help": "{outputs} and nothing else"}),
+    (("--num_core", "--num-core"), {"type": _count, "metavar": "N", "help": "only cores 0..N-1 in {outputs}"}),
     (("--machine",), {"action": "store_true", "help": argparse.SUPPRESS}),
     (("--expect",), {"metavar": "FINGERPRINT", "help": argparse.SUPPRESS}),
 )  # fmt: skip

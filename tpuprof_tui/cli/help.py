@@ -51,7 +51,7 @@ def keys_text() -> str:
     return "\n".join(
         "".join([f"{title}\n", *_entries(
             (" ".join(key_text(key) for key in keys_of(action)), f"{action.help} [{action.id}]")
-            for action in (each.said(words) for each in actions_of(group))
+            for action in actions_of(group, words)
         )])
         for group, title in GROUPS.items()
     )  # fmt: skip

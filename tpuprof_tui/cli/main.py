@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError, UsageError, needed_for
 from tpuprof_tui.exit_status import FINE, LANGUAGES, LOST, NOTHING, STOPPED, help_lines
+from tpuprof_tui.model.vocabulary import joined
 from tpuprof_tui.sources.catalog import Catalog
 
 from .export import check_expected, run_asked
-from .options import OPTIONS, OWN_OPTIONS, Option, source_option
+from .options import OPTIONS, OWN_OPTIONS, Option, known_outputs, source_option
 from .profiling_options import add_arguments, completions, localise, options_command
 from .steps import check_step
 from .texts import (
@@ -476,7 +477,7 @@ COMMANDS: Final = {
         instructions_command,
     ),
     "export": Command(
-        "workbook, web view, Perfetto trace, summary and register text",
+        joined(output.title for output in known_outputs()),
         export_command,
         after=("folder", {"metavar": "OUTDIR", "nargs": "?", "help": "output folder (default: profile_out)"}),
     ),

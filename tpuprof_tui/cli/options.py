@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from tpuprof_tui import __version__
+from tpuprof_tui.export.outputs import TABLES
+from tpuprof_tui.model.vocabulary import Output, joined
 from tpuprof_tui.sources.catalog import SOURCES, SourceOption
 
 from .export import EXPORT_OPTIONS, SHARED_OPTIONS
@@ -58,16 +61,24 @@ def lane_kinds() -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind.key for kind in kinds))
 
 
-def output_keys() -> tuple[str, ...]:
-    """What the command line calls the files of all sources, in the order of lists."""
+def known_outputs() -> tuple[Output, ...]:
+    """The files that profiles of all sources can be written as, in the order of lists."""
     from tpuprof_tui.export.outputs import outputs_of_all
     from tpuprof_tui.sources.catalog import vocabularies
 
-    return tuple(output.key for output in outputs_of_all(vocabularies()))
+    return outputs_of_all(vocabularies())
 
 
-def _only() -> dict[str, Any]:
-    return {"help": f"just these: {','.join(output_keys())}"}
+def output_keys() -> tuple[str, ...]:
+    """What the command line calls them."""
+    return tuple(output.key for output in known_outputs())
+
+
+def _told(flag: str, text: str) -> dict[str, Any]:
+    """The help of an option of `export`: ``{outputs}`` are those of the set it names, ``{keys}`` all there are."""
+    chosen = flag.removeprefix("--").removeprefix("disable_")
+    titles = joined(output.title for output in known_outputs() if chosen in output.sets) if "{outputs}" in text else ""
+    return {"help": text.replace("{outputs}", titles).replace("{keys}", ",".join(output_keys()))}
 
 
 def _commands_of(flag: str) -> tuple[str, ...]:
@@ -136,7 +147,7 @@ OPTIONS: Final = (
     Option(
         ("--format",),
         {
-            "choices": ("jsonl", "csv", "parquet"),
+            "choices": tuple(table.key for table in TABLES),
             "default": "jsonl",
             "help": "one JSON object or CSV row per instruction, or a Parquet file (needs pyarrow)",
         },
@@ -195,7 +206,7 @@ OPTIONS: Final = (
             flags,
             settings,
             _commands_of(flags[0]),
-            own=_only if flags[0] == "--only" else dict,
+            own=partial(_told, flags[0], settings["help"]) if "{" in settings["help"] else dict,
         )
         for flags, settings in EXPORT_OPTIONS
     ),

@@ -1,4 +1,8 @@
-"""The registry of outputs: files that any profile can be written as, and those of its source."""
+"""The registry of outputs: files that any profile can be written as, and those of its source.
+
+From it come the export menu, the explorer's keys, commands and palette, the options of ``tpuprof export`` and
+``tpuprof instructions``, their help and their completion.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +14,24 @@ from tpuprof_tui.model.vocabulary import Output, Vocabulary
 
 #: The page: everything in one file.
 PAGE: Final = Output(
-    "web", "web view", "tpuprof_tui.export.web.page:write_page", files=("profile.html",), place=20, turn=50,
-    sets=frozenset(("web",)), cost=(7.5, 1_500.0), detailed=(8.5, 2_500.0), most=2_000_000,
+    "web", "web view", "tpuprof_tui.export.web.page:write_page", files=("profile.html",), letter="w",
+    help="Write the web view, one page that opens anywhere.", short="Web", place=20, turn=50,
+    sets=frozenset(("web", "num_core")), cost=(7.5, 1_500.0), detailed=(8.5, 2_500.0), most=2_000_000,
 )  # fmt: skip
 #: The views, a sheet for each table.
 WORKBOOK: Final = Output(
-    "xlsx",
-    "workbook",
-    "tpuprof_tui.export.workbook:write_view_workbook",
-    files=("profile.xlsx",),
-    action="workbook",
-    place=10,
-    turn=40,
-    sets=frozenset(("doc", "enable_doc")),
-)
+    "xlsx", "workbook", "tpuprof_tui.export.workbook:write_view_workbook", files=("profile.xlsx",), action="workbook",
+    letter="x", short="Workbook", place=10, turn=40, sets=frozenset(("doc", "enable_doc", "num_core")),
+)  # fmt: skip
 #: The table of the explorer as it is; their keys are forms of ``tpuprof instructions``.
 TABLES: Final = (
-    Output("csv", "table as CSV", files=("instructions.csv",), place=60),
-    Output("jsonl", "table as JSON lines", files=("instructions.jsonl",), action="json", place=70),
-    Output("parquet", "table as Parquet", files=("instructions.parquet",), place=80),
-)
+    Output("csv", "table as CSV", files=("instructions.csv",), letter="c",
+           help="Write the {events} of the table as CSV.", short="CSV", place=60),
+    Output("jsonl", "table as JSON lines", files=("instructions.jsonl",), action="json", letter="j",
+           help="Write the {events} of the table as JSON lines.", short="JSON", place=70),
+    Output("parquet", "table as Parquet", files=("instructions.parquet",), letter="t",
+           help="Write the {events} of the table as Parquet (needs pyarrow).", needs="pyarrow", place=80),
+)  # fmt: skip
 
 
 def outputs_of(vocabulary: Vocabulary) -> tuple[Output, ...]:
@@ -45,6 +47,16 @@ def outputs_of_all(vocabularies: Iterable[Vocabulary]) -> tuple[Output, ...]:
             files = vocabulary.output_files.get(output.key)
             found.setdefault(output.key, replace(output, files=files) if files else output)
     return tuple(sorted(found.values(), key=lambda output: output.place))
+
+
+def explorer_outputs(*vocabularies: Vocabulary) -> tuple[Output, ...]:
+    """What the explorer can write of profiles: their files, then the table."""
+    return (*outputs_of_all(vocabularies), *TABLES)
+
+
+def output_named(name: str, vocabulary: Vocabulary) -> Output | None:
+    """What the explorer writes under a name, of either kind; None where such profiles have none."""
+    return next((output for output in explorer_outputs(vocabulary) if name in (output.id, output.key)), None)
 
 
 def keys_of(outputs: Iterable[Output]) -> tuple[str, ...]:

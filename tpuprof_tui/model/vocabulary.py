@@ -7,7 +7,7 @@ first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -171,10 +171,14 @@ class Output:
         finish: Entry of a function ``(profile, selection) -> (note, text)``: what to know of what was written, and a
             function that gives what the command line prints at the end.
         told: What progress calls it; empty: the title.
-        action: Name of the explorer's action; empty: the key.
+        action: Its name in the explorer; empty: the key.
+        letter: Its key in the export menu, with Alt outside of it; those of other packages are chosen with Enter.
+        help: What the menu's key does, one sentence with the names of ``Vocabulary.words``; empty: made of the title.
+        short: What the footer of the menu calls it; empty: it is not there.
+        needs: Package that writes it.
         place, turn: Its place in lists, and among what is written.
-        sets: Sets of outputs it belongs to, which options of the command line add or leave out: ``web``, ``doc``,
-            ``beside`` (where there is anything else), ``perfetto``, ``summary``, ``enable_doc``.
+        sets: Sets of outputs it belongs to, which options of the command line add, leave out or narrow: ``web``,
+            ``doc``, ``beside`` (where there is anything else), ``perfetto``, ``summary``, ``enable_doc``, ``num_core``.
         cost, detailed: Measured bytes and ns of an event, the latter where everything of each is known; 0: it is small
             and fast.
         most: Events that it holds at most; 0: any number.
@@ -191,6 +195,10 @@ class Output:
     finish: str = ""
     told: str = ""
     action: str = ""
+    letter: str = ""
+    help: str = ""
+    short: str = ""
+    needs: str = ""
     place: int = 0
     turn: int = 0
     sets: frozenset[str] = frozenset()
@@ -202,6 +210,12 @@ class Output:
     def id(self) -> str:
         """Its name in the explorer."""
         return self.action or self.key
+
+    @property
+    def sentence(self) -> str:
+        """What its key does."""
+        needs = f" (needs {self.needs})" if self.needs else ""
+        return self.help or f"Write the {self.title}{needs}."
 
     @property
     def is_table(self) -> bool:
@@ -293,8 +307,8 @@ class Vocabulary:
     @cached_property
     def words(self) -> Mapping[str, str]:
         """What `say` puts in place of names: ``unit``, ``units``, ``Units``, ``a_unit``; of the other words alike."""
-        found = {"colourings": _listed("operation", self.scope.one, *(share.title.partition(",")[0] for share in
-                                                                      self.shares))}  # fmt: skip
+        shares = (share.title.partition(",")[0] for share in self.shares)
+        found = {"colourings": joined(("operation", self.scope.one, *shares), "or")}
         words = ("unit", self.unit), ("lane", self.lane), ("event", self.event), ("scope", self.scope)
         for key, word in (*words, ("operation", self.operation), ("step", self.step)):
             for name, text in ((key, word.one), (f"{key}s", word.plural)):
@@ -368,9 +382,10 @@ class Vocabulary:
 GENERIC: Final = Vocabulary("", "")
 
 
-def _listed(*words: str) -> str:
-    """``a, b or c``."""
-    return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
+def joined(words: Iterable[str], last: str = "and") -> str:
+    """``a, b and c``."""
+    *first, end = words
+    return f" {last} ".join(part for part in (", ".join(first), end) if part)
 
 
 def imported(where: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Final
 
 from tpuprof_tui.analysis.selecting.navigation import gone_to, time_of, window_of
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
+from tpuprof_tui.export.outputs import explorer_outputs, output_named
 from tpuprof_tui.formats.typed import TypedError
 from tpuprof_tui.model import Vocabulary
 
@@ -19,7 +20,6 @@ from ..panes.timeline.timeline import Timeline
 from ..settings.actions import Action
 from ..settings.column_names import columns_named
 from ..settings.commands import COMMANDS, Command, actions_named, commands_named, listed, split
-from ..shell.export_kinds import kinds_of
 from ..shell.watching import WatchingApp
 from .filter_search import Finding
 
@@ -206,11 +206,11 @@ class Commanding(Finding):
             pane.move(lines)
 
     def _do_export(self, text: str) -> Done:
-        kinds = kinds_of(self._vocabulary)
-        names = {name: kind.id for kind in kinds for name in (kind.id, kind.key)}
-        if text not in names:
-            return _fault(f"kinds are {listed(kind.key for kind in kinds)}")
-        self.call_after_refresh(self.export, names[text])
+        output = output_named(text, self._vocabulary)
+        if output is None:
+            keys = [each.key for each in explorer_outputs(self._vocabulary)]
+            return _fault(f"kinds are {listed(keys, len(keys))}")
+        self.call_after_refresh(self.export, output.id)
         return None
 
     def _do_open(self, text: str) -> Done:

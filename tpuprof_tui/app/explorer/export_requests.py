@@ -38,46 +38,20 @@ class ExportKeys(Screen[None]):
         if isinstance(self.app, ExportingApp):
             self.app.stop_export()
 
-    def action_export_workbook(self) -> None:
-        """Writes the workbook."""
-        self.export("workbook")
-
-    def action_export_web(self) -> None:
-        """Writes the web view."""
-        self.export("web")
-
-    def action_export_perfetto(self) -> None:
-        """Writes the Perfetto trace."""
-        self.export("perfetto")
-
-    def action_export_summary(self) -> None:
-        """Writes the summary."""
-        self.export("summary")
-
-    def action_export_registers(self) -> None:
-        """Writes the register text."""
-        self.export("registers")
-
-    def action_export_csv(self) -> None:
-        """Writes the table as CSV."""
-        self.export("csv")
-
-    def action_export_json(self) -> None:
-        """Writes the table as JSON lines."""
-        self.export("json")
-
-    def action_export_parquet(self) -> None:
-        """Writes the table as Parquet."""
-        self.export("parquet")
+    def action_export_output(self, name: str) -> None:
+        """Writes one kind of file."""
+        self.export(name)
 
     def export(self, name: str) -> None:
         """Writes one kind of file to the folder of the menu, with the menu's first choices."""
-        from ..shell.export_kinds import folder_fault, kind_fault, kind_of
+        from tpuprof_tui.export.outputs import output_named
+
+        from ..shell.export_kinds import folder_fault, kind_fault
 
         menu = self._menu()
         if menu is None or not isinstance(self.app, ExportingApp):
             return
-        kind = kind_of(name, self.session.profile.vocabulary)
+        kind = output_named(name, self.session.profile.vocabulary)
         fault = folder_fault(menu.folder, menu.source) or kind_fault(kind)
         if kind is None or fault:
             self.app.say(fault)

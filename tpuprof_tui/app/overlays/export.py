@@ -14,6 +14,7 @@ from textual.widgets import Input
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.export.outputs import explorer_outputs, output_named
 from tpuprof_tui.formats.text import clean, fit, wrap
 from tpuprof_tui.formats.units import bytes_text, time_text
 from tpuprof_tui.model.vocabulary import Output, Vocabulary
@@ -32,8 +33,6 @@ from ..shell.export_kinds import (
     export_job,
     folder_fault,
     kind_fault,
-    kind_of,
-    kinds_of,
     part_text,
     scope_core,
     table_job,
@@ -63,7 +62,8 @@ class ExportPane(LinesView, inherit_bindings=False):
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Groups of lines; every line that a key stands for is an item."""
         menu = self.menu
-        keys = {action.function: key_text(keys_of(action)[0]) for action in actions_of("export")}
+        known = actions_of("export", menu.vocabulary)
+        keys = {action.id.partition(".")[2]: key_text(keys_of(action)[0]) for action in known if keys_of(action)}
         lines: list[Line] = []
         items: list[int] = []
         self._actions = []
@@ -81,7 +81,7 @@ class ExportPane(LinesView, inherit_bindings=False):
             self._actions.append(action)
 
         heading("Write", clean(part_text(menu.view, menu.core, menu.part)))
-        kinds = kinds_of(menu.vocabulary)
+        kinds = explorer_outputs(menu.vocabulary)
         for kind in kinds:
             if not kind.is_table:
                 entry(kind.id, kind.title, kind.file_text)
@@ -137,42 +137,14 @@ class ExportPane(LinesView, inherit_bindings=False):
         if not self._actions:
             return
         chosen = self._actions[self.cursor]
-        if kind_of(chosen, self.menu.vocabulary) is not None:
+        if output_named(chosen, self.menu.vocabulary) is not None:
             self.menu.choose(chosen)
         else:
             getattr(self, f"action_{chosen}")()
 
-    def action_workbook(self) -> None:
-        """The workbook."""
-        self.menu.choose("workbook")
-
-    def action_web(self) -> None:
-        """The web view."""
-        self.menu.choose("web")
-
-    def action_perfetto(self) -> None:
-        """The Perfetto trace."""
-        self.menu.choose("perfetto")
-
-    def action_summary(self) -> None:
-        """The summary."""
-        self.menu.choose("summary")
-
-    def action_registers(self) -> None:
-        """The register text."""
-        self.menu.choose("registers")
-
-    def action_csv(self) -> None:
-        """The table as CSV."""
-        self.menu.choose("csv")
-
-    def action_json(self) -> None:
-        """The table as JSON lines."""
-        self.menu.choose("json")
-
-    def action_parquet(self) -> None:
-        """The table as Parquet."""
-        self.menu.choose("parquet")
+    def action_output(self, name: str) -> None:
+        """Writes one kind of file."""
+        self.menu.choose(name)
 
     def action_core(self) -> None:
         """Only the core, or all."""
@@ -272,7 +244,7 @@ class ExportScreen(Overlay[Job | None]):
         pane.border_title = "Export"
         pane.border_subtitle = "Esc or q closes"
         yield pane
-        yield KeyBar(self.palette, "export")
+        yield KeyBar(self.palette, "export", self.vocabulary)
         field = MenuInput(id="typed")
         field.display = False
         yield field
@@ -303,7 +275,7 @@ class ExportScreen(Overlay[Job | None]):
 
     def choose(self, name: str) -> None:
         """Ends with the job for a kind of export, or says why it cannot be."""
-        kind = kind_of(name, self.vocabulary)
+        kind = output_named(name, self.vocabulary)
         fault = self._fault() or kind_fault(kind)
         if kind is None or fault:
             self.pane.tell(fault)

@@ -14,7 +14,7 @@ from tpuprof_tui.model import Vocabulary
 from ..drawing.theme import Palette
 from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView
-from ..settings.actions import GROUPS, PANES, actions_of, bindings, key_text, keys_of
+from ..settings.actions import GROUPS, PANES, actions_for, bindings, key_text, keys_of
 from ..settings.commands import COMMANDS
 from .overlay import Overlay
 
@@ -61,11 +61,12 @@ class HelpLines(LinesView):
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Keys by group, nearest first; then the others, then words."""
+        known = actions_for(self.vocabulary)
         near = PANES.get(self.about, ("", ("app",)))[1]
         lines: list[Line] = []
         for group in [*near, *(group for group in GROUPS if group not in near and group not in ("loading", "chooser"))]:
             lines += [[Segment(f" {GROUPS[group]}", self.palette.title)]]
-            for action in (each.said(self.vocabulary) for each in actions_of(group)):
+            for action in (each for each in known if each.pane == group):
                 keys = "  ".join(key_text(key) for key in keys_of(action))
                 lines += self._entry(keys, action.help, width)
             lines.append([])

@@ -60,6 +60,7 @@ class KeyBar(Widget):
         self.palette = palette
         self.vocabulary = vocabulary
         self.pane = pane
+        self._keys: dict[str, list[tuple[str, str]]] = {}
         self.message = ""
         self.aside = ""
         self.status = ""
@@ -124,7 +125,9 @@ class KeyBar(Widget):
         if self.message:
             return Strip([Segment(fit(f" {self._lines()[-1]}", width), base + self.palette.strong)], width)
         segments: list[Segment] = []
-        *near, help_key, quit_key = footer_keys(self.pane, self.vocabulary)
+        if self.pane not in self._keys:
+            self._keys[self.pane] = footer_keys(self.pane, self.vocabulary)
+        *near, help_key, quit_key = self._keys[self.pane]
         note = f" {self.aside} " if self.aside and width >= 60 and not self.status else ""
         if self.status:
             note = f" {fit(self.status, min(cell_len(self.status), width // 2))} "

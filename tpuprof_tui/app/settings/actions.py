@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Final
 
 from textual.binding import Binding
 
-from tpuprof_tui.model.vocabulary import Vocabulary
+from tpuprof_tui.export.outputs import explorer_outputs, outputs_of
+from tpuprof_tui.model.vocabulary import Output, Vocabulary
+from tpuprof_tui.sources.catalog import vocabularies
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Action:
         text: A word or two for footer and palette; like all texts here with names in place of a source's words
             (``{unit}``, see ``Vocabulary.words``).
         help: One sentence for the help screen.
-        function: Name of the method without ``action_``, on the widget or screen of the pane.
+        function: Name of the method without ``action_``, on the widget or screen of the pane; with its argument.
         footer: What the footer calls it, empty: not there; neighbours of one name are shown together.
     """
 
@@ -34,12 +37,6 @@ class Action:
     help: str
     function: str
     footer: str = ""
-
-    def said(self, vocabulary: Vocabulary) -> Action:
-        """The same with the words of a source in its texts."""
-        say = vocabulary.say
-        sentence = vocabulary.phrases.get(self.id, self.help)
-        return replace(self, text=say(self.text), help=say(sentence), footer=say(self.footer))
 
 
 def _table(pane: str, *rows: tuple[str, str, str, str, str]) -> list[Action]:
@@ -57,7 +54,7 @@ def _table(pane: str, *rows: tuple[str, str, str, str, str]) -> list[Action]:
 # - Space narrows to a node of the tree: nothing is picked there.
 # - `h` is left in the help too; `?` and F1 close it as they open it.
 # - `}` and `{` pass instructions of one problem that follow one another as one place.
-ACTIONS: Final[tuple[Action, ...]] = (
+_ACTIONS: Final[tuple[Action, ...]] = (
     *_table(
         "app",
         ("quit", "q", "Quit", "Leave tpuprof; in an overlay: close it.", "Quit"),
@@ -105,15 +102,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("pause", "p", "Pause", "Hold the live summary; again: follow the view.", ""),
         ("command-line", "colon", "Command", "Type a command: filter, sort, go, {unit}, ... or the name of any action.",
          "Command"),
-        ("export", "x", "Export", "Open the export menu: workbook, web view, trace, summary, texts, tables.", "Export"),
-        ("export-workbook", "alt+x", "Export workbook", "Write the workbook, of scope and filter.", ""),
-        ("export-web", "alt+w", "Export web view", "Write the web view, of scope and filter.", ""),
-        ("export-perfetto", "alt+p", "Export Perfetto trace", "Write the trace, of scope and filter.", ""),
-        ("export-summary", "alt+s", "Export summary", "Write summary.txt, of scope and filter.", ""),
-        ("export-registers", "alt+r", "Export register text", "Write the register text, of scope and filter.", ""),
-        ("export-csv", "alt+c", "Export table as CSV", "Write the table as it is: columns, order, scope, filter.", ""),
-        ("export-json", "alt+j", "Export table as JSON lines", "The same as JSON lines.", ""),
-        ("export-parquet", "alt+t", "Export table as Parquet", "The same as Parquet (needs pyarrow).", ""),
+        ("export", "x", "Export", "Open the export menu: {written}, tables.", "Export"),
         ("stop-export", "X", "Stop export", "Stop the export at work; nothing half-written stays.", ""),
     ),
     *_table(
@@ -259,14 +248,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     *_table(
         "export",
-        ("workbook", "x", "Workbook", "Write the workbook and the merged CSV.", "Workbook"),
-        ("web", "w", "Web view", "Write the web view, one page that opens anywhere.", "Web"),
-        ("perfetto", "p", "Perfetto trace", "Write the trace for Perfetto.", "Perfetto"),
-        ("summary", "s", "Summary", "Write the summary as text.", "Summary"),
-        ("registers", "r", "Register text", "Write the registers of all commands as text.", "Registers"),
-        ("csv", "c", "Table as CSV", "Write the {events} of the table as CSV.", "CSV"),
-        ("json", "j", "Table as JSON lines", "Write the {events} of the table as JSON lines.", "JSON"),
-        ("parquet", "t", "Table as Parquet", "Write the {events} of the table as Parquet (needs pyarrow).", ""),
         ("core", "o", "Only the {unit}", "Write only the {unit} of the scope or the selection; again: all.", ""),
         ("cores", "n", "Only some {units}", "Type the {units} to write; nothing typed: all.", ""),
         ("window", "v", "Only the window", "Write only what runs in the range, else the window; again: all.", ""),
@@ -288,6 +269,53 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("again", "R ctrl+r", "Read again", "Read once more what could not be read.", ""),
     ),
 )  # fmt: skip
+
+
+def _output_actions(output: Output, *, has_keys: bool = True) -> Iterator[Action]:
+    """The two actions that write an output: of the explorer, narrowed as it is; of the export menu."""
+    letters = (output.letter,) if has_keys and output.letter else ()
+    needs = f" (needs {output.needs})" if output.needs else ""
+    how = f", as it is: columns, order, scope, filter{needs}" if output.is_table else ", of scope and filter"
+    what = output.told or f"the {output.title}"
+    yield Action(
+        f"explorer.export-{output.id}", tuple(f"alt+{letter}" for letter in letters), "explorer",
+        f"Export {output.title}", f"Write {what}{how}.", f"export_output({output.id!r})",
+    )  # fmt: skip
+    title = output.title[:1].upper() + output.title[1:]
+    yield Action(f"export.{output.id}", letters, "export", title, output.sentence, f"output({output.id!r})",
+                 output.short if letters else "")  # fmt: skip
+
+
+def _with_outputs(outputs: Iterable[Output], keys: Container[str]) -> tuple[Action, ...]:
+    """The whole registry with some outputs; of those whose ids are not among ``keys`` without keys."""
+    made = [action for output in outputs for action in _output_actions(output, has_keys=output.id in keys)]
+    actions: list[Action] = []
+    for action in _ACTIONS:
+        if action.id == "export.core":
+            actions += [each for each in made if each.pane == "export"]
+        actions.append(action)
+        if action.id == "explorer.export":
+            actions += [each for each in made if each.pane == "explorer"]
+    return tuple(actions)
+
+
+#: Outputs of this package's sources: known before anything is opened, so that keys can be bound to them.
+_OUTPUTS: Final = explorer_outputs(*vocabularies())
+#: All actions that keys can be bound to.
+ACTIONS: Final = _with_outputs(_OUTPUTS, {output.id for output in _OUTPUTS})
+
+
+def actions_for(vocabulary: Vocabulary) -> tuple[Action, ...]:
+    """All actions that a profile of a source has, in its words: those that write its outputs, and no others."""
+    written = ", ".join(output.title for output in outputs_of(vocabulary))
+    say = partial(vocabulary.say, written=written)
+    return tuple(
+        replace(
+            each, text=say(each.text), help=say(vocabulary.phrases.get(each.id, each.help)), footer=say(each.footer)
+        )
+        for each in _with_outputs(explorer_outputs(vocabulary), {output.id for output in _OUTPUTS})
+    )
+
 
 #: Places of the screen: title for people, and the groups of actions that work there, nearest first.
 PANES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
@@ -367,9 +395,10 @@ def key_text(key: str) -> str:
     return f"Ctrl+{key[5:].upper()}" if key.startswith("ctrl+") else key
 
 
-def actions_of(group: str) -> Iterator[Action]:
-    """Actions of one group, in the order of the table."""
-    return (action for action in ACTIONS if action.pane == group)
+def actions_of(group: str, vocabulary: Vocabulary | None = None) -> list[Action]:
+    """Actions of one group, in the order of the table; those of a source in its words, else all there are."""
+    known = ACTIONS if vocabulary is None else actions_for(vocabulary)
+    return [action for action in known if action.pane == group]
 
 
 def bindings(*groups: str) -> list[Binding]:
@@ -397,7 +426,8 @@ def _target(action: Action) -> str:
 def footer_keys(pane: str, vocabulary: Vocabulary) -> list[tuple[str, str]]:
     """Keys and name of what the footer shows while ``pane`` is focused, nearest first, help and quit last."""
     groups = PANES[pane][1] if pane in PANES else ("app",)
-    shown = [action.said(vocabulary) for group in groups for action in actions_of(group) if action.footer]
+    known = actions_for(vocabulary)
+    shown = [action for group in groups for action in known if action.pane == group and action.footer]
     first = [action for action in shown if action.id in ("app.help", "app.quit")]
     rest = [action for action in shown if action not in first]
     return [

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from tpuprof_tui.export.outputs import explorer_outputs
 from tpuprof_tui.model.vocabulary import Vocabulary
 
-from .actions import ACTIONS, PANES, Action
+from .actions import PANES, Action, actions_for
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,10 @@ class Command:
 
     def said(self, vocabulary: Vocabulary) -> Command:
         """The same with the words of a source."""
-        say = vocabulary.say
-        return Command(self.id, self.argument, say(self.help), say(self.name) or self.id)
+        keys = ", ".join(output.key for output in explorer_outputs(vocabulary))
+        return Command(
+            self.id, self.argument, vocabulary.say(self.help, outputs=keys), vocabulary.say(self.name) or self.id
+        )
 
 
 COMMANDS: Final[tuple[Command, ...]] = (
@@ -48,7 +51,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     ),
     Command("row", "NUMBER", "Go to a row of the table."),
     Command("move", "+NUMBER|-NUMBER", "Move so many lines, in the timeline {events}; +10 and -10 alone do too."),
-    Command("export", "KIND", "Write xlsx, web, pftrace, summary, registers, csv, json."),
+    Command("export", "KIND", "Write {outputs}."),
     Command("open", "PATH", "Open another capture."),
     Command("quit", "", "Leave tpuprof."),
 )
@@ -77,7 +80,8 @@ def actions_named(text: str, pane: str, vocabulary: Vocabulary) -> list[Action]:
     """Actions that work in a pane and whose name begins with a text, one that is called so alone."""
     wanted = " ".join(text.lower().split())
     groups = PANES[pane][1] if pane in PANES else ("explorer", "app")
-    known = [action.said(vocabulary) for group in groups for action in ACTIONS if action.pane == group]
+    every = actions_for(vocabulary)
+    known = [action for group in groups for action in every if action.pane == group]
     exact = [action for action in known if wanted in _names(action)]
     return exact or [action for action in known if wanted and any(each.startswith(wanted) for each in _names(action))]
 

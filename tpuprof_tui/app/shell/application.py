@@ -12,7 +12,7 @@ from textual.screen import ModalScreen, Screen
 
 from ..drawing.glyphs import ASCII, UNICODE, wants_ascii
 from ..drawing.theme import Palette, plain_palette
-from ..settings.actions import ACTIONS, PANES, Action, bindings, key_text, keys_of
+from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keys_of
 from .opening import OpeningApp
 from .terminal import TerminalApp
 
@@ -148,7 +148,7 @@ class TpuprofApp(OpeningApp, TerminalApp):
         """All actions of the registry that work on this screen."""
         focused = screen.focused.id if screen.focused is not None else None
         groups = PANES.get(focused or "", ("", ("app",)))[1]
-        for action in (each.said(self.vocabulary) for each in ACTIONS):
+        for action in actions_for(self.vocabulary):
             if action.pane in groups and action.id != "app.palette":
                 keys = ", ".join(key_text(key) for key in keys_of(action))
                 yield SystemCommand(action.text, f"{keys}  {action.help}", self._command(action, screen))

@@ -17,7 +17,7 @@ from tpuprof_tui.sources.catalog import Catalog
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Groups
-    from tpuprof_tui.model.vocabulary import Output, Vocabulary
+    from tpuprof_tui.model.vocabulary import Output
 
 #: From this many instructions on, workbook and web view say how large they get and how long they take, first.
 MANY: Final = 1_000_000
@@ -92,18 +92,6 @@ class Job:
     part: Part = Part()
 
 
-def kinds_of(vocabulary: Vocabulary) -> tuple[Output, ...]:
-    """What the explorer can write of a profile: its files, then its table."""
-    from tpuprof_tui.export.outputs import TABLES, outputs_of
-
-    return (*outputs_of(vocabulary), *TABLES)
-
-
-def kind_of(name: str, vocabulary: Vocabulary) -> Output | None:
-    """The kind with an id; None where such profiles have none."""
-    return next((kind for kind in kinds_of(vocabulary) if kind.id == name), None)
-
-
 def default_folder(source: Source, current: Path | None = None) -> str:
     """Where exports go unless told otherwise: ``./NAME_profile_out``, beside the capture where that would be in it."""
     current = Path.cwd() if current is None else current
@@ -168,8 +156,8 @@ def kind_fault(kind: Output | None) -> str:
     """Why a kind cannot be written here, in a sentence; empty where nothing speaks against it."""
     if kind is None:
         return "Captures of this kind have no such file."
-    if kind.id == "parquet" and find_spec("pyarrow") is None:
-        return "Parquet needs the package pyarrow: pip install pyarrow, or write CSV."
+    if kind.needs and find_spec(kind.needs) is None:
+        return f"The {kind.title} needs the package {kind.needs}: pip install {kind.needs}, or write another kind."
     return ""
 
 

@@ -27,23 +27,28 @@ OUTPUTS: Final = (
     Output(
         "xlsx", "workbook", f"{_HERE}.files.outputs:write_documents",
         files=("PerfDoc/PerfAI_output.xlsx", "PerfDoc/PerfAI_output.csv"), shown="PerfDoc/PerfAI_output.xlsx, .csv",
-        prepare=f"{_HERE}.files.workbook.layers:with_layer_problems", action="workbook", place=10, turn=40,
-        sets=frozenset(("doc", "enable_doc")), cost=(350.0, 30_000.0), detailed=(525.0, 65_000.0),
+        prepare=f"{_HERE}.files.workbook.layers:with_layer_problems", action="workbook", letter="x",
+        help="Write the workbook and the merged CSV.", short="Workbook", place=10, turn=40,
+        sets=frozenset(("doc", "enable_doc", "num_core")), cost=(350.0, 30_000.0), detailed=(525.0, 65_000.0),
     ),
     Output(
         "pftrace", "Perfetto trace", f"{_HERE}.files.outputs:write_trace", files=("perfetto.pftrace",),
-        action="perfetto", place=30, turn=20, sets=frozenset(("perfetto", "enable_doc")),
+        action="perfetto", letter="p",
+        help="Write the trace for Perfetto.", short="Perfetto", place=30, turn=20,
+        sets=frozenset(("perfetto", "enable_doc")),
     ),
     Output(
         "summary", "summary", f"{_HERE}.files.outputs:write_summary", files=("summary.txt",), told="summary.txt",
-        finish=f"{_HERE}.files.outputs:summary_told", place=40, turn=10,
+        finish=f"{_HERE}.files.outputs:summary_told", letter="s", help="Write the summary as text.", short="Summary",
+        place=40, turn=10,
         sets=frozenset(("perfetto", "enable_doc", "summary")),
     ),
     Output(
         "regs", "register text", f"{_HERE}.files.outputs:write_registers",
         shown="tiuRegInfo_n.txt, tdmaRegInfo_n.txt, ...", pattern=r"(tiu|tdma|cdma)RegInfo_\d{1,9}\.txt",
-        names=f"{_HERE}.files.outputs:register_names", action="registers", place=50, turn=30,
-        sets=frozenset(("beside", "enable_doc")),
+        names=f"{_HERE}.files.outputs:register_names", action="registers", letter="r",
+        help="Write the registers of all commands as text.", short="Registers", place=50, turn=30,
+        sets=frozenset(("beside", "enable_doc", "num_core")),
     ),
 )  # fmt: skip
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tpuprof_tui.analysis.memory import Memory
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.tables import Report, Table, clean
 from tpuprof_tui.formats.units import MISSING, plural, time_text
@@ -14,6 +13,9 @@ from .as_text import ROWS as ROWS_OF_TABLES
 from .as_text import fact_lines, text_tables
 from .query import Query
 from .registry import answer, view_of, views_of
+
+if TYPE_CHECKING:
+    from tpuprof_tui.analysis.memory import Memory
 
 #: Rows of a table in the summary, and of problems.
 ROWS: Final = 10

@@ -12,7 +12,6 @@ from tpuprof_tui.model import Lane
 from tpuprof_tui.model.lane import Rows
 
 from ..derived import Derived
-from .filters import compile_filter
 from .session import Ints, Session, numbers_in
 from .state import ViewState
 
@@ -85,6 +84,8 @@ def passing(session: Session, text: str) -> Passing:
 
 
 def _passing(session: Session, text: str) -> Passing:
+    from .filters import compile_filter  # commands without a filter start sooner without it
+
     predicate = compile_filter(text, session.profile)
     mask = np.empty(session.profile.instructions, np.bool_)
     for number, lane in enumerate(session.profile.lanes):

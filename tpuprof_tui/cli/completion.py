@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from .json_schema import commands as commands_with_schema
 from .main import COMMANDS, build_parser
 from .options import OPTIONS, output_keys
 from .texts import FILE, TOPICS
@@ -77,6 +78,8 @@ def _word(action: argparse.Action) -> Word:
         choices = output_keys()
     elif metavar == "TOPIC":
         choices = (*commands(), *TOPICS)
+    elif metavar == "COMMAND":
+        choices = commands_with_schema()
     return Word(
         tuple(action.option_strings), action.help or "", choices, _PATHS.get(metavar, ""),
         takes_value=not action.option_strings or action.nargs != 0, repeats=action.nargs == "*",

@@ -12,6 +12,7 @@ from typing import Final
 
 from tpuprof_tui.errors import UsageError, needed_for
 
+from .json_schema import schema_text
 from .main import COMMANDS, localised_parser
 from .man import man_page
 from .texts import TOPICS
@@ -19,16 +20,21 @@ from .texts import TOPICS
 _WIDEST: Final = 100
 
 
-def help_text(topic: str | None) -> str:
+def help_text(topic: str | None, of: str | None = None) -> str:
     """The help on a topic, ends with a newline.
 
     Args:
         topic: A command, one of ``TOPICS`` in any capitals, or None: what ``tpuprof --help`` says.
+        of: Of the topic ``schema`` the command.
 
     Raises:
         UsageError: There is no such topic.
         MissingPackageError: The keys were asked for and Textual is not installed.
     """
+    if topic is not None and topic.lower() == "schema":
+        return schema_text(of)
+    if of is not None:
+        raise UsageError(f"The help on {topic} takes no other word: {of}.")
     if topic is None or topic in COMMANDS:
         return localised_parser(topic or "open").format_help()
     makers = {"keys": keys_text, "columns": columns_text, "man": man_page}

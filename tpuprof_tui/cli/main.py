@@ -28,6 +28,7 @@ from .steps import check_step
 from .texts import (
     COMPLETION_EXAMPLES,
     COMPLETION_HELP,
+    DESCRIBE_HELP,
     HELP_EXAMPLES,
     HELP_HELP,
     INFO_HELP,
@@ -90,7 +91,7 @@ class Command:
         run: Does it; gives the exit status.
         description: More lines.
         epilog: Lines below the options.
-        after: Name and settings of what may follow the capture; None: nothing.
+        after: Name and settings of what may follow the capture or the operand; None: nothing.
         several: What it does with several captures, the rest of a sentence; empty: it takes one.
         operand: Name and settings of what it is about; None: a capture, read with the options for reading one.
         arguments: Gives a parser all words and options of a command that is not about a capture.
@@ -225,8 +226,8 @@ def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
         command.arguments(parser)
         return parser
     if command.operand is not None:
-        operand, settings = command.operand
-        parser.add_argument(operand, **settings)
+        for operand, settings in filter(None, (command.operand, command.after)):
+            parser.add_argument(operand, **settings)
         return parser
     where = "directory of a capture, or a file in it" + ("; or a folder of captures" if opens else "")
     if command.several:
@@ -290,6 +291,15 @@ def info_command(options: argparse.Namespace) -> int:
     return _each(options, lambda profile: _show(info_report(profile, memory(profile), limit=limit, offset=offset)))
 
 
+def describe_command(options: argparse.Namespace) -> int:
+    """Prints what a profile holds and what can be asked of it."""
+    from .describe import description_json, description_text
+
+    if options.json:
+        return _each(options, lambda profile: print(description_json(profile)), headed=False)
+    return _each(options, lambda profile: print(description_text(profile), end=""))
+
+
 def instructions_command(options: argparse.Namespace) -> int:
     """Writes instructions to stdout."""
     if options.capture is not None:
@@ -336,7 +346,7 @@ def help_command(options: argparse.Namespace) -> int:
     """Prints help."""
     from .help import help_text
 
-    print(help_text(options.topic), end="")
+    print(help_text(options.topic, options.of), end="")
     return FINE
 
 
@@ -466,6 +476,12 @@ COMMANDS: Final = {
         REPORT_HELP,
         after=("views", {"metavar": "VIEW", "nargs": "*", "help": "just these views (--list names them)"}),
     ),
+    "describe": Command(
+        "in 2 kB what a profile holds, and what can be asked of it",
+        describe_command,
+        DESCRIBE_HELP,
+        several=IN_ORDER,
+    ),
     "info": Command(
         "what a capture is: chip, clocks, cores, lanes, problems",
         info_command,
@@ -494,6 +510,7 @@ COMMANDS: Final = {
         HELP_HELP,
         HELP_EXAMPLES,
         operand=("topic", {"metavar": "TOPIC", "nargs": "?", "help": f"a command, or one of {', '.join(TOPICS)}"}),
+        after=("of", {"metavar": "COMMAND", "nargs": "?", "help": "schema: the command whose JSON it is of"}),
     ),
     "completion": Command(
         "a script that makes a shell complete these words",

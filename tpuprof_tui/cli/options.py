@@ -100,7 +100,7 @@ OPTIONS: Final = (
     Option(
         ("--json",),
         {"action": "store_true", "help": "one JSON object"},
-        ("info", "report"),
+        ("describe", "info", "report"),
     ),
     Option(
         ("--list",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 #: Topics of help beside the commands, and shells there is completion for.
-TOPICS: Final = ("KEYS", "COLUMNS", "man")
+TOPICS: Final = ("KEYS", "COLUMNS", "schema", "man")
 SHELLS: Final = ("bash", "zsh", "fish")
 #: Among words to complete: here files may stand as well.
 FILE: Final = "FILE"
@@ -36,6 +36,10 @@ have options that no --help lists: they are told here, of the source that opens 
 """
 #: Where options are told that no parser can list: finding them would mean to import every package that is installed.
 MORE_OPTIONS: Final = "options of sources that other packages install: tpuprof info PATH --why\n"
+DESCRIBE_HELP: Final = """\
+What a profile holds, what was not recorded and how to record it, which views and columns there are, and the commands
+that ask for them: at most 2 kB, with --json on one line (and the path). Lists that are cut end in "...".
+"""
 REPORT_HELP: Final = """\
 What can be said of a profile, view by view: the screen's figures as text, or with --json as one object for programs.
 
@@ -47,12 +51,14 @@ Help of a command, or on a topic:
 
   KEYS     all keys of the explorer, by pane, with the ids that config.json maps to other keys
   COLUMNS  what can be known of an instruction: names in filters and files, units, meaning
+  schema   the form of what a command prints as JSON (a JSON Schema); alone: the commands that print some
   man      the manual page, for man -l -
 """
 HELP_EXAMPLES: Final = """\
 examples:
   tpuprof help export
   tpuprof help KEYS | less
+  tpuprof help schema report > report.schema.json
   tpuprof help man | man -l -
 """
 

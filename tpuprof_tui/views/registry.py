@@ -75,16 +75,21 @@ def view_of(vocabulary: Vocabulary, name: str) -> View:
 
 def answer(view: View, query: Query) -> Answer:
     """What a view says; without the capabilities it needs, what to record."""
-    profile, vocabulary = query.profile, query.vocabulary
-    if not profile.timed and not view.untimed:
-        return Answer(missing=(Missing(f"There are no times of {vocabulary.event.plural}.", "hardware records"),))
-    lacking = [key for key in view.needs if vocabulary.capability(key) is not None and not profile.has(key)]
-    if lacking:
-        found = [vocabulary.capability(key) for key in lacking]
-        needs = " and ".join(f"a profile of {each.needs}" for each in found if each is not None)
-        return Answer(missing=(Missing(f"{vocabulary.say(view.title)} are not known here.", needs),))
+    lacking = missing_for(view, query.profile)
+    if lacking is not None:
+        return Answer(missing=(lacking,))
     computed: Answer = imported(view.compute)(query)
     return computed
+
+
+def missing_for(view: View, profile: Profile) -> Missing | None:
+    """What a profile would need for a view; None where it has all."""
+    vocabulary = profile.vocabulary
+    if not profile.timed and not view.untimed:
+        return Missing(f"There are no times of {vocabulary.event.plural}.", "hardware records")
+    found = [vocabulary.capability(key) for key in view.needs if not profile.has(key)]
+    needs = " and ".join(f"a profile of {each.needs}" for each in found if each is not None)
+    return Missing(f"{vocabulary.say(view.title)} are not known here.", needs) if needs else None
 
 
 def ask(profile: Profile, name: str, **asked: Any) -> Answer:

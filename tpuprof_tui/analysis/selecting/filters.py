@@ -48,6 +48,8 @@ _TOKEN: Final = re.compile(
         |(?P<word>"[^"]*"|'[^']*'|[^\s()|!]+))""",
     re.VERBOSE,
 )
+#: Short names that every source's columns have.
+_EVERYWHERE: Final = {"dur": "duration"}
 _UNFINISHED: Final = re.compile(r"[A-Za-z_][\w.]*(?:!=|>=|<=|==|[=<>~])")
 _LONGEST: Final = 10_000
 
@@ -110,6 +112,9 @@ def filter_keys(vocabulary: Vocabulary) -> dict[str, Column]:
         for alias in (*column.aliases, column.file_name):
             if alias:
                 keys.setdefault(alias.lower(), column)
+    for alias, key in _EVERYWHERE.items():
+        if key in keys:
+            keys.setdefault(alias, keys[key])
     return keys
 
 

@@ -27,6 +27,10 @@ TEXTS: Final = {
   tpuprof info trace.nsys-rep --why                             who would open it, who would not, and why
   tpuprof info cdm_profile_data_dev0-0 --memory                 and what it takes of memory when it is opened
 """,
+    "describe": """\
+  tpuprof describe cdm_profile_data_dev0-0
+  tpuprof describe cdm_profile_data_dev0-0 --json | jq .views
+""",
     "summary_help": """\
 Where the time went, as text: totals, cores, engines, kernel functions and operations that took it.
 

@@ -15,9 +15,10 @@ from tpuprof_tui.analysis.derived import Counted, Derived
 from tpuprof_tui.analysis.findings.peers import alike
 from tpuprof_tui.analysis.findings.problem_rows import oddities
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies
-from tpuprof_tui.analysis.memory import first_screen, memory_of
+from tpuprof_tui.analysis.memory import memory_of
 from tpuprof_tui.analysis.selecting.passing import KEPT, is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.views.screen import first_screen
 
 
 def test_a_thing_is_made_once():

@@ -16,9 +16,11 @@ from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.analysis.totals.chart_data import chart_data
 from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
-from tpuprof_tui.analysis.totals.window_figures import figures_of
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Activity, Group, Groups, Lane, Profile, Role, Strings
+from tpuprof_tui.views.lanes import lanes
+from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.work import operations
 
 COMPUTE, TRANSFER, COMMUNICATION, HOST = (int(each) for each in Activity)
 GROUPS = Groups((
@@ -122,8 +124,7 @@ def test_a_scope_is_any_group(group, lanes, rows):
     numbers = numbers_in(session, Scope(group), None)
     assert len(numbers) == rows
     view = replace(ViewState.of(0, 100), scope=Scope(group))
-    figures = figures_of(session, view)
-    assert [unit.unit for unit in figures.units] == list(GROUPS.units_within(group))
+    assert [unit.unit for unit in Query(session, Scope(group)).unit_figures] == list(GROUPS.units_within(group))
     on_host = sum(session.profile.lanes[session.place(number)[0]].on_host for number in numbers.tolist())
     assert sum(chart_data(session, view, view.scope).durations) == rows - on_host
     if group >= 0:
@@ -153,13 +154,14 @@ def test_lanes_that_are_not_counted_count_for_themselves_alone():
     assert replace(with_plane, idle=without.idle, lanes={}) == replace(without, lanes={})
     assert with_plane.idle == without.idle - 10
     assert (with_plane.lanes["plane"].busy, with_plane.lanes["plane"].bytes) == (15, 2 * LARGE)
-    one, other = (figures_of(each, view).operations for each in (session, Session.build(profile)))
-    assert one == other
+    one, other = (operations(Query(each, Scope(1))).table("by_name") for each in (session, Session.build(profile)))
+    assert one.rows() == other.rows()
     assert sum(chart_data(session, view, view.scope).durations) == 6
     found = findings(session, view, Scope())
     assert all(each.lane != number for each in (*found.exposed, *found.slow, *found.wait))
     alone = replace(view, scope=Scope(-1, number))
-    assert [(row.label, row.total_ns) for row in figures_of(session, alone).operations] == [("all_reduce", 15)]
+    told = operations(Query(session, alone.scope)).table("by_name")
+    assert (told.column("name"), told.column("total_us")) == (["all_reduce"], [15])
     assert sum(chart_data(session, alone, alone.scope).durations) == 2
     completed = with_exposed(session.profile)
     assert [each["exposed"].tolist() for each in completed.lanes[:2]] == [
@@ -167,12 +169,11 @@ def test_lanes_that_are_not_counted_count_for_themselves_alone():
     ]
 
 
-def test_each_event_is_in_one_row_of_the_kinds_of_lanes():
-    session = Session.build(ranks())
-    for group in (-1, 0, 1, 2):
-        figures = figures_of(session, replace(ViewState.of(0, 100), scope=Scope(group)))
-        assert sum(row.figures.count for row in figures.kinds) == len(numbers_in(session, Scope(group), None))
-    assert [row.label for row in figures.kinds] == ["stream 1 s"]
+def test_each_event_of_the_device_is_in_one_row_of_the_lanes_and_of_their_kinds():
+    found = lanes(Query(Session.build(ranks())))
+    assert sum(found.table("lanes").column("count")) == sum(found.table("kinds").column("count")) == 9
+    alone = lanes(Query(Session.build(ranks()), Scope(2)))
+    assert alone.table("lanes").column("count") == alone.table("kinds").column("count") == [3]
 
 
 def test_computing_is_no_slow_transfer():

@@ -15,9 +15,12 @@ from rich.cells import cell_len
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
-from tpuprof_tui.analysis.totals.chart_data import BINS, BOUNDS, bytes_in_bins, chart_data
-from tpuprof_tui.app.drawing.charts import bars, curve, histogram
+from tpuprof_tui.analysis.totals.chart_data import BINS, bytes_in_bins, chart_data
+from tpuprof_tui.app.drawing.charts import curve, series_curve
 from tpuprof_tui.model import INT_MISSING, Role
+from tpuprof_tui.views.answer import Series
+from tpuprof_tui.views.curves import durations
+from tpuprof_tui.views.query import query_of
 
 
 def ints(*values):
@@ -94,17 +97,10 @@ def test_sums_of_a_long_lane_are_those_of_its_rows(overlapping):
 
 def test_durations_fall_between_their_bounds():
     lane = make_lane("TIU", 0, starts=ints(0, 10, 100), ends=ints(1, 15, 120), role=np.zeros(3, np.int8))
-    data = chart_data(Session.build(make_profile([lane])), ViewState.of(0, 200), Scope())
-    labels, counts = histogram(data.durations)
-    assert dict(zip(labels, counts, strict=True)) == {
-        "< 2 ns": 1,
-        "< 5 ns": 0,
-        "< 10 ns": 1,
-        "< 20 ns": 0,
-        "< 50 ns": 1,
-    }
-    assert len(data.durations) == len(BOUNDS) + 1
-    assert histogram(np.zeros(len(BOUNDS) + 1, np.int64)) == ([], [])
+    table = durations(query_of(make_profile([lane]))).table("durations")
+    assert table.rows() == [(1, 2, 1), (2, 5, 0), (5, 10, 1), (10, 20, 0), (20, 50, 1)]
+    waits = make_lane("TIU", 0, starts=ints(0), ends=ints(1), role=np.full(1, Role.WAIT, np.int8))
+    assert durations(query_of(make_profile([waits]))).missing
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
@@ -164,21 +160,17 @@ def test_a_curve_of_nothing_and_one_without_room_do_no_harm():
     assert curve(np.zeros(0), 0, 10, 60, 8, ascii_only=False) == []
 
 
-def test_bars_tell_names_and_values_beside_their_length():
-    lines = bars(["a", "bb"], [10.0, 5.0], ["10 x", "5 x"], 40, ascii_only=True)
-    assert lines[0].startswith("  a 10 x ")
-    assert lines[1].startswith(" bb  5 x ")
-    assert lines[0].count("#") == pytest.approx(2 * lines[1].count("#"), abs=1)
-    assert lines[0].count("#") > 20
-    assert all(set(line[9:]) <= {"#", " "} for line in lines)
+def test_a_series_holds_each_value_until_the_next_and_knows_nothing_before_the_first():
+    times, values = ints(250, 500), np.array([10.0, np.nan])
+    lines = series_curve(Series("t", "T", "K", times, values), 0, 1000, 60, 8, ascii_only=True)
+    drawn = [line[6:].ljust(54) for line in lines[:-1]]
+    columns = [sum(line[place] == "*" for line in drawn) for place in range(54)]
+    # what is not known is drawn as nothing, on the ground
+    assert max(columns[:12]) == max(columns[29:]) == 1
+    assert min(columns[16:25]) == 7
+    assert series_curve(Series("t", "T", "K", ints(), np.zeros(0)), 0, 1000, 60, 8, ascii_only=True)
 
 
-def test_names_of_bars_cannot_steer_the_terminal():
-    text = "".join(bars(["\x1b[31mred\n", "x"], [1.0, 0.0], ["1", "0"], 40, ascii_only=False))
-    assert "\x1b" not in text
-    assert "\n" not in text
-
-
-def test_bars_of_nothing():
-    assert bars([], [], [], 40, ascii_only=False) == []
-    assert bars(["a"], [0.0], ["0"], 40, ascii_only=True)
+def test_large_values_have_labels_that_fit():
+    lines = series_curve(Series("t", "T", "B", ints(0), np.array([3e10])), 0, 1000, 60, 8, ascii_only=True)
+    assert lines[0].strip().startswith("3.00e+10")

@@ -15,7 +15,7 @@ from tpuprof_tui.app.shell.application import TpuprofApp
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
 #: What is looked at in the summary: the lines from one that begins so.
-PARTS = {"reference": " Figures of the reference", "charts": " Bandwidth of GDMA"}
+PARTS = {"reference": " As bigTpuProfile counts", "charts": " Bandwidth of GDMA"}
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from profiles import Texts, make_lane, make_profile, small_profile
@@ -12,16 +10,18 @@ from screen import explorer, frame, opened, press
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.analysis.totals.groups import grouped
-from tpuprof_tui.analysis.totals.window_figures import figures_of
 from tpuprof_tui.app.drawing.glyphs import UNICODE
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.panes.headline import headline_items
-from tpuprof_tui.app.panes.summary.lists import WIDE, SummaryLists
+from tpuprof_tui.app.panes.summary.answer_lines import AnswerLines
 from tpuprof_tui.app.panes.tree_nodes import nodes_of
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Activity, Profile
 from tpuprof_tui.model.lane import Lane
+from tpuprof_tui.views.lanes import lanes
 from tpuprof_tui.views.pages import summary_report
+from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.work import operations
 
 
 def hosted() -> Profile:
@@ -50,14 +50,15 @@ def whole(session: Session) -> ViewState:
 def test_headline_tree_and_summary_have_one_window(session):
     assert (session.profile.start_ns, session.profile.end_ns) == (-1000, 3000)
     assert session.device_window == (0, 1000)
-    figures = figures_of(session, whole(session))
-    assert [core.utilisation for core in figures.units] == [0.7, 0.6]
-    assert figures.units == session.headline.units
+    units = Query(session).unit_figures
+    assert [core.utilisation for core in units] == [0.7, 0.6]
+    assert units == session.headline.units
     nodes = {(node.label, node.scope): node for node in nodes_of(session)}
     for number, lane in enumerate(session.profile.lanes):
         node = nodes[lane.label, Scope(session.unit_of(number), number)]
-        alone = figures_of(session, replace(whole(session), scope=Scope(-1, number))).kinds[0].figures
-        assert (node.share, node.busy, node.count) == (alone.utilisation, alone.busy, alone.count)
+        alone = lanes(Query(session, Scope(-1, number))).table("lanes")
+        told = tuple(alone.column(key)[0] for key in ("utilisation", "busy_us", "count"))
+        assert (node.share, node.busy, node.count) == told
     assert nodes["GDMA", Scope(0, 1)].share == 0.6
     assert nodes["cpu op", Scope(-1, 4)].share == pytest.approx(3300 / 4000), "the host's own time is all of it"
 
@@ -67,7 +68,7 @@ def test_a_window_counts_as_far_as_the_device_ran(session):
     assert session.counted(-500, 500, 4) == (-500, 500)
     assert session.counted(2000, 2500) == (2000, 2000)
     view = whole(session).windowed(-500, 1000)
-    assert [core.utilisation for core in figures_of(session, view).units] == [1.0, 1.0]
+    assert [core.utilisation for core in Query.of_view(session, view, Scope()).unit_figures] == [1.0, 1.0]
 
 
 async def test_the_timeline_has_it_too():
@@ -108,11 +109,10 @@ def test_means_are_rounded_and_the_same_in_every_list():
     names = texts.codes("name", ["add"] * 3)
     lane = make_lane("TIU", 0, starts=[0, 10, 20], ends=[2, 12, 21], name=names, cycles=[2, 2, 1])
     session = Session.build(make_profile([lane], strings=texts.build()))
-    figures = figures_of(session, whole(session))
-    assert figures.operations[0].mean_ns == pytest.approx(5 / 3)
-    lists = SummaryLists(session, Palette(), UNICODE)
-    line = "".join(segment.text for segment in lists.took_time(figures, WIDE, 9, whole(session))[1][0])
-    assert line.split()[-4:] == ["2", "ns", "2", "ns"]
+    found = operations(Query(session))
+    assert found.table("by_name").column("mean_us") == [pytest.approx(5 / 3)]
+    lines = AnswerLines(session.profile.vocabulary, Palette(), UNICODE, 100, 9).entries("Operations", found)
+    assert "".join(segment.text for segment in lines[1][0]).split()[-2:] == ["2", "2"]
     report = summary_report(session.profile)
     (row,) = next(table for table in report.tables if table.title.startswith("Operations")).rows
     assert row[3] == "2"

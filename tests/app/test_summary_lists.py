@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,18 @@ from tpuprof_tui.analysis.findings.unit_busy import unit_reason
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.app.settings.column_names import columns_named
+from tpuprof_tui.app.shell.messages import Change
+from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Lane, Role
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
+from tpuprof_tui.views.answer import Table
 
 SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+def told(screen, view: str, key: str = "by_name") -> Table:
+    """A table of a view, as the summary has it."""
+    return screen.summary.answers[view].table(key)
 
 
 def texts(screen) -> list[str]:
@@ -30,15 +39,16 @@ async def test_enter_on_a_kernel_function_narrows_all_panes(profile):
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "3")
-        first = screen.summary.figures.kernels[0]
-        assert first.label in KERNELS
+        table = told(screen, "kernels")
+        first = table.column("name")[0]
+        assert first in KERNELS
         await press(pilot, "enter")
-        assert screen.view.filter == f"kernel={first.label}"
-        assert [row.label for row in screen.summary.figures.kernels] == [first.label]
-        assert screen.summary.figures.kernels[0].total_ns == first.total_ns
+        assert screen.view.filter == f"kernel={first}"
+        assert told(screen, "kernels").column("name") == [first]
+        assert told(screen, "kernels").column("total_us") == table.column("total_us")[:1]
         await press(pilot, "j enter")
-        operation = screen.summary.figures.operations[0].label
-        assert screen.view.filter == f"kernel={first.label} name={operation}"
+        operation = told(screen, "operations").column("name")[0]
+        assert screen.view.filter == f"kernel={first} name={operation}"
         await press(pilot, "escape escape")
         assert screen.view.filter == ""
 
@@ -50,10 +60,10 @@ async def test_the_cursor_goes_through_lines_that_stand_for_something_then_scrol
         assert pane.scroll_offset.y + pane.size.height >= len(pane.lines)
         await press(pilot, "g")
         assert (pane.scroll_offset.y, pane.cursor) == (0, 0)
-        for _ in range(len(pane.targets) + 3):
+        for _ in range(len(pane.lines)):
             await pilot.press("j")
         await settled(pilot)
-        assert pane.cursor == len(pane.targets) - 1
+        assert pane.cursor == len(pane.targets[0]) - 1
         assert pane.scroll_offset.y > 0
         await press(pilot, "k")
         await press(pilot, "g pagedown")
@@ -66,7 +76,7 @@ async def test_sections_can_be_stepped_through(profile):
         await press(pilot, "3 J")
         assert texts(explorer(pilot))[pane.scroll_offset.y].startswith(" Operations")
         await press(pilot, "J")
-        assert texts(explorer(pilot))[pane.scroll_offset.y].startswith(" Most exposed")
+        assert texts(explorer(pilot))[pane.scroll_offset.y].startswith(" Findings")
         await press(pilot, "K K")
         assert pane.scroll_offset.y == 0
 
@@ -74,7 +84,12 @@ async def test_sections_can_be_stepped_through(profile):
 async def test_enter_on_an_instruction_selects_it(profile):
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
-        await press(pilot, "3 J J enter")
+        await press(pilot, "3 V V V")
+        assert "Findings of all cores" in frame(pilot.app)
+        table = told(screen, "findings", "findings")
+        row = table.column("rule").index("exposed_transfer")
+        screen.summary.go_to(row)
+        await press(pilot, "enter")
         found = findings(screen.session, screen.view, Scope()).exposed[0]
         assert (screen.view.selection.lane, screen.view.selection.row) == (found.lane, found.row)
 
@@ -83,20 +98,98 @@ async def test_enter_on_a_pause_goes_there(profile):
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j j 3")
-        place = next(number for number, target in enumerate(screen.summary.targets) if target.time)
+        place, target = next(each for each in enumerate(screen.summary.targets[0]) if each[1].time)
         screen.summary.go_to(place)
         await press(pilot, "enter")
-        assert screen.view.cursor == screen.summary.figures.reason.pauses[0].start
+        assert screen.view.cursor == target.time[0]
+        assert target.time[0] == told(screen, "unit", "pauses").column("start_us")[0]
 
 
-async def test_on_wide_screens_only_the_list_is_highlighted(profile):
+async def test_enter_on_a_core_narrows_all_panes_to_it(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "3 v v j j enter")
+        assert screen.summary.chosen == "units"
+        core = told(screen, "units", "units").leads_to(0).scope
+        assert screen.view.scope == core
+        assert screen.summary.asked.scope == core
+
+
+async def test_on_wide_screens_h_and_l_go_from_column_to_column(profile):
     async with opened(profile, (160, 48)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "3")
         pane = screen.summary
-        line = pane.render_line(pane.items.index(0))
-        backgrounds = [segment.style.bgcolor for segment in line if segment.text.strip() and segment.style]
-        assert backgrounds[0] != backgrounds[-1]
+
+        def highlighted() -> str:
+            number = pane.items.index(pane.cursor) - pane.scroll_offset.y
+            row = pane.palette.row.bgcolor
+            return "".join(each.text for each in pane.render_line(number) if each.style and each.style.bgcolor == row)
+
+        kernel = told(screen, "kernels").column("name")[0]
+        assert highlighted().strip().startswith(kernel[:12])
+        await press(pilot, "l")
+        unit = told(screen, "units", "units").column("unit")[0]
+        assert highlighted().strip().startswith(unit)
+        await press(pilot, "j y")
+        assert pilot.app.clipboard.startswith(told(screen, "units", "units").column("unit")[1])
+        await press(pilot, "escape h")
+        names = {name for view in ("kernels", "operations") for name in told(screen, view).column("name")}
+        assert pane.text_of_item().split()[0] in names
+        await press(pilot, "l enter")
+        assert not screen.view.scope.everything
+
+
+async def test_one_view_fills_the_pane(profile):
+    """v and V go through those that say something, Esc shows all again, :view names one."""
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "3")
+        names = [view.id for view in screen.summary.views]
+        assert names[:2] == ["overview", "units"]
+        assert "problems" not in names
+        assert "unit" not in names
+        seen = []
+        for _ in names:
+            await press(pilot, "v")
+            seen.append(screen.summary.chosen)
+        assert seen == names
+        await press(pilot, "V")
+        assert screen.summary.chosen == names[-2]
+        await press(pilot, "escape")
+        assert screen.summary.chosen == ""
+        assert "Kernel functions" in texts(screen)[0]
+        await press(pilot, "colon v i e w space o p e r a t i o n s enter")
+        assert len(screen.summary.targets[0]) == len(told(screen, "operations")) > 5
+        assert "Operations of all cores, whole capture" in frame(pilot.app)
+        await press(pilot, "colon v i e w space p r o b l e m s enter")
+        assert screen.summary.chosen == "problems"
+        assert "problems" in screen.summary.answers
+        await press(pilot, "colon v i e w space x enter")
+        assert "views are overview, units" in frame(pilot.app)
+        await press(pilot, "escape colon v i e w enter")
+        assert screen.summary.chosen == ""
+
+
+async def test_where_nothing_starts_is_told_what_runs_through(profile):
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        session = screen.session
+        lane, row = next((number, row) for number, each in enumerate(session.profile.lanes)
+                         for row in np.flatnonzero(each["end"] - each["start"] > 20).tolist())  # fmt: skip
+        start, end = session.span_of(lane, row)
+        starts = np.sort(np.concatenate([each["start"] for each in session.profile.lanes]))
+        inside = starts[(starts > start) & (starts < end)].tolist()
+        edges = [start, *inside, end]
+        low, high = max(pairwise(edges), key=lambda each: each[1] - each[0])
+        screen.change(Change(lambda view: view.windowed(low + 1, high - low - 2)))
+        await settled(pilot)
+        table = told(screen, "operations", "running_through")
+        rows = [number for number in range(len(table)) if table.leads_to(number).event == (lane, row)]
+        assert rows
+        assert table.column("duration_us")[rows[0]] == end - start
+        assert "No instruction starts here: 0 in the timeline shows the whole capture." in "\n".join(texts(screen))
+        assert "No work starts here; instructions run through" in "\n".join(texts(screen))
 
 
 def lost_profile():
@@ -118,10 +211,11 @@ async def test_lost_time_is_told_by_kernel_function_and_operation(size):
         screen = explorer(pilot)
         session = screen.session
         rows = headroom(session.profile, session.indexes, screen.view.start, screen.view.end)
-        assert screen.summary.figures.lost_kernels[0] == rows[0]
-        told = "\n".join(texts(screen))
-        assert "Lost against the peak" in told
-        assert "50.0%" in told
+        table = told(screen, "lost", "scopes")
+        assert (table.column("name")[0], table.column("lost_us")[0]) == (rows[0].label, rows[0].lost_ns)
+        text = "\n".join(texts(screen))
+        assert "Lost by kernel function" in text
+        assert "50.0%" in text
 
 
 def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
@@ -220,9 +314,9 @@ async def test_a_line_is_copied_without_its_bar_and_without_what_stands_beside_i
     async with opened(profile, size) as pilot:
         screen = explorer(pilot)
         await press(pilot, "3 y")
-        first = screen.summary.figures.kernels[0]
-        assert pilot.app.clipboard.split()[0] == first.label
-        assert pilot.app.clipboard.endswith(f"{first.count:,} x")
+        first = {key: told(screen, "kernels").column(key)[0] for key in ("name", "share", "count")}
+        assert pilot.app.clipboard.split()[:2] == [first["name"], percent_text(first["share"])]
+        assert f" {first['count']:,}" in pilot.app.clipboard
         assert not any("▀" <= letter <= "▟" for letter in pilot.app.clipboard)
         await press(pilot, "Y")
         assert pilot.app.clipboard.split("\n")[: len(texts(screen))] == texts(screen)

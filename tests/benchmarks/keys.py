@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -48,12 +48,12 @@ from tpuprof_tui.analysis.selecting.passing import passing  # noqa: E402
 from tpuprof_tui.analysis.selecting.search import hits_in_table  # noqa: E402
 from tpuprof_tui.analysis.selecting.session import ordered  # noqa: E402
 from tpuprof_tui.analysis.selecting.state import Sort  # noqa: E402
-from tpuprof_tui.analysis.totals.window_figures import figures_of  # noqa: E402
 from tpuprof_tui.app.drawing import charts as drawing  # noqa: E402
 from tpuprof_tui.app.explorer.screen import ExplorerScreen  # noqa: E402
 from tpuprof_tui.app.panes.summary import summary as panes  # noqa: E402
-from tpuprof_tui.app.panes.summary.more import SummaryCharts  # noqa: E402
 from tpuprof_tui.app.shell.application import TpuprofApp  # noqa: E402
+from tpuprof_tui.views.query import Query  # noqa: E402
+from tpuprof_tui.views.screen import at_once  # noqa: E402
 
 SIZE = (160, 48)
 #: Nothing is sent for so long: the key has been dealt with, s.
@@ -300,7 +300,7 @@ def windows_figure(screen: ExplorerScreen) -> float:
         span = length * number // (WINDOWS + 1)
         start = whole.full_start + (length - span) * (number * 7 % WINDOWS) // WINDOWS
         begin = time.thread_time()
-        figures_of(screen.session, replace(whole, start=start, end=start + span))
+        at_once(Query(screen.session, range=(start, start + span)))
         found.append(time.thread_time() - begin)
     return quantile(found, 0.5) * 1e3
 
@@ -313,7 +313,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="the figures that have targets, by name")
     options = parser.parse_args()
     path = str(Path(options.capture).resolve())
-    for owner, name in ((panes, "chart_data"), (panes, "findings"), (SummaryCharts, "drawn"), (drawing, "_built")):
+    for owner, name in ((panes, "at_rest"), (panes.SummaryPane, "_drawn"), (drawing, "_built")):
         CHARTS.on(owner, name)
     with tempfile.TemporaryDirectory() as scratch:
         os.environ |= {"XDG_CONFIG_HOME": f"{scratch}/config", "XDG_STATE_HOME": f"{scratch}/state"}

@@ -9,7 +9,7 @@ import pytest
 from profiles import Texts, make_lane, make_profile, small_profile
 from rich.console import Console
 
-from tpuprof_tui.analysis.memory import first_screen, memory_of
+from tpuprof_tui.analysis.memory import memory_of
 from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline
 from tpuprof_tui.formats.tables import Report, Table, clean, table_lines
@@ -18,6 +18,7 @@ from tpuprof_tui.formats.units import column_unit, time_text
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.views.info import info_json
 from tpuprof_tui.views.pages import info_report, summary_report
+from tpuprof_tui.views.screen import first_screen
 
 NUMBERS = Table("Numbers", ("A", "Bee", "C"), (("1", "2", "3"), ("10", "20", "30")), total=True)
 LANES = Table("Lanes", ("Lane", "Busy", "Idle"), (("Core 0 TIU", "12,345", "99"),), frozenset((0,)), spare=("Idle",))

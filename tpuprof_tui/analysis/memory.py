@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tpuprof_tui.model import Profile
-
 from .derived import Counted
-from .findings.findings import findings
-from .opening import opened
 from .selecting.session import Session
-from .selecting.state import ViewState
-from .totals.chart_data import chart_data
-from .totals.window_figures import figures_of, summary_scope
 
 
 @dataclass(frozen=True)
@@ -51,13 +44,3 @@ def memory_of(session: Session) -> Memory:
     for each in (*counted.inside(), session.derived):
         derived |= each.sizes(counted)
     return Memory(columns, names, records, derived)
-
-
-def first_screen(profile: Profile) -> Session:
-    """A profile with all that the explorer's first screen needs: what its first frame does, and the summary."""
-    session = opened(profile)
-    view = ViewState.of(profile.start_ns, profile.end_ns)
-    figures_of(session, view)
-    chart_data(session, view, summary_scope(view))
-    findings(session, view, summary_scope(view))
-    return session

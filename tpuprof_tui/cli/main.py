@@ -279,7 +279,8 @@ def info_command(options: argparse.Namespace) -> int:
     def memory(profile: Profile) -> Memory | None:
         if not options.memory:
             return None
-        from tpuprof_tui.analysis.memory import first_screen, memory_of
+        from tpuprof_tui.analysis.memory import memory_of
+        from tpuprof_tui.views.screen import first_screen
 
         return memory_of(first_screen(profile))
 

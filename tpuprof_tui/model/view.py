@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+#: Where the summary pane tells a view: in the first column of lists, in the second, below both, only when chosen.
+Place = Literal["first", "second", "below", ""]
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,8 @@ class View:
         untimed: Whether it has something to say of events without times.
         summed_up: Whether ``tpuprof summary`` tells it.
         together: Whether it is of all workers together.
+        place: Where the summary pane tells it.
+        quick: Whether it is computed with every key; others come when keys rest.
     """
 
     id: str
@@ -28,3 +34,5 @@ class View:
     untimed: bool = False
     summed_up: bool = True
     together: bool = False
+    place: Place = "below"
+    quick: bool = False

@@ -81,6 +81,7 @@ class Table:
         total: Whether the last row sums up the others.
         word: What one row is ("core", "kernel function").
         shown: Whether people see it; others are for programs.
+        brief: Rows that a screen of several views tells, the first of them first; None: all, in their order.
     """
 
     key: str
@@ -93,6 +94,7 @@ class Table:
     total: bool = False
     word: str = "row"
     shown: bool = True
+    brief: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(each) for each in self.values}

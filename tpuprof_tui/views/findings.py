@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from tpuprof_tui.analysis.findings.findings import Found, findings
 from tpuprof_tui.analysis.findings.unit_busy import longest_pauses
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.text import in_sentence
-from tpuprof_tui.formats.units import bytes_text, percent_text
+from tpuprof_tui.formats.units import bytes_text, exact_time, percent_text
 from tpuprof_tui.model import is_missing
 
 from .answer import Answer, Column, Table, Target
@@ -40,7 +40,7 @@ class _Rule:
     Attributes:
         key: Its name.
         of: Which of ``Findings``.
-        text: What is said, with ``{event}``, ``{value}``, ``{share}`` and ``{size}``.
+        text: What is said, with ``{event}``, ``{value}``, ``{share}``, ``{size}`` and ``{scope}``.
         advice: What to try.
         gain: Time that could be won of an event, ns; None where nobody knows.
     """
@@ -60,8 +60,9 @@ def findings_view(query: Query) -> Answer:
     window = max(query.span, 1)
     columns = (
         Column("severity", "Severity", spare=3), Column("rule", "Rule", spare=4),
-        Column("worker", "Worker", shown=False), Column("group", "Where"), Column("gain_us", "To win", "duration"),
-        Column("text", "What"), Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=2),
+        Column("worker", "Worker", shown=False), Column("group", "Where", spare=1),
+        Column("gain_us", "To win", "duration"), Column("text", "What"),
+        Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=2),
         Column("source", "Source", shown=False),
     )  # fmt: skip
     rows = [
@@ -70,8 +71,18 @@ def findings_view(query: Query) -> Answer:
         for each in found
     ]  # fmt: skip
     table = Table.of_rows("findings", "Findings", columns, rows, target=lambda row: found[row].target, word="finding",
-                          notes=("To win: an upper bound.",))  # fmt: skip
+                          notes=("To win: an upper bound.",), brief=_each_rule_first(found))  # fmt: skip
     return Answer(tables=(table,))
+
+
+def _each_rule_first(found: Sequence[_Finding]) -> list[int]:
+    """Numbers of the findings: the foremost of each rule, then the second of each, ..."""
+    turns: dict[str, int] = {}
+    order = []
+    for number, each in enumerate(found):
+        turns[each.rule] = turns.get(each.rule, 0) + 1
+        order.append((turns[each.rule], number))
+    return [number for _, number in sorted(order)]
 
 
 def _found(query: Query) -> Iterator[_Finding]:
@@ -101,7 +112,8 @@ def _about_event(query: Query, rule: _Rule, found: Found) -> _Finding:
     kernel = text_of(profile, lane, "kernel", found.row)
     size = lane.take("bytes", slice(found.row, found.row + 1)) if "bytes" in lane else None
     text = rule.text.format(
-        event=f"{profile.title_of(lane)} {name}{f' ({kernel})' if kernel else ''}",
+        event=f"{profile.title_of(lane)} {name} at {exact_time(start, 100)}",
+        scope=f" in {kernel}" if kernel else "",
         share=percent_text(found.value / max(end - start, 1)),
         size="" if size is None or is_missing(size)[0] else bytes_text(int(size[0])),
         value=f"{found.value:.2f}",
@@ -130,9 +142,9 @@ def _beyond_peak(query: Query, found: Found) -> int | None:
 
 
 _RULES: Final = (
-    _Rule("exposed_transfer", "exposed", "{event}: {share} of it runs without computing beside it.",
+    _Rule("exposed_transfer", "exposed", "Exposed {share}: {event}{scope}.",
           "Start it earlier or split it, so that computing covers it.", _value),
-    _Rule("slow_transfer", "slow", "{event}: {size} at {value} GB/s.",
+    _Rule("slow_transfer", "slow", "Slow, {value} GB/s: {event}, {size}{scope}.",
           "Look at its shape, its memory and what else uses that memory meanwhile.", _beyond_peak),
-    _Rule("wait", "wait", "{event} waits.", "See what it waits for ([), and why that comes late.", _value),
+    _Rule("wait", "wait", "Wait: {event}{scope}.", "See what it waits for ([), and why that comes late.", _value),
 )  # fmt: skip

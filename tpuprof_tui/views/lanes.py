@@ -24,19 +24,20 @@ def lanes(query: Query) -> Answer:
         kinds.setdefault(profile.lanes[number].kind, []).append(each)
     titles = {kind.key: kind.title for kind in words.lane_kinds}
     summed = [LaneFigures.summed(each) for each in kinds.values()]
+    alone = len(kinds) == len(found)
     return Answer(tables=(
         _table("lanes", words.say("{Lanes}"), query, [each for _, each in found],
                [(profile.title_of(profile.lanes[number]), profile.lanes[number].kind) for number, _ in found],
-               [Target(scope=Scope(lane=number)) for number, _ in found]),
+               [Target(scope=Scope(lane=number)) for number, _ in found], brief=None if alone else ()),
         _table("kinds", words.say("Kinds of {lanes}, sums"), query, summed,
                [(titles.get(kind, kind), kind) for kind in kinds],
-               [Target(condition=f"engine={kind}") for kind in kinds]),
+               [Target(condition=f"engine={kind}") for kind in kinds], brief=() if alone else None),
     ))  # fmt: skip
 
 
 def _table(
     key: str, title: str, query: Query, figures: Sequence[LaneFigures], names: Sequence[tuple[str, str]],
-    targets: Sequence[Target],
+    targets: Sequence[Target], *, brief: tuple[int, ...] | None,
 ) -> Table:  # fmt: skip
     columns = (
         Column("lane", query.vocabulary.say("{Lane}")), Column("kind", "Kind", shown=False),
@@ -51,7 +52,7 @@ def _table(
         for name, each in zip(names, figures, strict=True)
     ]  # fmt: skip
     return Table.of_rows(
-        key, title, columns, rows, target=targets.__getitem__, word=query.vocabulary.lane.one,
+        key, title, columns, rows, target=targets.__getitem__, word=query.vocabulary.lane.one, brief=brief,
         guessed=frozenset(row for row, each in enumerate(figures) if each.guessed),
         notes=(query.vocabulary.say("Count: {events}. GB/s: bytes moved over busy time."),) if key == "lanes" else (),
     )  # fmt: skip

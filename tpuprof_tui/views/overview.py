@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof_tui.analysis.index.lane_index import starting_between
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.figures import UnitFigures, unit_figures
+from tpuprof_tui.analysis.totals.figures import UnitFigures
 from tpuprof_tui.model import Severity
 from tpuprof_tui.model.vocabulary import NAMES
 
@@ -20,7 +20,7 @@ def overview(query: Query) -> Answer:
     if not events:
         return Answer((Fact("total_us", "Total time", query.span, "duration"), Fact("events", "", 0, shown=False)),
                       notes=(words.say("No {events} start here."),))  # fmt: skip
-    units = [unit_figures(shown.profile, shown.indexes, unit, start, end) for unit in query.units]
+    units = query.unit_figures
     guessed = any(shown.profile.lanes[number].role_guessed for number in query.lanes)
     facts = [Fact("total_us", "Total time", query.span, "duration")]
     if units:

@@ -11,6 +11,7 @@ from tpuprof_tui.analysis.selecting.passing import shown_session
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.analysis.selecting.step_filter import with_step
+from tpuprof_tui.analysis.totals.figures import UnitFigures, unit_figures
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import Vocabulary
 
@@ -93,6 +94,12 @@ class Query:
     def units(self) -> tuple[int, ...]:
         """Ids of the units of the scope; none of a lane's."""
         return () if self.scope.lane >= 0 else self.profile.groups.units_within(self.scope.group)
+
+    @cached_property
+    def unit_figures(self) -> tuple[UnitFigures, ...]:
+        """How each unit of the scope spent the window."""
+        shown = self.shown
+        return tuple(unit_figures(shown.profile, shown.indexes, unit, *self.window) for unit in self.units)
 
     @cached_property
     def lanes(self) -> tuple[int, ...]:

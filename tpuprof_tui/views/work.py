@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from tpuprof_tui.analysis.index.lane_index import event_at
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.selecting.passing import row_of_all
 from tpuprof_tui.analysis.totals.headroom import headroom_rows
 from tpuprof_tui.analysis.totals.top import top_rows
 from tpuprof_tui.analysis.totals.work_sums import Grouping, WorkSums, work_sums
@@ -30,6 +33,8 @@ def _took(query: Query, by: Grouping, word: str) -> Answer:
     """Work by the texts of a column; nothing is told where none is known."""
     profile = query.profile
     rows = top_rows(profile, _sums(query)[by], by, None) if by in profile.strings else []
+    if not rows:
+        return Answer(tables=_running_through(query) if by == "name" else ())
     if not any(row.code >= 0 for row in rows):
         return Answer(missing=(Missing(query.vocabulary.say(f"No {{{word}}} is known here.")),))
     columns = (
@@ -44,6 +49,34 @@ def _took(query: Query, by: Grouping, word: str) -> Answer:
         word=query.vocabulary.say(f"{{{word}}}"),
     )  # fmt: skip
     return Answer(tables=(table,))
+
+
+def _running_through(query: Query) -> tuple[Table, ...]:
+    """What runs where no work starts: it began before the window; nothing where nothing does."""
+    shown, (start, end) = query.shown, query.window
+    found = [(number, event_at(shown.indexes[number], start)) for number in query.lanes]
+    events = [(number, row) for number, row in found if row >= 0 and shown.span_of(number, row)[1] > start]
+    if not events or end <= start:
+        return ()
+    spans = [shown.span_of(number, row) for number, row in events]
+    lanes = [shown.profile.lanes[number] for number, _ in events]
+    columns = (
+        Column("lane", query.vocabulary.say("{Lane}")), Column("name", query.vocabulary.say("{Operation}")),
+        Column("scope", query.vocabulary.say("{Scope}"), spare=1), Column("start_us", "Since", "time", spare=2),
+        Column("duration_us", "Duration", "duration"),
+    )  # fmt: skip
+    rows = [
+        (query.profile.title_of(lane), *(text_of(shown.profile, lane, key, row) for key in ("name", "kernel")),
+         begin, stop - begin)
+        for lane, (_, row), (begin, stop) in zip(lanes, events, spans, strict=True)
+    ]  # fmt: skip
+
+    def target(place: int) -> Target:
+        number, row = events[place]
+        return Target(event=(number, row_of_all(query.session, query.passes, number, row)))
+
+    title = query.vocabulary.say("No work starts here; {events} run through")
+    return (Table.of_rows("running_through", title, columns, rows, target=target, word=query.vocabulary.event.one),)
 
 
 def lost(query: Query) -> Answer:

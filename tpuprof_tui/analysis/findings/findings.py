@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from ..index.extremes import best_rows, exposed_score, slow_score, wait_score
-from ..selecting.passing import passing, shown_session
+from ..selecting.passing import row_of_all, shown_session
 from ..selecting.session import Session
 from ..selecting.state import Scope, ViewState
 
@@ -61,14 +59,9 @@ def findings(session: Session, view: ViewState, scope: Scope, most: int = MOST) 
     within = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
     shared = frozenset(number for number, index in lanes if index.lane.group not in within)
     exposed, slow, wait = (
-        tuple(Found(lane, _row_of_all(session, view.filter, lane, row), abs(value)) for value, lane, row in each)
+        tuple(Found(lane, row_of_all(session, view.filter, lane, row), abs(value)) for value, lane, row in each)
         for each in best_rows(
             lanes, view.start, view.end, (exposed_score, slow_score, wait_score), most, within, shared
         )
     )
     return Findings(exposed, slow, wait)
-
-
-def _row_of_all(session: Session, text: str, lane: int, row: int) -> int:
-    """Row among all instructions of a lane of what is row ``row`` of those that pass the filter."""
-    return int(np.flatnonzero(passing(session, text).lane(lane))[row]) if text else row

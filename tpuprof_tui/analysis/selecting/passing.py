@@ -103,6 +103,11 @@ def shown_session(session: Session, text: str) -> Session:
     return passing(session, text).session if text else session
 
 
+def row_of_all(session: Session, text: str, lane: int, row: int) -> int:
+    """Row among all events of a lane of what is row ``row`` of those that pass the filter."""
+    return int(np.flatnonzero(passing(session, text).lane(lane))[row]) if text else row
+
+
 def numbers_shown(session: Session, view: ViewState) -> Ints:
     """Numbers of the instructions the table holds: of the scope, the filter, and the window where it is asked for."""
     numbers = numbers_in(session, view.scope, view.figures_window if view.in_window else None)

@@ -138,6 +138,13 @@ class ViewState:
         return replace(self, start=start, end=end)
 
     @property
+    def figures_scope(self) -> Scope:
+        """What figures are about: the scope, else the selected unit or lane of none, else everything."""
+        if not self.scope.everything:
+            return self.scope
+        return Scope(self.selection.group) if self.selection.group >= 0 else Scope(-1, self.selection.lane)
+
+    @property
     def fits_all(self) -> bool:
         """Whether the whole profile is visible."""
         return self.start <= self.full_start and self.end >= self.full_end

@@ -6,18 +6,18 @@ Data is binned to the pane's width before it comes here; what is drawn is plain 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from rich.cells import cell_len
 
-from tpuprof_tui.analysis.totals.chart_data import BOUNDS
-from tpuprof_tui.formats.text import clean, fit
+from tpuprof_tui.analysis.index.axis import edges_of
+from tpuprof_tui.analysis.index.flow import Flow
 from tpuprof_tui.formats.units import TimeUnit, time_number, time_unit
+from tpuprof_tui.views.answer import Series
 
 from .glyphs import ascii_text
 
@@ -27,13 +27,26 @@ Ints = npt.NDArray[np.int64]
 #: Lines and columns below which a chart tells nothing.
 LOWEST, NARROWEST = 4, 24
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*m")
-_NUMBER: Final = re.compile(r" [\d.,e+-]+\Z")
 #: The one thread that ever calls plotext; whoever wants a chart waits for it, and the event loop need not.
 _DRAWER: Final = ThreadPoolExecutor(1, thread_name_prefix="charts")
 
 
 #: What to say where there can be no charts; empty: there can. They are asked for with every frame.
 MISSING: Final = "" if find_spec("plotext") else "Charts need the package plotext. Install it: pip install plotext."
+
+
+def series_curve(
+    series: Series, start: int, end: int, width: int, height: int, *, ascii_only: bool
+) -> list[str]:  # fmt: skip
+    """A curve of a series over a window: means of what is known, each value holding until the next."""
+    edges = edges_of(start, end, max(2 * width, 2))
+    times, known = series.times[: len(series.values)], series.values == series.values
+    ends = np.append(series.times[1:], max(end, int(series.times[-1])))[: len(times)] if len(times) else times
+    amount, time = (
+        Flow.of(times, ends, rates).between(edges) for rates in (np.where(known, series.values, 0.0), known * 1.0)
+    )
+    values = np.divide(amount, time, out=np.zeros(len(time)), where=time > 0)
+    return curve(values, start, end, width, height, ascii_only=ascii_only)
 
 
 def curve(values: Floats, start: int, end: int, width: int, height: int, *, ascii_only: bool) -> list[str]:
@@ -57,7 +70,7 @@ def curve(values: Floats, start: int, end: int, width: int, height: int, *, asci
     ticks = [start + (end - start) * part // 4 for part in range(5)]
     top = float(shown.max()) or 1.0
     levels = [0, top / 2, top]
-    labels = [f"{value:6.1f}" for value in levels]
+    labels = [f"{value:6.1f}" if top < 1e8 else f"{value:8.2e}" for value in levels]
     # what the labels of both axes leave
     columns, lines = width - max(map(len, labels)), height - 1
     dots = (columns, lines) if ascii_only else (columns * 2, lines * 4)
@@ -124,35 +137,6 @@ def _resampled(values: Floats, bins: int) -> Floats:
     return np.asarray(np.add.reduceat(values, places) / np.diff(places, append=len(values)), dtype=np.float64)
 
 
-def bars(labels: Sequence[str], values: Sequence[float], texts: Sequence[str], width: int, *,
-         ascii_only: bool) -> list[str]:  # fmt: skip
-    """Horizontal bars, one line each.
-
-    Args:
-        labels: Names; they may come from a capture.
-        values: Not negative.
-        texts: The values as they are told, beside the names.
-        width: Cells.
-        ascii_only: Draw with ASCII alone.
-
-    Returns:
-        Lines of text; none where there is no room or nothing to draw.
-    """
-    if width < NARROWEST or not labels:
-        return []
-    longest = max(map(cell_len, labels)), max(map(cell_len, texts))
-    names = [
-        f" {fit(clean(label), longest[0], right=True)} {fit(clean(text), longest[1], right=True)}"
-        for label, text in zip(labels, texts, strict=True)
-    ]
-
-    def draw(plot: Any) -> None:
-        plot.simple_bar(names, [float(value) for value in values], width=width, marker="#" if ascii_only else "█")
-
-    # the number at the end is told beside the name already
-    return [_NUMBER.sub("", line) for line in _drawn(draw, width + 12, len(names), ascii_only) if line.strip()]
-
-
 def _tick(time: int, unit: TimeUnit, span: int) -> str:
     decimals = 0 if unit.ns == 1 or span >= 20 * unit.ns else 1 if span >= 2 * unit.ns else 2
     return f"{time_number(time, unit, decimals)}{unit.name}"
@@ -181,21 +165,3 @@ def _built(draw: Callable[[Any], None], width: int, height: int, ascii_only: boo
         plotext.clear_figure()
     lines = [_ESCAPES.sub("", line).rstrip()[:width] for line in text.rstrip("\n").split("\n")]
     return [ascii_text(line) for line in lines] if ascii_only else lines
-
-
-def histogram(durations: Ints) -> tuple[list[str], list[float]]:
-    """Labels and counts of the durations that occur, from the first to the last that do."""
-    used = np.flatnonzero(durations)
-    if not len(used):
-        return [], []
-    names = [_bound(number) for number in range(len(durations))]
-    places = range(int(used[0]), int(used[-1]) + 1)
-    return [names[place] for place in places], [float(durations[place]) for place in places]
-
-
-def _bound(number: int) -> str:
-    if number >= len(BOUNDS):
-        return "1 s and more"
-    bound = int(BOUNDS[number])
-    unit = time_unit(bound)
-    return f"< {bound // unit.ns} {unit.name}"

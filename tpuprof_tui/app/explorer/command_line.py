@@ -9,12 +9,15 @@ from typing import Final
 
 from tpuprof_tui.analysis.selecting.navigation import gone_to, time_of, window_of
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
+from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.outputs import explorer_outputs, output_named
 from tpuprof_tui.formats.typed import TypedError
 from tpuprof_tui.model import Vocabulary
+from tpuprof_tui.views.registry import views_of
 
 from ..panes.lines import LinesView
 from ..panes.prompt import Note
+from ..panes.summary.summary import SummaryPane
 from ..panes.table import InstructionTable
 from ..panes.timeline.timeline import Timeline
 from ..settings.actions import Action
@@ -178,6 +181,14 @@ class Commanding(Finding):
             return _fault(self._vocabulary.say("{units} are {known}, least, most", known=known))
         scope = Scope() if self.view.scope.everything else Scope(unit)
         self._set(replace(self.view, selection=Selection(unit), scope=scope))
+        return None
+
+    def _do_view(self, text: str) -> Done:
+        try:
+            self.query_one("#summary", SummaryPane).choose(text)
+        except UsageError:
+            return _fault(f"views are {listed((view.id for view in views_of(self._vocabulary)), 20)}")
+        self._go("summary")
         return None
 
     def _do_row(self, text: str) -> Done:

@@ -8,6 +8,7 @@ from typing import Final
 from tpuprof_tui.analysis.selecting.state import Rows, Scope, Selection, ViewState
 
 from ..panes.keybar import KeyBar
+from ..panes.summary.summary import SummaryPane
 from ..panes.tree import GroupTree
 from .dependency_jumps import Following
 from .line_search import LineSearch
@@ -68,8 +69,10 @@ class Returning(Following, Marking, ProblemSteps, LineSearch):
     def back(self) -> bool:
         """One step back; False where there is none left."""
         view = self.view
-        tree = self.query_one("#tree", GroupTree)
-        if tree.filter and tree.has_focus:
+        tree, summary = self.query_one("#tree", GroupTree), self.query_one("#summary", SummaryPane)
+        if summary.chosen and summary.has_focus:
+            summary.choose("")
+        elif tree.filter and tree.has_focus:
             tree.set_filter("")
         elif self.maximised in OVER:
             self.restore()

@@ -9,6 +9,7 @@ from textual import on
 from tpuprof_tui.analysis.selecting.grouping import knows_names
 from tpuprof_tui.analysis.selecting.passing import narrowed
 from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.selecting.step_filter import with_step
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
@@ -53,9 +54,10 @@ class TableKeys(Finding):
 
     @on(SummaryPane.Narrow)
     def narrow(self, message: SummaryPane.Narrow) -> None:
-        """One condition more for all panes."""
+        """One condition more for all panes, or another step."""
         message.stop()
-        self.apply_filter(narrowed(self.view.filter, message.condition))
+        text, step = self.view.filter, message.step
+        self.apply_filter(narrowed(text, message.condition) if step is None else with_step(text, step))
 
     @on(GroupTree.Narrow)
     def narrow_to_node(self, message: GroupTree.Narrow) -> None:

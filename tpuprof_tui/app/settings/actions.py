@@ -184,6 +184,9 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("copy-all", "Y", "Copy all", "Copy the whole summary, as it is shown.", ""),
         ("next-section", "J", "Next section", "Scroll to the next section.", "Section"),
         ("previous-section", "K", "Previous section", "Scroll to the section before.", "Section"),
+        ("next-view", "v", "Next view", "Let the next view fill the summary, with all of its rows; Esc: all views.",
+         "View"),
+        ("previous-view", "V", "Previous view", "Let the view before fill the summary.", "View"),
     ),
     *_table(
         "groups",

@@ -49,6 +49,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "Select {a_unit}: by number, or the one with least or most work; none: all.",
         "{unit}",
     ),
+    Command("view", "NAME", "Let one view fill the summary; without a name all have their part."),
     Command("row", "NUMBER", "Go to a row of the table."),
     Command("move", "+NUMBER|-NUMBER", "Move so many lines, in the timeline {events}; +10 and -10 alone do too."),
     Command("export", "KIND", "Write {outputs}."),

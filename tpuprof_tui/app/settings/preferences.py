@@ -65,9 +65,6 @@ class RememberingApp(WatchingApp):
         for widget in self._all_widgets():
             if hasattr(widget, "palette"):
                 widget.palette = self.palette
-            charts = getattr(widget, "charts", None)
-            if charts is not None:
-                charts.repaint(self.palette)
             if isinstance(widget, LinesView) and widget.size.width:
                 widget.rebuild()
             widget.refresh()

@@ -148,7 +148,6 @@ VOCABULARY: Final = Vocabulary(
         "workers": f"{_HERE}.views.workers:workers",
         "instructions": f"{_HERE}.files.instructions:write_instructions",
         "instructions_sorted": f"{_HERE}.files.instructions:write_in_order",
-        "published_view": f"{_HERE}.views.published_summary:reference_table",
         "page_summary": f"{_HERE}.files.page_summary:summary_record",
         "page_memory": f"{_HERE}.files.page_memory:memory_record",
     },

@@ -1,223 +1,269 @@
-"""Where the time went in the visible window: what took it, and how cores and engines spent it."""
+"""What the source's views say of the visible window: where the time went, and what is worth a look."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import work
+from textual import events, work
 from textual.binding import BindingType
 from textual.message import Message
 from textual.strip import Strip
 from textual.worker import Worker, get_current_worker
 
-from tpuprof_tui.analysis.findings.findings import Findings, findings
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
-from tpuprof_tui.analysis.totals.chart_data import ChartData, chart_data
-from tpuprof_tui.analysis.totals.window_figures import Figures, figures_of, summary_scope
+from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.app.drawing.charts import MISSING, series_curve
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
 from tpuprof_tui.app.shell.messages import Change, CopyText, Say, tell_failure
 from tpuprof_tui.formats.text import EMPTY_CAPTURE, NO_TIMES, clean, fit
 from tpuprof_tui.formats.units import time_text
+from tpuprof_tui.model.view import View
+from tpuprof_tui.views.answer import Answer, Target
+from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.registry import answer, view_of, views_of
+from tpuprof_tui.views.screen import at_once, at_rest
 
 from ..lines import Line, LinesView, as_text, paragraph
-from .lists import Entry, SummaryLists, Target
-from .more import SummaryCharts, reference_lines
-from .tables import tables
+from .answer_lines import AnswerLines, Entry
 
-#: From this width on lists and tables stand beside one another.
-BESIDE = 114
-#: Up to this many instructions figures are computed at once; more in a thread.
+#: From this width on two columns of lists stand beside one another; the first is no wider than ``COLUMN``.
+BESIDE, COLUMN = 114, 96
+#: Lines of a pane from which on a blank line parts sections.
+PARTED = 16
+#: Lines of a curve, its times below included; curves are no wider than ``WIDEST``: wider ones tell no more.
+CURVE_HEIGHT, WIDEST = 8, 120
+#: Up to this many instructions what is quick is computed at once; more in a thread.
 AT_ONCE = 20_000
-#: Keys may come faster than figures: of keys that are less than ``APART_SECONDS`` apart the last one's figures are
+#: Keys may come faster than answers: of keys that are less than ``APART_SECONDS`` apart the last one's answers are
 #: computed, when there has been no other for ``REST_SECONDS``.
 APART_SECONDS, REST_SECONDS = 0.1, 0.04
 
+#: Drawn series, by view and key.
+Curves = Mapping[str, Mapping[str, Sequence[str]]]
+
 
 class SummaryPane(LinesView):
-    """Figures that follow the visible window and the selected core; Enter looks closer at a line of the lists."""
+    """Views that follow the visible window and the selected unit; Enter looks closer at a line of them.
+
+    Attributes:
+        asked: What answers are about; None: nothing has been answered yet.
+        answers: What is told, by view; what takes longer stays as it was until it is known anew.
+        chosen: The view that fills the pane; empty: all have their part of it.
+        targets: Where lines lead, by column.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("summary")]
     # lines are built for a width: it must not change when the scroll bar comes and goes
     DEFAULT_CSS = "SummaryPane { scrollbar-gutter: stable; }"
 
-    class Ready(Message):
-        """A thread has computed figures, and drawn what is drawn of them."""
+    class Answered(Message):
+        """A thread has computed what some views say, and drawn their curves."""
 
-        def __init__(self, figures: Figures, width: int, load: list[Line]) -> None:
+        def __init__(self, query: Query, answers: Mapping[str, Answer], width: int, curves: Curves) -> None:
             super().__init__()
-            self.figures = figures
+            self.query = query
+            self.answers = answers
             self.width = width
-            self.load = load
-
-    class Redrawn(Message):
-        """A thread has drawn charts."""
-
-        def __init__(self, data: ChartData, width: int, lines: list[Line]) -> None:
-            super().__init__()
-            self.data = data
-            self.width = width
-            self.lines = lines
-
-    class Binned(Redrawn):
-        """A thread has made the data of the charts, and drawn them."""
-
-        def __init__(self, data: ChartData, width: int, lines: list[Line], view: ViewState, found: Findings) -> None:
-            super().__init__(data, width, lines)
-            self.view = view
-            self.findings = found
+            self.curves = curves
 
     class Retitled(Message):
         """The summary is about something else."""
 
     class Narrow(Message):
-        """One condition more for the filter of all panes."""
+        """One condition more for the filter of all panes, or another step."""
 
-        def __init__(self, condition: str) -> None:
+        def __init__(self, condition: str = "", step: int | None = None) -> None:
             super().__init__()
             self.condition = condition
+            self.step = step
 
     def __init__(self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(palette, "summary")
         self.session = session
         self.glyphs = glyphs
         self.view = view
-        self.figures: Figures | None = None
-        self._wanted: tuple[int, int, Scope, str] | None = None
-        self._asked = 0.0
-        self._active = False
+        self.asked: Query | None = None
+        self.answers: dict[str, Answer] = {}
+        self.chosen = ""
         self.paused = False
-        self.charts = SummaryCharts(session.profile.vocabulary, palette, glyphs)
-        self.lists = SummaryLists(session, palette, glyphs)
-        self.findings = Findings()
-        self.targets: list[Target] = []
-        self._left = 0
+        self.targets: list[list[Target]] = [[], []]
+        self._curves: dict[str, Mapping[str, Sequence[str]]] = {}
+        self._drawn_for = -1
+        self._wanted: tuple[object, ...] | None = None
+        self._asked_at = 0.0
+        self._active = False
+        self._sides: list[list[int]] = [[], []]
+        self._side = self._left = self._split = self._painting = 0
+        self._built_height = -1
         self._about = self._about_of(view)
 
+    # answers
+
     def show(self, view: ViewState) -> None:
-        """Shows the figures of a state, at once or as soon as they are there."""
+        """Shows the answers of a state, at once or as soon as they are there."""
         self.view = view
         if self._active and not self.paused:
-            self._figure_out()
+            self._ask()
 
     def activate(self, active: bool) -> None:
         """Says whether the summary is visible: it is computed only then."""
         self._active = active
-        if active and not (self.paused and self.figures is not None):
-            self._figure_out()
+        if active and not (self.paused and self.answers):
+            self._ask()
 
     def pause(self, paused: bool) -> None:
-        """Keeps the figures as they are, or follows the view again."""
+        """Keeps the answers as they are, or follows the view again."""
         self.paused = paused
         if not paused and self._active:
-            self._figure_out()
+            self._ask()
         self.rebuild()
         self.post_message(self.Retitled())
 
-    def _wanted_by(self, view: ViewState) -> tuple[int, int, Scope, str]:
-        return view.start, view.end, summary_scope(view), view.filter
+    def _asked_by(self, view: ViewState) -> tuple[object, ...]:
+        return view.start, view.end, view.figures_scope, view.filter
 
-    def _figure_out(self) -> None:
-        wanted = self._wanted_by(self.view)
+    def _ask(self) -> None:
+        wanted = self._asked_by(self.view)
         if wanted == self._wanted:
             return
         self._wanted = wanted
         self._about = self._about_of(self.view)
+        query = Query.of_view(self.session, self.view, self.view.figures_scope)
         known = self.session.profile.instructions <= AT_ONCE
         if known:
-            self._take(figures_of(self.session, self.view))
-        before, self._asked = self._asked, time.monotonic()
-        if self._asked - before > APART_SECONDS:
+            self._take(query, at_once(query))
+        before, self._asked_at = self._asked_at, time.monotonic()
+        if self._asked_at - before > APART_SECONDS:
             # the frame of the key comes first
-            self.call_after_refresh(self._begin, self.view, known)
+            self.call_after_refresh(self._begin, wanted, query, known)
         else:
-            self._compute(self.view, known, REST_SECONDS)
+            self._compute(query, known, REST_SECONDS)
 
-    def _begin(self, view: ViewState, known: bool) -> None:
-        if self._wanted_by(view) == self._wanted:
-            self._compute(view, known, 0.0)
+    def _begin(self, wanted: tuple[object, ...], query: Query, known: bool) -> None:
+        if wanted == self._wanted:
+            self._compute(query, known, 0.0)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """What goes wrong in a thread is told."""
         tell_failure(self, event)
 
     @work(thread=True, exclusive=True, group="summary", exit_on_error=False, description="summary")
-    def _compute(self, view: ViewState, known: bool, wait: float) -> None:
-        """Figures, unless they are known, and when they are on their way all that takes longer."""
+    def _compute(self, query: Query, known: bool, wait: float) -> None:
+        """What is quick, unless it is known, and when it is on its way all that takes longer."""
         worker = get_current_worker()
         time.sleep(wait)
-        if worker.is_cancelled:
-            return
         # not asked of the pane: where it lies is worked out by the event loop alone
-        width = max(self._built_for, 1)
-        if not known:
-            figures = figures_of(self.session, view)
-            load = self.charts.load_drawn(figures, width)
-            if not worker.is_cancelled:
-                self.post_message(self.Ready(figures, width, load))
-        if not worker.is_cancelled:
-            data = chart_data(self.session, view, summary_scope(view))
-            found = findings(self.session, view, summary_scope(view))
-            self.post_message(self.Binned(data, width, self.charts.drawn(data, width), view, found))
+        width, chosen = self._built_for, self.chosen
+        for computed in (at_rest,) if known else (at_once, at_rest):
+            if worker.is_cancelled:
+                return
+            answers = computed(query)
+            alone = view_of(query.vocabulary, chosen) if chosen and computed is at_rest else None
+            if alone is not None and not alone.place:
+                answers[chosen] = answer(alone, query)
+            self.post_message(self.Answered(query, answers, width, self._drawn(query, answers, width)))
+
+    def _drawn(self, query: Query, answers: Mapping[str, Answer], width: int) -> Curves:
+        """The curves of some answers; takes longer than a frame: meant for a thread."""
+        cells = min(width - 2, WIDEST)
+        return {
+            name: {
+                series.key: series_curve(series, query.view.start, query.view.end, cells, CURVE_HEIGHT,
+                                         ascii_only=self.glyphs.letters)
+                for series in each.series
+            }
+            for name, each in answers.items()
+            if each.series
+        }  # fmt: skip
 
     @work(thread=True, exclusive=True, group="charts", exit_on_error=False, description="charts")
-    def _redraw(self, data: ChartData, width: int) -> None:
-        """The charts there are, for another width or in other colours."""
+    def _redraw(self, query: Query, answers: Mapping[str, Answer], width: int) -> None:
+        """The curves there are, for another width."""
         worker = get_current_worker()
         time.sleep(REST_SECONDS)
         if not worker.is_cancelled:
-            self.post_message(self.Redrawn(data, width, self.charts.drawn(data, width)))
+            self.post_message(self.Answered(query, answers, width, self._drawn(query, answers, width)))
 
-    def on_summary_pane_redrawn(self, message: Redrawn) -> None:
-        """Takes charts of another width, unless there is other data by now."""
+    def on_summary_pane_answered(self, message: Answered) -> None:
+        """Takes answers, unless others are wanted by now."""
         message.stop()
-        if message.data is self.charts.data:
-            self.charts.take(message.data, message.width, message.lines)
-            self.rebuild()
+        if self._asked_by(message.query.view) != self._wanted and message.query is not self.asked:
+            return
+        if message.curves:
+            self._curves = {**self._curves, **message.curves}
+            self._drawn_for = message.width
+        self._take(message.query, message.answers)
 
-    def rebuild(self, *, keep_scroll: bool = True) -> None:
-        """Builds the lines anew, and has the charts drawn that do not fit them."""
-        super().rebuild(keep_scroll=keep_scroll)
-        width = max(self._built_for, 1)
-        if self.charts.data is not None and self.charts.stale(width) and not self._closing:
-            self._redraw(self.charts.data, width)
-
-    def on_summary_pane_binned(self, message: Binned) -> None:
-        """Takes charts, unless others are wanted by now."""
-        message.stop()
-        if self._wanted_by(message.view) == self._wanted:
-            self.charts.take(message.data, message.width, message.lines)
-            self.findings = message.findings
-            if self.size.width:
-                self.rebuild()
-
-    def on_summary_pane_ready(self, message: Ready) -> None:
-        """Takes figures, unless others are wanted by now."""
-        message.stop()
-        figures = message.figures
-        if (figures.start, figures.end, figures.scope, figures.filter) == self._wanted:
-            self.charts.take_load(figures, message.width, message.load)
-            self._take(figures)
-
-    def _take(self, figures: Figures) -> None:
-        self.figures = figures
+    def _take(self, query: Query, answers: Mapping[str, Answer]) -> None:
+        self.asked = query
+        self.answers |= answers
         if self.size.width:
             self.rebuild()
         self.post_message(self.Retitled())
 
+    def rebuild(self, *, keep_scroll: bool = True) -> None:
+        """Builds the lines anew, and has curves drawn that do not fit them."""
+        super().rebuild(keep_scroll=keep_scroll)
+        drawn = {name: each for name, each in self.answers.items() if each.series}
+        if drawn and self.asked is not None and self._drawn_for != self._built_for and not self._closing:
+            self._drawn_for = self._built_for
+            self._redraw(self.asked, drawn, self._built_for)
+
+    # one view of all
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The views that say something, in their order."""
+        told = self.answers
+        return tuple(
+            view for view in views_of(self.session.profile.vocabulary)
+            if view.id in told and not told[view.id].empty and not told[view.id].missing
+        )  # fmt: skip
+
+    def choose(self, name: str) -> None:
+        """Lets a view fill the pane; an empty name: all have their part of it again.
+
+        Raises:
+            UsageError: There is no such view.
+        """
+        view = view_of(self.session.profile.vocabulary, name) if name else None
+        self.chosen = view.id if view is not None else ""
+        self.cursor = self._side = 0
+        if view is not None and view.id not in self.answers and self.asked is not None:
+            self._compute(self.asked, True, 0.0)
+        self.rebuild(keep_scroll=False)
+        self.post_message(self.Retitled())
+
+    def action_next_view(self) -> None:
+        """The next view fills the pane; after the last all of them."""
+        self._step_view(1)
+
+    def action_previous_view(self) -> None:
+        """The view before fills the pane."""
+        self._step_view(-1)
+
+    def _step_view(self, steps: int) -> None:
+        names = ["", *(view.id for view in self.views)]
+        place = names.index(self.chosen) if self.chosen in names else 0
+        self.choose(names[(place + steps) % len(names)])
+
     def title_text(self) -> str:
-        """What the figures are about."""
-        return f"PAUSED (p): {self._about}" if self.paused else self._about
+        """What is told, and of what."""
+        say = self.session.profile.vocabulary.say
+        view = view_of(self.session.profile.vocabulary, self.chosen) if self.chosen else None
+        about = self._about if view is None else f"{say(view.title)} of {self._about}"
+        return f"PAUSED (p): {about}" if self.paused else about
 
     def _about_of(self, view: ViewState) -> str:
-        scope = self.session.scope_title(summary_scope(view))
+        scope = self.session.scope_title(view.figures_scope)
         kind = "window" if view.range is None else "range"
         window = "whole capture" if view.fits_all else f"{kind} of {time_text(view.span)}"
         told = f"{clean(scope)}, {window}"
@@ -226,54 +272,145 @@ class SummaryPane(LinesView):
     # lines
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """Lists of what took the time, tables of cores and engines: side by side where there is room."""
-        figures = self.figures
-        self.targets = []
-        if figures is None:
+        """All views with their first rows, in two columns where there is room; or all of one."""
+        self.targets, self._sides, self._left, self._built_height = [[], []], [[], []], width, self.size.height
+        if not self.answers:
             return [[Segment(" computing ...", self.palette.quiet)]], []
         if not self.session.profile.instructions:
             return paragraph(EMPTY_CAPTURE, width, self.palette.quiet), []
         if not self.session.profile.timed:
             return paragraph(NO_TIMES, width, self.palette.quiet), []
-        lists = self.lists = SummaryLists(self.session, self.palette, self.glyphs)
-        entries: list[Entry] = [(self._paused_line(width), None)] if self.paused else []
-        plain = [[], *reference_lines(figures, width, lists.heading, self.palette), *self.charts.lines(figures, width)]
-        height = self.size.height
-        if width >= BESIDE:
-            left = self._left = min(width // 2, 96)
-            # what is worth a look shows below both lists
-            most = max((height - 16) // 2, 6)
-            told = [*lists.reason(figures, left - 1), *lists.took_time(figures, left - 1, most, self.view),
-                    *lists.worth_a_look(figures, self.findings, left - 1)]  # fmt: skip
-            right = [*self._tables(figures, width - left), *plain_lines(lists.lost(figures, width - left, 8))]
-            entries += _beside(told, right, left)
-        else:
-            self._left = width
-            most = max((height - 1) // 4, 5)
-            entries += [*lists.reason(figures, width), *lists.took_time(figures, width, most, self.view)]
-            entries += lists.worth_a_look(figures, self.findings, width)
-            entries += [([], None), *((line, None) for line in self._tables(figures, width))]
-            entries += lists.lost(figures, width, 5)
-        entries += [(line, None) for line in plain]
-        items = []
-        for _, target in entries:
-            items.append(len(self.targets) if target is not None else -1)
-            self.targets += [target] if target is not None else []
-        return [line for line, _ in entries], items
+        head = self._head(width)
+        if self.chosen:
+            return self._placed(head, *self._one(width))
+        if width < BESIDE:
+            rows = max(self.size.height // 3 - (2 if self._parted else 1), 3)
+            parts = (self._part(place, width, each) for place, each in
+                     (("first", rows), ("second", max(rows, 8)), ("below", 16)))  # fmt: skip
+            return self._placed(head, self._joined(*parts, self._missing(width)), [])
+        self._left = min(width // 2, COLUMN)
+        rows = max(self.size.height // 3 - 2, 4)
+        first, second = (
+            self._part("first", self._left - 1, rows),
+            self._part("second", width - self._left, max(rows, 8)),
+        )
+        below = self._joined(self._part("below", width, 16), self._missing(width))
+        return self._placed(head, first, second, [([], None), *below] if below else [])
 
-    def _paused_line(self, width: int) -> Line:
-        return [Segment(fit(f" Paused: {self._about}. p follows the view again.", width), self.palette.caution)]
+    def on_resize(self, event: events.Resize) -> None:
+        """Lines depend on the width, how many rows are told of each view on the height."""
+        if (self.scrollable_content_region.width, event.size.height) != (self._built_for, self._built_height):
+            self.rebuild()
 
-    def _tables(self, figures: Figures, width: int) -> list[Line]:
-        vocabulary, chosen = self.session.profile.vocabulary, self.view.selection.group
-        return tables(figures, vocabulary, width, chosen, self.lists.heading, self.palette, self.glyphs)
+    def _head(self, width: int) -> list[Line]:
+        """What is to be known first: that the pane is held, that nothing starts here."""
+        lines: list[Line] = []
+        if self.paused:
+            held = f" Paused: {self._about}. p follows the view again."
+            lines.append([Segment(fit(held, width), self.palette.caution)])
+        overview = self.answers.get("overview")
+        if overview is not None and overview.figure("events") == 0:
+            lines += paragraph(self._nothing_text(), width, self.palette.quiet)
+        return lines
+
+    def _nothing_text(self) -> str:
+        """That nothing starts here, and what to do to see something."""
+        view, say = self.view, self.session.profile.vocabulary.say
+        ways = ["& changes the filter"] if view.filter else []
+        if view.range is not None:
+            ways.append("Esc clears the range")
+        elif not view.fits_all:
+            ways.append("0 in the timeline shows the whole capture")
+        if not view.figures_scope.everything:
+            ways.append(say("Esc goes back to all {units}"))
+        told = " and ".join(ways) if len(ways) < 3 else ", ".join(ways)
+        return say("No {event} starts here: ") + f"{told}." if ways else say("No {events} here.")
+
+    @property
+    def _parted(self) -> bool:
+        return self.size.height >= PARTED
+
+    def _lines(self, width: int, rows: int, name: str = "", *, whole: bool = False) -> AnswerLines:
+        vocabulary, curves = self.session.profile.vocabulary, self._curves.get(name, {})
+        return AnswerLines(vocabulary, self.palette, self.glyphs, width, rows, whole=whole, curves=curves)
+
+    def _made(self, name: str, width: int, rows: int, *, whole: bool = False) -> list[Entry]:
+        vocabulary = self.session.profile.vocabulary
+        lines = self._lines(width, rows, name, whole=whole)
+        return lines.entries(vocabulary.say(view_of(vocabulary, name).title), self.answers[name])
+
+    def _missing(self, width: int) -> list[Entry]:
+        """What would have to be recorded for more."""
+        missing = (each.sentence for found in self.answers.values() for each in found.missing if each.needs)
+        return self._lines(width, 0).told(*dict.fromkeys(missing))
+
+    def _part(self, place: str, width: int, rows: int) -> list[Entry]:
+        """The views of a place that say something."""
+        views = [view for view in views_of(self.session.profile.vocabulary) if view.place == place]
+        return self._joined(*(self._made(view.id, width, rows) for view in views if view.id in self.answers))
+
+    def _joined(self, *parts: list[Entry]) -> list[Entry]:
+        gap: list[Entry] = [([], None)] if self._parted else []
+        joined: list[Entry] = []
+        for each in parts:
+            joined += [*(gap if joined and each else []), *each]
+        return joined
+
+    def _one(self, width: int) -> tuple[list[Entry], list[Entry]]:
+        """The chosen view alone."""
+        if self.chosen not in self.answers:
+            return [([Segment(" computing ...", self.palette.quiet)], None)], []
+        entries = self._made(self.chosen, width, 0, whole=True)
+        if self.answers[self.chosen].series and MISSING:
+            entries += [(line, None) for line in paragraph(MISSING, width, self.palette.quiet)]
+        return entries or [(line, None) for line in paragraph("Nothing here.", width, self.palette.quiet)], []
+
+    def _placed(
+        self, head: list[Line], first: Sequence[Entry], second: Sequence[Entry], below: Sequence[Entry] = ()
+    ) -> tuple[list[Line], list[int]]:
+        """Lines of two columns, what is above and below them, and which of the first column's lead somewhere."""
+        self._sides = [[-1] * len(head), [-1] * len(head)]
+        lines = list(head)
+        for number in range(max(len(first), len(second))):
+            line, target = first[number] if number < len(first) else ([], None)
+            other, leads = second[number] if number < len(second) else ([], None)
+            start = Strip(line).adjust_cell_length(self._left, Style.null()) if second else line
+            lines.append([*start, *other])
+            self._lead(target, leads)
+        self._split = len(lines)
+        for line, target in below:
+            lines.append(line)
+            self._lead(target, None)
+        if not self.targets[self._side]:
+            self._side = 0 if self.targets[0] else self._side
+        return lines, self._sides[self._side]
+
+    def _lead(self, *targets: Target | None) -> None:
+        """Notes where the next line leads, in each column; lines of one row are one item."""
+        for side, target in enumerate(targets):
+            known = self.targets[side]
+            if target is not None and not (known and known[-1] is target and self._sides[side][-1] >= 0):
+                known.append(target)
+            self._sides[side].append(len(known) - 1 if target is not None else -1)
+
+    def _halves(self, number: int) -> tuple[int, int]:
+        """Cells of a line that the cursor's column has."""
+        if number >= self._split or self._left >= self._built_for:
+            return 0, self._built_for
+        return (self._left, self._built_for) if self._side else (0, self._left)
+
+    def render_line(self, y: int) -> Strip:
+        """Line ``y`` of the visible part."""
+        self._painting = y + self.scroll_offset.y
+        return super().render_line(y)
 
     def _highlighted(self, strip: Strip) -> Strip:
-        """The list's line alone; what stands beside it is another."""
-        if self._left >= strip.cell_length:
+        """The cursor's column alone; what stands beside it is another."""
+        start, end = self._halves(self._painting)
+        if end - start >= strip.cell_length:
             return super()._highlighted(strip)
-        parts = strip.divide([self._left, strip.cell_length])
-        return Strip.join([super()._highlighted(parts[0]), *parts[1:]])
+        before, inside, after = strip.crop(0, start), strip.crop(start, end), strip.crop(end, strip.cell_length)
+        return Strip.join([before, super()._highlighted(inside), after])
 
     # keys
 
@@ -297,25 +434,58 @@ class SummaryPane(LinesView):
             self.cursor = visible[0] if lines < 0 else visible[-1]
         self.refresh()
 
+    def action_column_left(self) -> None:
+        """To the first column."""
+        self._cross(0)
+
+    def action_column_right(self) -> None:
+        """To the second column."""
+        self._cross(1)
+
+    def _cross(self, side: int) -> None:
+        """Puts the cursor on the nearest line of a column."""
+        if side == self._side or not self.targets[side]:
+            return
+        at = self.items.index(self.cursor) if self.cursor in self.items else 0
+        self._side, self.items = side, self._sides[side]
+        places = [number for number, item in enumerate(self.items) if item >= 0]
+        self.cursor = self.items[min(places, key=lambda number: abs(number - at))]
+        self.go_to(self.cursor)
+
+    def on_click(self, event: events.Click) -> None:
+        """The mouse moves the cursor, in the column it points to."""
+        offset = event.get_content_offset(self)
+        if offset is not None:
+            second = self._left <= offset.x and offset.y + self.scroll_offset.y < self._split
+            self._cross(1 if second and self._left < self._built_for else 0)
+        super().on_click(event)
+
     def action_select(self) -> None:
         """Looks closer at what the line under the cursor stands for."""
-        target = self.targets[self.cursor] if self.cursor < len(self.targets) else None
-        if target is None:
-            self.post_message(Say("j and k choose a line of the lists; Enter then looks closer."))
-        elif target.condition:
+        targets = self.targets[self._side]
+        if self.cursor >= len(targets):
+            self.post_message(Say("j and k choose a line; Enter then looks closer."))
+            return
+        target = targets[self.cursor]
+        if target.condition:
             self.post_message(self.Narrow(target.condition))
-        elif target.instruction is not None:
-            lane, row = target.instruction
+        elif target.step is not None:
+            self.post_message(self.Narrow(step=target.step))
+        elif target.event is not None:
+            lane, row = target.event
             self.post_message(Change(lambda view: selected(self.session, view, lane, row)))
             self.post_message(Say(f"Selected: {self.session.title_of(lane)}. f zooms to it, i tells all."))
         elif target.time is not None:
             start, end = target.time
             self.post_message(Change(lambda view: view.showing(start, end).at(start)))
+        elif target.scope is not None:
+            scope = target.scope
+            self.post_message(Change(lambda view: replace(view, scope=scope)))
 
     def text_of_item(self) -> str:
-        """The list's line alone; what stands beside it is another."""
-        lines = [strip for strip, item in zip(self.lines, self.items, strict=False) if item == self.cursor]
-        return as_text(strip.crop(0, self._left) for strip in lines)
+        """The line of the cursor's column alone; what stands beside it is another."""
+        numbers = [number for number, item in enumerate(self.items) if item == self.cursor]
+        return as_text(self.lines[number].crop(*self._halves(number)) for number in numbers)
 
     def action_copy_line(self) -> None:
         """Copies the line under the cursor, all lines where none is."""
@@ -348,18 +518,3 @@ class SummaryPane(LinesView):
 
     def _is_heading(self, line: Strip) -> bool:
         return any(segment.style == self.palette.title for segment in line)
-
-
-def plain_lines(entries: Sequence[Entry]) -> list[Line]:
-    """Lines alone."""
-    return [line for line, _ in entries]
-
-
-def _beside(left: Sequence[Entry], right: Sequence[Line], width: int) -> list[Entry]:
-    """Two columns of lines, the second from cell ``width`` on."""
-    entries: list[Entry] = []
-    for number in range(max(len(left), len(right))):
-        line, target = left[number] if number < len(left) else ([], None)
-        first = Strip(line).adjust_cell_length(width, Style.null())
-        entries.append(([*first, *(right[number] if number < len(right) else [])], target))
-    return entries

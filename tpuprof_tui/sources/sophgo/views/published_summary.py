@@ -9,15 +9,11 @@ import numpy as np
 
 from tpuprof_tui.analysis.index.lane_index import LaneIndex
 from tpuprof_tui.analysis.index.running_sums import BLOCK, FEWEST, RunningSums, running_rows, span_of
-from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
-from tpuprof_tui.analysis.totals.window_figures import PublishedTable
-from tpuprof_tui.formats.units import MISSING
+from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count
 from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import (
-    COLUMNS,
     SUMMED,
     CoreSums,
     SummaryRow,
@@ -53,22 +49,6 @@ def published(query: Query) -> Answer:
     table = Table.of_rows("published", "As bigTpuProfile counts", columns, [_values(row, known=known) for row in rows],
                           total=True, notes=tuple(notes), word="core")  # fmt: skip
     return Answer(tables=(table,))
-
-
-def reference_table(session: Session, view: ViewState, scope: Scope) -> PublishedTable:
-    """The same with the texts of ``summary.txt``, for a state of the screen."""
-    titles = tuple(title for title, _ in COLUMNS)
-    query = Query(session, scope, (view.start, view.end), view.filter)
-    rate, known = titles.index("uArchURate"), session.profile.has(DETAIL)
-    rows = (
-        ()
-        if scope.lane >= 0
-        else tuple(
-            tuple(MISSING if place == rate and not known else cell for place, cell in enumerate(row.cells))
-            for row in _rows(query)
-        )
-    )
-    return PublishedTable(titles, rows, "Figures of the reference", "as in summary.txt")
 
 
 def _values(row: SummaryRow, *, known: bool) -> tuple[object, ...]:

@@ -1,0 +1,341 @@
+"""What a view says, as lines for a screen: facts, tables with as many columns as fit, curves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from rich.segment import Segment
+from rich.style import Style
+
+from tpuprof_tui.app.drawing.colouring import lane_shades
+from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
+from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.formats.text import cell_len, clean, fit, wrap
+from tpuprof_tui.model import Vocabulary
+from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain
+from tpuprof_tui.views.cells import Cells, fact_text, shown_columns, value_text
+
+from ..lines import Line, paragraph
+
+#: A line, and where Enter on it leads.
+Entry = tuple[Line, Target | None]
+
+#: Rows of a table that fills the pane, and curves: more are told by the command line.
+MOST_ROWS, MOST_CURVES = 1000, 24
+#: Cells that texts are given before columns are left out for them: names, and columns that may be left out themselves.
+_WIDEST, _SPARE_WIDEST = 100, 30
+#: Cells of a text that is told in several lines, before columns are left out for it.
+_FOLDED: Final = 40
+#: Cells of the narrowest text, of bars, of the first column of rows with bars, and between columns.
+_NARROWEST, _BAR, _LONGEST_BAR, _NAMES, _GAP = 8, 8, 30, 24, 2
+#: From this width on there is room for bars.
+_BARS_FROM: Final = 50
+
+
+@dataclass
+class _Column:
+    """A column of a table as it is drawn.
+
+    Attributes:
+        column: What it is.
+        header: Its header.
+        texts: Its cells, those of rows that are shown.
+        bars: How much of each row's bar is full, 0 to 1; empty: it has none.
+        width: Cells, without the bar.
+    """
+
+    column: Column
+    header: str
+    texts: list[str]
+    bars: list[float] = field(default_factory=list)
+    width: int = 0
+
+    def __post_init__(self) -> None:
+        self.width = self.natural
+
+    @property
+    def is_text(self) -> bool:
+        return self.column.kind in TEXTS
+
+    @property
+    def natural(self) -> int:
+        """Cells of the longest text."""
+        return max(map(cell_len, (self.header, *self.texts)))
+
+
+class AnswerLines:
+    """Makes the lines of answers for a width.
+
+    Attributes:
+        vocabulary: Knows the colours of kinds of lanes.
+        palette, glyphs: What is drawn with.
+        width: Cells.
+        rows: Rows of each table at most.
+        whole: Whether one view has all the room: every table and all that is told of it, long texts in several lines.
+        curves: Drawn series, by their keys.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, palette: Palette, glyphs: Glyphs, width: int, rows: int, *,
+        whole: bool = False, curves: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:  # fmt: skip
+        self.vocabulary = vocabulary
+        self.palette = palette
+        self.glyphs = glyphs
+        self.width = max(width, 1)
+        self.rows = rows
+        self.whole = whole
+        self.curves = curves or {}
+
+    def entries(self, title: str, answer: Answer) -> list[Entry]:
+        """All that a view says; what is missing only where its view is told alone."""
+        tables = [table for table in answer.tables if self._rows_of(table)]
+        facts = self._facts([fact for fact in answer.facts if fact.shown and fact.value is not None])
+        notes = self.told(*answer.notes)
+        missing = self.told(*(each.sentence for each in answer.missing if self.whole))
+        # a table of the view's own name heads its figures too
+        headed = not tables or tables[0].title != title
+        entries: list[Entry] = []
+        if ((facts or notes) and headed) or missing:
+            entries.append((self.heading(title), None))
+        entries += [*facts, *notes] if headed else []
+        for number, table in enumerate(tables):
+            entries += list(self._table(table, self._rows_of(table)))
+            entries += [*facts, *notes] if not number and not headed else []
+        return [*entries, *self._series(answer.series), *missing]
+
+    def _rows_of(self, table: Table) -> Sequence[int]:
+        """The rows that are shown."""
+        if not table.shown:
+            return ()
+        if self.whole:
+            return range(min(len(table), MOST_ROWS))
+        return (range(len(table)) if table.brief is None else table.brief)[: self.rows]
+
+    def heading(self, text: str, note: str = "", heads: Sequence[tuple[int, str]] = ()) -> Line:
+        """A line that heads a section.
+
+        Args:
+            text: What it is called.
+            note: What else is to be said of it, where there is room.
+            heads: Headers of columns, with the cells they begin at; left out where the text is in their way.
+        """
+        title = fit(f" {clean(text)} ", min(cell_len(clean(text)) + 2, self.width))
+        free = heads[0][0] if heads else self.width
+        note = f"{note} " if note and cell_len(title) + cell_len(note) + 2 <= free else ""
+        line, used = [Segment(title, self.palette.title), Segment(note, self.palette.quiet)], cell_len(title + note)
+        for start, header in heads:
+            filler = self.glyphs.rule if (start, header) == heads[0] else " "
+            room = max(start - used - 1, 0)
+            line += [Segment(filler * room + " " * min(start - used, 1), self.palette.rule)]
+            line += [Segment(header, self.palette.quiet)]
+            used = start + cell_len(header)
+        room = self.width - used - (1 if heads else 0)
+        return [*line, Segment(f"{' ' if heads and room > 0 else ''}{self.glyphs.rule * room}", self.palette.rule)]
+
+    # sentences and figures
+
+    def told(self, *sentences: str) -> list[Entry]:
+        """Sentences that are to be passed over."""
+        return [(line, None) for each in sentences for line in paragraph(each, self.width, self.palette.quiet)]
+
+    def _facts(self, facts: Sequence[Fact]) -> list[Entry]:
+        """Figures beside one another; where one view has all the room each has its line."""
+        if self.whole:
+            names = max((cell_len(fact.title) for fact in facts), default=0)
+            return [([*self._named(fit(clean(fact.title), names)), *self._value(fact)], fact.target) for fact in facts]
+        lines: list[Line] = []
+        used = self.width
+        for fact in facts:
+            part = [*self._named(clean(fact.title)), *self._value(fact)]
+            length = sum(cell_len(segment.text) for segment in part)
+            if length + 1 > self.width:
+                lines += paragraph("".join(segment.text for segment in part), self.width, self.palette.text)
+                used = self.width
+                continue
+            if used + length + 1 > self.width:
+                lines.append([])
+                used = 0
+            lines[-1] += [Segment(" "), *part] if used else part
+            used += length + (1 if used else 0)
+        return [(line, None) for line in lines]
+
+    def _named(self, title: str) -> Line:
+        return [Segment(f" {fit(title, min(cell_len(title), self.width - 2))} ", self.palette.quiet)]
+
+    def _value(self, fact: Fact) -> Line:
+        return [Segment(fact_text(fact), self.palette.text)]
+
+    # curves
+
+    def _series(self, series: Sequence[Series]) -> Iterator[Entry]:
+        shown = series[: MOST_CURVES if self.whole else self.rows]
+        for each in shown:
+            known = each.values[each.values == each.values]
+            figures = (float(known.mean()), float(known.max())) if len(known) else (None, None)
+            mean, most = (value_text(figure, "bytes" if each.unit == "B" else "number", clean(each.unit))
+                          for figure in figures)  # fmt: skip
+            yield self.heading(each.title, f"mean {mean}, most {most}"), None
+            kind = self.vocabulary.lane_kind(each.key)
+            style = (
+                self.palette.transfer if kind is None else self.palette.shaded(lane_shades(self.vocabulary, kind.key))
+            )
+            yield from (([Segment(f" {text}", style)], None) for text in self.curves.get(each.key, ()))
+        if len(shown) < len(series):
+            yield from self.told(f"{len(series) - len(shown):,} more.")
+
+    # tables
+
+    def _table(self, table: Table, rows: Sequence[int]) -> Iterator[Entry]:
+        cells = Cells.of(table)
+        columns, title = self._columns(table, cells, rows), cells.title(table)
+        note = f"{len(rows):,} of {len(table):,}" if len(rows) < len(table) else ""
+        styles = [self._shade(table, row) for row in rows]
+        first = True
+        for part, bar_width in self._parts(columns, cell_len(clean(title)) + 3):
+            heads = self._heads(part, bar_width)
+            # the heading says what the first column is
+            beside = heads[1:] if part[0].is_text else heads
+            beside = beside if first and beside and cell_len(clean(title)) + 3 < beside[0][0] else []
+            if first:
+                yield self.heading(title, note, beside), None
+            if not beside and len(heads) > 1:
+                yield self._header(heads), None
+            first = False
+            for place, row in enumerate(rows):
+                target = table.leads_to(row)
+                strong = table.total and row == len(table) - 1
+                for line in self._row(part, bar_width, place, styles[place], strong=strong):
+                    yield line, target
+        if self.whole:
+            yield from self.told(*table.notes)
+            if len(rows) < len(table):
+                yield from self.told(f"{len(table) - len(rows):,} more: tpuprof report lists all.")
+
+    def _columns(self, table: Table, cells: Cells, rows: Sequence[int]) -> list[_Column]:
+        """The columns that people are shown, what a row is called first."""
+        guessed = table.guessed or frozenset()
+        found = []
+        for place in shown_columns(table):
+            column = table.columns[place]
+            values = [plain(table.values[place][row]) for row in rows]
+            texts = [cells.text(column, value, guessed=row in guessed) for row, value in zip(rows, values, strict=True)]
+            found.append(_Column(column, cells.header(column), texts, _bars(table, column, values)))
+        needed = [each for each in found if not each.column.spare]
+        if needed and not needed[0].is_text and needed[-1].is_text:
+            found.remove(needed[-1])
+            found.insert(0, needed[-1])
+        return found
+
+    def _parts(self, columns: list[_Column], title: int) -> Iterator[tuple[list[_Column], int]]:
+        """Columns that fit beside one another, and how long bars are; the first as wide as its title, if it can be.
+
+        Those that may be left out are, until all of the others' texts fit; then texts are cut. A table of which
+        nothing may be left out goes on below, with its first column again.
+        """
+        kept = list(columns)
+        for spare in sorted({each.column.spare for each in columns if each.column.spare}, reverse=True):
+            if self._wanted(kept) <= self.width:
+                break
+            kept = [each for each in kept if each.column.spare != spare]
+        rest: list[_Column] = []
+        while len(kept) > 2 and self._least(kept) > self.width:
+            rest.insert(0, kept.pop())
+        yield kept, self._sized(kept, title)
+        if rest and not any(each.column.spare for each in columns):
+            yield from self._parts([replace(columns[0]), *rest], 0)
+
+    def _wish(self, each: _Column) -> int:
+        """Cells that a column is given before others are left out for it."""
+        if not each.is_text:
+            return each.natural
+        return min(each.natural, _FOLDED if self.whole else _SPARE_WIDEST if each.column.spare else _WIDEST)
+
+    def _wanted(self, columns: Sequence[_Column]) -> int:
+        return sum(map(self._wish, columns)) + self._fixed(columns)
+
+    def _least(self, columns: Sequence[_Column]) -> int:
+        widths = (min(each.natural, _NARROWEST) if each.is_text else each.natural for each in columns)
+        return sum(widths) + self._fixed(columns)
+
+    def _fixed(self, columns: Sequence[_Column]) -> int:
+        """Cells of bars and gaps."""
+        bars = sum(1 for each in columns if each.bars) if self.width >= _BARS_FROM else 0
+        return bars * (_BAR + _GAP) + _GAP * (len(columns) - 1) + 2
+
+    def _sized(self, columns: Sequence[_Column], title: int) -> int:
+        """Gives each column its width; returns that of bars."""
+        texts = [each for each in columns if each.is_text]
+        room = self.width - self._fixed(columns) - sum(each.natural for each in columns if not each.is_text)
+        wishes = [self._wish(each) for each in texts]
+        if sum(wishes) > room:
+            # the longest are cut, all to one length
+            level = max((size for size in range(1, max(wishes) + 1)
+                         if sum(min(wish, size) for wish in wishes) <= room), default=1)  # fmt: skip
+            wishes = [min(wish, level) for wish in wishes]
+        for each, wish in zip(texts, wishes, strict=True):
+            each.width = wish
+        free = max(room - sum(wishes), 0)
+        for each in texts:
+            grown = min(each.natural - each.width, free)
+            each.width, free = each.width + grown, free - grown
+        bars = [each for each in columns if each.bars] if self.width >= _BARS_FROM else []
+        if texts and texts[0] is columns[0]:
+            # headers stand beside the title, and tables below one another line up
+            grown = min(max(title, _NAMES if bars else 0) - texts[0].width, free)
+            texts[0].width, free = texts[0].width + max(grown, 0), free - max(grown, 0)
+        return min(_BAR + free // len(bars), _LONGEST_BAR) if bars else 0
+
+    def _heads(self, columns: Sequence[_Column], bar_width: int) -> list[tuple[int, str]]:
+        """Headers, with the cells they begin at."""
+        place, found = 1, []
+        for each in columns:
+            place += bar_width + _GAP if each.bars and bar_width else 0
+            header = fit(each.header, min(cell_len(each.header), each.width))
+            found.append((place if each.is_text else place + each.width - cell_len(header), header))
+            place += each.width + _GAP
+        return found
+
+    def _header(self, heads: Sequence[tuple[int, str]]) -> Line:
+        text = ""
+        for start, header in heads:
+            text += " " * (start - cell_len(text)) + header
+        return [Segment(text, self.palette.quiet)]
+
+    def _row(
+        self, columns: Sequence[_Column], bar_width: int, row: int, shade: Style | None, *, strong: bool
+    ) -> Iterator[Line]:
+        """A row; in several lines where its texts may take them."""
+        folded = [wrap(each.texts[row], each.width) if each.is_text and self.whole else [each.texts[row]]
+                  for each in columns]  # fmt: skip
+        for number in range(max(map(len, folded))):
+            line: Line = [Segment(" ")]
+            for each, texts in zip(columns, folded, strict=True):
+                if each.bars and bar_width:
+                    drawn = bar(each.bars[row], bar_width, self.glyphs) if not number else " " * bar_width
+                    line.append(Segment(drawn + " " * _GAP, shade or self._bar_style(each.column)))
+                text = fit(texts[number] if number < len(texts) else "", each.width, right=not each.is_text)
+                style = self.palette.strong if strong or each.bars else self.palette.text
+                line.append(Segment(text + ("" if each is columns[-1] else " " * _GAP), style))
+            yield line
+
+    def _bar_style(self, column: Column) -> Style:
+        """Bars of shares, of times and of counts are told apart."""
+        return {"share": self.palette.compute, "duration": self.palette.exposed}.get(column.kind, self.palette.transfer)
+
+    def _shade(self, table: Table, row: int) -> Style | None:
+        """The colour of the kind of lane that a row is about; None where it is about none."""
+        place = next((place for place, column in enumerate(table.columns) if column.key == "kind"), None)
+        if place is None or self.vocabulary.lane_kind(str(table.values[place][row])) is None:
+            return None
+        return self.palette.shaded(lane_shades(self.vocabulary, str(table.values[place][row])))
+
+
+def _bars(table: Table, column: Column, values: Sequence[Any]) -> list[float]:
+    """How much of each bar is full, that of the table's largest value being full; none where no bar is asked for."""
+    if not column.bar:
+        return []
+    full = max((abs(value) for value in table.column(column.key) if value is not None), default=0)
+    return [abs(value or 0) / full if full else 0.0 for value in values]

@@ -1,0 +1,29 @@
+"""What the explorer's summary tells, computed in two goes: what comes with every key, and what takes longer."""
+
+from __future__ import annotations
+
+from tpuprof_tui.analysis.opening import opened
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.model import Profile
+
+from .answer import Answer
+from .query import Query
+from .registry import answer, views_of
+
+
+def at_once(query: Query) -> dict[str, Answer]:
+    """What the summary pane computes with every key, by view."""
+    return {view.id: answer(view, query) for view in views_of(query.vocabulary) if view.place and view.quick}
+
+
+def at_rest(query: Query) -> dict[str, Answer]:
+    """What it computes when keys rest, by view: what takes longer."""
+    return {view.id: answer(view, query) for view in views_of(query.vocabulary) if view.place and not view.quick}
+
+
+def first_screen(profile: Profile) -> Session:
+    """A profile with all that the explorer's first screen needs: what its first frame does, and the summary."""
+    query = Query(opened(profile))
+    at_once(query)
+    at_rest(query)
+    return query.session

@@ -9,8 +9,9 @@ from .selecting.session import Session
 
 
 def opened(profile: Profile) -> Session:
-    """A profile with its indexes, and of each unit a lane of its launches; meant for a thread."""
+    """A profile with its indexes, its steps, and of each unit a lane of its launches; meant for a thread."""
     session = Session.build(profile)
+    _ = session.steps
     for unit in profile.units:
         launches(session, unit)
     return session

@@ -7,36 +7,22 @@ says, else to that of its launch, whenever it runs; what no launch is known of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import Groups, Lane, Profile, Steps, StringsBuilder
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model import Groups, Profile, Steps, StringsBuilder
 from tpuprof_tui.model.vocabulary import NAMES, Word
 
 from ..derived import Derived
 from .launch_sequence import LaunchSequence, launch_sequences
-from .profile_steps import KEY, NO_STEP, ProfileSteps, RepeatedSequence, top_of
+from .profile_steps import KEY, NO_STEP, ProfileSteps, RepeatedSequence, StepColumn, top_of
 from .repetition import Level, find_levels, levels_within, signatures
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-
-class StepColumn:
-    """The column of steps' numbers of a lane whose source gives none; nothing is computed before it is asked for."""
-
-    def __init__(self, lane: Lane, find: Callable[[], ProfileSteps]) -> None:
-        self.find = find
-        self._lane = lane
-
-    def __call__(self, rows: Rows) -> Ints:
-        """Numbers of some rows."""
-        return self.find().numbers(self._lane, rows)
 
 
 def with_steps(profile: Profile) -> Profile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -21,6 +22,8 @@ Mask = npt.NDArray[np.bool_]
 KEY: Final = STEP.key
 #: Place of no step.
 NO_STEP: Final = -1
+#: Numbers are looked up in a table of at most so many times their count.
+_DENSE: Final = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,10 @@ class StepSet:
 
     def numbered(self, numbers: Ints) -> Ints:
         """Places of the steps with these numbers; -1 without one."""
+        first, last = int(self.number[0]), int(self.number[-1])
+        if last - first < _DENSE * len(self.number):
+            known = (numbers >= first) & (numbers <= last)
+            return self._by_number[np.where(known, numbers - first, -1)]
         where = np.minimum(np.searchsorted(self.number, numbers), len(self.number) - 1)
         return np.where(self.number[where] == numbers, self.place[where], NO_STEP)
 
@@ -77,6 +84,13 @@ class StepSet:
         longest = self._longest[last]
         found = np.where(times < self.end[last], last, np.where(times < self.end[longest], longest, NO_STEP))
         return np.where((last >= 0) & (found >= 0), self.place_by_start[found], NO_STEP)
+
+    @cached_property
+    def _by_number(self) -> Ints:
+        """Place of each number from the first on; at the end that of no step."""
+        table = np.full(int(self.number[-1] - self.number[0]) + 2, NO_STEP, np.int64)
+        table[self.number - self.number[0]] = self.place
+        return table
 
     @cached_property
     def _longest(self) -> Ints:
@@ -114,7 +128,10 @@ class ProfileSteps:
 
     def places(self, lane: Lane, rows: Rows = ALL) -> Ints:
         """int64, place in ``steps`` of the step that each row belongs to; -1 where it belongs to none."""
-        if KEY in lane:
+        column = lane.columns.get(KEY)
+        if isinstance(column, StepColumn):
+            return self.places(column.lane, rows)
+        if column is not None:
             return self.numbered_rows(lane, rows, lane.take(KEY, rows))
         starts = lane.take("start", rows)
         found = np.full(len(starts), NO_STEP, np.int64)
@@ -188,6 +205,18 @@ class ProfileSteps:
         for chosen, steps in self._sets(lane, rows):
             found[chosen] = steps.numbered(numbers[chosen])
         return found
+
+
+class StepColumn:
+    """The column of steps' numbers of a lane whose source gives none; nothing is computed before it is asked for."""
+
+    def __init__(self, lane: Lane, find: Callable[[], ProfileSteps]) -> None:
+        self.lane = lane
+        self.find = find
+
+    def __call__(self, rows: Rows) -> Ints:
+        """Numbers of some rows."""
+        return self.find().numbers(self.lane, rows)
 
 
 def top_of(groups: Groups, group: int) -> int:

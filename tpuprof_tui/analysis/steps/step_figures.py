@@ -111,18 +111,28 @@ def step_table(
 
 def _figures(profile: Profile, found: ProfileSteps, units: Collection[int], counted: Collection[int] | None) -> Ints:
     """int64 (6, steps): events, busy, compute, transfer, communication, exposed."""
-    figures = np.zeros((6, len(found)), np.int64)
+    count = len(found)
+    figures = np.zeros((6, count), np.int64)
+    first = np.full(count, np.iinfo(np.int64).max, np.int64)
+    last = np.full(count, np.iinfo(np.int64).min, np.int64)
     lanes: list[Lane] = []
     places: list[Ints] = []
     for number, lane in enumerate(profile.lanes):
         counts = lane.in_sums if counted is None else number in counted
-        if len(lane) and len(found) and (lane.in_sums or counts):
-            place = found.places(lane)
-            figures[0] += np.bincount(place[place >= 0], minlength=len(found)) * counts
-            if lane.in_sums:
-                lanes.append(lane)
-                places.append(place)
-    first, last = _extents(len(found), lanes, places)
+        if not (len(lane) and count and (lane.in_sums or counts)):
+            continue
+        place = found.places(lane)
+        # neighbours are mostly of one step
+        begins = np.flatnonzero(np.append(True, place[1:] != place[:-1]))
+        known = place[begins] >= 0
+        which = place[begins][known]
+        figures[0] += np.bincount(which, np.diff(begins, append=len(place))[known], count).astype(np.int64) * counts
+        if lane.in_sums:
+            lanes.append(lane)
+            places.append(place)
+            np.minimum.at(first, which, lane.take("start", begins)[known])
+            np.maximum.at(last, which, np.maximum.reduceat(lane["end"], begins)[known])
+    first, last = (np.where(last < first, 0, each) for each in (first, last))
     for low, high in _pieces(np.maximum(last - first, 0)):
         # one behind the other, steps have no time in common, whatever runs at once
         edges = np.append(0, np.cumsum(np.maximum(last - first, 0)[low:high]))
@@ -130,7 +140,8 @@ def _figures(profile: Profile, found: ProfileSteps, units: Collection[int], coun
         laid_out = []
         for lane, place in zip(lanes, places, strict=True):
             rows = np.flatnonzero((place >= low) & (place < high))
-            rows = rows[np.argsort(place[rows], kind="stable")]
+            if bool((place[rows[1:]] < place[rows[:-1]]).any()):
+                rows = rows[np.argsort(place[rows], kind="stable")]
             laid_out.append(build_index(_shifted(lane, rows, shift[place[rows] - low])))
         for unit in units:
             index = build_unit_index(profile, laid_out, unit)
@@ -141,19 +152,6 @@ def _figures(profile: Profile, found: ProfileSteps, units: Collection[int], coun
             exposed = np.minimum(transfer, busy - covering)
             figures[1:, low:high] += np.stack((busy, compute, transfer, communication, exposed))
     return figures
-
-
-def _extents(count: int, lanes: list[Lane], places: list[Ints]) -> tuple[Ints, Ints]:
-    """First start and last end of each step's events; both 0 of one without any."""
-    first = np.full(count, np.iinfo(np.int64).max, np.int64)
-    last = np.full(count, np.iinfo(np.int64).min, np.int64)
-    for lane, place in zip(lanes, places, strict=True):
-        known = place >= 0
-        np.minimum.at(first, place[known], lane["start"][known])
-        np.maximum.at(last, place[known], lane["end"][known])
-    empty = last < first
-    first[empty] = last[empty] = 0
-    return first, last
 
 
 def _pieces(length: Ints) -> Iterator[tuple[int, int]]:

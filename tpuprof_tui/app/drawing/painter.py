@@ -208,7 +208,7 @@ def _paint_names(
     whole = (held.first >= 0) & (held.busy + held.wait + held.sync >= span)
     # neighbours belong together where the first is the same, and as many run beside it
     beside = np.minimum(held.count - 1, _BESIDE)
-    for begin, end in _runs(np.where(whole, held.first * (_BESIDE + 1) + beside, -1)):
+    for begin, end in runs_of(np.where(whole, held.first * (_BESIDE + 1) + beside, -1)):
         if end - begin < NAMED_CELLS:
             continue
         row = int(held.first[begin])
@@ -260,7 +260,7 @@ def _put(chars: list[str], begin: int, end: int, text: str) -> None:
     chars[begin:end] = (spread + [" "] * (end - begin))[: end - begin]
 
 
-def _runs(values: Ints) -> list[tuple[int, int]]:
+def runs_of(values: Ints) -> list[tuple[int, int]]:
     """[begin, end) of each run of one value that is not negative."""
     bounds = np.flatnonzero(np.diff(values)) + 1
     begins = np.concatenate(([0], bounds)).tolist()

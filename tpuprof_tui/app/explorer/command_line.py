@@ -7,9 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from textual import on
+
 from tpuprof_tui.analysis.selecting.navigation import gone_to, time_of, window_of
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.analysis.selecting.step_filter import with_step
+from tpuprof_tui.analysis.steps.step_lane import step_span
 from tpuprof_tui.export.outputs import explorer_outputs, output_named
 from tpuprof_tui.formats.typed import TypedError
 from tpuprof_tui.model import Vocabulary
@@ -23,6 +27,7 @@ from ..panes.timeline.timeline import Timeline
 from ..settings.actions import Action
 from ..settings.column_names import columns_named
 from ..settings.commands import COMMANDS, Command, actions_named, commands_named, listed, split
+from ..shell.messages import ChooseStep
 from ..shell.watching import WatchingApp
 from .filter_search import Finding
 
@@ -190,6 +195,33 @@ class Commanding(Finding):
             return _fault(f"views are {listed((view.id for view in views_of(self._vocabulary)), 20)}")
         self._go("summary")
         return None
+
+    def _do_step(self, text: str) -> Done:
+        found = self.session.steps
+        if not text:
+            self.apply_filter(with_step(self.view.filter, None))
+            return None
+        number = int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else -1
+        if not len(found):
+            return _fault(f"there are no {found.word.plural} here, and nothing that is launched repeats")
+        if not len(found.numbered(number)):
+            return _fault(f"{found.word.plural} are {found.numbers_text(16)}")
+        self.choose_step(number)
+        return None
+
+    @on(ChooseStep)
+    def step_chosen(self, message: ChooseStep) -> None:
+        """A pane asks for a step."""
+        message.stop()
+        self.choose_step(message.number)
+
+    def choose_step(self, number: int) -> None:
+        """All panes show what belongs to a step, and the window its time."""
+        span = step_span(self.session, number)
+        if span is not None:
+            view = replace(self.view, range=None, anchor=None)
+            self._set(view.windowed(span[0], max(span[1] - span[0], 1)))
+        self.apply_filter(with_step(self.view.filter, number))
 
     def _do_row(self, text: str) -> Done:
         table = self.query_one("#table", InstructionTable)

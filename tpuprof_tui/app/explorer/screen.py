@@ -16,6 +16,7 @@ from textual.widget import Widget
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Rows, ViewState
+from tpuprof_tui.analysis.selecting.step_filter import chosen_step
 from tpuprof_tui.formats.text import EMPTY_CAPTURE, clean
 
 from ..drawing.compositing import DrawnScreen
@@ -245,11 +246,17 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
 
     def _pass_on(self) -> None:
         view = self.view
+        self.query_one(HeadlineBar).show_step(self._step_text())
         self.timeline.show(view)
         self.query_one("#tree", GroupTree).show(view)
         self.query_one("#detail", DetailPane).show(view)
         self.table.show(view)
         self.summary.show(view.figured)
+
+    def _step_text(self) -> str:
+        """The step that the panes are about; empty: none."""
+        number = chosen_step(self.view.filter) if self.view.filter else None
+        return "" if number is None else f"{self.session.steps.word.one} {number} alone"
 
     @on(Say)
     def say(self, message: Say) -> None:

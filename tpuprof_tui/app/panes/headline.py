@@ -38,6 +38,13 @@ class HeadlineBar(Widget):
         self.items: list[list[Part]] = [[(clean(text), palette.title, 0)]]
         self.session: Session | None = None
         self.several = False
+        self.step = ""
+
+    def show_step(self, text: str) -> None:
+        """Says which step the panes are about; empty: none."""
+        if text != self.step:
+            self.step = text
+            self.refresh()
 
     def show_session(self, session: Session, *, several: bool = False) -> None:
         """Shows the figures of a profile; one of ``several`` is called by its name wherever that fits."""
@@ -47,10 +54,10 @@ class HeadlineBar(Widget):
     def render_line(self, y: int) -> Strip:
         """The line: words are shortened, then items left out from the least important, until it fits."""
         width, base = self.size.width, self.rich_style
-        items = self.items if self.session is None else headline_items(self.session, self.palette)
+        items = self.items if self.session is None else self._items()
         if _width(items) > width and self.session is not None:
             optional = [item for item in items if item[0][2] < CAPTION]
-            items = items if _width(optional) <= width else headline_items(self.session, self.palette, short=True)
+            items = items if _width(optional) <= width else self._items(short=True)
         while len(items) > 1 and _width(items) > width:
             items.remove(max(items, key=lambda item: item[0][2]))
         if self.several and self.session is not None and items[0][0][2] < CAPTION:
@@ -63,6 +70,11 @@ class HeadlineBar(Widget):
         if _width(items) > width:
             return Strip([Segment(fit("".join(segment.text for segment in segments), width), base)], width)
         return Strip(segments).adjust_cell_length(width, base)
+
+    def _items(self, *, short: bool = False) -> list[list[Part]]:
+        assert self.session is not None
+        items = headline_items(self.session, self.palette, short=short)
+        return [*items, [(self.step, self.palette.chosen, 0)]] if self.step else items
 
     def _named(self, items: list[list[Part]], name: str, width: int) -> list[list[Part]]:
         """Items with the capture's name before the total: what it ends with, where the words before that make room."""

@@ -50,6 +50,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "{unit}",
     ),
     Command("view", "NAME", "Let one view fill the summary; without a name all have their part."),
+    Command("step", "NUMBER", "Only what belongs to {a_step}, whenever it runs; none: everything again."),
     Command("row", "NUMBER", "Go to a row of the table."),
     Command("move", "+NUMBER|-NUMBER", "Move so many lines, in the timeline {events}; +10 and -10 alone do too."),
     Command("export", "KIND", "Write {outputs}."),
@@ -57,7 +58,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("quit", "", "Leave tpuprof."),
 )
 #: Words for what is called otherwise.
-ALIASES: Final = {"q": "quit", "goto": "go", "f": "filter", "e": "open"}
+ALIASES: Final = {"q": "quit", "s": "sort", "goto": "go", "f": "filter", "e": "open"}
 
 
 def split(text: str) -> tuple[str, str]:

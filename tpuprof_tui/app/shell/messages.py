@@ -26,6 +26,14 @@ class ShowDetail(Message):
     """Asks for the detail of the selected instruction."""
 
 
+class ChooseStep(Message):
+    """Asks for a step: all panes are then about what belongs to it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
 class Say(Message):
     """Asks for a passing message in the bottom line."""
 

@@ -116,7 +116,7 @@ class LaneBoard(Widget, can_focus=True):
     @property
     def shows_colours(self) -> bool:
         """Whether there are lines whose colours have a meaning one can choose."""
-        return any(row.lane >= 0 or row.kind for row in self.rows) or not self.rows
+        return any(row.lane >= 0 or row.kind == "launches" for row in self.rows) or not self.rows
 
     @property
     def pins(self) -> int:
@@ -141,7 +141,7 @@ class LaneBoard(Widget, can_focus=True):
         """Line of the selected lane or unit; -1 without one."""
         selection = view.selection
         for number, row in enumerate(self.rows):
-            if row.is_strip or (row.kind and selection.lane >= 0):
+            if not row.can_be_selected or (row.kind and selection.lane >= 0):
                 continue
             if row.lane == selection.lane if row.lane >= 0 else selection.group == row.unit:
                 return number

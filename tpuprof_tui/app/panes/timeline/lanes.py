@@ -22,9 +22,12 @@ from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import measured_text
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.step_filter import chosen_step
+from tpuprof_tui.analysis.steps.step_lane import step_lane
 from tpuprof_tui.app.drawing.colouring import is_summed, title_of
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.painter import Painted, merged, paint_lane, paint_passing, paint_unit
+from tpuprof_tui.app.drawing.step_bars import paint_steps
 from tpuprof_tui.app.drawing.strips import paint_strip
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import clean, fit
@@ -239,7 +242,8 @@ class LaneView(LaneWork):
     def _painted(self, row: Row, start: int, end: int, cells: int) -> Painted:
         filtered = self.passing.text if self.passing is not None else ""
         pending = self._is_pending(row)
-        what = (row.kind, row.lane, row.unit, self.view.colouring, filtered, pending)
+        chosen = chosen_step(self.view.filter) if row.kind == "steps" else None
+        what = (row.kind, row.lane, row.unit, self.view.colouring, filtered, pending, chosen)
         key = (*what, start, end, cells, id(self.palette))
         found = self._drawn.get(key)
         if found is None:
@@ -256,6 +260,10 @@ class LaneView(LaneWork):
         return not all(is_summed(session.indexes[row.lane], colouring) for session in self._sessions())
 
     def _paint(self, row: Row, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
+        if row.kind == "steps":
+            view = self.view
+            index, word = step_lane(self.session, view.scope.group), self.session.steps.word.one
+            return paint_steps(index, word, chosen_step(view.filter), edges, self.palette, self.glyphs)
         whole = self._paint_of(self.session, row, edges, pending)
         if self.passing is None:
             return whole

@@ -14,11 +14,12 @@ from tpuprof_tui.analysis.links.launches import launches
 from tpuprof_tui.analysis.selecting.passing import is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, StripKind, ViewState
+from tpuprof_tui.analysis.steps.step_lane import FEWEST, step_lane
 from tpuprof_tui.formats.text import clean
 from tpuprof_tui.model import Vocabulary
 
-#: What a line shows: a lane or unit, the launches of a unit, or a strip below the lane.
-Kind = Literal["", "launches", "bandwidth", "utilisation"]
+#: What a line shows: a lane or unit, the steps, the launches of a unit, or a strip below the lane.
+Kind = Literal["", "steps", "launches", "bandwidth", "utilisation"]
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,13 @@ class Row:
 
     @property
     def is_strip(self) -> bool:
-        """Whether it belongs to the line above and cannot be selected itself."""
+        """Whether it belongs to the line above."""
         return self.kind in ("bandwidth", "utilisation")
+
+    @property
+    def can_be_selected(self) -> bool:
+        """Whether it stands for a lane or a unit; strips and steps do not."""
+        return not self.is_strip and self.kind != "steps"
 
 
 def rows_of(session: Session, view: ViewState) -> list[Row]:
@@ -43,9 +49,17 @@ def rows_of(session: Session, view: ViewState) -> list[Row]:
     rows = _ordered(session, view)
     if view.pinned:
         rows.sort(key=lambda row: not is_pinned(row, view))
-    if not view.strip:
-        return rows
-    return [line for row in rows for line in (row, *_strip(session, row, view.strip))]
+    if view.strip:
+        rows = [line for row in rows for line in (row, *_strip(session, row, view.strip))]
+    return [*_steps(session, view), *rows]
+
+
+def _steps(session: Session, view: ViewState) -> tuple[Row, ...]:
+    """The line of the steps, above all others; none where there are too few, or one lane alone is shown."""
+    if view.scope.lane >= 0 or len(step_lane(session, view.scope.group).lane) < FEWEST:
+        return ()
+    found = session.steps
+    return (Row(-1, -1, found.word.plural.capitalize(), found.guessed, True, "steps"),)
 
 
 def continued_label(rows: Sequence[Row], number: int) -> str:
@@ -61,8 +75,8 @@ def continued_label(rows: Sequence[Row], number: int) -> str:
 
 
 def is_pinned(row: Row, view: ViewState) -> bool:
-    """Whether a line stays on top."""
-    return (row.lane, row.unit) in view.pinned
+    """Whether a line stays on top; that of the steps always does."""
+    return row.kind == "steps" or (row.lane, row.unit) in view.pinned
 
 
 def _ordered(session: Session, view: ViewState) -> list[Row]:

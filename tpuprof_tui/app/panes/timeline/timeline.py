@@ -9,10 +9,12 @@ from textual import events
 from textual.binding import BindingType
 
 from tpuprof_tui.analysis.index.axis import cell_at, edges_of
+from tpuprof_tui.analysis.index.lane_index import event_at
 from tpuprof_tui.analysis.links.launches import stepped_launch
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.analysis.steps.step_lane import step_lane
 from tpuprof_tui.app.settings.actions import bindings
-from tpuprof_tui.app.shell.messages import ShowDetail
+from tpuprof_tui.app.shell.messages import ChooseStep, ShowDetail
 
 from .keys import TimelineTools
 from .rows import Row, stepped_event
@@ -93,16 +95,16 @@ class Timeline(TimelineTools):
 
     def _step_lane(self, lines: int) -> None:
         def stepped(view: ViewState) -> ViewState:
-            if not self.rows:
+            known = [number for number, row in enumerate(self.rows) if row.can_be_selected]
+            if not known:
                 return view
             now = self.selected_row(view)
-            lanes = (number for number, row in enumerate(self.rows) if row.kind != "launches")
-            wanted = next(lanes, 0) if now < 0 else min(max(now + lines, 0), len(self.rows) - 1)
-            step = 1 if lines > 0 else -1
-            while self.rows[wanted].is_strip:
-                # the last line's strip is below it: there is nothing further down
-                step = -1 if wanted == len(self.rows) - 1 else step
-                wanted += step
+            if now < 0:
+                wanted = next((number for number in known if self.rows[number].kind != "launches"), known[0])
+            else:
+                # the nearest that can be selected, in the direction of the step
+                beyond = [number for number in known if (number >= now + lines if lines > 0 else number <= now + lines)]
+                wanted = (beyond or known[-1:])[0] if lines > 0 else (beyond or known[:1])[-1]
             return view if wanted == now else replace(view, selection=self._selection_of(wanted))
 
         self._ask(stepped)
@@ -183,6 +185,9 @@ class Timeline(TimelineTools):
         if offset is None or offset.x < self.label_width:
             return
         cell, number = offset.x - self.label_width, self.number_at(offset.y - 1)
+        if number >= 0 and self.rows[number].kind == "steps":
+            self._choose_step(cell)
+            return
         # as it was clicked: another size or filter may come before the click is answered
         cells, selection = self.cells, self._selection_of(number) if number >= 0 else None
 
@@ -195,6 +200,14 @@ class Timeline(TimelineTools):
             return replace(view, selection=replace(selection, row=row))
 
         self._ask(clicked)
+
+    def _choose_step(self, cell: int) -> None:
+        """Asks for the step that runs in a cell."""
+        edges = edges_of(self.view.start, self.view.end, self.cells)
+        index = step_lane(self.session, self.view.scope.group)
+        row = event_at(index, (int(edges[cell]) + int(edges[cell + 1])) // 2)
+        if row >= 0:
+            self.post_message(ChooseStep(int(index.lane.take("number", slice(row, row + 1))[0])))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Zoom in."""

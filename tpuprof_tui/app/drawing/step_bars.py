@@ -1,0 +1,45 @@
+"""The lane of steps: a bar for each, with its name or number; where several share a cell, how much of it they fill."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis.index.lane_index import LaneIndex, cells
+from tpuprof_tui.formats.text import fit
+
+from .glyphs import Glyphs
+from .painter import Painted, levels_of, runs_of
+from .theme import Palette
+
+
+def paint_steps(
+    index: LaneIndex, word: str, chosen: int | None, edges: npt.NDArray[np.int64], palette: Palette, glyphs: Glyphs
+) -> Painted:
+    """The steps in the cells between ``edges`` (int64 ns, cells + 1).
+
+    Args:
+        index: Lane of the steps.
+        word: What one is called.
+        chosen: Number of the one that all panes are about; None: none.
+        edges: Edges of the cells.
+        palette: Colours.
+        glyphs: Characters.
+    """
+    held = cells(index, edges)
+    levels = levels_of(held.busy, np.diff(edges))
+    window = int(edges[-1] - edges[0])
+    count = len(edges) - 1
+    chars = [glyphs.levels[level] for level in levels.tolist()]
+    styles = [palette.quiet] * count
+    # a cell is of the last step that begins in it, so that each wide enough begins with its number
+    last = np.searchsorted(index.starts, edges[1:], side="left") - 1
+    row = np.where(held.count > 0, last, -1)
+    narrow = held.count > 2
+    for begin, end in runs_of(np.where(narrow, -1, row)):
+        number = int(index.lane.take("number", slice(row[begin], row[begin] + 1))[0])
+        width = end - begin
+        label = next((text for text in (f"{word} {number}", f"{number}") if len(text) < width), "")
+        chars[begin:end] = list(glyphs.edge + fit(label, width - 1))
+        styles[begin:end] = [palette.chosen if number == chosen else palette.bar] * width
+    return Painted(chars, styles, int(held.busy.sum()) / window if window else 0.0, held.count > 0)

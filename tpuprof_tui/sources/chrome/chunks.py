@@ -23,9 +23,10 @@ LONGEST_EVENT: Final = 1 << 22
 MOST_METADATA: Final = 256 << 20
 #: How many cuts are tried before a chunk is gone through event by event.
 _TRIES: Final = 6
+#: An error so close to the end of what was read may be one of the reading.
+_NEAR_END: Final = 16
 
 _LIST: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
-_BETWEEN: Final = re.compile(rb"\}\s*,\s*\{")
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _SPACE: Final = re.compile(r"[\s,]*")
 _NEXT: Final = re.compile(r'\{\s*"(?:ph|name|cat|ts|pid|tid|id|dur|args|s|bp)"\s*:')
@@ -216,9 +217,9 @@ class EventChunks(Generic[Event]):
                 break
             try:
                 value, end = self._scan(text, place)
-            except (json.JSONDecodeError, RecursionError):
+            except (json.JSONDecodeError, RecursionError) as error:
                 follows = _NEXT.search(text, place + 1)
-                if follows is None and not self._ended and len(raw) < LONGEST_EVENT:
+                if not self._ended and _cut_off(error, len(text)) and len(text) - place < LONGEST_EVENT:
                     break
                 if follows is None and self._ended:
                     # what is left is the beginning of an event, or the damaged last one and the list's end
@@ -251,6 +252,13 @@ class EventChunks(Generic[Event]):
         self.malformed += 1
         if self.first_malformed < 0:
             self.first_malformed = self._offset + len(text[:place].encode("utf-8", "surrogateescape"))
+
+
+def _cut_off(error: Exception, length: int) -> bool:
+    """Whether an error may be one of the reading, because the text that is held ends within the event."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    return error.msg.startswith("Unterminated string") or error.pos >= length - _NEAR_END
 
 
 def _metadata(text: bytes) -> dict[str, Any] | None:

@@ -56,6 +56,7 @@ def _all_at_once(joined: bytes, count: int) -> I64 | None:
         if bool((places[row] == 0).any() or (dots == begin[row]).any()):
             return None
     minus = np.flatnonzero(text == 0x2D)
+    digits[np.searchsorted(commas, minus)] -= 1
     if len(commas) != count or bool((digits < 1).any() or (digits > _DIGITS).any() or (places > 3).any()):
         return None
     if len(minus) and not bool(np.isin(minus, begin).all()):

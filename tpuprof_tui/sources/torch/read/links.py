@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -39,6 +40,14 @@ def calls_of_work(trace: Trace) -> I64:
     hit = np.flatnonzero(inside)[known[place[inside]] == wanted[inside]]
     found[hit] = calls[place[hit]]
     return found
+
+
+def step_numbers(labels: Sequence[str]) -> I64:
+    """Numbers of steps by what follows ``ProfilerStep#``; counted from 0 where these are no different numbers."""
+    told = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
+    if len(set(told)) < len(labels):
+        told = list(range(len(labels)))
+    return np.array(told, np.int64)
 
 
 def step_at(starts: I64, ends: I64, times: I64) -> I64:

@@ -36,7 +36,7 @@ from tpuprof_tui.sources.chrome.nesting import nested_depths
 
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
-from .links import STEP, calls_of_work, rows_named, step_at
+from .links import STEP, calls_of_work, rows_named, step_at, step_numbers
 from .trace import Trace, by_number
 
 I64 = npt.NDArray[np.int64]
@@ -95,7 +95,7 @@ class _Run:
         self._texts = {key: StringsBuilder() for key in ("name", "type", "grid", "block")}
         self._groups: list[Group] = []
         self._lanes: list[Lane] = []
-        self._steps: list[tuple[str, int, int, int]] = []
+        self._steps: list[tuple[str, int, int, int, int]] = []
         self._counters: list[Counter] = []
         self._units = 0
 
@@ -129,9 +129,10 @@ class _Run:
             strings={key: builder.build() for key, builder in self._texts.items()}, problems=tuple(self._problems),
             steps=Steps(
                 label=np.array([labels.code(label) for label, *_ in steps], np.int32), labels=labels.build(),
-                group=np.array([group for _, group, _, _ in steps], np.int32),
-                start=np.array([start for _, _, start, _ in steps], np.int64),
-                end=np.array([end for *_, end in steps], np.int64),
+                group=np.array([group for _, group, *_ in steps], np.int32),
+                start=np.array([start for _, _, start, *_ in steps], np.int64),
+                end=np.array([end for *_, end, _ in steps], np.int64),
+                number=np.array([number for *_, number in steps], np.int64),
             ),
             counters=tuple(self._counters), epoch_ns=min((trace.zero_ns for trace in self._traces), default=0),
             links=lambda: _links(workers, lanes), traces=tuple(workers),
@@ -160,17 +161,16 @@ class _Run:
         self._problems += trace.problems
         call = calls_of_work(trace)
         found = rows_named(trace, STEP)
-        first = len(self._steps)
         starts, ends = trace.start[found], trace.end[found]
-        self._steps += [
-            (trace.names[trace.name[row]], own, begin + shift, end + shift)
-            for row, begin, end in zip(found.tolist(), starts.tolist(), ends.tolist(), strict=True)
-        ]
+        labels = [trace.names[name] for name in trace.name[found].tolist()]
+        numbers = step_numbers([label[len(STEP) :] for label in labels])
+        self._steps += zip(labels, [own] * len(labels), (starts + shift).tolist(), (ends + shift).tolist(),
+                           numbers.tolist(), strict=True)  # fmt: skip
         launched = np.full(len(trace), INT_MISSING, np.int64)
         known = call >= 0
         launched[trace.work_rows[known]] = trace.start[call[known]]
         step = step_at(starts, ends, np.where(np.isin(trace.kind, DEVICE_WORK), launched, trace.start))
-        step = np.where(step == INT_MISSING, step, step + first)
+        step = np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)] if len(numbers) else step)
         columns = _Columns(trace, self._texts, shift, step)
         lane_rows: dict[int, I64 | slice] = {}
         on_device = np.isin(trace.kind, ON_DEVICE)

@@ -15,7 +15,7 @@ from tpuprof_tui.views.query import Query
 from ..read.categories import Kind
 from ..read.profile import properties_of
 from .rules import ELIGIBLE, STEP
-from .run import Asked, Run, Steps, of_names
+from .run import Asked, Run, of_names
 from .tables import of_workers, ratio
 
 I64 = npt.NDArray[np.int64]
@@ -35,13 +35,12 @@ def steps(query: Query) -> Answer:
 
 def _steps(asked: Asked) -> Answer:
     found, shift = asked.run.steps, asked.run.worker.shift_ns
-    count = len(found.label)
     known = [bool(each) for each in found.counted.tolist()]
     rows = [
         (found.label[n], int(found.host_start[n]) + shift, int(found.host_end[n] - found.host_start[n]),
          int(found.start[n]) + shift if known[n] else None, int(found.end[n] - found.start[n]) if known[n] else None,
          int(found.launched[n]), known[n])
-        for n in range(count)
+        for n in np.flatnonzero(asked.steps).tolist()
     ]  # fmt: skip
     columns = (
         Column("step", "Step"), Column("host_start_us", "Host start", "time"),
@@ -50,14 +49,17 @@ def _steps(asked: Asked) -> Answer:
         Column("counted", "Counted", "flag"),
     )  # fmt: skip
     notes = () if all(known) else ("Last steps whose device work was not recorded to its end do not count.",)
-    facts = (Fact("steps", "Steps", sum(known)), Fact("annotated", "Annotated", found.annotated, "flag"))
+    facts = (
+        Fact("steps", "Steps", int((found.counted & asked.steps).sum())),
+        Fact("annotated", "Annotated", found.annotated, "flag"),
+    )
     return Answer(facts, (Table.of_rows("steps", "Steps", columns, rows, notes=notes),))
 
 
-def parts_of(run: Run) -> list[I64]:
-    """Time of each part (``PARTS``, in that order) in each counted step: what is left by those before it."""
+def parts_of(run: Run, asked_about: npt.NDArray[np.bool_]) -> list[I64]:
+    """Time of each part (``PARTS``, in that order) in some steps: what is left by those before it."""
     found = run.steps
-    start, end = found.start[found.counted], found.end[found.counted]
+    start, end = found.start[asked_about], found.end[asked_about]
     trace = run.trace
     host_cpu = (trace.kind == Kind.OPERATOR) & ~of_names(trace, lambda name: name.startswith(STEP))
     work = [run.kernels & ~run.communicates, run.work_kind == Kind.COPY, run.work_kind == Kind.SET]
@@ -78,10 +80,10 @@ def parts_of(run: Run) -> list[I64]:
 def _overview(asked: Asked) -> Answer:
     run = asked.run
     found, shift = run.steps, run.worker.shift_ns
-    counted = np.flatnonzero(found.counted)
+    counted = np.flatnonzero(found.counted & asked.steps)
     start, end = found.start[counted], found.end[counted]
     length = end - start
-    parts = parts_of(run)
+    parts = parts_of(run, found.counted & asked.steps)
     count = len(counted)
     window = int(end.max() - start.min()) if count else None
 
@@ -109,11 +111,11 @@ def _overview(asked: Asked) -> Answer:
          int(length[n]), *(int(part[n]) for part in parts))
         for n, step in enumerate(counted.tolist())
     ]  # fmt: skip
-    devices = _devices(run, found)
+    devices = _devices(run, counted)
     notes = []
-    if len(counted) < len(found.label):
+    if not found.counted.all():
         notes.append("Last steps whose device work was not recorded to its end do not count.")
-    if asked.window is not None or asked.events is not None:
+    if asked.window is not None or (asked.events is not None and asked.step is None):
         notes.append("Steps are told whole: they do not follow the range, the scope or the filter.")
     return Answer(
         tuple(facts),
@@ -122,7 +124,8 @@ def _overview(asked: Asked) -> Answer:
     )
 
 
-def _devices(run: Run, found: Steps) -> Table:
+def _devices(run: Run, counted: I64) -> Table:
+    found = run.steps
     trace = run.trace
     columns = (
         Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes"),
@@ -131,7 +134,6 @@ def _devices(run: Run, found: Steps) -> Table:
         Column("tensor_core_share", "Tensor cores", "share"),
     )  # fmt: skip
     known = {str(each.get("id")): each for each in properties_of(trace)}
-    counted = np.flatnonzero(found.counted)
     low, high = (int(found.start[counted].min()), int(found.end[counted].max())) if len(counted) else (0, 0)
     rows: list[tuple[Any, ...]] = []
     device = trace.work.get("device", np.zeros(0, np.int32))

@@ -19,7 +19,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
-from ..read.links import calls_of_work, rows_named
+from ..read.links import calls_of_work, rows_named, step_numbers
 from ..read.nesting import innermost, parents
 from ..read.profile import COMMUNICATION, TorchProfile, TraceWorker
 from ..read.trace import Trace
@@ -431,11 +431,13 @@ class Asked:
         run: The worker's trace.
         events: By event: whether it is asked about; None: all are.
         window: Start and end, ns of the trace, at which unions are cut; None: nowhere.
+        step: Number of the step that is asked about; None: all are.
     """
 
     run: Run
     events: Mask | None
     window: tuple[int, int] | None
+    step: int | None = None
 
     def among(self, rows: I64) -> Mask:
         """Which of some events are asked about."""
@@ -445,6 +447,12 @@ class Asked:
     def work(self) -> Mask:
         """Which device work is asked about."""
         return self.among(self.run.trace.work_rows)
+
+    @cached_property
+    def steps(self) -> Mask:
+        """Which steps are asked about."""
+        steps = self.run.steps
+        return np.ones(len(steps.label), np.bool_) if self.step is None else step_numbers(steps.label) == self.step
 
     def clip(self, covered: Intervals) -> Intervals:
         """A union within the window."""
@@ -476,9 +484,9 @@ def asked_of(query: Query, run: Run) -> Asked:
     events: Mask | None = None
     window = None
     whole = query.scope.lane < 0 and query.scope.group in (-1, worker.group)
-    if query.filter or not whole:
+    if query.passes or not whole:
         events = np.zeros(len(run.trace), np.bool_)
-        passes = passing(query.session, query.filter) if query.filter else None
+        passes = passing(query.session, query.passes) if query.passes else None
         chosen = set(query.session.lanes_in(query.scope))
         for lane, rows in worker.lane_rows.items():
             if lane in chosen:
@@ -488,4 +496,4 @@ def asked_of(query: Query, run: Run) -> Asked:
         window = (low, high)
         inside = (run.trace.start >= low) & (run.trace.start < high)
         events = inside if events is None else events & inside
-    return Asked(run, events, window)
+    return Asked(run, events, window, query.step)

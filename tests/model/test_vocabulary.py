@@ -86,7 +86,7 @@ def test_columns_belong_to_kinds_of_lanes_and_need_capabilities_that_there_are()
 def test_a_vocabulary_is_known_without_numpy():
     code = (
         "import sys; from tpuprof_tui.sources.catalog import vocabularies;"
-        "assert all(each.columns and each.texts for each in vocabularies());"
+        "assert all(each.columns for each in vocabularies()) and any(each.texts for each in vocabularies());"
         "sys.exit('numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

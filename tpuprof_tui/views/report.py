@@ -31,6 +31,8 @@ class Worker:
         files: Names of its files.
         devices: What it ran on: ``name`` and what else is known.
         hosts: Whether events of its hosts count among its own; a source may keep them beside what it recorded itself.
+        window: Start and end of what was recorded, ns, where that is more than its events; None: those of its events.
+        epoch_ns: What its own clock reads at the zero of the profile's time line, ns; None: the profile's.
     """
 
     key: str
@@ -41,6 +43,8 @@ class Worker:
     files: tuple[str, ...] = ()
     devices: tuple[dict[str, Any], ...] = ()
     hosts: bool = True
+    window: tuple[int, int] | None = None
+    epoch_ns: int | None = None
 
 
 def workers_of(profile: Profile) -> tuple[Worker, ...]:
@@ -80,7 +84,7 @@ def report_record(
         else:
             told[view.id] = {
                 "workers": {
-                    worker.key: answer_record(answer(view, asked), start, limit, offset)
+                    worker.key: answer_record(answer(view, asked), _start(worker, start), limit, offset)
                     for worker, asked in _asked(query, workers)
                 }
             }
@@ -91,6 +95,11 @@ def report_record(
         "problems": [problem_record(profile, problem) for problem in profile.problems],
         "views": told,
     }
+
+
+def _start(worker: Worker, start: int) -> int:
+    """What times of a worker count from."""
+    return start if worker.window is None else worker.window[0]
 
 
 def _asked(query: Query, workers: Sequence[Worker]) -> Iterator[tuple[Worker, Query]]:
@@ -105,6 +114,7 @@ def worker_record(profile: Profile, worker: Worker) -> dict[str, Any]:
     known = [lane for lane in lanes if len(lane) and (worker.hosts or not lane.on_host)]
     start = min((int(lane["start"][0]) for lane in known), default=0) if profile.timed else 0
     end = max((int(lane["end"].max()) for lane in known), default=0) if profile.timed else 0
+    start, end = worker.window or (start, end)
     return {
         "key": worker.key,
         "rank": worker.rank,
@@ -114,7 +124,7 @@ def worker_record(profile: Profile, worker: Worker) -> dict[str, Any]:
         "devices": list(worker.devices),
         "events": sum(map(len, known)),
         "lanes": len(known),
-        "start": exact_us(start + profile.epoch_ns),
+        "start": exact_us(start + (profile.epoch_ns if worker.epoch_ns is None else worker.epoch_ns)),
         "duration_us": (end - start) / 1000 if profile.timed else None,
     }
 

@@ -1,0 +1,183 @@
+"""PyTorch traces as they are read: against a slow and obvious reader on random ones, and damaged ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from decimal import ROUND_HALF_EVEN, Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kept_traces import unpacked_trace
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.chrome import chunks
+from tpuprof_tui.sources.chrome.times import exact_ns
+from tpuprof_tui.sources.torch.read.trace import Trace, read_trace
+
+
+def exactly(text: str) -> int:
+    return int((Decimal(text) * 1000).to_integral_value(ROUND_HALF_EVEN))
+
+
+def slow(path: Path) -> list[tuple[str, str, str, str, int, int]]:
+    """All complete events: process, thread, name, category, start and end in ns of the file's clock."""
+    raw = path.read_bytes()
+    text = gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw
+    found = json.loads(text, parse_float=Decimal)
+    events = found["traceEvents"] if isinstance(found, dict) else found
+    complete = [each for each in events if each["ph"] == "X" and "ts" in each and "dur" in each]
+    return sorted((str(each["pid"]), str(each["tid"]), each["name"], each["cat"], exactly(str(each["ts"])),
+                   exactly(str(each["ts"])) + max(exactly(str(each["dur"])), 0)) for each in complete)  # fmt: skip
+
+
+def told(trace: Trace) -> list[tuple[str, str, str, str, int, int]]:
+    """The same of what was read."""
+    rows = np.arange(len(trace))
+    threads = [trace.threads[each] for each in trace.thread_of(rows).tolist()]
+    return sorted(
+        (*thread, trace.names[name], trace.categories[category], start + trace.zero_ns, end + trace.zero_ns)
+        for thread, name, category, start, end in zip(
+            threads, trace.name.tolist(), trace.category.tolist(), trace.start.tolist(), trace.end.tolist(), strict=True
+        )
+    )
+
+
+TIMES = st.builds(
+    lambda whole, part: f"{whole}{part}",
+    st.one_of(st.integers(0, 200), st.integers(1_695_835_535_123_000, 1_695_835_535_124_000)),
+    st.sampled_from(["", ".0", ".5", ".21", ".123", ".999", ".0005", ".12345", "e0"]),
+)
+EVENTS = st.lists(
+    st.fixed_dictionaries(
+        {"ph": st.sampled_from(["X", "X", "X", "i", "s"]),
+         "cat": st.sampled_from(["cpu_op", "kernel", "Runtime", "new"]),
+         "name": st.sampled_from(["a", 'b"}, {"ph": "X"', "ü", "[memory]", "c\\"]), "pid": st.integers(0, 2),
+         "tid": st.one_of(st.integers(0, 2), st.sampled_from(["stream 7", "0"])), "ts": TIMES, "dur": TIMES},
+        optional={"args": st.fixed_dictionaries(
+            {}, optional={"correlation": st.integers(0, 9), "External id": st.one_of(st.integers(), st.none()),
+                          "Input Dims": st.lists(st.lists(st.integers(0, 9), max_size=2), max_size=2),
+                          "parts": st.lists(st.just({"ph": "X", "name": "inside"}), max_size=3)},
+        )},
+    ),
+    max_size=40,
+)  # fmt: skip
+
+
+def written(events: list[dict], *, bare: bool = False, indent: int | None = None) -> str:
+    """A trace, its times as numbers."""
+    text = json.dumps(events if bare else {"before": {"traceEvents": 1}, "traceEvents": events, "behind": [1, "}]"]},
+                      indent=indent, ensure_ascii=False)  # fmt: skip
+    for each in events:
+        for key in ("ts", "dur"):
+            text = text.replace(f'"{key}": "{each[key]}"', f'"{key}": {each[key]}')
+    return text
+
+
+@settings(max_examples=120, deadline=None)
+@given(events=EVENTS, bare=st.booleans(), packed=st.booleans(), indent=st.sampled_from([None, 2]),
+       chunk=st.sampled_from([64, 300, 1000, 512 << 10]))  # fmt: skip
+def test_events_are_those_of_a_slow_reader(tmp_path_factory, events, bare, packed, indent, chunk):
+    path = tmp_path_factory.mktemp("random") / "some.json"
+    text = written(events, bare=bare, indent=indent).encode()
+    path.write_bytes(gzip.compress(text) if packed else text)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(chunks, "CHUNK", chunk)
+        trace = read_trace(path)
+    assert told(trace) == slow(path)
+    assert trace.problems == ()
+    if not bare:
+        assert trace.metadata == {"before": {"traceEvents": 1}, "behind": [1, "}]"]}
+
+
+NUMBERS = st.one_of(
+    TIMES,
+    st.integers(-(10**18), 10**18).map(str),
+    st.decimals(allow_nan=False, allow_infinity=False, places=3).map(str),
+)
+
+
+@given(st.lists(NUMBERS, max_size=20))
+def test_times_are_exact(texts):
+    found = exact_ns([text.encode() for text in texts]).tolist()
+    for text, value in zip(texts, found, strict=True):
+        exact = exactly(text)
+        assert value == (exact if abs(exact) < 1 << 62 else INT_MISSING)
+
+
+@pytest.mark.parametrize("text", ["", "null", "NaN", "-", '"soon"', "1e999", "12345678901234567890", "--5", "1.2.3"])
+def test_what_is_no_time_is_missing(text):
+    assert exact_ns([b"5", text.encode(), b"1.5"]).tolist() == [5000, INT_MISSING, 1500]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    return unpacked_trace("tl_bert_small_h100", tmp_path_factory.mktemp("traces")) / "h100.pt.trace.json.gz"
+
+
+def test_a_kept_trace_is_read_as_the_slow_reader_does(sound):
+    assert told(read_trace(sound)) == slow(sound)
+
+
+EVENT = b'{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": 5, "dur": 2, "args": {%s}}'
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "kept", "what"),
+    [
+        (EVENT % (b"a", b'"x": NaN'), 3, ""),
+        (EVENT % (b"\xff\xfe", b""), 3, ""),
+        (EVENT % (b"line\nbreak", b""), 3, ""),
+        (EVENT % (b"a", b'"correlation": 99999999999999999999999'), 3, ""),
+        (EVENT % (b"a", b'"External id": {"no": "number"}'), 3, ""),
+        (EVENT % (b'un"quoted', b""), 2, "decoded"),
+        (EVENT % (b"a", b'"x" 5'), 2, "decoded"),
+        (b"17", 2, "decoded"),
+        (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5}', 2, "duration"),
+        (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": "soon", "dur": 1}', 2, "duration"),
+        (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5, "dur": -1}', 3, "below 0"),
+    ],
+)
+def test_one_spoilt_event_costs_itself_alone(tmp_path, spoilt, kept, what):
+    path = tmp_path / "spoilt.json"
+    good = EVENT % (b"good", b'"correlation": 5')
+    path.write_bytes(b'{"traceEvents": [' + b",\n".join([good, spoilt, good]) + b'], "after": 1}')
+    trace = read_trace(path)
+    assert len(trace) == kept
+    assert trace.metadata == {"after": 1}
+    assert what in " ".join(problem.what for problem in trace.problems)
+    assert bool(trace.problems) is bool(what)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9, 0.999])
+def test_a_trace_that_was_cut_off_keeps_all_whole_events(tmp_path, sound, share):
+    text = gzip.decompress(sound.read_bytes())
+    path = tmp_path / "cut.pt.trace.json"
+    path.write_bytes(text[: int(len(text) * share)])
+    whole = told(read_trace(sound))
+    trace = read_trace(path)
+    assert len(set(told(trace)) - set(whole)) == 0
+    assert any("ends before" in problem.what for problem in trace.problems) or share == 0.999
+    assert len(trace) > 0.5 * share * len(whole)
+
+
+def test_damaged_gzip_keeps_what_comes_before(tmp_path, sound):
+    raw = bytearray(sound.read_bytes())
+    raw[len(raw) // 2 : len(raw) // 2 + 40] = b"\0" * 40
+    path = tmp_path / "damaged.json.gz"
+    path.write_bytes(raw)
+    trace = read_trace(path)
+    assert len(trace)
+    assert any("compressed" in problem.what for problem in trace.problems)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"12", b"\x1f\x8b", b'{"traceEvents": 5}', b"no JSON at all"])
+def test_what_holds_no_events_is_refused(tmp_path, content):
+    path = tmp_path / "odd.json"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableError, match="holds no list"):
+        read_trace(path)

@@ -1,0 +1,179 @@
+"""What is said of PyTorch traces: figures of other tools, and what must hold of any trace."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import random
+
+import pytest
+from kept_traces import unpacked_trace
+
+from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
+from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.registry import views_of
+from tpuprof_tui.views.report import report_record, workers_of
+
+NAME = "h100.pt.trace.json.gz"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return unpacked_trace("tl_bert_small_h100", tmp_path_factory.mktemp("traces"))
+
+
+def report(path, **asked) -> dict:
+    profile = open_profile(path)
+    query = Query(Session.build(profile), **asked)
+    return report_record(query, views_of(profile.vocabulary), workers_of(profile))
+
+
+def rows(record: dict, view: str, table: str) -> list[dict]:
+    (data,) = record["views"][view]["workers"].values()
+    found = data["tables"][table]
+    return [dict(zip((column["key"] for column in found["columns"]), row, strict=True)) for row in found["rows"]]
+
+
+def figures(record: dict, view: str) -> dict:
+    (data,) = record["views"][view]["workers"].values()
+    return data["figures"]
+
+
+@pytest.fixture(scope="module")
+def record(folder):
+    return report(folder / NAME)
+
+
+def test_device_parts_of_the_step_are_those_of_the_plugin(record, folder):
+    (told,) = json.loads((folder / "oracle_tb.json").read_text())["profiles"]
+    wanted = told["overview"]["exact_steps_us"][0]
+    (step,) = rows(record, "overview", "steps")
+    assert step["step"] == wanted["step"]
+    # it holds times as binary floats
+    assert step["kernel_us"] == pytest.approx(wanted["Kernel"], abs=0.02)
+    assert step["memcpy_us"] == pytest.approx(wanted["Memcpy"], abs=0.02)
+
+
+def test_times_of_the_gpu_are_those_of_tracelens(record, folder):
+    path = next(folder.glob("reference_tracelens/*/gpu_timeline.csv"))
+    with path.open(newline="") as stream:
+        told = {row["type"]: float(row["time ms"]) * 1000 for row in csv.DictReader(stream)}
+    found = figures(record, "streams")
+    for key, name in (("window_us", "total_time"), ("busy_us", "busy_time"), ("idle_us", "idle_time"),
+                      ("computation_us", "computation_time"),
+                      ("exposed_memcpy_us", "exposed_memcpy_time")):  # fmt: skip
+        assert found[key] == pytest.approx(told[name], abs=0.1)
+
+
+def test_parts_add_up(record):
+    for step in rows(record, "overview", "steps"):
+        parts = [value for key, value in step.items() if key.endswith("_us") and key not in ("start_us", "host_us",
+                                                                                             "step_us")]  # fmt: skip
+        assert len(parts) == 8
+        assert min(parts) >= 0
+        assert sum(parts) == pytest.approx(step["step_us"])
+    found = figures(record, "streams")
+    assert found["busy_us"] + found["idle_us"] == pytest.approx(found["window_us"])
+    assert found["exposed_communication_us"] + found["overlap_us"] == found["communication_us"]
+    for row in rows(record, "streams", "streams"):
+        waits = row["host_wait_us"] + row["kernel_wait_us"] + row["other_wait_us"]
+        assert waits == pytest.approx(row["idle_us"])
+    launches = figures(record, "launches")
+    work = figures(record, "kernels")["kernels"] + sum(row["calls"] for row in rows(record, "kernels", "copies"))
+    assert launches["launches"] + launches["graph_launched"] + launches["unlaunched"] == work
+
+
+def test_tables_of_one_subject_add_up(record):
+    by_name, by_shape = (rows(record, "operators", table) for table in ("by_name", "by_shape"))
+    for key in ("calls", "device_self_us", "host_self_us", "host_total_us"):
+        assert sum(row[key] for row in by_name) == pytest.approx(sum(row[key] for row in by_shape))
+    for row in by_name:
+        assert row["device_self_us"] <= row["device_total_us"]
+        assert 0 <= row["host_self_us"] <= row["host_total_us"]
+    kernels = figures(record, "kernels")["kernels"]
+    for table in ("by_name", "by_launch"):
+        found = rows(record, "kernels", table)
+        assert sum(row["calls"] for row in found) == kernels
+        assert all(row["max_us"] >= row["mean_us"] >= row["min_us"] for row in found)
+
+
+def test_memory_opened_less_closed_is_the_sum_of_changes(record, folder):
+    events = json.loads(gzip.decompress((folder / NAME).read_bytes()))["traceEvents"]
+    changes = sum(each["args"]["Bytes"] for each in events if each["name"] == "[memory]")
+    opened = closed = 0
+    for row in rows(record, "memory", "events"):
+        opened += row["bytes"] if row["allocated_at_us"] is not None else 0
+        closed += row["bytes"] if row["released_at_us"] is not None else 0
+    assert opened - closed == changes
+
+
+@pytest.mark.parametrize("how", ["shuffled", "bare", "moved"])
+def test_the_same_events_in_another_file_are_the_same_report(folder, record, tmp_path, how):
+    trace = json.loads(gzip.decompress((folder / NAME).read_bytes()))
+    events = trace["traceEvents"]
+    if how == "shuffled":
+        random.Random(5).shuffle(events)
+    path = tmp_path / "h100.pt.trace.json"
+    if how == "moved":
+        for each in events:
+            if "ts" in each:
+                each["ts"] = round(each["ts"] + 1_000_000, 3)
+    path.write_text(json.dumps(events if how == "bare" else trace))
+    found = report(path)
+    if how == "bare":  # what stands beside the events is not there: names of cards
+        assert figures(found, "streams") == figures(record, "streams")
+        assert found["views"]["operators"] == record["views"]["operators"]
+        return
+    own = [view.id for view in VOCABULARY.views]
+    assert {view: found["views"][view] for view in own} == {view: record["views"][view] for view in own}
+    (here,), (there,) = found["workers"], record["workers"]
+    assert here["duration_us"] == there["duration_us"]
+    moved = 1_000_000 if how == "moved" else 0
+    assert float(here["start"]) == pytest.approx(float(there["start"]) + moved, abs=1e-3)
+
+
+def test_a_folder_is_its_files(folder, record, tmp_path):
+    for rank in range(2):
+        trace = json.loads(gzip.decompress((folder / NAME).read_bytes()))
+        trace["distributedInfo"] = {"backend": "nccl", "rank": rank, "world_size": 3}
+        (tmp_path / f"host_{rank}.17.pt.trace.json").write_text(json.dumps(trace))
+    found = report(tmp_path)
+    assert [(worker["key"], worker["rank"], worker["span"]) for worker in found["workers"]] == [
+        ("host_0", 0, 1), ("host_1", 1, 1),
+    ]  # fmt: skip
+    for view, data in record["views"].items():
+        if view in ("overview", "operators", "kernels", "memory", "steps", "streams", "launches"):
+            (wanted,) = data["workers"].values()
+            assert list(found["views"][view]["workers"].values()) == [wanted, wanted]
+    assert any("not here: 2" in problem["what"] for problem in found["problems"])
+
+
+def test_a_range_holds_what_starts_in_it(folder, record):
+    profile = open_profile(folder / NAME)
+    half = (profile.start_ns + profile.end_ns) // 2
+    parts = [report(folder / NAME, range=window) for window in ((profile.start_ns, half), (half, profile.end_ns))]
+    for view, key in (
+        ("kernels", "kernels"),
+        ("kernels", "total_us"),
+        ("streams", "busy_us"),
+        ("launches", "launches"),
+    ):
+        assert sum(figures(part, view)[key] for part in parts) == pytest.approx(figures(record, view)[key])
+
+
+def test_a_step_is_the_work_it_launched(folder, record):
+    found = report(folder / NAME, step=6)
+    (step,) = rows(record, "steps", "steps")
+    assert figures(found, "launches")["launches"] == step["launched"]
+
+
+def test_secrets_are_not_told(folder, tmp_path):
+    trace = json.loads(gzip.decompress((folder / NAME).read_bytes()))
+    trace["metadata"] = {"environ": {"API_TOKEN": "hidden-value"}}
+    trace["deviceProperties"][0]["API_KEY"] = "hidden-value"
+    path = tmp_path / NAME.removesuffix(".gz")
+    path.write_text(json.dumps(trace))
+    assert "hidden-value" not in json.dumps(report(path))

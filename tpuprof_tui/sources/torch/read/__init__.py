@@ -1,0 +1,1 @@
+"""What opens a PyTorch trace."""

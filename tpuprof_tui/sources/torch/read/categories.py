@@ -1,0 +1,46 @@
+"""What the events of a PyTorch trace are, by their category in the file."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+
+class Kind(IntEnum):
+    """What an event is."""
+
+    OPERATOR = 0
+    ANNOTATION = 1
+    CALL = 2
+    KERNEL = 3
+    COPY = 4
+    SET = 5
+    #: A wait on the device; no work.
+    WAIT = 6
+    #: The mirror of an annotation on the device; no work.
+    MARK = 7
+    #: A Python frame.
+    FRAME = 8
+    #: A Python record of before 1.12, which counts as the CPU's.
+    OLD_FRAME = 9
+    OTHER = 10
+    #: ``mtia_ccp_events``: the name tells which of the device's kinds it is.
+    MTIA = 11
+
+
+DEVICE_WORK: Final = (Kind.KERNEL, Kind.COPY, Kind.SET)
+ON_DEVICE: Final = (*DEVICE_WORK, Kind.WAIT, Kind.MARK)
+
+KINDS: Final = {
+    "operator": Kind.OPERATOR, "cpu_op": Kind.OPERATOR,
+    "user_annotation": Kind.ANNOTATION,
+    **dict.fromkeys(("runtime", "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "xpu_runtime",
+                     "privateuse1_runtime", "mtia_runtime"), Kind.CALL),
+    "kernel": Kind.KERNEL,
+    "memcpy": Kind.COPY, "gpu_memcpy": Kind.COPY,
+    "memset": Kind.SET, "gpu_memset": Kind.SET,
+    "cuda_sync": Kind.WAIT,
+    "gpu_user_annotation": Kind.MARK,
+    "python_function": Kind.FRAME, "python": Kind.OLD_FRAME,
+    "mtia_ccp_events": Kind.MTIA,
+}  # fmt: skip

@@ -1,0 +1,335 @@
+"""Traces -> a Profile: a rank for each file, its GPUs and processes below it, streams and threads as lanes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import (
+    INT_MISSING,
+    Activity,
+    Counter,
+    Device,
+    Group,
+    Groups,
+    Lane,
+    Links,
+    Problem,
+    Profile,
+    Role,
+    Scopes,
+    Severity,
+    Steps,
+    StringsBuilder,
+)
+from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.sublanes import split_overlaps
+from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.sources.chrome.nesting import nested_depths
+
+from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
+from .categories import DEVICE_WORK, ON_DEVICE, Kind
+from .links import STEP, calls_of_work, rows_named, step_at, step_numbers
+from .trace import Trace, by_number
+
+I64 = npt.NDArray[np.int64]
+_SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz)?$")
+COMMUNICATION: Final = re.compile(r"nccl|rccl|msccl|oneccl", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class TraceWorker:
+    """A file's part of a profile.
+
+    Attributes:
+        trace: What was read.
+        key: Its name among the workers.
+        name: What the file's name says of the worker.
+        span: Which of the worker's recordings it is, from 1.
+        rank: Its rank; None without.
+        group: Id of its group.
+        shift_ns: What is added to its times to get those of the profile.
+        lane_rows: Events of each of its lanes, by the lane's place in the profile.
+    """
+
+    trace: Trace
+    key: str
+    name: str
+    span: int
+    rank: int | None
+    group: int
+    shift_ns: int
+    lane_rows: dict[int, I64 | slice]
+
+
+@dataclass(frozen=True, eq=False)
+class TorchProfile(Profile):
+    """A profile that knows the traces it was made of."""
+
+    traces: tuple[TraceWorker, ...] = ()
+
+
+def worker_and_span(name: str) -> tuple[str, str]:
+    """What a file's name says of its worker, and the digits of its span; empty without."""
+    match = _SUFFIX.search(name)
+    return (name[: match.start()], match[1] or "") if match else (name, "")
+
+
+def profile_of(path: Path, traces: Sequence[Trace], problems: Sequence[Problem] = ()) -> TorchProfile:
+    """One profile of all traces; zero is the earliest start."""
+    return _Run(path, traces, problems).profile()
+
+
+class _Run:
+    def __init__(self, path: Path, traces: Sequence[Trace], problems: Sequence[Problem]) -> None:
+        self._path = path
+        self._traces = traces
+        self._problems = list(problems)
+        self._texts = {key: StringsBuilder() for key in ("name", "type", "grid", "block")}
+        self._groups: list[Group] = []
+        self._lanes: list[Lane] = []
+        self._steps: list[tuple[str, int, int, int, int]] = []
+        self._counters: list[Counter] = []
+        self._units = 0
+
+    def profile(self) -> TorchProfile:
+        clocks = [_whole(trace.metadata.get("baseTimeNanoseconds")) + trace.zero_ns for trace in self._traces]
+        zero = min(clocks, default=0)
+        names = [worker_and_span(trace.path.name) for trace in self._traces]
+        workers: list[TraceWorker] = []
+        for number, (trace, clock) in enumerate(zip(self._traces, clocks, strict=True)):
+            name, digits = names[number]
+            spans = sorted({span for each, span in names if each == name}, key=lambda text: (len(text), text))
+            span = spans.index(digits) + 1
+            key = f"{name}@{span}" if len(spans) > 1 else name
+            if any(worker.key == key for worker in workers):
+                key = trace.path.name
+            workers.append(self._worker(trace, key, name, span, clock - zero))
+        ranks = [worker.rank for worker in workers if worker.rank is not None]
+        self._problems += self._missing_ranks(set(ranks))
+        capabilities = {NAMES}
+        capabilities |= {DEVICE} if any(len(trace.work_rows) for trace in self._traces) else set()
+        capabilities |= {MEMORY} if any(len(trace.memory) for trace in self._traces) else set()
+        capabilities |= {MODULES} if any((trace.frames.get("module", np.zeros(0)) != INT_MISSING).any()
+                                         for trace in self._traces) else set()  # fmt: skip
+        labels = StringsBuilder()
+        steps = self._steps
+        lanes = tuple(self._lanes)
+        return TorchProfile(
+            path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device(_card(self._traces)),
+            recording=Recording("a PyTorch trace", meaning="PyTorch Profiler"), capabilities=frozenset(capabilities),
+            own={}, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
+            strings={key: builder.build() for key, builder in self._texts.items()}, problems=tuple(self._problems),
+            steps=Steps(
+                label=np.array([labels.code(label) for label, *_ in steps], np.int32), labels=labels.build(),
+                group=np.array([group for _, group, *_ in steps], np.int32),
+                start=np.array([start for _, _, start, *_ in steps], np.int64),
+                end=np.array([end for *_, end, _ in steps], np.int64),
+                number=np.array([number for *_, number in steps], np.int64),
+            ),
+            counters=tuple(self._counters), epoch_ns=min((trace.zero_ns for trace in self._traces), default=0),
+            links=lambda: _links(workers, lanes), traces=tuple(workers),
+        )  # fmt: skip
+
+    def _missing_ranks(self, known: set[int]) -> list[Problem]:
+        sizes = {_whole(_distributed(trace).get("world_size")) for trace in self._traces}
+        if len(self._traces) < 2 or len(sizes) != 1:
+            return []
+        size = sizes.pop()
+        lacking = [rank for rank in range(size) if rank not in known] if 0 < size <= 1 << 16 else []
+        if not lacking or not known:
+            return []
+        text = ", ".join(map(str, lacking[:20])) + (", ..." if len(lacking) > 20 else "")
+        return [Problem(Severity.WARNING, f"Ranks of the run that are not here: {text}.",
+                        "Figures are of those that are.", count=len(lacking))]  # fmt: skip
+
+    def _worker(self, trace: Trace, key: str, name: str, span: int, shift: int) -> TraceWorker:
+        rank = _distributed(trace).get("rank")
+        rank = rank if type(rank) is int and 0 <= rank < 1 << 31 else None
+        label = f"Rank {rank}" if rank is not None else key
+        if any(group.parent < 0 and group.label == label for group in self._groups):
+            label = key
+        own = len(self._groups)
+        self._groups.append(Group(label, "rank", number=-1 if rank is None else rank))
+        self._problems += trace.problems
+        call = calls_of_work(trace)
+        found = rows_named(trace, STEP)
+        starts, ends = trace.start[found], trace.end[found]
+        labels = [trace.names[name] for name in trace.name[found].tolist()]
+        numbers = step_numbers([label[len(STEP) :] for label in labels])
+        self._steps += zip(labels, [own] * len(labels), (starts + shift).tolist(), (ends + shift).tolist(),
+                           numbers.tolist(), strict=True)  # fmt: skip
+        launched = np.full(len(trace), INT_MISSING, np.int64)
+        known = call >= 0
+        launched[trace.work_rows[known]] = trace.start[call[known]]
+        step = step_at(starts, ends, np.where(np.isin(trace.kind, DEVICE_WORK), launched, trace.start))
+        step = np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)] if len(numbers) else step)
+        columns = _Columns(trace, self._texts, shift, step)
+        lane_rows: dict[int, I64 | slice] = {}
+        on_device = np.isin(trace.kind, ON_DEVICE)
+        parts = []
+        for thread, (pid, tid) in enumerate(trace.threads):
+            low, high = int(trace.first[thread]), int(trace.first[thread + 1])
+            if low == high:
+                continue
+            kinds = trace.kind[low:high]
+            where = on_device[low:high]
+            for kind, mask in (("stream", where & np.isin(kinds, DEVICE_WORK)), ("annotation", kinds == Kind.MARK),
+                               ("wait", kinds == Kind.WAIT), ("thread", ~where)):  # fmt: skip
+                if mask.any():
+                    rows: I64 | slice = slice(low, high) if mask.all() else low + np.flatnonzero(mask)
+                    parts.append((kind, pid, tid, rows))
+        groups: dict[tuple[bool, str], int] = {}
+        wanted = {(kind != "thread", pid) for kind, pid, _, _ in parts}
+        for device, pid in sorted(wanted, key=lambda each: (not each[0], by_number(each[1]))):
+            groups[device, pid] = len(self._groups)
+            number = int(pid[:9]) if pid.isdecimal() else -1
+            if device:
+                self._groups.append(Group(f"GPU {pid}", "gpu", own, self._unit_number(number), is_unit=True))
+            else:
+                what = trace.process_names.get(pid, "")
+                self._groups.append(Group(f"{what or 'Process'} {pid}".strip(), "process", own, number))
+        order = ("stream", "annotation", "wait", "thread")
+        for kind, pid, tid, rows in sorted(parts, key=lambda each: (groups[each[0] != "thread", each[1]],
+                                                                    order.index(each[0]))):  # fmt: skip
+            lane_rows[len(self._lanes)] = rows
+            self._lanes.append(columns.lane(kind, tid, rows, groups[kind != "thread", pid],
+                                            trace.thread_names.get((pid, tid), "")))  # fmt: skip
+        self._add_counters(trace, own, groups, shift)
+        return TraceWorker(trace, key, name, span, rank, own, shift, lane_rows)
+
+    def _unit_number(self, number: int) -> int:
+        """A number no other unit has: the device's own where it is free."""
+        taken = {group.number for group in self._groups if group.is_unit}
+        while number < 0 or number in taken:
+            number = max(taken, default=-1) + 1
+        return number
+
+    def _add_counters(self, trace: Trace, own: int, groups: dict[tuple[bool, str], int], shift: int) -> None:
+        memory = trace.memory
+        for kind, number in sorted({*zip(memory.device_type.tolist(), memory.device_id.tolist(), strict=True)}):
+            mine = (memory.device_type == kind) & (memory.device_id == number)
+            group = groups.get((True, str(number)), own) if kind in (1, 6) else own
+            for title, values in (("allocated", memory.allocated), ("reserved", memory.reserved)):
+                known = mine & (values != INT_MISSING)
+                if known.any():
+                    self._counters.append(
+                        Counter(
+                            group,
+                            f"{device_name(kind, number)} {title}",
+                            "B",
+                            memory.time[known] + shift,
+                            values[known].astype(np.float64),
+                        )
+                    )
+
+
+class _Columns:
+    """Lanes of one trace."""
+
+    def __init__(self, trace: Trace, texts: dict[str, StringsBuilder], shift: int, step: I64) -> None:
+        self._trace = trace
+        self._name = np.array([texts["name"].code(text) for text in trace.names] or [0], np.int32)[trace.name]
+        self._type = np.array([texts["type"].code(text) for text in trace.categories] or [0], np.int32)[trace.category]
+        self._step = step
+        self._start, self._end = (trace.start, trace.end) if not shift else (trace.start + shift, trace.end + shift)
+        self._kernel_texts = {key: np.array([texts[key].code("".join(trace.texts[code].split())) if code >= 0 else -1
+                                             for code in np.unique(trace.work.get(key, [])).tolist()], np.int32)
+                              for key in ("grid", "block")}  # fmt: skip
+        communication = np.array([bool(COMMUNICATION.match(name)) for name in trace.names], np.bool_)
+        self._activity = np.full(len(trace), Activity.COMPUTE, np.int8)
+        self._activity[np.isin(trace.kind, (Kind.COPY, Kind.SET))] = Activity.TRANSFER
+        rows = trace.work_rows[(trace.kind[trace.work_rows] == Kind.KERNEL)]
+        if len(rows):
+            told = trace.work["collective"][trace.kind[trace.work_rows] == Kind.KERNEL]
+            self._activity[rows[communication[trace.name[rows]] | told]] = Activity.COMMUNICATION
+
+    def lane(self, kind: str, tid: str, rows: I64 | slice, group: int, title: str) -> Lane:
+        trace = self._trace
+        start, end = self._start[rows], self._end[rows]
+        count = len(start)
+        if kind == "thread":
+            sublane, _, sublanes = nested_depths(start, end, np.zeros(count, np.int8))
+        else:
+            found, sublanes = split_overlaps(start, end)
+            sublane = np.zeros(count, np.int16) if found is None else found
+        role = {"annotation": Role.ANNOTATION, "wait": Role.WAIT}.get(kind, Role.WORK)
+        columns: dict[str, Any] = {
+            "start": start, "end": end, "order": trace.place[rows], "sublane": sublane,
+            "role": np.full(count, role, np.int8), "duration": lambda asked: end[asked] - start[asked],
+            "name": self._name[rows], "type": self._type[rows], "step": self._step[rows],
+            "correlation": trace.correlation[rows], "external": trace.external[rows],
+        }  # fmt: skip
+        if kind == "stream":
+            columns["activity"] = self._activity[rows]
+            columns |= {key: self._of_work(key, rows) for key in ("bytes", "grid", "block")}
+        number = int(tid[:9]) if tid.isdecimal() else -1
+        what = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
+        label = f"{what} {tid.removeprefix('stream ')}" if what else title if tid in title else f"{title} {tid}".strip()
+        return Lane(kind=kind, group=group, label=label, number=number, sublanes=sublanes, columns=columns,
+                    activity=Activity.HOST if kind == "thread" else Activity.COMPUTE)  # fmt: skip
+
+    def _of_work(self, key: str, rows: I64 | slice) -> Any:
+        """A column of device work, taken when it is asked for."""
+        trace = self._trace
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        first = np.searchsorted(trace.work_rows, numbers)
+
+        def values(asked: Rows) -> Any:
+            found = trace.work[key][first[asked]]
+            if key == "bytes":
+                return found
+            known = np.unique(trace.work[key])
+            return self._kernel_texts[key][np.searchsorted(known, found)]
+
+        return values
+
+
+def device_name(kind: int, number: int) -> str:
+    """What a memory instant's device is called."""
+    return "CPU" if kind == 0 else f"GPU{number}" if kind in (1, 6) else f"type{kind}:{number}"
+
+
+def _links(workers: Sequence[TraceWorker], lanes: tuple[Lane, ...]) -> Links:
+    """From each call to what it started, and from forward operators to those of the backward pass."""
+    offsets = np.concatenate([[0], np.cumsum([len(lane) for lane in lanes])]).astype(np.int64)
+    parts, kinds = [np.zeros((0, 2), np.int64)], []
+    for worker in workers:
+        number = np.full(len(worker.trace), -1, np.int64)
+        for lane, rows in worker.lane_rows.items():
+            number[rows] = offsets[lane] + np.arange(len(lanes[lane]))
+        call = calls_of_work(worker.trace)
+        known = call >= 0
+        forward, backward = worker.trace.flows
+        parts.append(np.stack([number[call[known]], number[worker.trace.work_rows[known]]], axis=1))
+        parts.append(np.stack([number[forward], number[backward]], axis=1))
+        kinds += [0] * int(known.sum()) + [1] * len(forward)
+    pairs = np.concatenate(parts)
+    return Links(("launch", "backward"), np.array(kinds, np.int8), pairs[:, 0].copy(), pairs[:, 1].copy())
+
+
+def properties_of(trace: Trace) -> list[dict[str, Any]]:
+    """What the file says of its devices."""
+    found = trace.metadata.get("deviceProperties")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _distributed(trace: Trace) -> dict[str, Any]:
+    found = trace.metadata.get("distributedInfo")
+    return found if isinstance(found, dict) else {}
+
+
+def _card(traces: Sequence[Trace]) -> str:
+    names = [str(each.get("name") or "") for trace in traces for each in properties_of(trace)]
+    return next(filter(None, names), "GPU" if any(len(trace.work_rows) for trace in traces) else "CPU")
+
+
+def _whole(value: Any) -> int:
+    return value if type(value) is int and abs(value) < 1 << 62 else 0

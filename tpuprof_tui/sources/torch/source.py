@@ -1,0 +1,101 @@
+"""PyTorch traces in the catalog: one file of a worker, or the folder of a run."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tpuprof_tui.sources.source import Progress, ProgressCallback, Source, Verdict, first_bytes
+
+if TYPE_CHECKING:
+    from tpuprof_tui.model import Profile
+
+_NAMED: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz)?")
+_JSON: Final = re.compile(r".*\.json(?:\.gz)?")
+#: What stands in the first bytes of a trace: its list of events, or keys that PyTorch writes before it.
+_MARKS: Final = (b'"traceEvents"', b'"ph"')
+_OWN_KEYS: Final = re.compile(rb'\s*\{\s*"(?:schemaVersion|traceEvents|deviceProperties|displayTimeUnit|metadata)"')
+_LIST: Final = re.compile(rb'\s*\[\s*\{[^{}]*"(?:ph|name|cat|ts|pid)"\s*:')
+
+
+class TorchSource(Source):
+    """What PyTorch's profiler writes."""
+
+    id = "torch"
+    title = "a PyTorch trace"
+    expected = "a PyTorch trace (*.pt.trace.json[.gz]) or a folder of them"
+    vocabulary = "tpuprof_tui.sources.torch.vocabulary:VOCABULARY"
+    turn = 5
+
+    def recognises(self, path: Path) -> Verdict:
+        """By the names of the profiler's own files, else by how a JSON file begins."""
+        if os.path.isdir(path):
+            return self._folder(path)
+        if _NAMED.fullmatch(path.name):
+            return Verdict("name", f"it is called as traces are ({path.name})")
+        if _JSON.fullmatch(path.name) and _begins_as_trace(path):
+            return Verdict("content", "it begins as a trace does")
+        return Verdict("", "neither *.pt.trace.json[.gz] nor JSON with traceEvents")
+
+    def _folder(self, path: Path) -> Verdict:
+        names = os.listdir(path)
+        named = [name for name in names if _NAMED.fullmatch(name)]
+        if named:
+            return Verdict("name", f"it holds {min(named)}" + (f" and {len(named) - 1} more" if len(named) > 1 else ""))
+        found = [file.name for file in self.files(path)]
+        return Verdict("content", f"it holds {found[0]}") if found else Verdict("", "no trace in it")
+
+    def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
+        """Reads a file, or all of a folder; a file of a folder that cannot be read is a problem."""
+        del options
+        from tpuprof_tui.errors import UnreadableError
+        from tpuprof_tui.model import Problem, Severity
+
+        from .read.profile import profile_of
+        from .read.trace import read_trace
+
+        files = self.files(path)
+        sizes = [file.stat().st_size for file in files]
+        traces, problems = [], []
+        for number, file in enumerate(files):
+            before = sum(sizes[:number])
+
+            def report(done: int, total: int, before: int = before, name: str = file.name) -> None:
+                del total
+                if progress is not None:
+                    progress(Progress(f"reading {name}", before + done, sum(sizes)))
+
+            try:
+                traces.append(read_trace(file, report))
+            except UnreadableError as error:
+                if len(files) == 1:
+                    raise
+                problems.append(Problem(Severity.ERROR, str(error), "It is left out.", file=file.name))
+        if not traces:
+            raise UnreadableError(f"{path} holds no trace that can be read.")
+        return profile_of(path, traces, problems)
+
+    def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
+        """The folder where it holds several traces, else the one."""
+        found = [folder / name for name in names if _NAMED.fullmatch(name)]
+        return [folder] if len(found) > 1 else found
+
+    def files(self, path: Path) -> Sequence[Path]:
+        """The file, or the traces of a folder by name."""
+        if not os.path.isdir(path):
+            return [path]
+        names = sorted(name for name in os.listdir(path) if _JSON.fullmatch(name) and (path / name).is_file())
+        return [path / name for name in names if _NAMED.fullmatch(name) or _begins_as_trace(path / name)]
+
+
+def _begins_as_trace(path: Path) -> bool:
+    head = first_bytes(path)
+    return bool(_LIST.match(head)) or bool(_OWN_KEYS.match(head) and any(mark in head for mark in _MARKS)) or (
+        b'"traceEvents"' in head and b'"ph"' in head
+    )  # fmt: skip
+
+
+SOURCE: Final = TorchSource()

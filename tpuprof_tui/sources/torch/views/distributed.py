@@ -1,0 +1,203 @@
+"""Computation and communication of the workers of a run, and their collectives."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis.index.intervals import Intervals
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table
+from tpuprof_tui.views.query import Query
+
+from .rules import ELEMENT_BYTES
+from .run import Run, looked_up, runs_of
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Collectives:
+    """The collectives of a worker by start, each with its own interval and those of its kernels.
+
+    Attributes:
+        run: The worker.
+        rows: Their events.
+        names: What they are called.
+        start, end: int64 ns of all intervals, collective by collective, in each by start.
+        of: Which collective each interval belongs to.
+    """
+
+    run: Run
+    rows: I64
+    names: tuple[str, ...]
+    start: I64
+    end: I64
+    of: I64
+
+    @property
+    def alike(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """What must be the same of two workers for their collectives to belong together."""
+        return self.names, tuple(np.bincount(self.of, minlength=len(self.rows)).tolist())
+
+
+def distributed(query: Query) -> Answer:
+    """The view."""
+    runs = [run for run in runs_of(query) if run.communicates.any() or len(run.collectives)]
+    found = [collectives_of(run) for run in runs]
+    moved: dict[str, I64] = {}
+    missing: list[Missing] = []
+    transfer: list[tuple[Any, ...]] = []
+    for group in _comparable(found):
+        if len({each.alike for each in group}) > 1:
+            names = ", ".join(each.run.worker.key for each in group)
+            missing.append(Missing(f"The collectives of {names} are not the same ones in the same order: what of them "
+                                   "is transfer is not known.", "recordings of the same steps"))  # fmt: skip
+            continue
+        shortest = np.min([each.end - each.start for each in group], axis=0)
+        for each in group:
+            moved[each.run.worker.key] = each.end - shortest
+            transfer += _transfer(each, each.end - shortest)
+    if not runs:
+        missing.append(Missing("No worker communicates.", "a run of several workers"))
+    rows = [row for each in found for row in _rows(each, moved.get(each.run.worker.key))]
+    return Answer(
+        tables=(
+            Table.of_rows("overlap", "Overlap", (
+                Column("step", "Step"), Column("worker", "Worker"),
+                Column("computation_us", "Computation", "duration"), Column("overlap_us", "Overlap", "duration"),
+                Column("communication_us", "Communication", "duration"), Column("other_us", "Other", "duration"),
+            ), [row for run in runs for row in _overlap(run)]),
+            Table.of_rows("transfer", "Transfer", (
+                Column("step", "Step"), Column("worker", "Worker"), Column("transfer_us", "Transfer", "duration"),
+                Column("synchronising_us", "Synchronising", "duration"),
+            ), transfer),
+            Table.of_rows("collectives", "Collectives", (
+                Column("worker", "Worker"), Column("name", "Name"), Column("calls", "Calls", "count"),
+                Column("bytes", "Bytes", "bytes"), Column("mean_bytes", "Mean", "bytes"),
+                Column("total_us", "Total", "duration", bar=True), Column("mean_us", "Mean", "duration"),
+                Column("transfer_us", "Transfer", "duration"),
+                Column("mean_transfer_us", "Mean transfer", "duration"),
+            ), rows),
+        ),
+        notes=() if len(found) > 1 else ("One worker alone: all of its collectives counts as transfer.",),
+        missing=tuple(missing),
+    )  # fmt: skip
+
+
+def collectives_of(run: Run) -> Collectives:
+    """The collectives of a worker."""
+    trace = run.trace
+    rows = run.collectives
+    rows = rows[np.lexsort((trace.place[rows], -trace.end[rows], trace.start[rows]))]
+    kernels = np.flatnonzero(run.communicates)
+    ordered = np.argsort(rows, kind="stable")
+    owner = looked_up(rows[ordered], ordered, run.launcher[kernels])
+    # launched by something else: the innermost collective around the call
+    lost = np.flatnonzero((owner < 0) & (run.call[kernels] >= 0))
+    around = run.around(np.sort(rows), run.call[kernels[lost]])
+    owner[lost] = looked_up(rows[ordered], ordered, around)
+    known = owner >= 0
+    start = np.concatenate([trace.start[rows], run.work_start[kernels[known]]])
+    end = np.concatenate([trace.end[rows], run.work_end[kernels[known]]])
+    of = np.concatenate([np.arange(len(rows)), owner[known]])
+    order = np.lexsort((end, start, of))
+    names = tuple(trace.names[code] for code in trace.name[rows].tolist())
+    return Collectives(run, rows, names, start[order], end[order], of[order])
+
+
+def _comparable(found: list[Collectives]) -> list[list[Collectives]]:
+    """Workers of one run and span: of the same world size, with different ranks, or none known."""
+    groups: dict[tuple[Any, int], list[Collectives]] = {}
+    for each in found:
+        info = each.run.trace.metadata.get("distributedInfo")
+        size = info.get("world_size") if isinstance(info, dict) else None
+        if len(each.rows):
+            groups.setdefault((size if isinstance(size, int) else None, each.run.worker.span), []).append(each)
+    kept = []
+    for group in groups.values():
+        ranks = [each.run.worker.rank for each in group]
+        if len(set(ranks)) == len(ranks) or set(ranks) == {None}:
+            kept.append(group)
+    return kept
+
+
+def _overlap(run: Run) -> list[tuple[Any, ...]]:
+    steps = run.steps
+    compute = run.work_union(run.kernels & ~run.communicates) if run.kernels.any() else run.union(
+        np.flatnonzero(run.operators & ~run.collective_name)
+    )  # fmt: skip
+    talk = run.work_union(run.communicates).union_with(run.union(run.collectives))
+    both = compute.union_with(talk)
+    counted = np.flatnonzero(steps.counted)
+    start, end = steps.start[counted], steps.end[counted]
+    inside = [union.covered(end) - union.covered(start) for union in (compute, talk, both)]
+    overlap = inside[0] + inside[1] - inside[2]
+    columns = [inside[0] - overlap, overlap, inside[1] - overlap, end - start - inside[2]]
+    key = run.worker.key
+    rows: list[tuple[Any, ...]] = [(steps.label[step], key, *(int(column[n]) for column in columns))
+                                   for n, step in enumerate(counted.tolist())]  # fmt: skip
+    if rows:
+        rows.append(("all", key, *(int(column.sum()) / len(counted) for column in columns)))
+    return rows
+
+
+def _transfer(found: Collectives, begins: I64) -> list[tuple[Any, ...]]:
+    """By step: of the collectives that lie in it wholly on the host."""
+    run, trace, steps = found.run, found.run.trace, found.run.steps
+    host_start, host_end = trace.start[found.rows][found.of], trace.end[found.rows][found.of]
+    rows: list[tuple[Any, ...]] = []
+    counted = np.flatnonzero(steps.counted).tolist()
+    for step in counted:
+        mine = (host_start >= steps.start[step]) & (host_end <= steps.end[step])
+        moved = Intervals.union(begins[mine], found.end[mine]).total
+        whole = Intervals.union(found.start[mine], found.end[mine]).total
+        rows.append((steps.label[step], run.worker.key, moved, whole - moved))
+    if rows:
+        sums = [sum(row[column] for row in rows) / len(counted) for column in (2, 3)]
+        rows.append(("all", run.worker.key, *sums))
+    return rows
+
+
+def _rows(found: Collectives, begins: I64 | None) -> list[tuple[Any, ...]]:
+    sizes = _bytes(found)
+    rows = []
+    for name in sorted(set(found.names)):
+        which = np.array([each == name for each in found.names], np.bool_)
+        calls, mine = int(which.sum()), which[found.of]
+        total = Intervals.union(found.start[mine], found.end[mine]).total
+        size = int(sizes[which].sum())
+        moved = None if begins is None else Intervals.union(begins[mine], found.end[mine]).total
+        rows.append((found.run.worker.key, name, calls, size, size / calls, total, total / calls, moved,
+                     None if moved is None else moved / calls))  # fmt: skip
+    return sorted(rows, key=lambda row: (-row[5], row[1]))
+
+
+def _bytes(found: Collectives) -> I64:
+    """Bytes of the inputs of each collective by their shapes; of unknown types 0."""
+    trace = found.run.trace
+    place = looked_up(trace.operator_rows, np.arange(len(trace.operator_rows)), found.rows)
+    known: dict[tuple[int, int], int] = {}
+    sizes = []
+    for number in place.tolist():
+        codes = (int(trace.operators["dims"][number]), int(trace.operators["types"][number]))
+        if codes not in known:
+            known[codes] = _size(*(trace.texts[code] if code >= 0 else "[]" for code in codes))
+        sizes.append(known[codes])
+    return np.array(sizes, np.int64)
+
+
+def _size(shapes: str, types: str) -> int:
+    try:
+        told = list(zip(json.loads(shapes), json.loads(types), strict=False))
+    except (ValueError, TypeError, RecursionError):
+        return 0
+    return sum(
+        math.prod(shape) * ELEMENT_BYTES.get(kind, 0)
+        for shape, kind in told
+        if isinstance(kind, str) and isinstance(shape, list) and all(isinstance(each, int) for each in shape)
+    )

@@ -1,0 +1,122 @@
+"""Kernels by name and by how they were launched, and copies."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import numpy as np
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table
+from tpuprof_tui.views.query import Query
+
+from ..vocabulary import DEVICE
+from .rules import ELIGIBLE, uses_tensor_cores
+from .run import Asked
+from .tables import Grouped, of_workers
+
+_TIMES: Final = (
+    Column("calls", "Calls", "count"), Column("total_us", "Total", "duration", bar=True),
+    Column("mean_us", "Mean", "duration"), Column("max_us", "Max", "duration", spare=1),
+    Column("min_us", "Min", "duration", spare=2),
+)  # fmt: skip
+_MEASURED: Final = (
+    Column("blocks_per_sm", "Blocks/SM", "number", spare=3), Column("occupancy", "Occupancy", "share", spare=4),
+)  # fmt: skip
+_CORES: Final = Column("tensor_cores", "Tensor cores", "flag", spare=5)
+
+
+def kernels(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _kernels, DEVICE)
+
+
+def _kernels(asked: Asked) -> Answer:
+    run = asked.run
+    trace, work = run.trace, run.trace.work
+    chosen = np.flatnonzero(asked.work & run.kernels)
+    rows = trace.work_rows[chosen]
+    length = trace.end[rows] - trace.start[rows]
+    facts = (Fact("kernels", "Kernels", len(rows)), Fact("total_us", "Their time", int(length.sum()), "duration"))
+    name = trace.name[rows]
+
+    def measured(group: Grouped) -> list[list[float | None]]:
+        occupancy = group.mean(work["occupancy"][chosen], length)
+        return [group.mean(work["blocks"][chosen], length),
+                [None if each is None else each / 100 for each in occupancy]]  # fmt: skip
+
+    by_name = Grouped(name)
+    names = [trace.names[code] for code in by_name.keys[:, 0].tolist()]
+    tables = [_table("by_name", "By name", [
+        (Column("name", "Name"), names), (_CORES, [uses_tensor_cores(each) for each in names]),
+        *zip(_TIMES, _times(by_name, length), strict=True), *zip(_MEASURED, measured(by_name), strict=True),
+    ], ("name",))]  # fmt: skip
+    launcher = run.launcher[chosen]
+    operator = np.where(launcher >= 0, trace.name[launcher] if len(trace) else -1, -1)
+    launch = Grouped(name, operator, *(_alike(trace.texts, work[key][chosen]) for key in ("grid", "block")),
+                     *(work[key][chosen] for key in ("registers", "shared_memory")))  # fmt: skip
+    keys = launch.keys.T.tolist() if launch.count else [[] for _ in range(6)]
+    names = [trace.names[code] for code in keys[0]]
+    operators = ["" if code < 0 else trace.names[code] for code in keys[1]]
+    texts = [["None" if code < 0 else compact(trace.texts[code]) for code in column] for column in keys[2:]]
+    tables.append(_table("by_launch", "By launch", [
+        (Column("name", "Name"), names), (Column("operator", "Operator"), operators),
+        *((Column(key, title, spare=spare), values) for key, title, spare, values in zip(
+            ("grid", "block", "registers", "shared_memory"), ("Grid", "Block", "Registers", "Shared memory"),
+            (6, 7, 8, 9), texts, strict=True)),
+        (_CORES, [uses_tensor_cores(each) for each in names]),
+        (Column("operator_eligible", "Operator can", "flag", spare=10), [each in ELIGIBLE for each in operators]),
+        *zip(_TIMES, _times(launch, length), strict=True), *zip(_MEASURED, measured(launch), strict=True),
+    ], ("name", "operator", "grid", "block", "registers", "shared_memory")))  # fmt: skip
+    tables.append(_copies(asked))
+    return Answer(facts, tuple(tables))
+
+
+def _copies(asked: Asked) -> Table:
+    trace = asked.run.trace
+    chosen = np.flatnonzero(asked.work & ~asked.run.kernels)
+    rows = trace.work_rows[chosen]
+    length = trace.end[rows] - trace.start[rows]
+    group = Grouped(trace.name[rows])
+    size = trace.work["bytes"][chosen] if len(chosen) else np.zeros(0, np.int64)
+    known = size != INT_MISSING
+    total, has = group.total(np.where(known, size, 0)), group.any(known)
+    return _table("copies", "Copies and sets", [
+        (Column("name", "Name"), [trace.names[code] for code in group.keys[:, 0].tolist()]),
+        *zip(_TIMES, _times(group, length), strict=True),
+        (Column("bytes", "Bytes", "bytes"), [int(each) if one else None for each, one in zip(total, has, strict=True)]),
+    ], ("name",))  # fmt: skip
+
+
+def _times(group: Grouped, length: np.ndarray) -> list[list[float]]:
+    calls, total = group.calls(), group.total(length)
+    mean = [each / count for each, count in zip(total.tolist(), calls.tolist(), strict=True)]
+    return [calls.tolist(), total.tolist(), mean, group.most(length).tolist(), group.least(length).tolist()]
+
+
+def _alike(texts: tuple[str, ...], codes: np.ndarray) -> np.ndarray:
+    """The same codes, one for all spellings of the same JSON."""
+    first: dict[str, int] = {}
+    known = np.unique(codes)
+    same = [first.setdefault(compact(texts[code]), code) if code >= 0 else -1 for code in known.tolist()]
+    return np.array(same, np.int64)[np.searchsorted(known, codes)] if len(codes) else codes
+
+
+def compact(text: str) -> str:
+    """JSON without blanks; a text in quotes without these."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def _table(key: str, title: str, columns: list[tuple[Column, list[Any]]], keys: tuple[str, ...]) -> Table:
+    """Rows by total time, the longest first, equal ones by their keys."""
+    order = [column.key for column, _ in columns]
+    rows = sorted(
+        zip(*(values for _, values in columns), strict=True),
+        key=lambda row: (-row[order.index("total_us")], *(row[order.index(each)] for each in keys)),
+    )
+    return Table.of_rows(key, title, [column for column, _ in columns], rows)

@@ -1,0 +1,123 @@
+"""The tree of nn.Modules, with the time of each on the host and of what its operators started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table
+from tpuprof_tui.views.query import Query
+
+from ..vocabulary import MODULES
+from .rules import MODULE
+from .run import Asked, Run, looked_up
+from .tables import of_workers
+
+_COLUMNS = (
+    Column("depth", "Depth", "count"), Column("name", "Module"), Column("id", "Id", "count"),
+    Column("occurrences", "Times", "count"), Column("operators", "Operators", "count"),
+    Column("host_total_us", "Host total", "duration", bar=True), Column("host_self_us", "Host self", "duration"),
+    Column("device_total_us", "Device total", "duration", bar=True),
+    Column("device_self_us", "Device self", "duration"),
+)  # fmt: skip
+
+
+def modules(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _modules, MODULES)
+
+
+def _modules(asked: Asked) -> Answer:
+    run = asked.run
+    figures, known = _figures(run)
+    rows: list[tuple[Any, ...]] = []
+    waiting = [(0, node) for node in reversed(_trees(run, known))]
+    while waiting:
+        depth, (key, children) = waiting.pop()
+        rows.append((depth, *key, *figures[key]))
+        waiting += [(depth + 1, child) for child in reversed(children)]
+    return Answer((Fact("modules", "Modules", len(figures)),), (Table.of_rows("modules", "Modules", _COLUMNS, rows),))
+
+
+def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tuple[str, int]]]:
+    """Sums of each module (name, id) over its occurrences, and the module of each frame's row."""
+    trace, tree = run.trace, run.tree
+    nodes = np.flatnonzero(tree.stays & tree.module)
+    place = looked_up(trace.frame_rows, np.arange(len(trace.frame_rows)), tree.rows[nodes])
+    ids = trace.frames["module"][place]
+    keys: dict[int, tuple[str, int]] = {}
+    number_of: dict[tuple[str, int], int] = {}
+    code = np.zeros(len(nodes), np.int64)
+    for n, (row, number) in enumerate(zip(tree.rows[nodes].tolist(), ids.tolist(), strict=True)):
+        key = (trace.names[trace.name[row]][len(MODULE) :], 0 if number == INT_MISSING else number)
+        keys[row] = key
+        code[n] = number_of.setdefault(key, len(number_of))
+    inner = np.flatnonzero(tree.stays & tree.operator & (tree.parent >= 0))
+    operators, device_self = np.zeros(len(tree.rows), np.int64), np.zeros(len(tree.rows), np.int64)
+    np.add.at(operators, tree.parent[inner], 1)
+    np.add.at(device_self, tree.parent[inner], tree.device_total[inner])
+    # of all children, without what the module starts itself
+    device_total = tree.device_total - tree.device_self
+    columns = (np.ones(len(tree.rows), np.int64), operators, tree.host_total, tree.host_self_without_children,
+               device_total, device_self)  # fmt: skip
+    sums = np.zeros((len(columns), len(number_of)), np.int64)
+    for values, total in zip(columns, sums, strict=True):
+        np.add.at(total, code, values[nodes])
+    return {key: sums[:, number].tolist() for key, number in number_of.items()}, keys
+
+
+def _trees(run: Run, known: dict[int, tuple[str, int]]) -> list[Any]:
+    """Nested (module, children): parents by the chain of Python ids, equal roots once, roots by name."""
+    trace = run.trace
+    rows = trace.frame_rows
+    ids, parents = trace.frames["id"].tolist(), trace.frames["parent"].tolist()
+    place = {number: n for n, number in enumerate(ids) if number != INT_MISSING}
+    row_list = rows.tolist()
+    above: dict[int, int] = {}
+
+    def module_above(n: int) -> int:
+        """Place of the nearest module's frame up the chain; -1 without."""
+        passed = []
+        found = -1
+        seen = set()
+        at = place.get(parents[n], -1)
+        while at >= 0 and at not in seen:
+            seen.add(at)
+            if row_list[at] in known:
+                found = at
+                break
+            if at in above:
+                found = above[at]
+                break
+            passed.append(at)
+            at = place.get(parents[at], -1)
+        for each in passed:
+            above[each] = found
+        return found
+
+    shown = (n for n in range(len(row_list)) if row_list[n] in known)
+    order = sorted(shown, key=lambda n: int(trace.start[row_list[n]]))
+    nodes: dict[int, tuple[tuple[str, int], list[Any]]] = {n: (known[row_list[n]], []) for n in order}
+    roots = []
+    for n in order:
+        parent = module_above(n)
+        if parent < 0 or parent == n:
+            roots.append(nodes[n])
+        else:
+            nodes[parent][1].append(nodes[n])
+    distinct: dict[str, Any] = {}
+    for root in roots:
+        distinct.setdefault(_text(root), root)
+    return sorted(distinct.values(), key=lambda node: node[0])
+
+
+def _text(root: Any) -> str:
+    """A tree as a text: equal for equal trees."""
+    parts, waiting = [], [(0, root)]
+    while waiting:
+        depth, (key, children) = waiting.pop()
+        parts.append(f"{depth} {key}")
+        waiting += [(depth + 1, child) for child in reversed(children)]
+    return "\n".join(parts)

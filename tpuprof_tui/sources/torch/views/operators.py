@@ -1,0 +1,88 @@
+"""Operators by name, by name and shapes, and by call stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.views.answer import Answer, Column, Table
+from tpuprof_tui.views.query import Query
+
+from .kernels import compact
+from .run import Asked, looked_up
+from .tables import Grouped, of_workers
+
+I64 = npt.NDArray[np.int64]
+_FIGURES: Final = (
+    Column("calls", "Calls", "count"), Column("device_self_us", "Device self", "duration", bar=True),
+    Column("device_total_us", "Device total", "duration"), Column("host_self_us", "Host self", "duration", bar=True),
+    Column("host_total_us", "Host total", "duration"),
+    Column("tensor_core_eligible", "Can use tensor cores", "flag", spare=3),
+    Column("tensor_core_self_share", "Tensor cores self", "share", spare=2),
+    Column("tensor_core_total_share", "Tensor cores total", "share", spare=1),
+)  # fmt: skip
+
+
+def operators(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _operators)
+
+
+def _operators(asked: Asked) -> Answer:
+    trace, tree = asked.run.trace, asked.run.tree
+    nodes = np.flatnonzero(tree.stays & tree.operator & asked.among(tree.rows))
+    rows = tree.rows[nodes]
+    name = trace.name[rows].astype(np.int64)
+    known = looked_up(trace.operator_rows, np.arange(len(trace.operator_rows)), rows)
+
+    def codes(key: str) -> I64:
+        values = trace.operators.get(key, np.zeros(0, np.int64))
+        return values[known].astype(np.int64) if len(rows) else np.zeros(0, np.int64)
+
+    shapes: dict[str, int] = {}
+    dims = codes("dims")
+    of_code = {code: shapes.setdefault(compact(trace.texts[code]) if code >= 0 else "[]", len(shapes))
+               for code in np.unique(dims).tolist()}  # fmt: skip
+    shape = np.array([of_code[code] for code in dims.tolist()], np.int64)
+    shape_texts = list(shapes)
+    stack = codes("stack")
+    with_stack = stack >= 0
+    by_device = bool(tree.device_self[nodes].any())
+    return Answer(tables=(
+        _table("by_name", "By name", asked, nodes, Grouped(name), by_device, [("name", "Name", trace.names)]),
+        _table("by_shape", "By name and shapes", asked, nodes, Grouped(name, shape), by_device,
+               [("name", "Name", trace.names), ("shape", "Shapes", shape_texts)]),
+        _table("stacks", "By call stack", asked, nodes[with_stack], Grouped(name[with_stack], stack[with_stack]),
+               by_device, [("name", "Name", trace.names), ("stack", "Call stack", trace.texts)]),
+    ))  # fmt: skip
+
+
+def _table(
+    key: str,
+    title: str,
+    asked: Asked,
+    nodes: I64,
+    group: Grouped,
+    by_device: bool,
+    keys: list[tuple[str, str, Sequence[str]]],
+) -> Table:
+    tree = asked.run.tree
+    device_self, device_total = group.total(tree.device_self[nodes]), group.total(tree.device_total[nodes])
+    columns = [
+        group.calls(), device_self, device_total, group.total(tree.host_self[nodes]),
+        group.total(tree.host_total[nodes]), group.any(tree.eligible[nodes]),
+        _share(group.total(tree.tensor_self[nodes]), device_self),
+        _share(group.total(tree.tensor_total[nodes]), device_total),
+    ]  # fmt: skip
+    texts = [[known[code] for code in group.keys[:, place].tolist()] for place, (_, _, known) in enumerate(keys)]
+    rows = list(zip(*texts, *(column.tolist() for column in columns), strict=True))
+    main = len(keys) + (1 if by_device else 3)
+    rows.sort(key=lambda row: (-row[main], *row[: len(keys)]))
+    return Table.of_rows(key, title, [*(Column(each, head) for each, head, _ in keys), *_FIGURES], rows)
+
+
+def _share(part: I64, whole: I64) -> npt.NDArray[np.float64]:
+    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)

@@ -1,0 +1,237 @@
+"""Where the time of the steps went, how devices were used, what to do; and the steps themselves."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis.index.intervals import Intervals
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table
+from tpuprof_tui.views.query import Query
+
+from ..read.categories import Kind
+from ..read.profile import properties_of
+from .rules import ELIGIBLE, STEP
+from .run import Asked, Run, of_names
+from .tables import of_workers, ratio
+
+I64 = npt.NDArray[np.int64]
+PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
+_TITLES: Final = ("Kernel", "Copy", "Set", "Communication", "Runtime", "Data loader", "CPU", "Other")
+
+
+def overview(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _overview)
+
+
+def steps(query: Query) -> Answer:
+    """The view of steps."""
+    return of_workers(query, _steps)
+
+
+def _steps(asked: Asked) -> Answer:
+    found, shift = asked.run.steps, asked.run.worker.shift_ns
+    known = [bool(each) for each in found.counted.tolist()]
+    rows = [
+        (found.label[n], int(found.host_start[n]) + shift, int(found.host_end[n] - found.host_start[n]),
+         int(found.start[n]) + shift if known[n] else None, int(found.end[n] - found.start[n]) if known[n] else None,
+         int(found.launched[n]), known[n])
+        for n in np.flatnonzero(asked.steps).tolist()
+    ]  # fmt: skip
+    columns = (
+        Column("step", "Step"), Column("host_start_us", "Host start", "time"),
+        Column("host_us", "Host", "duration", bar=True), Column("start_us", "Start", "time"),
+        Column("step_us", "Step", "duration", bar=True), Column("launched", "Launched", "count"),
+        Column("counted", "Counted", "flag"),
+    )  # fmt: skip
+    notes = () if all(known) else ("Last steps whose device work was not recorded to its end do not count.",)
+    facts = (
+        Fact("steps", "Steps", int((found.counted & asked.steps).sum())),
+        Fact("annotated", "Annotated", found.annotated, "flag"),
+    )
+    return Answer(facts, (Table.of_rows("steps", "Steps", columns, rows, notes=notes),))
+
+
+def parts_of(run: Run, asked_about: npt.NDArray[np.bool_]) -> list[I64]:
+    """Time of each part (``PARTS``, in that order) in some steps: what is left by those before it."""
+    found = run.steps
+    start, end = found.start[asked_about], found.end[asked_about]
+    trace = run.trace
+    host_cpu = (trace.kind == Kind.OPERATOR) & ~of_names(trace, lambda name: name.startswith(STEP))
+    work = [run.kernels & ~run.communicates, run.work_kind == Kind.COPY, run.work_kind == Kind.SET]
+    talk = run.work_union(run.communicates).union_with(run.union(run.collectives))
+    unions = [
+        *map(run.work_union, work), talk, run.union(run.calls), run.union(run.loaders),
+        run.union(np.flatnonzero(host_cpu | (trace.kind == Kind.OLD_FRAME))),
+    ]  # fmt: skip
+    so_far, before, parts = Intervals.empty(), np.zeros(len(start), np.int64), []
+    for union in unions:
+        so_far = so_far.union_with(union)
+        covered = so_far.covered(end) - so_far.covered(start)
+        parts.append(covered - before)
+        before = covered
+    return [*parts, end - start - before]
+
+
+def _overview(asked: Asked) -> Answer:
+    run = asked.run
+    found, shift = run.steps, run.worker.shift_ns
+    counted = np.flatnonzero(found.counted & asked.steps)
+    start, end = found.start[counted], found.end[counted]
+    length = end - start
+    parts = parts_of(run, found.counted & asked.steps)
+    count = len(counted)
+    window = int(end.max() - start.min()) if count else None
+
+    def mean(values: I64) -> float | None:
+        return int(values.sum()) / count if count else None
+
+    kernel_time = int((run.work_end - run.work_start)[run.kernels].sum())
+    facts = [
+        Fact("steps", "Steps", count),
+        Fact("step_us", "Step", mean(length), "duration"),
+        *(Fact(f"{key}_us", title, mean(values), "duration", share=ratio(int(values.sum()), int(length.sum())))
+          for key, title, values in zip(PARTS, _TITLES, parts, strict=True)),
+        Fact("window_us", "Window", window, "duration"),
+    ]  # fmt: skip
+    if run.kernels.any():
+        tensor = int((run.work_end - run.work_start)[run.tensor_cores].sum())
+        facts.append(Fact("tensor_core_share", "Tensor cores", ratio(tensor, kernel_time), "share"))
+    columns = [
+        Column("step", "Step"), Column("start_us", "Start", "time"), Column("host_us", "Host", "duration", spare=1),
+        Column("step_us", "Step", "duration", bar=True),
+        *(Column(f"{key}_us", title, "duration") for key, title in zip(PARTS, _TITLES, strict=True)),
+    ]  # fmt: skip
+    rows = [
+        (found.label[step], int(found.start[step]) + shift, int(found.host_end[step] - found.host_start[step]),
+         int(length[n]), *(int(part[n]) for part in parts))
+        for n, step in enumerate(counted.tolist())
+    ]  # fmt: skip
+    devices = _devices(run, counted)
+    notes = []
+    if not found.counted.all():
+        notes.append("Last steps whose device work was not recorded to its end do not count.")
+    if asked.window is not None or (asked.events is not None and asked.step is None):
+        notes.append("Steps are told whole: they do not follow the range, the scope or the filter.")
+    return Answer(
+        tuple(facts),
+        (Table.of_rows("steps", "Steps", columns, rows), devices, _recommendations(run, parts, length, devices)),
+        notes=tuple(notes),
+    )
+
+
+def _devices(run: Run, counted: I64) -> Table:
+    found = run.steps
+    trace = run.trace
+    columns = (
+        Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes"),
+        Column("compute_capability", "Capability"), Column("utilization", "Utilization", "share", bar=True),
+        Column("sm_efficiency", "SM efficiency", "share"), Column("occupancy", "Occupancy", "share"),
+        Column("tensor_core_share", "Tensor cores", "share"),
+    )  # fmt: skip
+    known = {str(each.get("id")): each for each in properties_of(trace)}
+    low, high = (int(found.start[counted].min()), int(found.end[counted].max())) if len(counted) else (0, 0)
+    rows: list[tuple[Any, ...]] = []
+    device = trace.work.get("device", np.zeros(0, np.int32))
+    codes = np.unique(device[run.kernels]).tolist()
+    codes.sort(key=lambda code: (len(trace.texts[code]), trace.texts[code]))
+    launcher = run.launcher
+    of_operator = (launcher >= 0) & (run.call >= 0)
+    if len(trace):
+        of_operator &= run.operators[launcher]
+    length = run.work_end - run.work_start
+    for code in codes:
+        mine = run.kernels & (device == code)
+        told = known.get(trace.texts[code], {})
+        span = high - low
+        used = run.work_union(mine).between(low, high) / span if span > 0 else None
+        by_operator = mine & of_operator
+        whole = int(length[by_operator].sum())
+        rows.append((
+            trace.texts[code], told.get("name"), told.get("totalGlobalMem"), _capability(told), used,
+            _efficiency(run, mine, low, high), _occupancy(run, mine, low, high),
+            int(length[by_operator & run.tensor_cores].sum()) / whole if whole else None,
+        ))  # fmt: skip
+    return Table.of_rows("devices", "Devices", columns, rows)
+
+
+def _capability(told: dict[str, Any]) -> str | None:
+    major, minor = told.get("computeMajor"), told.get("computeMinor")
+    return f"{major}.{minor}" if type(major) is int and type(minor) is int else None
+
+
+def _inside(run: Run, mine: npt.NDArray[np.bool_], low: int, high: int) -> tuple[I64, I64]:
+    return np.clip(run.work_start[mine], low, high), np.clip(run.work_end[mine], low, high)
+
+
+def _efficiency(run: Run, mine: npt.NDArray[np.bool_], low: int, high: int) -> float | None:
+    """Integral of the blocks per SM of the kernels that run, at most 1, over the window."""
+    blocks = run.trace.work["blocks"]
+    mine = mine & (np.nan_to_num(blocks) > 0)
+    start, end = _inside(run, mine, low, high)
+    real = end > start
+    if not real.any():
+        return None
+    value = blocks[mine][real]
+    times = np.concatenate([start[real], end[real]])
+    order = np.argsort(times, kind="stable")
+    height = np.cumsum(np.concatenate([value, -value])[order])
+    width = np.diff(times[order])
+    return float((np.clip(height[:-1], 0, 1) * width).sum() / (high - low))
+
+
+def _occupancy(run: Run, mine: npt.NDArray[np.bool_], low: int, high: int) -> float | None:
+    value = run.trace.work["occupancy"]
+    mine = mine & (np.nan_to_num(value, nan=-1.0) >= 0)
+    start, end = _inside(run, mine, low, high)
+    weight = (end - start).astype(np.float64)
+    whole = float(weight.sum())
+    return float((value[mine] * weight).sum() / whole / 100) if whole else None
+
+
+def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) -> Table:
+    rows: list[tuple[Any, ...]] = []
+    whole = int(length.sum())
+    for key, most, text in (
+        ("dataloader", 0.05, "The step waits for data: more workers (num_workers), pin_memory, or faster storage."),
+        ("communication", 0.1, "Communication is not covered: larger buckets, gradient accumulation, or compression."),
+    ):
+        share = ratio(int(parts[PARTS.index(key)].sum()), whole)
+        if share is not None and share > most:
+            rows.append((key, None, share, text))
+    told = devices.rows()
+    for device, _, memory, _, used, *_ in told:
+        if used is not None and used < 0.5:
+            rows.append(("low_utilization", device, used, "The GPU is idle more than half of the time: a larger batch, "
+                         "fewer and larger kernels, or less work on the host between them."))  # fmt: skip
+        peak = _peak(run, device)
+        if memory and peak is not None and peak > 0.9 * memory:
+            rows.append(("memory", device, peak / memory, "The card is nearly full: a smaller batch or checkpointing."))
+    eligible = of_names(run.trace, ELIGIBLE.__contains__)
+    by_eligible = (run.launcher >= 0) & (eligible[run.launcher] if len(run.trace) else False)
+    for device, _, _, capability, _, _, _, share in told:
+        if capability and float(capability.split(".")[0]) >= 7 and share == 0 and (by_eligible & run.kernels).any():
+            rows.append(("tensor_cores", device, 0.0, "Operators that can use tensor cores do not: mixed precision "
+                         "(torch.autocast), sizes that are multiples of 8."))  # fmt: skip
+    if of_names(run.trace, "DataParallel.forward".__eq__).any() and len(told) > 1:
+        rows.append(("data_parallel", None, None, "DistributedDataParallel is faster than DataParallel."))
+    info = run.trace.metadata.get("distributedInfo")
+    if isinstance(info, dict) and info.get("backend") == "gloo" and any(
+        each[3] and float(each[3]) >= 3.5 for each in told
+    ):  # fmt: skip
+        rows.append(("nccl", None, None, "The backend nccl is faster than gloo on these cards."))
+    columns = (Column("id", "Advice"), Column("device", "Device"), Column("value", "Share", "share"),
+               Column("text", "What to do"))  # fmt: skip
+    return Table.of_rows("recommendations", "What to do", columns, rows)
+
+
+def _peak(run: Run, device: str) -> int | None:
+    memory = run.trace.memory
+    if not device.isdecimal():
+        return None
+    mine = np.isin(memory.device_type, (1, 6)) & (memory.device_id == int(device)) & (memory.allocated != INT_MISSING)
+    return int(memory.allocated[mine].max()) if mine.any() else None

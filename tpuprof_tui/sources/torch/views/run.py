@@ -1,0 +1,499 @@
+"""What is computed of one trace and asked for by several of its views: launchers, the tree of operators, steps.
+
+Definitions and their marks follow the TensorBoard plugin and HTA where people compare figures with theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis.index.intervals import Intervals
+from tpuprof_tui.analysis.selecting.passing import passing
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.views.query import Query
+
+from ..read.categories import Kind
+from ..read.links import calls_of_work, rows_named, step_numbers
+from ..read.nesting import innermost, parents
+from ..read.profile import COMMUNICATION, TorchProfile, TraceWorker
+from ..read.trace import Trace
+from .rules import COLLECTIVE, ELIGIBLE, LOADER, MODULE, STEP, is_operator, is_tree_annotation, uses_tensor_cores
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: From so many calls on whose id is their correlation ids are taken for those of launches.
+_LAUNCH_IDS: Final = 10
+_NO_ROWS: Final = np.zeros(0, np.int64)
+
+
+def of_names(trace: Trace, test: Callable[[str], bool]) -> Mask:
+    """Whether the name of each event passes a test, made once for each name."""
+    passing = np.array([test(name) for name in trace.names], np.bool_)
+    return passing[trace.name] if len(passing) else np.zeros(0, np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Steps by time, in columns of one length.
+
+    Attributes:
+        label: What each is called.
+        host_start, host_end: As the host annotated them.
+        start, end: With the device work that they launched.
+        launched: How many device events that is.
+        counted: Whether they count; the last ones may not.
+        annotated: Whether the host annotated them.
+    """
+
+    label: tuple[str, ...]
+    host_start: I64
+    host_end: I64
+    start: I64
+    end: I64
+    launched: I64
+    counted: Mask
+    annotated: bool
+
+
+class Run:
+    """One worker's trace and what is derived of it.
+
+    Attributes:
+        worker, trace: See there.
+    """
+
+    def __init__(self, worker: TraceWorker) -> None:
+        self.worker = worker
+        self.trace = worker.trace
+
+    # -- device work
+
+    @cached_property
+    def call(self) -> I64:
+        """Row of the call of each device work; -1 without."""
+        return calls_of_work(self.trace)
+
+    @cached_property
+    def work_start(self) -> I64:
+        """Start of each device work, ns."""
+        return self.trace.start[self.trace.work_rows]
+
+    @cached_property
+    def work_end(self) -> I64:
+        """End of each."""
+        return self.trace.end[self.trace.work_rows]
+
+    @cached_property
+    def work_kind(self) -> npt.NDArray[np.int8]:
+        """Kind of each."""
+        return self.trace.kind[self.trace.work_rows]
+
+    @cached_property
+    def kernels(self) -> Mask:
+        """Which device work is kernels."""
+        return np.asarray(self.work_kind == Kind.KERNEL)
+
+    @cached_property
+    def tensor_cores(self) -> Mask:
+        """Which device work uses tensor cores."""
+        return of_names(self.trace, uses_tensor_cores)[self.trace.work_rows] & self.kernels
+
+    @cached_property
+    def communicates(self) -> Mask:
+        """Which device work is kernels that communicate."""
+        named = of_names(self.trace, lambda name: bool(COMMUNICATION.match(name)))[self.trace.work_rows]
+        launcher = self.launcher
+        known = launcher >= 0
+        by_launcher = np.zeros(len(launcher), np.bool_)
+        by_launcher[known] = self.collective_name[launcher[known]]
+        return np.asarray(self.kernels & (named | self.trace.work["collective"] | by_launcher))
+
+    @cached_property
+    def collective_name(self) -> Mask:
+        """By event: whether its name is that of a collective on the host."""
+        return of_names(self.trace, lambda name: bool(COLLECTIVE.match(name)))
+
+    @cached_property
+    def collectives(self) -> I64:
+        """Rows of the collectives on the host."""
+        return np.flatnonzero(self.collective_name & np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION)))
+
+    # -- who launched what
+
+    @cached_property
+    def calls(self) -> I64:
+        """Rows of the calls."""
+        return np.flatnonzero(self.trace.kind == Kind.CALL)
+
+    @cached_property
+    def ids_usable(self) -> bool:
+        """Whether External ids of calls name operators: not where they are the ids of launches."""
+        correlation, external = self.trace.correlation[self.calls], self.trace.external[self.calls]
+        both = (correlation != INT_MISSING) & (external != INT_MISSING)
+        return int(both.sum()) < _LAUNCH_IDS or bool((correlation[both] != external[both]).any())
+
+    def named_by(self, ids: I64) -> I64:
+        """Row of the operator or annotation that each External id names; -1 for none."""
+        trace = self.trace
+        rows = np.flatnonzero(np.isin(trace.kind, (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME))
+                              & (trace.external != INT_MISSING) & (trace.external != 0))  # fmt: skip
+        rows = rows[np.lexsort((trace.place[rows], trace.external[rows]))]
+        return looked_up(trace.external[rows], rows, ids)
+
+    @cached_property
+    def operators(self) -> Mask:
+        """By event: whether it is an operator."""
+        return np.asarray((self.trace.kind == Kind.OPERATOR) & of_names(self.trace, is_operator))
+
+    @cached_property
+    def call_owner(self) -> I64:
+        """By event: row of the operator or annotation that a call belongs to; -1 for none and for what is no call."""
+        trace, calls = self.trace, self.calls
+        found = np.full(len(trace), -1, np.int64)
+        external = trace.external[calls]
+        by_time = (external == INT_MISSING) if self.ids_usable else np.ones(len(calls), np.bool_)
+        found[calls[~by_time]] = self.named_by(external[~by_time])
+        found[calls[by_time]] = self.around(np.flatnonzero(self.operators), calls[by_time])
+        return found
+
+    def around(self, outer: I64, inner: I64) -> I64:
+        """Row of the innermost of some events that contains each of others on its thread; -1 without."""
+        trace = self.trace
+        place = innermost((trace.start[outer], trace.end[outer], trace.thread_of(outer)),
+                          (trace.start[inner], trace.end[inner], trace.thread_of(inner)))  # fmt: skip
+        return np.where(place >= 0, outer[place] if len(outer) else -1, -1)
+
+    @cached_property
+    def launcher(self) -> I64:
+        """Row of the operator or annotation that launched each device work; -1 for none."""
+        call = self.call
+        found = np.where(call >= 0, self.call_owner[call] if len(self.trace) else -1, -1)
+        if self.ids_usable:
+            alone = np.flatnonzero(call < 0)
+            found[alone] = self.named_by(self.trace.external[self.trace.work_rows[alone]])
+        return found
+
+    # -- selections
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree of operators."""
+        return Tree(self)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The steps."""
+        return _steps(self)
+
+    def union(self, rows: I64) -> Intervals:
+        """The time that events cover."""
+        return Intervals.union(self.trace.start[rows], self.trace.end[rows])
+
+    def work_union(self, which: Mask) -> Intervals:
+        """The time that device work covers."""
+        return Intervals.union(self.work_start[which], self.work_end[which])
+
+    @cached_property
+    def loaders(self) -> I64:
+        """Rows of what loads data."""
+        host = np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME, Kind.FRAME))
+        return np.flatnonzero(host & of_names(self.trace, lambda name: bool(LOADER.fullmatch(name))))
+
+
+def looked_up(keys: I64, values: I64, wanted: I64) -> I64:
+    """The value of the first of some ascending keys that is equal to each one wanted; -1 without."""
+    place = np.searchsorted(keys, wanted)
+    found = np.full(len(wanted), -1, np.int64)
+    inside = np.flatnonzero(place < len(keys))
+    hit = inside[keys[place[inside]] == wanted[inside]]
+    found[hit] = values[place[hit]]
+    return found
+
+
+class Tree:
+    """Operators, some annotations and nn.Modules of each thread by nesting, in columns of one length.
+
+    A node whose only child is an operator of its own name is one with it: the outer one stays.
+
+    Attributes:
+        rows: Events, in the order of nesting.
+        parent: Place of the node above; -1 without.
+        stays: Which nodes are themselves, not one with that above.
+        same: Place of the node that each is one with.
+        operator: Which are operators.
+    """
+
+    def __init__(self, run: Run) -> None:
+        trace = self._trace = run.trace
+        self._run = run
+        annotation = np.isin(trace.kind, (Kind.ANNOTATION,)) & of_names(trace, is_tree_annotation)
+        module = (trace.kind == Kind.FRAME) & of_names(trace, lambda name: name.startswith(MODULE))
+        self.rows = np.flatnonzero((trace.kind == Kind.OPERATOR) | annotation | module)
+        rows = self.rows
+        self.module = module[rows]
+        self.operator = run.operators[rows]
+        parent = parents(trace.start[rows], trace.end[rows], trace.thread_of(rows))
+        inner = parent >= 0
+        children = np.bincount(parent[inner], minlength=len(rows))
+        merged = np.zeros(len(rows), np.bool_)
+        merged[inner] = ((children[parent[inner]] == 1) & (trace.name[rows[parent[inner]]] == trace.name[rows[inner]])
+                         & (trace.kind[rows[inner]] == Kind.OPERATOR))  # fmt: skip
+        same = np.where(merged, parent, np.arange(len(rows)))
+        while bool((same != same[same]).any()):
+            same = same[same]
+        self.same, self.stays = same, ~merged
+        self.parent = np.where(inner, same[parent] if len(parent) else -1, -1)
+        self.parent[merged] = -1
+
+    @cached_property
+    def _levels(self) -> list[I64]:
+        """Nodes that stay, by how many lie above them, from the outside in."""
+        level = np.flatnonzero(self.stays & (self.parent < 0))
+        depth = np.zeros(len(self.rows), np.int64)
+        # those above stand before those below: a few rounds settle all
+        above = self.parent >= 0
+        while True:
+            new = np.where(above, depth[self.parent] + 1, 0) if len(depth) else depth
+            if bool((new == depth).all()):
+                break
+            depth = new
+        del level
+        order = np.argsort(depth[self.stays], kind="stable")
+        nodes = np.flatnonzero(self.stays)[order]
+        return np.split(nodes, np.flatnonzero(np.diff(depth[nodes])) + 1) if len(nodes) else []
+
+    def summed_up(self, own: I64) -> I64:
+        """Values of nodes and of all below them."""
+        total: I64 = own.copy()
+        for level in reversed(self._levels):
+            inner = level[self.parent[level] >= 0]
+            np.add.at(total, self.parent[inner], total[inner])
+        return total
+
+    def at(self, rows: I64) -> I64:
+        """Place of the node that each event is one with; -1 where it is none, or -1 itself."""
+        place = looked_up(self.rows, np.arange(len(self.rows)), rows)
+        return np.where(place >= 0, self.same[place] if len(self.rows) else -1, -1)
+
+    @cached_property
+    def call_node(self) -> I64:
+        """By call (``Run.calls``): place of its node; -1 for none."""
+        return self.at(self._run.call_owner[self._run.calls])
+
+    @cached_property
+    def work_node(self) -> I64:
+        """By device work with a call: place of the node of its call; -1 for none."""
+        run = self._run
+        owner = np.where(run.call >= 0, run.call_owner[run.call] if len(run.trace) else -1, -1)
+        return self.at(owner)
+
+    def _own(self, which: Mask) -> I64:
+        """Time of the device work of each node's own calls."""
+        run = self._run
+        chosen = which & (self.work_node >= 0)
+        found = np.zeros(len(self.rows), np.int64)
+        np.add.at(found, self.work_node[chosen], (run.work_end - run.work_start)[chosen])
+        return found
+
+    @cached_property
+    def device_self(self) -> I64:
+        """Device time of each node's own calls, ns."""
+        return self._own(np.ones(len(self._run.call), np.bool_))
+
+    @cached_property
+    def device_total(self) -> I64:
+        """The same with all below."""
+        return self.summed_up(self.device_self)
+
+    @cached_property
+    def tensor_self(self) -> I64:
+        """Time of tensor-core kernels of each node's own calls."""
+        return self._own(self._run.tensor_cores)
+
+    @cached_property
+    def tensor_total(self) -> I64:
+        """The same with all below."""
+        return self.summed_up(self.tensor_self)
+
+    @cached_property
+    def eligible(self) -> Mask:
+        """Whether a node can use tensor cores, or something of it did."""
+        run = self._run
+        found = of_names(self._trace, ELIGIBLE.__contains__)[self.rows] & self.operator
+        used = run.tensor_cores & (self.work_node >= 0)
+        found[self.work_node[used]] = True
+        return self.summed_up(found.astype(np.int64)) > 0
+
+    @cached_property
+    def host_total(self) -> I64:
+        """Duration of each, ns."""
+        return self._trace.end[self.rows] - self._trace.start[self.rows]
+
+    @cached_property
+    def host_self(self) -> I64:
+        """Duration without what children and own calls cover."""
+        trace, run = self._trace, self._run
+        inner = np.flatnonzero(self.stays & (self.parent >= 0))
+        called = self.call_node >= 0
+        return self.host_total - self.covered(
+            np.concatenate([self.parent[inner], self.call_node[called]]),
+            np.concatenate([trace.start[self.rows[inner]], trace.start[run.calls[called]]]),
+            np.concatenate([trace.end[self.rows[inner]], trace.end[run.calls[called]]]),
+        )
+
+    @cached_property
+    def host_self_without_children(self) -> I64:
+        """Duration without what children cover: what modules are told as their own."""
+        trace = self._trace
+        inner = np.flatnonzero(self.stays & (self.parent >= 0))
+        return self.host_total - self.covered(
+            self.parent[inner], trace.start[self.rows[inner]], trace.end[self.rows[inner]]
+        )
+
+    def covered(self, node: I64, start: I64, end: I64) -> I64:
+        """How much of each node intervals cover that belong to it, as far as they lie in it, ns."""
+        trace = self._trace
+        # all nodes one behind the other on one line, so that intervals of different nodes do not meet
+        offset = np.concatenate([[0], np.cumsum(self.host_total)])[:-1]
+        begins, ends = trace.start[self.rows], trace.end[self.rows]
+        low = np.clip(start, begins[node], ends[node]) - begins[node] + offset[node]
+        high = np.clip(end, begins[node], ends[node]) - begins[node] + offset[node]
+        edges = np.append(offset, offset[-1:] + self.host_total[-1:])
+        return np.asarray(np.diff(Intervals.union(low, high).covered(edges)))
+
+    def node_at(self, thread: npt.NDArray[np.integer], time: I64) -> I64:
+        """Place of the innermost node of a thread at each time (start <= time < end); -1 without."""
+        trace, rows = self._trace, self.rows
+        place = innermost((trace.start[rows], trace.end[rows], trace.thread_of(rows)), (time, time, thread))
+        return np.where(place >= 0, self.same[place] if len(rows) else -1, -1)
+
+
+def _steps(run: Run) -> Steps:
+    trace = run.trace
+    rows = rows_named(trace, STEP)
+    labels = tuple(trace.names[name][len(STEP) :] for name in trace.name[rows].tolist())
+    host_start, host_end = trace.start[rows], trace.end[rows]
+    annotated = len(rows) > 0
+    if not annotated:
+        spans = np.concatenate([np.flatnonzero(trace.kind == Kind.OPERATOR), run.loaders])
+        if not len(spans):
+            spans = np.concatenate([run.calls, trace.work_rows])
+        if len(spans):
+            labels = ("0",)
+            host_start, host_end = trace.start[spans].min()[None], trace.end[spans].max()[None]
+    count = len(labels)
+    launched = np.zeros(count, np.int64)
+    start, end, counted = host_start.copy(), host_end.copy(), np.ones(count, np.bool_)
+    known = np.flatnonzero(run.call >= 0)
+    call_start, call_end = trace.start[run.call[known]], trace.end[run.call[known]]
+    order = np.argsort(call_start, kind="stable")
+    known, call_start, call_end = known[order], call_start[order], call_end[order]
+    matched = np.zeros(len(run.call), np.bool_)
+    first_start, last_end = np.full(count, INT_MISSING, np.int64), np.full(count, INT_MISSING, np.int64)
+    for step in range(count):
+        low, high = np.searchsorted(call_start, (host_start[step], host_end[step] + 1))
+        mine = known[low:high][call_end[low:high] <= host_end[step]]
+        launched[step] = len(mine)
+        if len(mine):
+            matched[mine] = True
+            first_start[step], last_end[step] = run.work_start[mine].min(), run.work_end[mine].max()
+    if not launched.any():
+        return Steps(labels, host_start, host_end, start, end, launched, counted, annotated)
+    before = int(host_start[0])
+    if launched[0]:
+        early = run.work_end[~matched & (run.work_end < first_start[0])]
+        before = max(before, int(early.max(initial=before)))
+    for step in range(count):
+        start[step] = max(before, int(host_start[step]))
+        end[step] = max(int(host_end[step]), int(start[step]), int(last_end[step]))
+        before = int(end[step])
+    last = int(np.flatnonzero(launched)[-1])
+    keep = last + 1
+    if count > 1 and last > 0 and launched[last] < 0.8 * launched[last - 1]:
+        keep = last
+    if count > 1:
+        counted[keep:] = False
+    return Steps(labels, host_start, host_end, start, end, launched, counted, annotated)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a query asks of one worker.
+
+    Attributes:
+        run: The worker's trace.
+        events: By event: whether it is asked about; None: all are.
+        window: Start and end, ns of the trace, at which unions are cut; None: nowhere.
+        step: Number of the step that is asked about; None: all are.
+    """
+
+    run: Run
+    events: Mask | None
+    window: tuple[int, int] | None
+    step: int | None = None
+
+    def among(self, rows: I64) -> Mask:
+        """Which of some events are asked about."""
+        return np.ones(len(rows), np.bool_) if self.events is None else self.events[rows]
+
+    @cached_property
+    def work(self) -> Mask:
+        """Which device work is asked about."""
+        return self.among(self.run.trace.work_rows)
+
+    @cached_property
+    def steps(self) -> Mask:
+        """Which steps are asked about."""
+        steps = self.run.steps
+        return np.ones(len(steps.label), np.bool_) if self.step is None else step_numbers(steps.label) == self.step
+
+    def clip(self, covered: Intervals) -> Intervals:
+        """A union within the window."""
+        return covered if self.window is None else covered.clip(*self.window)
+
+
+def runs_of(query: Query) -> list[Run]:
+    """The workers that a query is about."""
+    profile = query.profile
+    workers = profile.traces if isinstance(profile, TorchProfile) else ()
+    top = _top(query)
+    return [query.derived.get("PyTorch run", lambda worker=worker: Run(worker), worker.key)  # type: ignore[misc]
+            for worker in workers if top < 0 or worker.group == top]  # fmt: skip
+
+
+def _top(query: Query) -> int:
+    """Id of the rank that the scope lies in; -1 for all."""
+    profile, group = query.profile, query.scope.group
+    if query.scope.lane >= 0:
+        group = profile.lanes[query.scope.lane].group
+    while group >= 0 and profile.groups[group].parent >= 0:
+        group = profile.groups[group].parent
+    return group
+
+
+def asked_of(query: Query, run: Run) -> Asked:
+    """What a query asks of a worker."""
+    worker = run.worker
+    events: Mask | None = None
+    window = None
+    whole = query.scope.lane < 0 and query.scope.group in (-1, worker.group)
+    if query.passes or not whole:
+        events = np.zeros(len(run.trace), np.bool_)
+        passes = passing(query.session, query.passes) if query.passes else None
+        chosen = set(query.session.lanes_in(query.scope))
+        for lane, rows in worker.lane_rows.items():
+            if lane in chosen:
+                events[rows] = True if passes is None else passes.lane(lane)
+    if query.range is not None:
+        low, high = (edge - worker.shift_ns for edge in query.range)
+        window = (low, high)
+        inside = (run.trace.start >= low) & (run.trace.start < high)
+        events = inside if events is None else events & inside
+    return Asked(run, events, window, query.step)

@@ -1,0 +1,123 @@
+"""Busy and idle time of streams and why they idle; how long launches took and waited."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis.index.intervals import Intervals
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table
+from tpuprof_tui.views.query import Query
+
+from ..read.categories import Kind
+from ..vocabulary import DEVICE
+from .run import Asked
+from .tables import Grouped, of_workers, ratio
+
+I64 = npt.NDArray[np.int64]
+#: Gaps shorter than this between events of a stream are the hardware's own, ns (HTA).
+_KERNEL_GAP: Final = 30_000
+#: What starts later than this after its launch waited long, ns.
+_LONG_DELAY: Final = 100_000
+
+
+def streams(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _streams, DEVICE)
+
+
+def launches(query: Query) -> Answer:
+    """The view of launches."""
+    return of_workers(query, _launches, DEVICE)
+
+
+def _streams(asked: Asked) -> Answer:
+    run, trace, shift = asked.run, asked.run.trace, asked.run.worker.shift_ns
+    work = asked.work
+
+    def union(which: npt.NDArray[np.bool_]) -> Intervals:
+        return asked.clip(run.work_union(which & work))
+
+    everything = union(np.ones(len(work), np.bool_))
+    talk = union(run.communicates)
+    compute = union(run.kernels & ~run.communicates)
+    copies, sets = union(run.work_kind == Kind.COPY), union(run.work_kind == Kind.SET)
+    if asked.window is None:
+        window = int(run.work_end[work].max() - run.work_start[work].min()) if work.any() else 0
+    else:
+        window = asked.window[1] - asked.window[0]
+    covered = talk.union_with(compute)
+    exposed = covered.total - compute.total
+    exposed_copies = covered.union_with(copies).total - covered.total
+    facts = (
+        Fact("window_us", "Window", window, "duration"), Fact("busy_us", "Busy", everything.total, "duration"),
+        Fact("idle_us", "Idle", window - everything.total, "duration"),
+        Fact("computation_us", "Computation", compute.total, "duration"),
+        Fact("communication_us", "Communication", talk.total, "duration"),
+        Fact("memcpy_us", "Copies", copies.total, "duration"), Fact("memset_us", "Sets", sets.total, "duration"),
+        Fact("exposed_communication_us", "Exposed communication", exposed, "duration"),
+        Fact("exposed_memcpy_us", "Exposed copies", exposed_copies, "duration"),
+        Fact("overlap_us", "Overlap", talk.total - exposed, "duration"),
+        Fact("overlap_share", "Overlap share", ratio(talk.total - exposed, talk.total), "share"),
+    )  # fmt: skip
+    rows = []
+    chosen = np.flatnonzero(work)
+    group = Grouped(trace.work["device"][chosen], trace.work["stream"][chosen]) if len(chosen) else None
+    for number in range(group.count if group else 0):
+        assert group is not None
+        device, stream = (trace.texts[code] for code in group.keys[number].tolist())
+        rows.append((device, stream, *_stream(asked, chosen[group.place == number], shift)))
+    rows.sort(key=lambda row: [(len(text), text) for text in row[:2]])
+    columns = (
+        Column("device", "Device"), Column("stream", "Stream"), Column("events", "Events", "count"),
+        Column("start_us", "Start", "time", spare=3), Column("span_us", "Span", "duration", spare=2),
+        Column("busy_us", "Busy", "duration", bar=True), Column("idle_us", "Idle", "duration"),
+        Column("host_wait_us", "Waits for host", "duration"), Column("kernel_wait_us", "Between kernels", "duration"),
+        Column("other_wait_us", "Other", "duration"), Column("queue_max", "Queue", "count", spare=1),
+    )  # fmt: skip
+    return Answer(facts, (Table.of_rows("streams", "Streams", columns, rows),))
+
+
+def _stream(asked: Asked, mine: I64, shift: int) -> tuple[int, ...]:
+    run, trace = asked.run, asked.run.trace
+    mine = mine[np.lexsort((trace.place[trace.work_rows[mine]], run.work_start[mine]))]
+    start, end, call = run.work_start[mine], run.work_end[mine], run.call[mine]
+    reach = np.maximum.accumulate(end)
+    gap = start[1:] - reach[:-1]
+    real = gap > 0
+    late = (call[1:] >= 0) & (trace.start[call[1:]] > reach[:-1])
+    short = ~late & (gap < _KERNEL_GAP)
+    waits = [int(gap[real & which].sum()) for which in (late, short, ~late & ~short)]
+    span = int(reach[-1] - start[0])
+    busy = Intervals.union(start, end).total
+    known = call >= 0
+    times = np.concatenate([trace.start[call[known]], start[known]])
+    change = np.repeat([1, -1], int(known.sum()))
+    queue = np.cumsum(change[np.lexsort((-change, times))])
+    return (len(mine), int(start[0]) + shift, span, busy, span - busy, *waits, max(int(queue.max(initial=0)), 0))
+
+
+def _launches(asked: Asked) -> Answer:
+    run, trace = asked.run, asked.run.trace
+    call = run.call
+    known = call >= 0
+    shared = np.bincount(call[known], minlength=len(trace)) if len(trace) else np.zeros(0, np.int64)
+    alone = known.copy()
+    alone[known] = shared[call[known]] == 1
+    chosen = alone & asked.work
+    calls = call[chosen]
+    host = trace.end[calls] - trace.start[calls]
+    device = (run.work_end - run.work_start)[chosen]
+    delay = np.maximum(run.work_start[chosen] - trace.end[calls], 0)
+    return Answer((
+        Fact("launches", "Launches", len(calls)), Fact("host_us", "Time of calls", int(host.sum()), "duration"),
+        Fact("device_us", "Time on the device", int(device.sum()), "duration"),
+        Fact("delay_us", "Waiting", int(delay.sum()), "duration"),
+        Fact("delay_max_us", "Longest wait", int(delay.max(initial=0)), "duration"),
+        Fact("short_kernels", "Shorter than their call", int((device < host).sum())),
+        Fact("long_delays", "Waited over 100 us", int((delay > _LONG_DELAY).sum())),
+        Fact("unlaunched", "Launched before recording", int((~known & asked.work).sum())),
+        Fact("graph_launched", "Launched together (graphs)", int((known & ~alone & asked.work).sum())),
+    ))  # fmt: skip

@@ -1,0 +1,113 @@
+"""What the views have in common: grouping events by what they are called, and one answer for several workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table
+from tpuprof_tui.views.query import Query
+
+from ..vocabulary import MODULES
+from .run import Asked, asked_of, runs_of
+
+I64 = npt.NDArray[np.int64]
+_WORKER = Column("worker", "Worker")
+
+
+def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = "") -> Answer:
+    """What a view says of one worker; of several, their rows one after the other and figures that name the worker.
+
+    Args:
+        query: What is asked.
+        compute: Answers for one worker.
+        needs: Capability without which there is nothing to tell: what to record is said then.
+    """
+    found = [(run.worker.key, compute(asked_of(query, run))) for run in runs_of(query)]
+    if needs and not query.profile.has(needs):
+        told = query.vocabulary.capability(needs)
+        assert told is not None
+        lacking = Missing(f"There is no {told.title} in this trace." if needs != MODULES else
+                          "There are no nn.Modules in this trace.", told.needs)  # fmt: skip
+        found = [(key, replace(answer, missing=(lacking, *answer.missing))) for key, answer in found]
+    if len(found) == 1:
+        return found[0][1]
+    tables: dict[str, list[tuple[str, Table]]] = {}
+    for key, answer in found:
+        for table in answer.tables:
+            tables.setdefault(table.key, []).append((key, table))
+    return Answer(
+        facts=tuple(replace(fact, about=key) for key, answer in found for fact in answer.facts),
+        tables=tuple(_stacked(parts) for parts in tables.values()),
+        notes=tuple(dict.fromkeys(note for _, answer in found for note in answer.notes)),
+        missing=tuple(dict.fromkeys(each for _, answer in found for each in answer.missing)),
+    )
+
+
+def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
+    first = parts[0][1]
+    rows = [(key, *row) for key, table in parts for row in table.rows()]
+    return Table.of_rows(first.key, first.title, (_WORKER, *first.columns), rows, notes=first.notes)
+
+
+class Grouped:
+    """Events grouped by some codes.
+
+    Attributes:
+        keys: The distinct codes, one column for each.
+        place: Group of each event.
+        count: Number of groups.
+    """
+
+    def __init__(self, *codes: npt.NDArray[np.integer[Any]]) -> None:
+        stacked = np.stack([np.asarray(each, np.int64) for each in codes], axis=1)
+        if len(codes) == 1:
+            keys, place = np.unique(stacked[:, 0], return_inverse=True)
+            self.keys = keys[:, None]
+        else:
+            self.keys, place = np.unique(stacked, axis=0, return_inverse=True)
+        self.place = np.asarray(place).reshape(-1)
+        self.count = len(self.keys)
+
+    def calls(self) -> I64:
+        """How many events each has."""
+        return np.bincount(self.place, minlength=self.count).astype(np.int64)
+
+    def total(self, values: I64) -> I64:
+        """Sum of values of each."""
+        found = np.zeros(self.count, np.int64)
+        np.add.at(found, self.place, values)
+        return found
+
+    def most(self, values: I64) -> I64:
+        """The largest of each."""
+        found = np.full(self.count, np.iinfo(np.int64).min, np.int64)
+        np.maximum.at(found, self.place, values)
+        return found
+
+    def least(self, values: I64) -> I64:
+        """The smallest of each."""
+        found = np.full(self.count, np.iinfo(np.int64).max, np.int64)
+        np.minimum.at(found, self.place, values)
+        return found
+
+    def any(self, values: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Whether one of each is so."""
+        return np.bincount(self.place, weights=values, minlength=self.count) > 0
+
+    def mean(self, values: npt.NDArray[np.float64], weights: I64) -> list[float | None]:
+        """Means weighted, what is missing or below 0 counting 0; None where a group has no value at all."""
+        known = ~np.isnan(values) & (np.nan_to_num(values) >= 0)
+        whole = np.bincount(self.place, weights=weights, minlength=self.count)
+        part = np.bincount(self.place, weights=np.where(known, values, 0) * weights, minlength=self.count)
+        has = self.any(known)
+        return [float(p / w) if h and w else None for h, p, w in zip(has, part, whole, strict=True)]
+
+
+def ratio(part: float | int, whole: float | int) -> float | None:
+    """A share; None of nothing."""
+    return float(part) / float(whole) if whole else None

@@ -1,0 +1,31 @@
+"""Who recorded a run: a worker for each file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.model import Profile
+from tpuprof_tui.views.report import Worker
+
+from ..read.profile import TorchProfile, properties_of
+
+
+def workers(profile: Profile) -> tuple[Worker, ...]:
+    """The workers of a profile, in the order of its groups."""
+    assert isinstance(profile, TorchProfile)
+    return tuple(
+        Worker(
+            each.key, Scope(each.group), each.rank, each.name, each.span, (each.trace.path.name,),
+            tuple(map(_device, properties_of(each.trace))),
+            window=(each.shift_ns, each.shift_ns + each.trace.length_ns), epoch_ns=each.trace.zero_ns - each.shift_ns,
+        )
+        for each in profile.traces
+    )  # fmt: skip
+
+
+def _device(told: dict[str, Any]) -> dict[str, Any]:
+    """What is shown of a device; all of these are the card's own."""
+    keys = {"id": "id", "name": "name", "totalGlobalMem": "memory_bytes", "numSms": "multiprocessors",
+            "warpSize": "warp_size"}  # fmt: skip
+    return {name: told.get(key) for key, name in keys.items() if isinstance(told.get(key), (int, str))}

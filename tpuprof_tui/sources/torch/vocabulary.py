@@ -1,0 +1,81 @@
+"""What PyTorch traces call things."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tpuprof_tui.model.activity import Activity
+from tpuprof_tui.model.view import View
+from tpuprof_tui.model.vocabulary import (
+    NAMES,
+    Capability,
+    Category,
+    GroupKind,
+    LaneKind,
+    Shades,
+    Vocabulary,
+    Word,
+)
+
+MEMORY: Final = "memory"
+MODULES: Final = "modules"
+DEVICE: Final = "device"
+_VIEWS: Final = "tpuprof_tui.sources.torch.views"
+
+VOCABULARY: Final = Vocabulary(
+    source="torch",
+    title="PyTorch trace",
+    unit=Word("GPU"),
+    lane=Word("lane"),
+    event=Word("event"),
+    scope=Word("operator"),
+    operation=Word("name"),
+    lane_kinds=(
+        LaneKind("stream", "Stream", Activity.COMPUTE, 0, shades=Shades("#5b9bd5")),
+        LaneKind("annotation", "Annotations", Activity.COMPUTE, 1, shades=Shades("#8a8a8a")),
+        LaneKind("wait", "Waits", Activity.COMPUTE, 2, shades=Shades("#b0a060")),
+        LaneKind("thread", "Thread", Activity.HOST, 3),
+        LaneKind("profiler", "Profiler", Activity.HOST, 4),
+    ),
+    group_kinds=(
+        GroupKind("rank", "Ranks", Word("rank")),
+        GroupKind("gpu", "GPUs", Word("GPU")),
+        GroupKind("process", "Processes", Word("process", "processes")),
+    ),
+    categories=(
+        Category("kernels", "K", Shades("#5b9bd5"), ("kernel", "mtia_ccp_events")),
+        Category("copies", "C", Shades("#d08a4a"), ("memcpy", "memset")),
+        Category("calls", "R", Shades("#b070c0"), ("runtime", "driver")),
+        Category("operators", "O", Shades("#60a060"), ("cpu_op", "operator")),
+        Category("annotations", "A", Shades("#8a8a8a"), ("annotation",)),
+        Category("Python frames", "P", Shades("#c0b050"), ("python",)),
+    ),
+    capabilities=(
+        Capability(NAMES, "names", "any trace"),
+        Capability(DEVICE, "device work", "activities=[ProfilerActivity.CUDA]"),
+        Capability(MEMORY, "memory", "profile_memory=True"),
+        Capability(MODULES, "modules", "with_stack=True"),
+    ),
+    searched=("engine", "name", "type"),
+    columns_entry="tpuprof_tui.sources.torch.schema:COLUMNS",
+    views=(
+        View("overview", "Overview", "Where the time of the steps went, how the GPUs were used, and what to do.",
+             f"{_VIEWS}.overview:overview"),
+        View("operators", "Operators", "Time of operators on the host and of what they started on the device.",
+             f"{_VIEWS}.operators:operators"),
+        View("kernels", "Kernels", "Time of kernels, by name and by how they were launched, and of copies.",
+             f"{_VIEWS}.kernels:kernels"),
+        View("memory", "Memory", "Memory over time, its peaks, what was allocated, and by which operators.",
+             f"{_VIEWS}.memory:memory"),
+        View("modules", "Modules", "Time of nn.Modules, as a tree.", f"{_VIEWS}.modules:modules"),
+        View("steps", "Steps", "The steps that the host annotated, and their length on the device.",
+             f"{_VIEWS}.overview:steps"),
+        View("streams", "Streams", "Busy and idle time of each stream and why, exposed communication and copies.",
+             f"{_VIEWS}.streams:streams"),
+        View("launches", "Launches", "How long launches took, and how long what they started waited.",
+             f"{_VIEWS}.streams:launches"),
+        View("distributed", "Distributed", "Computation and communication of the workers, and their collectives.",
+             f"{_VIEWS}.distributed:distributed", together=True),
+    ),
+    entries={"workers": f"{_VIEWS}.workers:workers"},
+)  # fmt: skip

@@ -124,7 +124,6 @@ class Query:
 
 
 def _of_step(step: int, text: str = "") -> str:
-    from tpuprof_tui.analysis.selecting.step_filter import with_step  # filters take a while to import
 
     return with_step(text, step)
 

@@ -11,9 +11,9 @@ from textual import on
 
 from tpuprof_tui.analysis.selecting.navigation import gone_to, time_of, window_of
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
-from tpuprof_tui.errors import UsageError
 from tpuprof_tui.analysis.selecting.step_filter import with_step
 from tpuprof_tui.analysis.steps.step_lane import step_span
+from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.outputs import explorer_outputs, output_named
 from tpuprof_tui.formats.typed import TypedError
 from tpuprof_tui.model import Vocabulary

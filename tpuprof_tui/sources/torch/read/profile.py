@@ -30,9 +30,8 @@ from tpuprof_tui.model import (
 )
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.model.profile import Recording
-from tpuprof_tui.model.sublanes import split_overlaps
+from tpuprof_tui.model.sublanes import nested_depths, split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
-from tpuprof_tui.sources.chrome.nesting import nested_depths
 
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .categories import DEVICE_WORK, ON_DEVICE, Kind

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.formats.perfetto import overlaps as perfetto_lanes
 from tpuprof_tui.formats.perfetto.overlaps import by_time, first_free_lanes, nested_tracks
+from tpuprof_tui.model import sublanes
 
 spans = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 25)), max_size=50)
 crowds = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 300)), min_size=20, max_size=60)
@@ -45,7 +45,7 @@ def test_each_slice_goes_to_the_first_free_lane(pairs):
 def test_many_lanes_are_filled_as_few_are():
     start, end = np.arange(40), np.arange(40) + 100
     found = first_free_lanes(start, end)
-    assert len(found) == 40 > perfetto_lanes._SWEPT
+    assert len(found) == 40 > sublanes._SWEPT
     assert [lane.tolist() for lane in found] == by_the_rule(start, end)
 
 

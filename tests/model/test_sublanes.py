@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof_tui.model import sublanes
-from tpuprof_tui.model.sublanes import split_overlaps
+from tpuprof_tui.model.sublanes import packed, split_overlaps
 
 
 def times(pairs):
@@ -45,11 +45,35 @@ def test_events_of_one_sublane_never_overlap(pairs):
 
 
 @given(SOME)
-def test_no_more_sublanes_than_needed_without_a_pattern(pairs):
+def test_no_more_sublanes_than_needed(pairs):
     start, end = times(pairs)
-    dealt, count = sublanes._one_by_one(start, end)
+    dealt, count = split_overlaps(start, end)
     assert count == max(depth(start, end), 1)
-    assert dealt.min(initial=0) == 0
+    assert dealt is None or dealt.min(initial=0) == 0
+
+
+CROWDS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 300)), min_size=20, max_size=200)
+
+
+@given(SOME | CROWDS)
+def test_each_event_takes_the_first_line_that_is_free(pairs):
+    start, end = times(pairs)
+    lines = packed(start, end)
+    last: list[int] = []
+    for row, (begin, finish) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        line = next((number for number, until in enumerate(last) if until <= begin), len(last))
+        last[line:] = [finish, *last[line + 1 :]]
+        assert (0 if lines is None else lines[row]) == line
+
+
+@given(st.lists(st.integers(1, 9), max_size=300))
+def test_a_path_visits_what_each_place_leads_to(steps):
+    leads = np.minimum(np.arange(len(steps)) + np.array(steps, np.int64), len(steps))
+    wanted, at = [], 0
+    while at < len(steps):
+        wanted.append(at)
+        at = int(leads[at])
+    assert sublanes._path(leads).tolist() == wanted
 
 
 @pytest.mark.parametrize("count", [0, 1])

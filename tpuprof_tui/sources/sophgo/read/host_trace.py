@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Activity, Group, Groups, Lane, Problem, Profile, Role, Severity, Strings
-from tpuprof_tui.sources.chrome.nesting import nested_depths
+from tpuprof_tui.model.sublanes import nested_depths
 from tpuprof_tui.sources.chrome.trace import HostTrace, Marks, read_host_trace
 
 #: Fact: host time of the profile's zero, ns.

@@ -9,6 +9,7 @@ from typing import Any, Final
 from rich.segment import Segment
 from rich.style import Style
 
+from tpuprof_tui.app.drawing.charts import MISSING
 from tpuprof_tui.app.drawing.colouring import lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
 from tpuprof_tui.app.drawing.theme import Palette
@@ -143,30 +144,25 @@ class AnswerLines:
 
     def _facts(self, facts: Sequence[Fact]) -> list[Entry]:
         """Figures beside one another; where one view has all the room each has its line."""
-        if self.whole:
-            names = max((cell_len(fact.title) for fact in facts), default=0)
-            return [([*self._named(fit(clean(fact.title), names)), *self._value(fact)], fact.target) for fact in facts]
-        lines: list[Line] = []
+        names = max((cell_len(fact.title) for fact in facts), default=0) if self.whole else 0
+        entries: list[Entry] = []
         used = self.width
         for fact in facts:
-            part = [*self._named(clean(fact.title)), *self._value(fact)]
-            length = sum(cell_len(segment.text) for segment in part)
-            if length + 1 > self.width:
-                lines += paragraph("".join(segment.text for segment in part), self.width, self.palette.text)
+            title = clean(fact.title)
+            named = Segment(f" {fit(title, max(names, cell_len(title)))} ", self.palette.quiet)
+            value = Segment(fact_text(fact), self.palette.text)
+            length = cell_len(named.text + value.text) + 1
+            if length > self.width:
+                lines = paragraph(named.text + value.text, self.width, self.palette.text)
+                entries += [(line, fact.target if self.whole else None) for line in lines]
                 used = self.width
-                continue
-            if used + length + 1 > self.width:
-                lines.append([])
-                used = 0
-            lines[-1] += [Segment(" "), *part] if used else part
-            used += length + (1 if used else 0)
-        return [(line, None) for line in lines]
-
-    def _named(self, title: str) -> Line:
-        return [Segment(f" {fit(title, min(cell_len(title), self.width - 2))} ", self.palette.quiet)]
-
-    def _value(self, fact: Fact) -> Line:
-        return [Segment(fact_text(fact), self.palette.text)]
+            elif self.whole or used + length > self.width:
+                entries.append(([named, value], fact.target if self.whole else None))
+                used = length - 1
+            else:
+                entries[-1][0].extend((Segment(" "), named, value))
+                used += length
+        return entries
 
     # curves
 
@@ -183,6 +179,8 @@ class AnswerLines:
                 self.palette.transfer if kind is None else self.palette.shaded(lane_shades(self.vocabulary, kind.key))
             )
             yield from (([Segment(f" {text}", style)], None) for text in self.curves.get(each.key, ()))
+        if series and MISSING:
+            yield from self.told(MISSING)
         if len(shown) < len(series):
             yield from self.told(f"{len(series) - len(shown):,} more.")
 
@@ -270,7 +268,7 @@ class AnswerLines:
         texts = [each for each in columns if each.is_text]
         room = self.width - self._fixed(columns) - sum(each.natural for each in columns if not each.is_text)
         wishes = [self._wish(each) for each in texts]
-        if sum(wishes) > room:
+        if wishes and sum(wishes) > room:
             # the longest are cut, all to one length
             level = max((size for size in range(1, max(wishes) + 1)
                          if sum(min(wish, size) for wish in wishes) <= room), default=1)  # fmt: skip

@@ -18,7 +18,7 @@ from textual.worker import Worker, get_current_worker
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
-from tpuprof_tui.app.drawing.charts import MISSING, series_curve
+from tpuprof_tui.app.drawing.charts import series_curve
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
@@ -341,7 +341,7 @@ class SummaryPane(LinesView):
 
     def _missing(self, width: int) -> list[Entry]:
         """What would have to be recorded for more."""
-        missing = (each.sentence for found in self.answers.values() for each in found.missing if each.needs)
+        missing = [each.sentence for found in self.answers.values() for each in found.missing if each.needs]
         return self._lines(width, 0).told(*dict.fromkeys(missing))
 
     def _part(self, place: str, width: int, rows: int) -> list[Entry]:
@@ -361,8 +361,6 @@ class SummaryPane(LinesView):
         if self.chosen not in self.answers:
             return [([Segment(" computing ...", self.palette.quiet)], None)], []
         entries = self._made(self.chosen, width, 0, whole=True)
-        if self.answers[self.chosen].series and MISSING:
-            entries += [(line, None) for line in paragraph(MISSING, width, self.palette.quiet)]
         return entries or [(line, None) for line in paragraph("Nothing here.", width, self.palette.quiet)], []
 
     def _placed(

@@ -1,0 +1,161 @@
+"""Answers as lines of a screen: they fit any width, and a wider one never tells less."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
+from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.app.panes.summary.answer_lines import AnswerLines
+from tpuprof_tui.model import INT_MISSING, Vocabulary
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Series, Table, Target
+from tpuprof_tui.views.query import Query, query_of
+from tpuprof_tui.views.registry import answer, views_of
+
+SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode2"
+WIDTHS = (40, 57, 78, 95, 118, 160, 208)
+BARS = re.compile("[▏▎▍▌▋▊▉█]+")
+
+
+def text_lines(entries) -> list[str]:
+    return ["".join(segment.text for segment in line) for line, _ in entries]
+
+
+def lines_of(found: Answer, width: int, rows: int = 20, **more) -> list[str]:
+    vocabulary = Vocabulary(source="x", title="X")
+    return text_lines(AnswerLines(vocabulary, Palette(), UNICODE, width, rows, **more).entries("View", found))
+
+
+@pytest.fixture(scope="module")
+def queries() -> list[Query]:
+    query = query_of(open_profile(SAMPLE))
+    start, end = query.session.device_window
+    return [query, Query(query.session, Scope(1)), Query(query.session, range=(start + 1000, start + 1010)),
+            Query(query.session, filter="engine=GDMA", range=(start, (start + end) // 2))]  # fmt: skip
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+def test_all_views_fit_all_widths(queries, glyphs, whole):
+    for query in queries:
+        for view in views_of(query.vocabulary):
+            found = answer(view, query)
+            for width in WIDTHS:
+                lines = AnswerLines(query.vocabulary, Palette(), glyphs, width, 5, whole=whole)
+                told = text_lines(lines.entries(query.vocabulary.say(view.title), found))
+                assert all(cell_len(line) <= width for line in told), (view.id, width)
+
+
+TABLE = Table.of_rows(
+    "t", "Things",
+    (Column("share", "Share", "share", bar=True), Column("total", "Total", "duration"),
+     Column("mean", "Mean", "duration", spare=2), Column("where", "Where", spare=1), Column("name", "Name")),
+    [(0.5, 5_000_000, 1_000, "over there", "a_kernel_function_with_a_rather_long_name_of_its_own"),
+     (0.25, 2_000_000, 999, "here", "short"), (0.0, None, INT_MISSING, None, "x")],
+    notes=("A note.",), target=lambda row: Target(condition=f"row={row}"),
+)  # fmt: skip
+
+
+def columns_in(lines: list[str]) -> set[str]:
+    return {title for title in ("Share", "Total", "Mean", "Where") if any(title in line for line in lines)}
+
+
+def name_length(lines: list[str]) -> int:
+    """Cells of the first name that are shown."""
+    return len(next(line for line in lines if line.startswith(" a_ker")).split()[0].rstrip("…"))
+
+
+def test_wider_is_never_worse():
+    seen, longest = set(), 0
+    for width in range(50, 200):
+        lines = lines_of(Answer(tables=(TABLE,)), width)
+        assert columns_in(lines) >= seen, width
+        assert name_length(lines) >= longest, width
+        seen, longest = columns_in(lines), name_length(lines)
+    assert seen == {"Share", "Total", "Mean", "Where"}
+    assert longest == len(TABLE.column("name")[0])
+    # the columns that may be left out go before a name is cut, the highest first
+    assert columns_in(lines_of(Answer(tables=(TABLE,)), 82)) == {"Share", "Total"}
+    assert columns_in(lines_of(Answer(tables=(TABLE,)), 96)) == {"Share", "Total", "Where"}
+
+
+def test_rows_begin_with_what_they_are_called_and_bars_are_full_at_the_largest():
+    lines = lines_of(Answer(tables=(TABLE,)), 120)
+    assert lines[0].startswith(" Things (us) ─")
+    assert "Share" in lines[0]
+    rows = [line.split() for line in lines[1:]]
+    assert [row[0][:5] for row in rows] == ["a_ker", "short", "x"]
+    bars = [len("".join(BARS.findall(line))) for line in lines[1:]]
+    assert bars[0] == pytest.approx(2 * bars[1], abs=1)
+    assert bars[1] > 0 == bars[2]
+    assert rows[2][1:] == ["0.0%", "-", "-", "-"]
+
+
+def test_a_table_of_which_nothing_may_go_goes_on_below():
+    columns = (Column("core", "Core"), *(Column(f"c{place}", f"Counter{place}", "count") for place in range(9)))
+    table = Table.of_rows("t", "Counts", columns, [("0", *range(9)), ("all", *range(9))], total=True)
+    lines = lines_of(Answer(tables=(table,)), 50)
+    told = "\n".join(lines)
+    assert all(f"Counter{place}" in told for place in range(9))
+    assert sum(line.startswith(" all") for line in lines) == len(lines) // 3 == 3
+
+
+def test_what_one_view_alone_tells_is_complete():
+    long = Table.of_rows("t", "Long", (Column("gain", "Gain", "duration"), Column("text", "Text")),
+                         [(1, "word " * 40 + "end")], brief=())  # fmt: skip
+    found = Answer((Fact("f", "Figure", 7, about="core 1"), Fact("n", "Nothing", None)), (long, TABLE), notes=("So.",),
+                   missing=(Missing("More is not known.", "mode 9"),))  # fmt: skip
+    brief, whole = lines_of(found, 60), lines_of(found, 60, whole=True)
+    assert "Long" not in "\n".join(brief)
+    told = " ".join(" ".join(whole).split())
+    assert told.count("word") == 40
+    for words in ("Figure core 1: 7", "So.", "A note.", "More is not known. It needs mode 9."):
+        assert words in told
+    assert "Nothing" not in told
+    assert "mode 9" not in " ".join(brief)
+
+
+def test_rows_lead_where_their_table_says():
+    vocabulary = Vocabulary(source="x", title="X")
+    lines = AnswerLines(vocabulary, Palette(), UNICODE, 80, 2)
+    assert [target.condition for _, target in lines.entries("View", Answer(tables=(TABLE,))) if target] == [
+        "row=0", "row=1"
+    ]  # fmt: skip
+    chosen = Table(TABLE.key, TABLE.title, TABLE.columns, TABLE.values, TABLE.target, brief=(2, 0, 1))
+    assert [target.condition for _, target in lines.entries("View", Answer(tables=(chosen,))) if target] == [
+        "row=2", "row=0"
+    ]  # fmt: skip
+
+
+def test_series_have_a_heading_with_mean_and_most():
+    times = np.arange(4, dtype=np.int64)
+    found = Answer(series=(Series("heat", "Heat", "K", times, np.array([1.0, np.nan, 3.0])),
+                           Series("memory", "Memory", "B", times, np.array([1024.0, 2048.0, 3072.0]))))  # fmt: skip
+    lines = lines_of(found, 80, curves={"heat": ["curve"]})
+    assert lines[0].startswith(" Heat mean 2.00 K, most 3.00 K ─")
+    assert lines[1] == " curve"
+    assert lines[2].startswith(" Memory mean 2.0 KiB, most 3.0 KiB ─")
+
+
+TEXTS = st.text(max_size=60)
+
+
+@given(st.lists(st.tuples(TEXTS, st.integers(-(10**18), 10**18), TEXTS), min_size=1, max_size=4), TEXTS,
+       st.integers(1, 130), st.booleans())  # fmt: skip
+def test_hostile_texts_fit_and_steer_nothing(rows, title, width, whole):
+    columns = (Column("a", title, spare=1), Column("n", "N", "duration", bar=True), Column("b", "B"))
+    found = Answer((Fact("f", title, title, "text"),), (Table.of_rows("t", title, columns, rows),), notes=(title,))
+    for line in lines_of(found, width, whole=whole):
+        assert "\x1b" not in line
+        assert "\n" not in line
+        if width >= 60:
+            assert cell_len(line) <= width

@@ -25,7 +25,7 @@ CASES = [
     ("tpuprof help schema rep", ["report"]),
     ("tpuprof completion ", ["bash", "fish", "zsh"]),
     ("tpuprof instructions cap --eng", ["--engine"]),
-    ("tpuprof instructions cap --engine ", ["CDMA", "GDMA", "SDMA", "TIU"]),
+    ("tpuprof instructions cap --engine ", ["CDMA", "GDMA", "SDMA", "TIU", "annotation", "stream", "wait"]),
     ("tpuprof instructions cap --format c", ["csv"]),
     ("tpuprof info cap --chip A", ["AKS", "AKSV"]),
     ("tpuprof --chip AKS inf", ["info"]),
@@ -85,7 +85,7 @@ def test_what_is_offered_is_what_there_is():
         kinds == tuple(output.key for output in outputs_of(VOCABULARY)) == ("xlsx", "web", "pftrace", "summary", "regs")
     )
     engines = next(word.choices for word in words_of("instructions") if "--engine" in word.flags)
-    assert engines == lane_kinds() == ("TIU", "GDMA", "SDMA", "CDMA")
+    assert engines == lane_kinds() == ("TIU", "GDMA", "SDMA", "CDMA", "stream", "annotation", "wait")
     chips = next(word.choices for word in words_of("info") if "--chip" in word.flags)
     assert sorted(chip.lower() for chip in chips) == sorted(chip_names())
     hidden = {flag for action in build_parser("export")._actions for flag in action.option_strings}

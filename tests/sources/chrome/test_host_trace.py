@@ -208,7 +208,15 @@ def test_names_that_are_none_and_names_beyond_bounds(tmp_path):
 def test_device_lanes_and_codes_stay_as_they_were():
     profile = replace(small_profile(2), tail_offset_ns=10)
     joined = with_host_trace(profile, HOST_TRACE)
-    assert joined.lanes[: len(profile.lanes)] == profile.lanes
+    for lane, before in zip(joined.lanes, profile.lanes, strict=False):
+        assert (lane.kind, lane.label, lane.number, len(lane)) == (
+            before.kind,
+            before.label,
+            before.number,
+            len(before),
+        )
+        for key in ("start", "end", "name", "kernel", "role"):
+            assert lane[key].tolist() == before[key].tolist()
     for key, strings in profile.strings.items():
         assert list(joined.strings[key])[: len(strings)] == list(strings)
     assert len(joined.strings["name"]) == len(set(joined.strings["name"]))

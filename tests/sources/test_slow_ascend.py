@@ -21,6 +21,7 @@ from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Activity, Role, is_missing
 from tpuprof_tui.sources.catalog import Catalog, open_profile
+from tpuprof_tui.views import ask
 from tpuprof_tui.views.info import info_record
 
 # pages and screens are read with what their own tests read them with
@@ -342,6 +343,8 @@ async def test_explorer_and_page(kept, monkeypatch, tmp_path):
             r"▾Rank 1 \S+ 59\.6% 106\.5ms 834 ",
         ):
             assert re.search(node, text), node
-        assert re.search(r"\b1 \S+ 59\.6% 8\.878 1\.310 100\.375 1\.285 96\.359", text)
+        units = ask(profile, "units").table("units")
+        keys = ("compute_us", "transfer_us", "communication_us", "exposed_us", "exposed_communication_us")
+        assert [round(units.column(key)[1] / 1e6, 3) for key in keys] == [8.878, 1.31, 100.375, 1.285, 96.359]
         await press(pilot, "2")
         assert "PROFILING_ENABLE" in frame(pilot.app)

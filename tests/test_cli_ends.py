@@ -52,7 +52,7 @@ def test_a_folder_of_captures_names_them():
 
 def test_a_folder_without_captures_is_told_apart(tmp_path):
     (tmp_path / "empty").mkdir()
-    assert "folder of" not in tool("summary", tmp_path).stderr
+    assert "but a folder of" not in tool("summary", tmp_path).stderr
 
 
 def test_errors_say_what_to_do(monkeypatch, capsys):

@@ -33,7 +33,7 @@ async def test_guessed_figures_carry_their_sign():
         lanes = [line for line in text.splitlines() if "TIU" in line]
         assert lanes
         assert all("~" in line for line in lanes)
-        assert "names need mode 1" in text
+        assert "Names of kernel functions and operations need mode 1." in text
 
 
 async def test_resizing_to_nothing_and_back_loses_nothing(profile):

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tpuprof_tui.formats.text import clean, fit, wrap
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import fit, wrap
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from rich.style import Style
 from textual.color import Color
 
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE, AsciiFilter, ascii_text, bar, wants_ascii
-from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.escape import clean
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=sys.maxunicode)))

@@ -13,7 +13,7 @@ from web_reading import chunk, page_of
 
 from tpuprof_tui.export.web.kinds import Kinds
 from tpuprof_tui.export.web.lanes import ChosenLane, bytes_in_cells, edges_of
-from tpuprof_tui.export.web.page import script_json
+from tpuprof_tui.formats.escape import script_json
 from tpuprof_tui.formats.web_codec import LARGEST, Chunk, scaled
 from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
 from tpuprof_tui.sources.sophgo.device import tpu_device

@@ -12,7 +12,8 @@ from rich.console import Console
 from tpuprof_tui.analysis.memory import memory_of
 from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline
-from tpuprof_tui.formats.tables import Report, Table, clean, table_lines
+from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.formats.tables import Report, Table, table_lines
 from tpuprof_tui.formats.tables_rich import print_report
 from tpuprof_tui.formats.units import column_unit, time_text
 from tpuprof_tui.model import Problem, Severity
@@ -178,7 +179,7 @@ def test_many_problems_are_counted():
 
 
 def test_long_texts_are_cut():
-    assert clean("x" * 100, 10) == "xxxxxxx..."
+    assert line_text("x" * 100, 10) == "xxxxxxx..."
 
 
 def test_info_lists_what_is_kept_in_memory_when_it_is_asked_for():

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import Column, Profile, is_missing
 from tpuprof_tui.model.lane import Array
 
@@ -78,7 +79,7 @@ def _arrow(pyarrow: Any, profile: Profile, column: Column, part: Sequence[tuple[
 
 def _stored(texts: Sequence[str]) -> list[str]:
     """Texts that UTF-8 can hold."""
-    return [text.encode("utf-8", "backslashreplace").decode("utf-8") for text in texts]
+    return list(map(utf8_text, texts))
 
 
 class _Counted:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.errors import needed_for
+from tpuprof_tui.formats.escape import sheet_text, starts_formula
 from tpuprof_tui.formats.files import whole_file
-from tpuprof_tui.formats.xlsx.cells import looks_like_formula, plain_cell_text
 from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_sheet import Sheet, sheets
 from tpuprof_tui.views.query import Query
@@ -48,7 +48,7 @@ def write_views(profile: Profile, path: Path, selection: Selection) -> None:
         _put(book, sheet)
     if not book.worksheets:
         book.create_sheet("Empty").append(["Nothing was recorded."])
-    book.properties.title = plain_cell_text(profile.name)
+    book.properties.title = sheet_text(profile.name)
     book.properties.creator = "tpuprof"
     with whole_file(path) as stream:
         book.save(stream)
@@ -67,10 +67,10 @@ def _put(book: Any, sheet: Sheet) -> None:
         page.column_dimensions[get_column_letter(place + 1)].width = min(max(longest, len(title)) + 3, _WIDEST)
 
     def cell(value: Any, form: str = "General", *, bold: bool = False) -> Any:
-        made = WriteOnlyCell(page, plain_cell_text(value) if isinstance(value, str) else value)
+        made = WriteOnlyCell(page, sheet_text(value) if isinstance(value, str) else value)
         if isinstance(value, str):
             made.data_type = "s"  # a text that begins like a formula is none, and is none when it is edited
-            made.quotePrefix = looks_like_formula(value)
+            made.quotePrefix = starts_formula(value)
         made.number_format = form
         if bold:
             made.font = Font(bold=True)

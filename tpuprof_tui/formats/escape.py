@@ -1,10 +1,16 @@
-"""Texts from a capture, made safe for the files they go to. A capture's names are not ours: they may hold anything."""
+"""Texts from a capture, made safe for where they go: screen, lines, JSON, CSV, HTML, scripts, sheets, traces.
+
+A capture's names are not ours: they may hold anything. No numpy, no Textual: the first frame needs this module.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Final
+import unicodedata
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
 
 #: Characters that turn the writing direction of what follows: names can be made to look like others with them.
 BIDI: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -24,6 +30,46 @@ _FORMULA: Final = re.compile(
 )
 #: The same within a cell: who parts cells at other characters than commas sees no quotes in the middle of a line.
 _INNER_FORMULA: Final = re.compile(f'([;|\t\r\n][\\s"]*)(?=[{_SIGNS}])')
+#: Everything a terminal could act on or whose width terminals do not agree about.
+_UNSAFE_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_TURNS: Final = re.compile(f"[{BIDI}]")
+_SUSPECT: Final = re.compile(r"[^\x20-\x7e\u4e00-\u9fff\u3040-\u30ff\uac00-\ud7a3]")
+#: Characters that an address, an element or an entity needs: a script in a page holds none of them.
+_UNSAFE_IN_SCRIPTS: Final = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&/"})
+#: Characters that a cell of a sheet can hold.
+_LONGEST_CELL: Final = 32_767
+#: What spreadsheets take for an escaped character, and characters that no XML may hold.
+_ESCAPED_CHARACTER: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
+_NO_CHARACTER: Final = re.compile("[\ufffe\uffff]")
+
+
+# a function of the text alone, asked for the same names with every frame; it keeps no capture, and so many at most
+@lru_cache(4096)
+def clean(text: str) -> str:
+    """``text`` with everything that could steer a terminal made visible and harmless.
+
+    Characters that turn the writing direction are written as escapes; control characters, joiners and lone surrogates
+    become the replacement character, line breaks and tabs spaces; variation selectors, which change widths, and piles
+    of combining marks are dropped.
+    """
+    if not _SUSPECT.search(text):
+        return text
+    kept: list[str] = []
+    marks = 0
+    for char in text:
+        category = unicodedata.category(char)
+        marks = marks + 1 if category in ("Mn", "Me") else 0
+        if char in "\t\n\r":
+            kept.append(" ")
+        elif _TURNS.match(char):
+            kept.append(f"\\u{ord(char):04x}")
+        elif category in _UNSAFE_CATEGORIES:
+            kept.append("\ufffd")
+        elif marks > 2 or "\ufe00" <= char <= "\ufe0f":
+            continue
+        else:
+            kept.append(char)
+    return "".join(kept)
 
 
 def json_text(text: str) -> str:
@@ -42,18 +88,72 @@ def csv_text(text: str) -> str:
     characters, those of the writing direction too, are written as escapes. A lone ``-`` (nothing known) and negative
     numbers stay as they are.
     """
-    harmless = _INNER_FORMULA.sub(r"\1'", f"'{text}" if _FORMULA.match(text) else text)
+    harmless = _INNER_FORMULA.sub(r"\1'", f"'{text}" if starts_formula(text) else text)
     cell = _CONTROLS.sub(_named, harmless)
     if _NEEDS_QUOTES.search(cell):
         return '"' + cell.replace('"', '""') + '"'
     return cell
 
 
-def line_text(text: str) -> str:
-    """``text`` on one line that steers neither terminal nor writing direction: what would is written as an escape."""
-    return _LINE_CONTROLS.sub(_named, text)
+def starts_formula(text: str) -> bool:
+    """Whether a spreadsheet could take a text for a formula; a lone ``-`` and negative numbers are none."""
+    return _FORMULA.match(text) is not None
+
+
+def line_text(text: str, most: int = 0) -> str:
+    """``text`` on one line that steers neither terminal nor writing direction: what would is written as an escape.
+
+    Args:
+        text: Any text.
+        most: Characters that the line may have, three of them dots where it is cut; 0: any number.
+    """
+    line = _LINE_CONTROLS.sub(_named, text)
+    return line if not most or len(line) <= most else f"{line[: most - 3]}..."
+
+
+def html_text(text: str) -> str:
+    """``text`` on one line, as content or attribute of an element."""
+    from html import escape  # the first frame needs none
+
+    return escape(line_text(text))
+
+
+def script_json(value: Any) -> str:
+    """Plain values as JSON that can stand inside a script element and holds no address."""
+    return _json(value).translate(_UNSAFE_IN_SCRIPTS)
+
+
+def sheet_text(text: str) -> str:
+    """``text`` as a cell of a sheet holds it: on one line, no longer than it may be, without anything that steers."""
+    shown = _NO_CHARACTER.sub("\ufffd", line_text(text))
+    if len(shown) > _LONGEST_CELL:
+        shown = f"{shown[: _LONGEST_CELL - 1]}…"
+    return _ESCAPED_CHARACTER.sub("_x005F_", shown)
+
+
+def sheet_xml(text: str) -> str:
+    """The same as XML."""
+    from html import escape
+
+    return escape(sheet_text(text), quote=False)
+
+
+def utf8_text(text: str) -> str:
+    """``text`` as UTF-8 can hold it: lone surrogates are written as escapes."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _named(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, str):
+        return json_text(value)
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{json_text(str(key))}:{_json(each)}' for key, each in value.items())}}}"
+    if isinstance(value, list | tuple):
+        plain = all(type(each) is int for each in value)  # long lists of numbers are many
+        return f"[{','.join(map(str if plain else _json, value))}]"
+    return json.dumps(value, allow_nan=False)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from .escape import line_text
-
 Align = Literal["left", "right"]
 _GAP = "  "
 
@@ -132,9 +130,3 @@ def _line(table: Table, cells: Sequence[str], widths: Sequence[int]) -> str:
         for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return _GAP.join(padded).rstrip()
-
-
-def clean(text: str, width: int = 80) -> str:
-    """A text from a capture as a cell: one line of at most ``width`` characters."""
-    line = line_text(text)
-    return line if len(line) <= width else line[: width - 3] + "..."

@@ -2,50 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from functools import lru_cache
 from typing import Final
+
+from .escape import clean
 
 ELLIPSIS: Final = "…"
 #: What panes say that have nothing to tell about such a capture.
 NO_TIMES: Final = "No hardware records: the commands have no times. 2 shows them in a table, 4 the problems."
 EMPTY_CAPTURE: Final = "This capture holds no instructions: 4 shows the problems, O opens another capture."
-
-#: Everything a terminal could act on or whose width terminals do not agree about.
-_UNSAFE_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-#: What turns the writing direction: names can be made to look like others with it.
-_TURNS: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_SUSPECT: Final = re.compile(r"[^\x20-\x7e\u4e00-\u9fff\u3040-\u30ff\uac00-\ud7a3]")
-
-
-# a function of the text alone, asked for the same names with every frame; it keeps no capture, and so many at most
-@lru_cache(4096)
-def clean(text: str) -> str:
-    """``text`` with everything that could steer a terminal made visible and harmless.
-
-    Characters that turn the writing direction are written as escapes; control characters, joiners and lone surrogates
-    become the replacement character, line breaks and tabs spaces; variation selectors, which change widths, and piles
-    of combining marks are dropped.
-    """
-    if not _SUSPECT.search(text):
-        return text
-    kept: list[str] = []
-    marks = 0
-    for char in text:
-        category = unicodedata.category(char)
-        marks = marks + 1 if category in ("Mn", "Me") else 0
-        if char in "\t\n\r":
-            kept.append(" ")
-        elif _TURNS.match(char):
-            kept.append(f"\\u{ord(char):04x}")
-        elif category in _UNSAFE_CATEGORIES:
-            kept.append("\ufffd")
-        elif marks > 2 or "\ufe00" <= char <= "\ufe0f":
-            continue
-        else:
-            kept.append(char)
-    return "".join(kept)
 
 
 def cell_len(text: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tpuprof_tui.formats.tables import clean
+from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import (
     GUESS,
     MISSING,
@@ -20,8 +20,9 @@ from tpuprof_tui.formats.units import (
 
 from .answer import TEXTS, Column, Fact, Kind, Table, plain
 
-#: Characters of a text in a cell.
+#: Characters of a text in a cell, and of a name in a line.
 TEXT_WIDTH: Final = 300
+NAME_WIDTH: Final = 80
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False,
     if value is None or value == "":
         return MISSING
     if kind in TEXTS:
-        return clean(str(value), TEXT_WIDTH)
+        return line_text(str(value), TEXT_WIDTH)
     if kind == "duration":
         return f"{mark}{time_text(round(value))}"
     if kind == "time":
@@ -91,7 +92,7 @@ def fact_text(fact: Fact) -> str:
     """A fact without its title."""
     told = value_text(fact.value, fact.kind, fact.unit, guessed=fact.guessed)
     share = f", {percent_text(fact.share, guessed=fact.guessed)}" if fact.share is not None else ""
-    return f"{clean(fact.about)}: {told}{share}" if fact.about else told + share
+    return f"{line_text(fact.about, NAME_WIDTH)}: {told}{share}" if fact.about else told + share
 
 
 def shown_columns(table: Table) -> list[int]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.formats.tables import Report, Table, clean
+from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.formats.tables import Report, Table
 from tpuprof_tui.formats.units import MISSING, plural, time_text
 from tpuprof_tui.model import Profile
 
 from .as_text import ROWS as ROWS_OF_TABLES
 from .as_text import fact_lines, text_tables
+from .cells import NAME_WIDTH
 from .query import Query
 from .registry import answer, view_of, views_of
 
@@ -57,10 +59,10 @@ def info_report(
     device, words = profile.device, profile.vocabulary
     ports = words.group_kind("ports")
     facts = [
-        ("Path", clean(profile.path, 4096)),
+        ("Path", line_text(profile.path, 4096)),
         ("Source", words.title),
-        ("Chip", clean(device.chip)),
-        ("Arch", MISSING if device.arch is None else clean(device.arch)),
+        ("Chip", line_text(device.chip, NAME_WIDTH)),
+        ("Arch", MISSING if device.arch is None else line_text(device.arch, NAME_WIDTH)),
         ("Mode", f"{profile.recording.short} ({profile.recording.meaning})"),
         ("Clocks", ", ".join(f"{name} {mhz:g} MHz" for name, mhz in device.clocks) or MISSING),
         (words.say("{Units}"), ", ".join(map(str, profile.groups.numbers)) or MISSING),
@@ -80,19 +82,21 @@ def info_report(
     tables += text_tables(answer(view_of(words, "problems"), query), limit, offset)
     if memory is not None:
         tables.append(_memory_table(memory))
-    return Report(clean(profile.name), lines, tuple(table for table in tables if table.rows))
+    return Report(line_text(profile.name, NAME_WIDTH), lines, tuple(table for table in tables if table.rows))
 
 
 def commands_table(profile: Profile) -> Table:
     """How many commands each lane holds, where nothing tells when they ran."""
-    rows = tuple((clean(profile.title_of(lane)), f"{len(lane):,}") for lane in profile.lanes if len(lane))
+    rows = tuple(
+        (line_text(profile.title_of(lane), NAME_WIDTH), f"{len(lane):,}") for lane in profile.lanes if len(lane)
+    )
     return Table("Commands without times", ("Lane", "Count"), rows, left=frozenset((0,)))
 
 
 def title_line(profile: Profile) -> str:
     """Name, chip and kind of a profile."""
     words, device = profile.vocabulary, profile.device_part
-    parts = [clean(profile.device.chip), words.unit.of(len(profile.units))]
+    parts = [line_text(profile.device.chip, NAME_WIDTH), words.unit.of(len(profile.units))]
     ports = profile.numbers_in("ports")
     if ports:
         parts.append(words.word_of("ports").of(len(ports)))
@@ -101,7 +105,7 @@ def title_line(profile: Profile) -> str:
         parts[-1] += f" ({lost} lost)"
     parts.append(f"{profile.recording.name} ({profile.recording.meaning})")
     parts.append(words.event.of(device.instructions) if profile.timed else plural(device.instructions, "command"))
-    return f"{clean(profile.name)}: {', '.join(parts)}"
+    return f"{line_text(profile.name, NAME_WIDTH)}: {', '.join(parts)}"
 
 
 def lost_text(profile: Profile) -> str:
@@ -120,7 +124,7 @@ def _problems(query: Query) -> list[Table]:
 
 
 def _memory_table(memory: Memory) -> Table:
-    parts = {f"columns of {clean(kind)}": size for kind, size in memory.columns.items()}
+    parts = {f"columns of {line_text(kind, NAME_WIDTH)}": size for kind, size in memory.columns.items()}
     parts |= {"names": memory.names, "records": memory.records, **memory.derived, "in all": memory.total}
     return Table(
         "Memory",

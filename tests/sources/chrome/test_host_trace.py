@@ -199,7 +199,7 @@ def test_names_that_are_none_and_names_beyond_bounds(tmp_path):
                      '{"ph": "X", "ts": 1, "dur": 1}', event("\ud800"), event("n" * 100_000), LAUNCH)  # fmt: skip
     found = read_host_trace(path, MARKS)
     names = [found.texts[code] for code in found.events.name]
-    assert names[:3] == ["unknown", "unknown", "?"]
+    assert names[:3] == ["unknown", "unknown", "\\ud800"]
     assert len(names[3]) == 4096
     for name in names:
         name.encode("utf-8")

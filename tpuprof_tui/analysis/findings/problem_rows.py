@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import plural
 from tpuprof_tui.model import Problem
 

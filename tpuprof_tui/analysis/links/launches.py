@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.escape import clean
 
 from ..index.lane_index import LaneIndex, build_index, event_at
 from ..selecting.session import Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import Column, Lane, Profile, is_missing
 from tpuprof_tui.model.lane import Array

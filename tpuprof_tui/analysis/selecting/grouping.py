@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Role, is_missing
 from tpuprof_tui.model.lane import Rows
 

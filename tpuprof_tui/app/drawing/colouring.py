@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.index.flow import Flow
 from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex
 from tpuprof_tui.analysis.selecting.state import Colouring
-from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Lane, Profile, Role, Vocabulary
 from tpuprof_tui.model.lane import ALL, Rows
 from tpuprof_tui.model.vocabulary import Category, Shades

@@ -9,7 +9,7 @@ from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import selected
-from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model.vocabulary import DETAIL
 

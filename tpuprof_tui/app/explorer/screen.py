@@ -17,7 +17,8 @@ from textual.widget import Widget
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Rows, ViewState
 from tpuprof_tui.analysis.selecting.step_filter import chosen_step
-from tpuprof_tui.formats.text import EMPTY_CAPTURE, clean
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import EMPTY_CAPTURE
 
 from ..drawing.compositing import DrawnScreen
 from ..drawing.glyphs import Glyphs

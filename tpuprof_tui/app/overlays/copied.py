@@ -10,7 +10,8 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.screen import Screen
 
-from tpuprof_tui.formats.text import clean, fit
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import fit
 
 from ..drawing.theme import Palette
 from ..panes.keybar import KeyBar

@@ -15,7 +15,8 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.outputs import explorer_outputs, output_named
-from tpuprof_tui.formats.text import clean, fit, wrap
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import fit, wrap
 from tpuprof_tui.formats.units import bytes_text, time_text
 from tpuprof_tui.model.vocabulary import Output, Vocabulary
 

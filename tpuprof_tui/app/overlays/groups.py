@@ -19,7 +19,8 @@ from tpuprof_tui.analysis.selecting.grouping import GROUPINGS, GroupTable, group
 from tpuprof_tui.analysis.selecting.passing import narrowed
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import ViewState
-from tpuprof_tui.formats.text import clean, fit
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import column_unit, percent_text, plural, time_decimals, time_number, time_text
 
 from ..drawing.glyphs import Glyphs, bar

@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import MISSING, exact_time, time_text
 from tpuprof_tui.model import Column, Lane, Profile
 

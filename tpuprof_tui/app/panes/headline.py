@@ -10,7 +10,8 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tpuprof_tui.formats.text import ELLIPSIS, clean, fit, in_sentence
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import ELLIPSIS, fit, in_sentence
 from tpuprof_tui.formats.units import GUESS, percent_text, plural, time_text
 
 from ..drawing.theme import Palette

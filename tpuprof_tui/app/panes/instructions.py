@@ -19,7 +19,8 @@ from tpuprof_tui.analysis.selecting.passing import numbers_shown, total_duration
 from tpuprof_tui.analysis.selecting.search import SEARCHED, pattern_of
 from tpuprof_tui.analysis.selecting.session import Ints, Session, ordered
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
-from tpuprof_tui.formats.text import clean, fit
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import plural
 from tpuprof_tui.model import Column
 

@@ -9,7 +9,8 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tpuprof_tui.formats.text import clean, fit, wrap
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import fit, wrap
 from tpuprof_tui.model.vocabulary import GENERIC, Vocabulary
 
 from ..drawing.theme import Palette

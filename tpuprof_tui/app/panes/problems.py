@@ -13,7 +13,8 @@ from tpuprof_tui.analysis.findings.problem_rows import lane_of, ranked, word_of
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
-from tpuprof_tui.formats.text import clean, in_sentence, wrap
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import in_sentence, wrap
 from tpuprof_tui.formats.units import plural
 from tpuprof_tui.model import Groups, Problem
 

@@ -15,7 +15,8 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from tpuprof_tui.formats.text import clean, fit
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import fit
 from tpuprof_tui.model import Vocabulary
 
 from ..drawing.theme import Palette

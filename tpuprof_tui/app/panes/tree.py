@@ -14,7 +14,8 @@ from textual.message import Message
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
-from tpuprof_tui.formats.text import clean, fit
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text, plural, time_text
 
 from ..drawing.colouring import lane_shades

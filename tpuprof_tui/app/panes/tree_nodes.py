@@ -12,7 +12,7 @@ from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import UnitFigures, lane_figures
-from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Problem, Role, Severity, Vocabulary
 from tpuprof_tui.model.vocabulary import Condition, imported
 

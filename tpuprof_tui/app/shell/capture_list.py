@@ -14,7 +14,8 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.worker import Worker, get_current_worker
 
-from tpuprof_tui.formats.text import clean, fit
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.sources.catalog import Catalog
 

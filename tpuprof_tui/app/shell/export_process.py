@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tpuprof_tui.errors import TpuprofError
-from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import bytes_text
 
 from .export_kinds import Job, Source, default_folder

@@ -12,7 +12,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tpuprof_tui.formats.text import clean, wrap
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import wrap
 from tpuprof_tui.formats.units import bytes_text, plural
 
 from ..drawing.compositing import DrawnScreen

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from textual.timer import Timer
 
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
-from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.escape import clean
 
 from .exporting import ExportingApp
 

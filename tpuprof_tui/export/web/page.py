@@ -8,8 +8,6 @@ only.
 
 from __future__ import annotations
 
-import html
-import json
 import time
 from collections.abc import Callable, Sequence
 from importlib.resources import files
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from tpuprof_tui import __version__
-from tpuprof_tui.formats.escape import json_text, line_text
+from tpuprof_tui.formats.escape import html_text, script_json
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.web_codec import Chunk
 from tpuprof_tui.model import Profile
@@ -41,7 +39,6 @@ SCRIPTS: Final = ("codec.js", "text.js", "model.js", "colours.js", "state.js", "
                   "keys.js",
                   "main.js")  # fmt: skip
 EVERYTHING: Final = Selection()
-_UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "/": "\\u002f"}
 
 
 def write_web(
@@ -96,7 +93,7 @@ class _Page:
         page = files(__package__).joinpath("page_parts")
         head, body, end = page.joinpath("page.html").read_text("utf-8").split("<!-- cut -->\n")
         style = page.joinpath("style.css").read_text("utf-8")
-        title = html.escape(line_text(self._profile.name))
+        title = html_text(self._profile.name)
         self._put(head.replace("{{title}}", title).replace("{{style}}", style))
         self._put(body)
         record = self._record()
@@ -174,26 +171,6 @@ class _Page:
         octets = data.encode("utf-8") if isinstance(data, str) else data
         self._stream.write(octets)
         self._written += len(octets)
-
-
-def script_json(value: Any) -> str:
-    """Plain values as JSON that can stand inside a script element and holds no address."""
-    text = _json(value)
-    for character, escape in _UNSAFE.items():
-        text = text.replace(character, escape)
-    return text
-
-
-def _json(value: Any) -> str:
-    if isinstance(value, str):
-        return json_text(value)
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{json_text(str(key))}:{_json(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        if value and all(type(item) is int for item in value):
-            return "[" + ",".join(map(str, value)) + "]"
-        return "[" + ",".join(map(_json, value)) + "]"
-    return json.dumps(value, allow_nan=False)
 
 
 def _selection_text(profile: Profile, selection: Selection) -> str:

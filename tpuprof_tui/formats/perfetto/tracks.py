@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.errors import needed_for
 
+from ..escape import utf8_text
 from .wire import Pieces, message_field, varint_field
 
 #: Field numbers of the messages that are written in bulk.
@@ -134,7 +135,7 @@ class PacketSequence:
             name, field = _TABLES[table]
             entry = getattr(packet.interned_data, name).add()
             entry.iid = number
-            setattr(entry, field, _stored(text) if field == "name" else _stored(text).encode())
+            setattr(entry, field, utf8_text(text) if field == "name" else utf8_text(text).encode())
         self._begun = True
         self._fresh.clear()
         data: bytes = trace.SerializeToString()
@@ -161,7 +162,7 @@ def descriptor(track: Track) -> bytes:
     trace = _protos().Trace()
     found = trace.packet.add().track_descriptor
     found.uuid = track.uuid
-    found.name = _stored(track.name)
+    found.name = utf8_text(track.name)
     if track.parent is not None:
         found.parent_uuid = track.parent.uuid
     if track.ordered:
@@ -169,18 +170,13 @@ def descriptor(track: Track) -> bytes:
     if track.rank is not None:
         found.sibling_order_rank = track.rank
     if track.description:
-        found.description = _stored(track.description)
+        found.description = utf8_text(track.description)
     if track.counter:
         found.counter.SetInParent()
         if track.unit:
             found.counter.unit_name = track.unit
     data: bytes = trace.SerializeToString()
     return data
-
-
-def _stored(text: str) -> str:
-    """A text that UTF-8 can hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _protos() -> Any:

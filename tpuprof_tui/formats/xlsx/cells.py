@@ -3,43 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
-from xml.sax.saxutils import escape
 
-from ..escape import line_text
+from ..escape import sheet_xml, starts_formula
 from .styles import Style, Styles
 
 Value = str | int | float | None
 
-#: Characters that a cell can hold.
-_LONGEST_TEXT: Final = 32_767
 #: Integers up to here are exact in a spreadsheet; longer ones are written as texts.
 EXACT: Final = 2**53
-#: What spreadsheets take for an escaped character, and characters that no XML may hold.
-_ESCAPED_CHARACTER: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
-_NO_CHARACTER: Final = re.compile("[\ufffe\uffff]")
-#: First characters that could make a formula of a text when someone edits its cell.
-_FORMULA: Final = re.compile("[=+\\-@]")
-
-
-def cell_text(text: str) -> str:
-    """A text as XML: on one line, no longer than a cell can hold, without anything that steers its reader."""
-    return escape(plain_cell_text(text))
-
-
-def plain_cell_text(text: str) -> str:
-    """The same as text, for who writes XML by a library."""
-    shown = _NO_CHARACTER.sub("\ufffd", line_text(text))
-    if len(shown) > _LONGEST_TEXT:
-        shown = shown[: _LONGEST_TEXT - 1] + "…"
-    return _ESCAPED_CHARACTER.sub("_x005F_", shown)
-
-
-def looks_like_formula(text: str) -> bool:
-    """Whether a text begins as a formula does; a lone sign does not count."""
-    return len(text) > 1 and _FORMULA.match(text) is not None
 
 
 class SharedStrings:
@@ -62,7 +35,7 @@ class SharedStrings:
         yield f' uniqueCount="{len(self._numbers)}">'
         for text in self._numbers:
             space = ' xml:space="preserve"' if text != text.strip() else ""
-            yield f"<si><t{space}>{cell_text(text)}</t></si>"
+            yield f"<si><t{space}>{sheet_xml(text)}</t></si>"
         yield "</sst>"
 
 
@@ -124,7 +97,7 @@ def _cell(place: str, value: Value, style: Style, styles: Styles, strings: Share
 
 def text_style(style: Style, text: str) -> Style:
     """The style of a cell that holds ``text``."""
-    return Style(**{**style.__dict__, "quoted": True}) if looks_like_formula(text) else style
+    return Style(**{**style.__dict__, "quoted": True}) if starts_formula(text) else style
 
 
 def shown_length(value: Value, form: str) -> int:

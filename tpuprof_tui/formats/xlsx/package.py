@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import IO, BinaryIO, Final
 from xml.sax.saxutils import quoteattr
 
-from .cells import SharedStrings, cell_text
+from ..escape import sheet_xml
+from .cells import SharedStrings
 from .styles import Styles
 
 _HEAD: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
@@ -122,7 +123,7 @@ class Package:
 def _properties(title: str) -> str:
     return (
         f'{_HEAD}<cp:coreProperties xmlns:cp="{_PACKAGE}/metadata/core-properties" '
-        f'xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{cell_text(title)}</dc:title>'
+        f'xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{sheet_xml(title)}</dc:title>'
         "<dc:creator>tpuprof</dc:creator></cp:coreProperties>"
     )
 

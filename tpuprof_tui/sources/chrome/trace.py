@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import Problem, Severity
 
 from .decimals import femtoseconds, nanoseconds
@@ -258,7 +259,7 @@ def _text(value: object, missing: str) -> str:
     if not isinstance(value, str) or not value:
         return missing
     text = str(value[:_LONGEST_NAME])
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    return utf8_text(text)
 
 
 def _label(value: object) -> str:

@@ -13,7 +13,8 @@ from tpuprof_tui.app.drawing.charts import MISSING
 from tpuprof_tui.app.drawing.colouring import lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
 from tpuprof_tui.app.drawing.theme import Palette
-from tpuprof_tui.formats.text import cell_len, clean, fit, wrap
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import cell_len, fit, wrap
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain
 from tpuprof_tui.views.cells import Cells, fact_text, shown_columns, value_text

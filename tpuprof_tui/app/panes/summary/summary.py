@@ -23,7 +23,8 @@ from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
 from tpuprof_tui.app.shell.messages import Change, CopyText, Say, tell_failure
-from tpuprof_tui.formats.text import EMPTY_CAPTURE, NO_TIMES, clean, fit
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import EMPTY_CAPTURE, NO_TIMES, fit
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model.view import View
 from tpuprof_tui.views.answer import Answer, Target

@@ -20,7 +20,7 @@ from tpuprof_tui.analysis.selecting.state import StripKind, TimeScale, ViewState
 from tpuprof_tui.analysis.selecting.time_scale import clock_of
 from tpuprof_tui.app.drawing.colouring import is_known, next_colouring, title_of
 from tpuprof_tui.app.shell.messages import Change, CopyText, Say
-from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.typed import TypedError, range_text
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.vocabulary import NAMES

@@ -30,7 +30,8 @@ from tpuprof_tui.app.drawing.painter import Painted, merged, paint_lane, paint_p
 from tpuprof_tui.app.drawing.step_bars import paint_steps
 from tpuprof_tui.app.drawing.strips import paint_strip
 from tpuprof_tui.app.drawing.theme import Palette
-from tpuprof_tui.formats.text import clean, fit
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import GUESS, percent_text
 
 from ..scrolling import SidesCache

@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.selecting.passing import is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, StripKind, ViewState
 from tpuprof_tui.analysis.steps.step_lane import FEWEST, step_lane
-from tpuprof_tui.formats.text import clean
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Vocabulary
 
 #: What a line shows: a lane or unit, the steps, the launches of a unit, or a strip below the lane.

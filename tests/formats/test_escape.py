@@ -4,12 +4,24 @@ import csv
 import io
 import json
 from math import isfinite
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tpuprof_tui.formats.escape import csv_text, json_text, line_text
+from tpuprof_tui.formats.escape import (
+    clean,
+    csv_text,
+    html_text,
+    json_text,
+    line_text,
+    script_json,
+    sheet_text,
+    sheet_xml,
+    starts_formula,
+    utf8_text,
+)
 
 anything = st.text(st.characters(exclude_categories=()), max_size=30)
 
@@ -118,3 +130,49 @@ def test_lines_steer_nothing(text):
     assert len(written.splitlines()) <= 1
     assert "\x1b" not in written
     assert "\u202e" not in written
+
+
+@given(anything)
+def test_markup_holds_any_text_as_text(text):
+    element = ElementTree.fromstring(
+        f"<t a='{html_text(text)}'>{html_text(text)}</t>".replace("\ufffe", "").replace("\uffff", "")
+    )
+    wanted = line_text(text).replace("\ufffe", "").replace("\uffff", "")
+    assert (element.text or "", element.get("a")) == (wanted, wanted)
+
+
+@given(anything)
+def test_scripts_hold_any_text_and_no_element(text):
+    written = script_json({"x": [text, 1, None]})
+    assert not set(written) & set("<>&/")
+    assert json.loads(written) == {"x": [text, 1, None]}
+
+
+@given(anything)
+def test_cells_of_sheets_are_xml(text):
+    element = ElementTree.fromstring(f"<t>{sheet_xml(text)}</t>")
+    assert (element.text or "") == sheet_text(text)
+    assert len(sheet_text(text * 3000)) <= 32_767
+
+
+@given(anything)
+def test_utf8_holds_any_text_and_changes_none_that_it_can_hold(text):
+    written = utf8_text(text)
+    written.encode("utf-8")
+    assert written == text or any(0xD800 <= ord(character) < 0xE000 for character in text)
+
+
+@given(anything)
+def test_the_screen_shows_any_text_on_one_line(text):
+    shown = clean(text)
+    assert len(f"{shown} ".splitlines()) == 1
+    assert not any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in shown)
+
+
+def test_a_formula_is_one_wherever_it_is_written():
+    for text in ("=1+1", "+x", "-x", "@x", "\uff1dx", " =1"):
+        assert starts_formula(text)
+        assert csv_text(text).startswith(("'", "\"'"))
+    for text in ("-", "-5", "-1.5e3%", "x=1", ""):
+        assert not starts_formula(text)
+        assert csv_text(text) == text

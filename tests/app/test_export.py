@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from exporting import SAMPLE, copied, slow_program
+from profiles import make_profile
 
 from tpuprof_tui.analysis.selecting.state import Scope, Sort, ViewState
 from tpuprof_tui.app.shell import export_process as exporter_module
@@ -29,6 +30,8 @@ from tpuprof_tui.app.shell.export_process import Exporter, ExportError
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.outputs import output_named
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
+
+EIGHT = make_profile([], cores=range(8))
 
 
 def kind(name):
@@ -84,18 +87,18 @@ def test_the_range_goes_before_the_window(tmp_path):
     view = replace(VIEW, range=(120, 130))
     job = export_job(kind("web"), Source(str(SAMPLE)), str(tmp_path), view, -1, Part(window=True))
     assert job.words[-1] == "--range=120ns..130ns"
-    assert "range of 10 ns" in part_text(view, -1, Part(window=True))
+    assert "range of 10 ns" in part_text(VOCABULARY, view, -1, Part(window=True))
 
 
 def test_several_cores(tmp_path):
-    part = Part(cores=cores_typed("0-1, 3", range(8)))
+    part = Part(cores=cores_typed("0-1, 3", EIGHT))
     assert part.cores == (0, 1, 3)
     job = export_job(kind("web"), Source(str(SAMPLE)), str(tmp_path), VIEW, 5, part)
     assert job.words[-2:] == ("--cores", "0,1,3")
-    assert part_text(VIEW, 5, part) == "cores 0, 1, 3"
-    assert cores_typed("  ", range(8)) == ()
+    assert part_text(VOCABULARY, VIEW, 5, part) == "cores 0, 1, 3"
+    assert cores_typed("  ", EIGHT) == ()
     with pytest.raises(UsageError, match="no core 9"):
-        cores_typed("9", range(8))
+        cores_typed("9", EIGHT)
 
 
 def test_the_folder_is_never_in_the_capture(tmp_path, monkeypatch):
@@ -146,13 +149,13 @@ def test_a_folder_no_path_can_name_has_no_fault_of_its_own(tmp_path, monkeypatch
 
 
 def test_large_workbooks_and_web_views_are_announced():
-    assert warning(kind("workbook"), 999_999, False) == ""
-    assert warning(kind("perfetto"), 50_000_000, False) == ""
-    told = warning(kind("web"), 4_000_000, False)
+    assert warning(kind("workbook"), VOCABULARY.event, 999_999, False) == ""
+    assert warning(kind("perfetto"), VOCABULARY.event, 50_000_000, False) == ""
+    told = warning(kind("web"), VOCABULARY.event, 4_000_000, False)
     assert "4,000,000 instructions gets about 14.3 MiB" in told, "a page holds two million at most"
-    assert "min" in warning(kind("workbook"), 10_000_000, False)
-    assert "333.8 MiB and takes about 30 s" in warning(kind("workbook"), 1_000_000, False)
-    assert "500.7 MiB and takes about 65 s" in warning(kind("workbook"), 1_000_000, True)
+    assert "min" in warning(kind("workbook"), VOCABULARY.event, 10_000_000, False)
+    assert "333.8 MiB and takes about 30 s" in warning(kind("workbook"), VOCABULARY.event, 1_000_000, False)
+    assert "500.7 MiB and takes about 65 s" in warning(kind("workbook"), VOCABULARY.event, 1_000_000, True)
 
 
 async def test_what_was_written_before_a_stop_is_there(tmp_path, monkeypatch):

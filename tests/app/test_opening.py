@@ -56,7 +56,7 @@ def reading(monkeypatch):
     def open_profile(path, *, progress=None):
         Reading.paths.append(str(path))
         if progress is not None:
-            progress(Progress("records", 40, 100, core=3, records=1234))
+            progress(Progress("records", 40, 100, group="core   3", records=1234))
         for _ in range(1000):
             if Reading.go.wait(0.01):
                 break

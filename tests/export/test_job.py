@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.profiles import small_profile
+from tests.profiles import make_profile, small_profile
 from tpuprof_tui.cli.export import kinds_asked
 from tpuprof_tui.cli.main import build_parser, main
 from tpuprof_tui.errors import UsageError
@@ -200,11 +200,11 @@ def test_without_instructions_there_is_no_summary_and_an_old_one_goes(tmp_path: 
 
 
 def test_lists_of_cores() -> None:
-    assert parse_cores("0,3", [0, 1, 2, 3]) == {0, 3}
-    assert parse_cores("1-9", [0, 1, 4]) == {1, 4}
+    assert parse_cores("0,3", make_profile([], cores=range(4))) == {0, 3}
+    assert parse_cores("1-9", make_profile([], cores=(0, 1, 4))) == {1, 4}
     for text in ("7", "x", "0-", "", "99999999999", "5-9", "0,8-9"):
         with pytest.raises(UsageError):
-            parse_cores(text, [0, 1])
+            parse_cores(text, make_profile([], cores=range(2)))
 
 
 def test_lists_of_kinds() -> None:

@@ -74,7 +74,7 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
     text = filter_asked(options, profile)
     groups = profile.groups
-    chosen = None if options.cores is None else parse_cores(options.cores, groups.numbers)
+    chosen = None if options.cores is None else parse_cores(options.cores, profile)
     selection = Selection(
         units=None if chosen is None else frozenset(map(groups.numbered, chosen)),
         start_ns=start,

@@ -31,7 +31,9 @@ def write_asked(options: argparse.Namespace, profile: Profile) -> None:
 
     if options.core is not None and options.core not in profile.groups.numbers:
         known = ", ".join(map(str, profile.groups.numbers)) or "none"
-        raise UsageError(f"The capture has no core {options.core}.", f"Its cores: {known}.")
+        say = profile.vocabulary.say
+        told = say("The capture has no {unit} {core}.", core=options.core)
+        raise UsageError(told, say("Its {units}: {known}.", known=known))
     if options.engine is not None:
         options.engine = _engine(options, profile)
     selection, page = _selection(options, profile), Page(options.limit, options.offset)
@@ -74,7 +76,9 @@ def _engine(options: argparse.Namespace, profile: Profile) -> str:
     kinds = dict.fromkeys((*declared, *(lane.kind for lane in lanes)))
     found = next((kind for kind in kinds if kind.lower() == options.engine.lower()), None)
     if found is None:
-        raise UsageError(f"The capture has no engine {options.engine}.", f"Its engines: {', '.join(kinds) or 'none'}.")
+        say, known = profile.vocabulary.say, ", ".join(kinds) or "none"
+        told = say("The capture has no {lane} {engine}.", engine=options.engine)
+        raise UsageError(told, say("Its {lanes}: {known}.", known=known))
     return found
 
 

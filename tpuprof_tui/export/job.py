@@ -120,7 +120,9 @@ def check_selection(profile: Profile, selection: Selection) -> None:
         rows = selection.rows(profile, lane)
         if rows.stop > rows.start if isinstance(rows, slice) else len(rows):
             return
-    raise UsageError("No instruction is left by these options: nothing was written.", "Look at cores, range, filter.")
+    say = profile.vocabulary.say
+    told = say("No {event} is left by these options: nothing was written.")
+    raise UsageError(told, say("Look at {units}, range, filter."))
 
 
 def _check_folder(profile: Profile, folder: Path) -> None:
@@ -184,20 +186,22 @@ def parse_kinds(text: str, known: Sequence[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def parse_cores(text: str, known: Sequence[int]) -> frozenset[int]:
-    """Cores from ``0,3`` or ``0-3,6``.
+def parse_cores(text: str, profile: Profile) -> frozenset[int]:
+    """Numbers of units from ``0,3`` or ``0-3,6``.
 
     Raises:
-        UsageError: Not of that form, or a core the capture does not have.
+        UsageError: Not of that form, or one that the profile does not have.
     """
+    say, known = profile.vocabulary.say, profile.groups.numbers
     cores: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", part)
         if match is None:
-            raise UsageError(f"{text!r} is no list of cores.", "Write them as 0,3 or 0-3.")
+            raise UsageError(say("{text!r} is no list of {units}.", text=text), "Write them as 0,3 or 0-3.")
         first, last = int(match[1]), int(match[2] or match[1])
         cores.update(core for core in known if first <= core <= last)
         if not any(first <= core <= last for core in known):
-            named = f"core {first}" if first == last else f"cores {first} to {last}"
-            raise UsageError(f"The capture has no {named}.", f"It has {', '.join(map(str, known)) or 'none'}.")
+            named = "{unit} {first}" if first == last else "{units} {first} to {last}"
+            has = f"It has {', '.join(map(str, known)) or 'none'}."
+            raise UsageError(say(f"The capture has no {named}.", first=first, last=last), has)
     return frozenset(cores)

@@ -8,8 +8,8 @@ from .escape import clean
 
 ELLIPSIS: Final = "…"
 #: What panes say that have nothing to tell about such a capture.
-NO_TIMES: Final = "No hardware records: the commands have no times. 2 shows them in a table, 4 the problems."
-EMPTY_CAPTURE: Final = "This capture holds no instructions: 4 shows the problems, O opens another capture."
+NO_TIMES: Final = "The {events} have no times. 2 shows them in a table, 4 the problems."
+EMPTY_CAPTURE: Final = "This capture holds no {events}: 4 shows the problems, O opens another capture."
 
 
 def cell_len(text: str) -> int:

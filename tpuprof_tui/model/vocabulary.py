@@ -247,7 +247,9 @@ class Vocabulary:
         searched: Text columns in which a word alone is looked for.
         page_columns: Columns of numbers that the page draws, beside times.
         help_words: What words of the screen mean here, where it is more than generic code can say.
-        phrases: Sentences of the screen that say more here than generic ones do, by the id of their action.
+        phrases: Sentences of the screen that say more here than generic ones do, by the id of their action, or by what
+            asks for them: ``no_times``, ``no_links``, ``filter_hint``, ``sort_hint``, ``group_hint``, ``scopes``
+            (of a line), ``fields``, ``field``, ``bytes`` (what was recorded of each), ``untimed`` (one without times).
         help_filters: What filters look like: examples and what they mean; empty: generic ones.
         views: Its own views; one with the id of a generic view stands in its place (``views.registry``).
         outputs: Files of its own.
@@ -320,6 +322,10 @@ class Vocabulary:
         """A sentence of the screen with this source's words: ``No {event} selected`` (see `words`)."""
         return sentence.format_map({**self.words, **more})
 
+    def phrase(self, key: str, sentence: str, **more: object) -> str:
+        """A sentence of the screen in this source's words: its own under this key, else a generic one."""
+        return self.say(self.phrases.get(key, sentence), **more)
+
     @cached_property
     def column_groups(self) -> tuple[str, ...]:
         """Headings of the columns, in their order."""
@@ -341,6 +347,10 @@ class Vocabulary:
     def group_kind(self, key: str) -> GroupKind | None:
         """The kind of group with this key; None where the source declares none."""
         return next((kind for kind in self.group_kinds if kind.key == key), None)
+
+    def event_word(self, *, timed: bool = True) -> Word:
+        """The word for an event; for one without times, which was only issued, where the source has another."""
+        return self.event if timed or "untimed" not in self.phrases else Word(self.phrases["untimed"])
 
     def word_of(self, kind: str) -> Word:
         """The word for one group of a kind, by key."""

@@ -27,14 +27,14 @@ class Progress:
     Attributes:
         text: What is being done, a few words.
         done, total: Bytes read so far and in all.
-        core: Core just finished; -1 when the report is not about one core.
-        records: Records found on that core.
+        group: What was just finished, as people call it ("core   3"): lists are ordered by it; empty: nothing was.
+        records: Records found of it.
     """
 
     text: str
     done: int
     total: int
-    core: int = -1
+    group: str = ""
     records: int = 0
 
 

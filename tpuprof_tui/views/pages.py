@@ -104,7 +104,7 @@ def title_line(profile: Profile) -> str:
     if lost:
         parts[-1] += f" ({lost} lost)"
     parts.append(f"{profile.recording.name} ({profile.recording.meaning})")
-    parts.append(words.event.of(device.instructions) if profile.timed else plural(device.instructions, "command"))
+    parts.append(words.event_word(timed=profile.timed).of(device.instructions))
     return f"{line_text(profile.name, NAME_WIDTH)}: {', '.join(parts)}"
 
 

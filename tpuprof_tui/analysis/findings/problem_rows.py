@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.units import plural
 from tpuprof_tui.model import Problem
 
 from ..selecting.search import Hits, Mask
@@ -115,5 +114,5 @@ def odd_text(session: Session, number: int) -> str:
     lane, row = session.place(number)
     told = "  ".join(map(about_text, found.about(lane, row)))
     alike = int(np.count_nonzero(found.run == found.run[found.place(number)]))
-    many = f"{plural(alike, 'instruction')} in a row on " if alike > 1 else ""
+    many = f"{session.profile.vocabulary.event.of(alike)} in a row on " if alike > 1 else ""
     return f"{told}  [{many}{clean(session.title_of(lane))}]"

@@ -53,7 +53,7 @@ def launch_text(session: Session, unit: int, time: int, measure: Measure = TIME)
     index = launches(session, unit)
     row = event_at(index, time) if len(index.lane) else -1
     if row < 0:
-        return "no kernel function"
+        return session.say("no {scope}")
     start, end = span_of(index, row)
     code = int(index.lane.take("kernel", slice(row, row + 1))[0])
     name = clean(session.profile.text("kernel", code)) if code >= 0 else "unknown"

@@ -155,16 +155,20 @@ class Session:
         """How many instructions of the device some are, as all panes count them, and how many slices of the host."""
         on_host = np.array([lane.on_host for lane in self.profile.lanes], np.bool_)
         if not on_host.any():
-            return plural(len(numbers), "instruction")
+            return self.profile.vocabulary.event.of(len(numbers))
         slices = int(np.count_nonzero(on_host[np.searchsorted(self.offsets, numbers, side="right") - 1]))
-        told = plural(len(numbers) - slices, "instruction")
+        told = self.profile.vocabulary.event.of(len(numbers) - slices)
         return f"{told} and {plural(slices, 'host slice')}" if slices else told
+
+    def say(self, sentence: str, **more: object) -> str:
+        """A sentence in the words of the profile's source (``Vocabulary.say``)."""
+        return self.profile.vocabulary.say(sentence, **more)
 
     def scope_title(self, scope: Scope) -> str:
         """What a scope is called."""
         if scope.lane >= 0:
             return self.title_of(scope.lane)
-        return "all cores" if scope.group < 0 else in_sentence(self.profile.groups.title(scope.group))
+        return self.say("all {units}") if scope.group < 0 else in_sentence(self.profile.groups.title(scope.group))
 
 
 def _place_in_table(column: Column) -> tuple[int, bool]:

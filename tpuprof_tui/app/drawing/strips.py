@@ -11,7 +11,7 @@ from tpuprof_tui.analysis.index.lane_index import LaneIndex
 from tpuprof_tui.analysis.selecting.state import Colouring, StripKind
 from tpuprof_tui.app.drawing.colouring import legend, share_flows, title_of
 from tpuprof_tui.formats.text import fit
-from tpuprof_tui.model import Profile
+from tpuprof_tui.model import Profile, Vocabulary
 
 from .glyphs import Glyphs
 from .painter import Painted
@@ -72,11 +72,11 @@ def legend_lines(
     return lines
 
 
-def unit_legend(width: int, palette: Palette, glyphs: Glyphs) -> list[Segment]:
-    """What the cells of a whole core mean, in a line of at most ``width`` cells."""
+def unit_legend(vocabulary: Vocabulary, width: int, palette: Palette, glyphs: Glyphs) -> list[Segment]:
+    """What the cells of a whole unit mean, in a line of at most ``width`` cells."""
     computes, moves = ("1-8", "t T") if glyphs.letters else (glyphs.levels[8], "░▒▓")
     parts = [
-        (" cores: ", palette.title), (computes, palette.compute), (" computes  ", palette.text),
+        (vocabulary.say(" {units}: "), palette.title), (computes, palette.compute), (" computes  ", palette.text),
         (moves, palette.exposed), (" only moves data (exposed transfer)", palette.text),
         ("; the fuller, the more of the time", palette.quiet),
     ]  # fmt: skip

@@ -141,7 +141,8 @@ class Commanding(Finding):
     def _do_group(self, text: str) -> Done:
         found = columns_named(self.session.columns, text)
         if not found:
-            return _fault("no such column: group kernel, group bytes")
+            hint = self._vocabulary.phrase("group_hint", "group name, group type")
+            return _fault(f"no such column: {hint}")
         key = found[0].key
         self.call_after_refresh(lambda: self._open_groups(key, work_only=found[0].kind == "text"))
         return None

@@ -73,7 +73,8 @@ class Following(Finding):
             if not len(dependencies):
                 profile = self.session.profile
                 needs = "" if profile.has(DETAIL) else f" (that needs {profile.vocabulary.needs(DETAIL)})"
-                self._tell(f"This capture's registers name no dependencies{needs}.")
+                told = profile.vocabulary.phrase("no_links", "Of this profile it is not known what waited for what")
+                self._tell(f"{told}{needs}.")
             elif not found:
                 self._tell(f"{nothing} {self._named(lane, row)}.")
             elif self.view.selection == selection:
@@ -92,7 +93,7 @@ class Following(Finding):
 
     def _named(self, lane_number: int, row: int) -> str:
         lane = self.session.profile.lanes[lane_number]
-        name = text_of(self.session.profile, lane, "name", row) or f"instruction {row:,}"
+        name = text_of(self.session.profile, lane, "name", row) or self.session.say("{event} {row:,}", row=row)
         return f"{name} ({clean(self.session.profile.title_of(lane))})"
 
     def _tell(self, text: str) -> None:

@@ -74,7 +74,8 @@ class ExportKeys(Screen[None]):
         app = self.app
         if job is None or not isinstance(app, ExportingApp):
             return
-        told = warning(job.kind, self._count(job), self.session.profile.has(DETAIL))
+        profile = self.session.profile
+        told = warning(job.kind, profile.vocabulary.event, self._count(job), profile.has(DETAIL))
         if not told or app.exporter.running is not None:
             app.start_export(job)
             return

@@ -26,7 +26,7 @@ from ..panes.tree import GroupTree
 from ..shell.messages import ThreadFailed
 
 #: What a filter can look like; shown until one is typed.
-_FILTER_HINT: Final = Note("dur>10us  bw<20  name=MM2*  core=3 | !kernel=rms*  /regex/")
+_FILTER_HINT: Final = "dur>10us  name=a*  | !role=wait  /regex/"
 #: Takes a result in the event loop.
 Take = Callable[[Any], None]
 
@@ -114,7 +114,7 @@ class Finding(Asking):
             return
         self.ask("Filter", self.view.filter, self._judged_filter, self._taken_filter, on_cancel=self._forget_filter)
         if not self.view.filter:
-            self.prompt.tell(_FILTER_HINT)
+            self.prompt.tell(self._filter_hint())
 
     def _judged_filter(self, text: str) -> Note | None:
         """The fault of a filter; without one how many instructions pass, as soon as that is known."""
@@ -124,7 +124,7 @@ class Finding(Asking):
             return fault
         if not text.strip():
             self._forget_filter()
-            return _FILTER_HINT
+            return self._filter_hint()
         self.compute("filter", lambda: passing(self.session, text.strip()), self._count_passing, at_once=self._is_small)
         return self._note_so_far()
 
@@ -143,6 +143,9 @@ class Finding(Asking):
             message = error.message.rpartition(" (at column ")[0] or error.message
             return Note(f"{message}. {error.hint}" if error.hint else message, error.column, fault=True)
         return None
+
+    def _filter_hint(self) -> Note:
+        return Note(self.session.profile.vocabulary.phrase("filter_hint", _FILTER_HINT))
 
     def _count_passing(self, found: Passing) -> None:
         self.prompt.tell(Note(f"{found.count:,} of {self.session.profile.instructions:,} pass"))
@@ -167,7 +170,9 @@ class Finding(Asking):
         if not text:
             return
         count, every = passing(self.session, text).count, self.session.profile.instructions
-        self.query_one(KeyBar).say(f"{count:,} of {every:,} instructions pass. & changes the filter, Esc clears it.")
+        self.query_one(KeyBar).say(
+            f"{count:,} of {self.session.profile.vocabulary.event.of(every)} pass. & changes the filter, Esc clears it."
+        )
 
     def _in_tree(self) -> bool:
         """Whether the tree is focused: it asks for itself."""

@@ -64,7 +64,9 @@ class Returning(Following, Marking, ProblemSteps, LineSearch):
         elif selection.lane >= 0:
             self._set(replace(self.view, scope=Scope(-1, selection.lane)))
         else:
-            self.query_one(KeyBar).say("No core selected: j and k in the timeline or the tree (t) select one.")
+            self.query_one(KeyBar).say(
+                self.session.say("No {unit} selected: j and k in the timeline or the tree (t) select one.")
+            )
 
     def back(self) -> bool:
         """One step back; False where there is none left."""

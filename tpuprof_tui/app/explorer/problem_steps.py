@@ -66,7 +66,9 @@ class ProblemSteps(Finding):
         if wrapped:
             rest = sum(problem.rows is None for problem in problems.problems)
             told += f"  From the {'start' if steps > 0 else 'end'} again"
-            told += f"; {rest:,} more concern no single instruction: 4 lists them." if rest else "."
+            told += (
+                self.session.say("; {rest:,} more concern no single {event}: 4 lists them.", rest=rest) if rest else "."
+            )
         self.query_one(KeyBar).say(f"{place + 1:,}/{len(hits):,}  {told}")
 
 

@@ -206,7 +206,7 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
         tree = self.query_one("#tree", GroupTree).filter
         passing = f"  &{clean(tree)}" if tree else ""
         figures = f"  {TREE_FIGURES}" if self.small else ""
-        self._put_title("tree", "border_title", Content(f"Cores (t){passing}{figures}"))
+        self._put_title("tree", "border_title", Content(f"{self.session.say('{Units}')} (t){passing}{figures}"))
         self._put_title("tree", "border_subtitle", Content(TREE_FIGURES))
         self._put_title("detail", "border_title", Content("Detail (i)"))
 
@@ -271,9 +271,11 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
         message.stop()
         if self.view.selection.row < 0:
             self.query_one(KeyBar).say(
-                "Nothing runs at the cursor: . and , go to the next and previous instruction."
-                if self.session.profile.instructions
-                else EMPTY_CAPTURE
+                self.session.say(
+                    "Nothing runs at the cursor: . and , go to the next and previous {event}."
+                    if self.session.profile.instructions
+                    else EMPTY_CAPTURE
+                )
             )
         elif self.small:
             self._maximise("detail")

@@ -44,7 +44,7 @@ from .overlay import Overlay
 #: What can be typed, and what the field for it says.
 _TYPED: Final = {
     "folder": "Folder (made when needed; Enter takes it, Esc leaves it)",
-    "cores": "Cores, such as 0,3 or 0-3; nothing: all (Enter takes them, Esc leaves them)",
+    "cores": "{Units}, such as 0,3 or 0-3; nothing: all (Enter takes them, Esc leaves them)",
 }
 
 
@@ -81,7 +81,7 @@ class ExportPane(LinesView, inherit_bindings=False):
             items.append(len(self._actions))
             self._actions.append(action)
 
-        heading("Write", clean(part_text(menu.view, menu.core, menu.part)))
+        heading("Write", clean(part_text(menu.vocabulary, menu.view, menu.core, menu.part)))
         kinds = explorer_outputs(menu.vocabulary)
         for kind in kinds:
             if not kind.is_table:
@@ -104,14 +104,14 @@ class ExportPane(LinesView, inherit_bindings=False):
 
     def _choices(self) -> list[tuple[str, str, str, bool]]:
         menu, view = self.menu, self.menu.view
-        core = f"core {menu.core}" if menu.core >= 0 else "no core is selected"
+        core = menu.session.say("{unit} {core}" if menu.core >= 0 else "no {unit} is selected", core=menu.core)
         start, end = view.figures_window
         all_shown = view.range is None and view.fits_all
         shown = "the window is everything" if all_shown else f"{time_text(end - start)} from {time_text(start)}"
         cores = ", ".join(map(str, menu.part.cores)) or f"to be typed: of {menu.known_cores}"
         return [
-            ("core", "only the core", core, menu.core >= 0),
-            ("cores", "only some cores", cores, True),
+            ("core", menu.session.say("only the {unit}"), core, menu.core >= 0),
+            ("cores", menu.session.say("only some {units}"), cores, True),
             ("window", f"only the {'window' if view.range is None else 'range'}", shown, not all_shown),
             ("filtered", "only the filter", clean(view.filter) or "no filter is set", bool(view.filter)),
         ]
@@ -300,7 +300,7 @@ class ExportScreen(Overlay[Job | None]):
         """Shows the field to type the folder or the cores in."""
         self._typing = what
         field = self.query_one(MenuInput)
-        field.border_title = _TYPED[what]
+        field.border_title = self.session.say(_TYPED[what])
         field.display = True
         field.value = self.folder if what == "folder" else ",".join(map(str, self.part.cores))
         field.focus()
@@ -321,7 +321,7 @@ class ExportScreen(Overlay[Job | None]):
     def _take(self, text: str) -> str:
         """Takes over what was typed; says why not."""
         if self._typing == "cores":
-            self.part = replace(self.part, core=False, cores=cores_typed(text, self.session.profile.groups.numbers))
+            self.part = replace(self.part, core=False, cores=cores_typed(text, self.session.profile))
             return ""
         fault = folder_fault(text, self.source)
         if not fault:

@@ -138,7 +138,9 @@ class GroupList(LinesView):
         self.border_title = Content(self._title())
         sort, _ = COLUMNS[self.sort]
         more = "" if len(self.order) <= LISTED else f"first {LISTED:,} of {len(self.order):,}, "
-        self.border_subtitle = Content(f"{more}by {sort}; Enter shows a group's instructions, Esc closes")
+        self.border_subtitle = Content(
+            self.session.say("{more}by {sort}; Enter shows a group's {events}, Esc closes", more=more, sort=sort)
+        )
 
     def _title(self) -> str:
         table = self.table
@@ -148,8 +150,9 @@ class GroupList(LinesView):
         view = self.view
         filtered = f", filter {clean(view.filter)}" if view.filter else ""
         where = f", in the {'window' if view.range is None else 'range'}" if view.in_window else ""
+        events = self.session.profile.vocabulary.event.of(table.rows)
         return (
-            f"{table.column.title}: {plural(len(table.groups), 'group')} of {plural(table.rows, 'instruction')} "
+            f"{table.column.title}: {plural(len(table.groups), 'group')} of {events} "
             f"({what}), {self.session.scope_title(view.scope)}{where}{filtered}"
         )
 
@@ -161,7 +164,7 @@ class GroupList(LinesView):
         if table is None:
             return [[Segment(" counting ...", self.palette.quiet)]], []
         if not len(table.groups):
-            waits = "no work here, w counts waits too" if self.work_only else "no instruction here"
+            waits = "no work here, w counts waits too" if self.work_only else self.session.say("no {event} here")
             text = f"Nothing to group: {waits}; Esc closes, & then changes the filter."
             return paragraph(text, width, self.palette.quiet), []
         shown = self.order[:LISTED].tolist()

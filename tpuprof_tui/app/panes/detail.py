@@ -108,7 +108,7 @@ class DetailPane(LinesView):
         """Lines of the instruction, an item for each field and each link."""
         if self.selection.row < 0:
             self._entries, self.choices = [], []
-            text = "No instruction selected: Enter in the timeline or a row of the table selects one."
+            text = self.session.say("No {event} selected: Enter in the timeline or a row of the table selects one.")
             return paragraph(text, width, self.palette.quiet), []
         if not self._entries:
             self._entries = list(

@@ -79,14 +79,14 @@ def entries_of(session: Session, number: int, row: int, dependencies: Dependenci
     yield from _beside(session, number, row)
     yield from _missing(session, lane)
     yield from _fields(session, lane, row)
-    yield from _registers(lane, row)
+    yield from _recorded(session, lane, row)
 
 
 def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[Entry]:
     start, end = session.span_of(number, row)
     role = ("", "wait, ", "sync, ")[int(lane.take("role", slice(row, row + 1))[0]) % 3]
     guess = "~" if role and lane.role_guessed else ""
-    yield Entry("name", text_of(session.profile, lane, "name", row) or "instruction")
+    yield Entry("name", text_of(session.profile, lane, "name", row) or session.say("{event}"))
     ran = f"{time_text(end - start)} at {exact_time(start)}" if session.profile.timed else "without times"
     yield Entry("text", f"{clean(session.profile.title_of(lane))}, {guess}{role}{ran}")
 
@@ -94,7 +94,7 @@ def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[En
 def _named(session: Session, number: int, row: int) -> str:
     """An instruction as a link names it."""
     lane = session.profile.lanes[number]
-    name = text_of(session.profile, lane, "name", row) or "instruction"
+    name = text_of(session.profile, lane, "name", row) or session.say("{event}")
     order = int(lane.take("order", slice(row, row + 1))[0])
     return f"{name} {order} of {clean(session.profile.title_of(lane))}"
 
@@ -135,7 +135,7 @@ def _beside(session: Session, number: int, row: int) -> Iterator[Entry]:
     for label, each in zip(("Before", "After"), near, strict=True):
         if each is not None:
             gap = f"{time_text(each.gap_ns)} apart" if each.gap_ns >= 0 else f"{time_text(-each.gap_ns)} together"
-            name = text_of(session.profile, session.profile.lanes[number], "name", each.row) or "instruction"
+            name = text_of(session.profile, session.profile.lanes[number], "name", each.row) or session.say("{event}")
             told = f"{name}, {gap}" if session.profile.timed else name
             yield Entry("link", told, label, leads_to=(number, each.row), back=label == "Before")
 
@@ -170,32 +170,35 @@ def _known(profile: Profile, lane: Lane, column: Column) -> bool:
     return fixed_number(profile, lane, "port") >= 0 if column.key == "port" else bool(column.needs)
 
 
-def _registers(lane: Lane, row: int) -> Iterator[Entry]:
+def _recorded(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
     """Every field of the command, by what it is about."""
     if lane.registers is None:
         return
     rows = np.array([row], dtype=np.int64)
+    words = session.profile.vocabulary
+    word, about_bytes = words.phrase("fields", "fields"), words.phrase("bytes", "Bytes as they were captured.")
     operation = lane.registers.operation_of(row)
     raw = lane.registers.unexplained(row)
     if operation < 0:
-        yield from _raw(raw, "not decoded")
+        yield from _raw(raw, f"{word}: not decoded", about_bytes)
         return
     names = sorted(lane.registers.field_names(operation), key=lambda name: _REGISTER_GROUPS.index(register_group(name)))
     for group, members in groupby(names, key=register_group):
-        yield Entry("group", f"registers: {group}")
+        yield Entry("group", f"{word}: {group}")
         for name in members:
             value = int(lane.registers.field(operation, name, rows)[0])
             text = f"{value:,}" if -1024 < value < 1024 else f"{value:,} 0x{value & (1 << 64) - 1:x}"
-            yield Entry("field", text, clean(name), f"Field {clean(name)} of the command's registers, as captured.")
-    yield from _raw(raw, "the rest is not known")
+            about = words.phrase("field", "Field {name}, as it was captured.", name=clean(name))
+            yield Entry("field", text, clean(name), about)
+    yield from _raw(raw, f"{word}: the rest is not known", about_bytes)
 
 
-def _raw(raw: bytes, why: str) -> Iterator[Entry]:
+def _raw(raw: bytes, why: str, about: str) -> Iterator[Entry]:
     """A command of which not everything can be decoded, as it was captured."""
     if raw:
-        yield Entry("warning", f"registers: {why}, as captured")
+        yield Entry("warning", f"{why}, as captured")
     for first in range(0, len(raw), _RAW_BYTES):
-        yield Entry("field", raw[first : first + _RAW_BYTES].hex(" "), f"{first:4x}", "Bytes of the command.")
+        yield Entry("field", raw[first : first + _RAW_BYTES].hex(" "), f"{first:4x}", about)
 
 
 def register_group(name: str) -> str:

@@ -84,7 +84,8 @@ class HeadlineBar(Widget):
         least = min(cell_len(name), _LEAST_NAME)
         rest = [items[0][1:], *items[1:]]
         if width - _width(rest) - 2 < least:
-            rest = [[(text.removeprefix("core "), style, rank) for text, style, rank in item] for item in rest]
+            short = f"{self.session.profile.vocabulary.unit.one} "
+            rest = [[(text.removeprefix(short), style, rank) for text, style, rank in item] for item in rest]
         room = width - _width(rest) - 2
         if room < least:
             return items
@@ -120,7 +121,7 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
         words = "exposed " if short else "exposed transfer "
         told = "" if short else f"{GUESS if unit.guessed else ''}{time_text(unit.exposed)} "
         items.append([(words, quiet, 1), (f"{in_sentence(unit.label)} {told}{share}", palette.exposed, 0)])
-    items.append([(plural(figures.instructions, "instruction" if profile.timed else "command"), quiet, CAPTION + 3)])
+    items.append([(profile.vocabulary.event_word(timed=profile.timed).of(figures.instructions), quiet, CAPTION + 3)])
     if profile.problems:
         worst = max(int(problem.severity) for problem in profile.problems)
         style = palette.severity(worst)

@@ -21,7 +21,6 @@ from tpuprof_tui.analysis.selecting.session import Ints, Session, ordered
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
-from tpuprof_tui.formats.units import plural
 from tpuprof_tui.model import Column
 
 from ..drawing.glyphs import Glyphs
@@ -220,7 +219,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         """What the table holds, for the border."""
         view = self.view
         if self.busy:
-            return f"sorting {plural(self.session.profile.instructions, 'instruction')} ..."
+            return f"sorting {self.session.profile.vocabulary.event.of(self.session.profile.instructions)} ..."
         window = "in the window" if view.range is None else "in the range"
         where = window if view.in_window else "whole capture"
         passing = f" pass {clean(view.filter)}" if view.filter else ""
@@ -301,10 +300,11 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         if self.busy:
             return " sorting ..."
         if not self.session.profile.instructions:
-            return " This capture holds no instructions: see the problems (4)."
+            return self.session.say(" This capture holds no {events}: see the problems (4).")
         if self.view.filter:
-            return " No instruction here passes the filter: & changes it, Esc clears it."
-        return " No instruction here: press 0 in the timeline to show the whole capture, or v for all instructions."
+            return self.session.say(" No {event} here passes the filter: & changes it, Esc clears it.")
+        told = " No {event} here: press 0 in the timeline to show the whole capture, or v for all {events}."
+        return self.session.say(told)
 
     def _header(self) -> list[Segment]:
         segments = []

@@ -92,7 +92,7 @@ class ProblemsPane(LinesView):
         if not self.problems:
             return
         if not self._select():
-            self.post_message(Say("This problem concerns the whole capture, not one core."))
+            self.post_message(Say(self.session.say("This problem concerns the whole capture, not one {unit}.")))
 
     def action_copy_line(self) -> None:
         """Copies the problem under the cursor."""

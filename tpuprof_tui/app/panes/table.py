@@ -156,7 +156,8 @@ class InstructionTable(InstructionRows):
 
     def action_sort_by(self) -> None:
         """Asks for the column to sort by."""
-        hint = Note("a column: dur, exposed, bw, kernel, ...  Enter sorts, then s turns it round")
+        columns = self.session.profile.vocabulary.phrase("sort_hint", "a column: name, duration, ...")
+        hint = Note(f"{columns}  Enter sorts, then s turns it round")
 
         def judged(text: str) -> Note | None:
             found = columns_named(self.columns, text)

@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
-from tpuprof_tui.formats.units import percent_text, plural, time_text
+from tpuprof_tui.formats.units import percent_text, time_text
 
 from ..drawing.colouring import lane_shades
 from ..drawing.glyphs import Glyphs, bar
@@ -324,7 +324,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         node = self.node
         guess = "~" if node.guessed and node.busy else ""
         figures = (percent_text(node.share, guessed=node.guessed), f"{guess}{time_text(node.busy)}",
-                   plural(node.count, "instruction"))  # fmt: skip
+                   self.session.profile.vocabulary.event.of(node.count))  # fmt: skip
         name = clean(self._path(self._shown[self.cursor] if self._shown else 0))
         self.post_message(CopyText("  ".join((name, *(figures if node.share >= 0 else ()))), "line"))
 

@@ -16,8 +16,8 @@ from tpuprof_tui.formats.units import bytes_text, time_text
 from tpuprof_tui.sources.catalog import Catalog
 
 if TYPE_CHECKING:
-    from tpuprof_tui.model import Groups
-    from tpuprof_tui.model.vocabulary import Output
+    from tpuprof_tui.model import Groups, Profile
+    from tpuprof_tui.model.vocabulary import Output, Vocabulary, Word
 
 #: From this many instructions on, workbook and web view say how large they get and how long they take, first.
 MANY: Final = 1_000_000
@@ -161,15 +161,15 @@ def kind_fault(kind: Output | None) -> str:
     return ""
 
 
-def cores_typed(text: str, known: Sequence[int]) -> tuple[int, ...]:
-    """Cores from a list as people type it (``0,3`` or ``0-3``); empty: all.
+def cores_typed(text: str, profile: Profile) -> tuple[int, ...]:
+    """Numbers of units from a list as people type it (``0,3`` or ``0-3``); empty: all.
 
     Raises:
-        UsageError: It is no list of cores, or names one that the capture does not have.
+        UsageError: It is no list of them, or names one that the capture does not have.
     """
     from tpuprof_tui.export.job import parse_cores
 
-    return tuple(sorted(parse_cores(text, known))) if text.strip() else ()
+    return tuple(sorted(parse_cores(text, profile))) if text.strip() else ()
 
 
 def _path(source: Source) -> str:
@@ -177,10 +177,11 @@ def _path(source: Source) -> str:
     return str(Path(source.path).absolute())
 
 
-def part_text(view: ViewState, core: int, part: Part) -> str:
+def part_text(vocabulary: Vocabulary, view: ViewState, core: int, part: Part) -> str:
     """What the files will hold, in words."""
     cores = part.chosen(core)
-    words = [f"core{'s' if len(cores) > 1 else ''} {', '.join(map(str, cores))}"] if cores else []
+    unit = vocabulary.unit.plural if len(cores) > 1 else vocabulary.unit.one
+    words = [f"{unit} {', '.join(map(str, cores))}"] if cores else []
     words += [window_text(view)] if part.window else []
     words += [f"filter {view.filter}"] if part.filtered and view.filter else []
     return clean(", ".join(words)) if words else "the whole capture"
@@ -192,18 +193,22 @@ def window_text(view: ViewState) -> str:
     return f"the {'window' if view.range is None else 'range'} of {time_text(end - start)}"
 
 
-def warning(kind: Output, instructions: int, detailed: bool) -> str:
+def warning(kind: Output, events: Word, count: int, detailed: bool) -> str:
     """What a large export costs, to be said before it starts; empty where it costs little.
 
-    ``detailed``: whether everything of each instruction is known.
+    Args:
+        kind: What is written.
+        events: What the source calls events.
+        count: How many there are.
+        detailed: Whether everything of each is known.
     """
     each_bytes, each_ns = kind.detailed if detailed else kind.cost
-    if instructions < MANY or not each_bytes:
+    if count < MANY or not each_bytes:
         return ""
-    size, seconds = each_bytes * min(instructions, kind.most or instructions), each_ns * instructions / 1e9
+    size, seconds = each_bytes * min(count, kind.most or count), each_ns * count / 1e9
     took = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
     about = f"gets about {bytes_text(round(size))} and takes about {took}"
-    return f"The {kind.title} of {instructions:,} instructions {about}."
+    return f"The {kind.title} of {events.of(count)} {about}."
 
 
 def scope_core(groups: Groups, scope: Scope, selected: int) -> int:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class LoadingPane(Widget, can_focus=True):
-    """How far reading is, and the cores found so far; or what went wrong and what to do next."""
+    """How far reading is, and the groups found so far; or what went wrong and what to do next."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("loading")]
     DEFAULT_CSS = "LoadingPane { height: 1fr; padding: 1 2; }"
@@ -47,15 +47,15 @@ class LoadingPane(Widget, can_focus=True):
         self.text = "starting"
         self.done = 0
         self.total = 0
-        self.cores: dict[int, int] = {}
+        self.groups: dict[str, int] = {}
         self.failure: tuple[str, str] | None = None
         self.waiting = ""
 
     def show_progress(self, progress: Progress) -> None:
         """Shows a report of the reader."""
         self.text, self.done, self.total = clean(progress.text), progress.done, progress.total
-        if progress.core >= 0:
-            self.cores[progress.core] = progress.records
+        if progress.group:
+            self.groups[clean(progress.group)] = progress.records
         self.refresh()
 
     def show_failure(self, message: str, hint: str) -> None:
@@ -96,8 +96,8 @@ class LoadingPane(Widget, can_focus=True):
             [Segment(f"{self.text}{read}", self.palette.text)],
             [],
         ]
-        for core, records in sorted(self.cores.items()):
-            lines.append([Segment(f"core {core:>3}  ", self.palette.text),
+        for group, records in sorted(self.groups.items()):
+            lines.append([Segment(f"{group}  ", self.palette.text),
                           Segment(f"{records:>13,} records", self.palette.quiet)])  # fmt: skip
         if self.waiting:
             lines[4:4] = [[Segment(self.waiting, self.palette.caution)]]

@@ -142,7 +142,7 @@ class OpeningApp(RememberingApp, TypingApp):
                 nonlocal told
                 if worker.is_cancelled:
                     raise CancelledError
-                if progress.core >= 0 or time.monotonic() - told > REPORT_EVERY:
+                if progress.group or time.monotonic() - told > REPORT_EVERY:
                     told = time.monotonic()
                     self.post_message(self.Reported(progress))
 

@@ -177,7 +177,10 @@ def _selection_text(profile: Profile, selection: Selection) -> str:
     """What a selection keeps, for people; empty when everything."""
     parts = []
     if selection.units is not None:
-        parts.append("cores " + ", ".join(map(str, sorted(map(profile.groups.number, selection.units)))))
+        parts.append(
+            profile.vocabulary.say("{units} ")
+            + ", ".join(map(str, sorted(map(profile.groups.number, selection.units))))
+        )
     if selection.start_ns is not None or selection.end_ns is not None:
         first = "the start" if selection.start_ns is None else f"{selection.start_ns:,} ns"
         last = "the end" if selection.end_ns is None else f"{selection.end_ns:,} ns"

@@ -278,9 +278,11 @@ class SummaryPane(LinesView):
         if not self.answers:
             return [[Segment(" computing ...", self.palette.quiet)]], []
         if not self.session.profile.instructions:
-            return paragraph(EMPTY_CAPTURE, width, self.palette.quiet), []
+            return paragraph(self.session.say(EMPTY_CAPTURE), width, self.palette.quiet), []
         if not self.session.profile.timed:
-            return paragraph(NO_TIMES, width, self.palette.quiet), []
+            return paragraph(
+                self.session.profile.vocabulary.phrase("no_times", NO_TIMES), width, self.palette.quiet
+            ), []
         head = self._head(width)
         if self.chosen:
             return self._placed(head, *self._one(width))

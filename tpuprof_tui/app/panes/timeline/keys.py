@@ -98,16 +98,16 @@ class TimelineTools(LaneView):
         """Copies the range, the selected instruction, or the window."""
         view = self.view
         if view.range is None and view.selection.row >= 0:
-            self.post_message(CopyText(self._instruction_text(), "instruction"))
+            self.post_message(CopyText(self._event_text(), self.session.say("{event}")))
         else:
             self.post_message(CopyText(copied_range(view), "window" if view.range is None else "range"))
 
-    def _instruction_text(self) -> str:
-        """The selected instruction in one line that can be pasted anywhere: exact times, in ns."""
+    def _event_text(self) -> str:
+        """The selected event in one line that can be pasted anywhere: exact times, in ns."""
         number, row = self.view.selection.lane, self.view.selection.row
         profile, lane = self.session.profile, self.session.profile.lanes[number]
         start, end = self.session.span_of(number, row)
-        name = text_of(profile, lane, "name", row) or f"instruction {row}"
+        name = text_of(profile, lane, "name", row) or self.session.say("{event} {row}", row=row)
         kernel, reading = text_of(profile, lane, "kernel", row), clean(lane.reading(row))
         times = ("no times",) if start == INT_MISSING else (range_text(start, end), f"{end - start} ns")
         parts = (clean(profile.title_of(lane)), name, *times, kernel, reading)
@@ -120,7 +120,7 @@ class TimelineTools(LaneView):
 
         def changed(view: ViewState) -> ViewState:
             if not self.shows_colours:
-                self._say("Colours belong to engines: e shows them.")
+                self._say(self.session.say("Colours belong to {lanes}: e shows them."))
                 return view
             colouring = next_colouring(self.session.profile, view.colouring)
             if colouring == view.colouring:
@@ -142,7 +142,7 @@ class TimelineTools(LaneView):
 
         def changed(view: ViewState) -> ViewState:
             if view.rows == "cores" and not any(row.lane >= 0 for row in self.rows):
-                self._say("Strips belong to engines: e shows them.")
+                self._say(self.session.say("Strips belong to {lanes}: e shows them."))
                 return view
             following: dict[StripKind, StripKind] = {"": "bandwidth", "bandwidth": "utilisation", "utilisation": ""}
             strip = following[view.strip]
@@ -189,7 +189,7 @@ class TimelineTools(LaneView):
             if lane >= 0 and row < 0:
                 row = self.event_under_cursor(lane, view)
             if row < 0:
-                self._say("Nothing selected: . and , go to the next and previous instruction.")
+                self._say(self.session.say("Nothing selected: . and , go to the next and previous {event}."))
                 return view
             name = text_of(self.session.profile, self.session.profile.lanes[lane], "name", row)
             filtered = bool(view.filter) and is_passing_known(self.session, view.filter)

@@ -102,7 +102,11 @@ class LaneBoard(Widget, can_focus=True):
             return []
         key = (view.colouring, view.rows, view.scope, width, id(self.palette))
         if self._legend[0] != key:
-            lines = [unit_legend(width, self.palette, self.glyphs)] if self.shows_cores else []
+            lines = (
+                [unit_legend(self.session.profile.vocabulary, width, self.palette, self.glyphs)]
+                if self.shows_cores
+                else []
+            )
             if self.shows_colours:
                 lines += legend_lines(self.session.profile, view.colouring, width, self.palette, self.glyphs)
             self._legend = key, lines

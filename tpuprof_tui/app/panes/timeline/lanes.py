@@ -399,7 +399,7 @@ class LaneView(LaneWork):
             ties = [tie for tie in self.ties if tie.released is released]
             if ties:
                 lane = self.session.profile.lanes[ties[0].lane]
-                name = text_of(self.session.profile, lane, "name", ties[0].row) or "instruction"
+                name = text_of(self.session.profile, lane, "name", ties[0].row) or self.session.say("{event}")
                 more = f" and {len(ties) - 1:,} more" if len(ties) > 1 else ""
                 title = clean(self.session.title_of(ties[0].lane))
                 told += f"  {glyph} {self.measure.length(ties[0].slack_ns)} {word} {name} ({title}){more}"
@@ -409,7 +409,7 @@ class LaneView(LaneWork):
         """An instruction in a few words, and its kernel function where that is known."""
         profile, lane = self.session.profile, self.session.profile.lanes[lane_number]
         start, end = self.session.span_of(lane_number, row)
-        name = text_of(profile, lane, "name", row) or f"instruction {row:,}"
+        name = text_of(profile, lane, "name", row) or self.session.say("{event} {row:,}", row=row)
         kernel = text_of(profile, lane, "kernel", row)
         role = ("", f" ({GUESS if lane.role_guessed else ''}wait)", f" ({GUESS if lane.role_guessed else ''}sync)")
         what = role[int(lane.take("role", slice(row, row + 1))[0]) % 3]

@@ -81,7 +81,7 @@ def is_pinned(row: Row, view: ViewState) -> bool:
 
 def _ordered(session: Session, view: ViewState) -> list[Row]:
     lanes, groups = session.profile.lanes, session.profile.groups
-    numbers = session.lanes_in(view.scope)
+    numbers, scopes = session.lanes_in(view.scope), session.profile.vocabulary.phrase("scopes", "{scopes}")
     if view.rows == "cores" and view.scope.lane < 0:
         units = groups.units_within(view.scope.group)
         guessed = any(lane.role_guessed for lane in lanes)
@@ -92,7 +92,7 @@ def _ordered(session: Session, view: ViewState) -> list[Row]:
     for number in numbers:
         unit, first = session.unit_of(number), not rows or lanes[number].group != group
         if unit not in (-1, known) and view.scope.lane < 0 and len(launches(session, unit).lane):
-            rows.append(Row(-1, unit, f"{clean(groups.title(unit))} kernels", False, True, "launches"))
+            rows.append(Row(-1, unit, f"{clean(groups.title(unit))} {scopes}", False, True, "launches"))
             first = False
         rows.append(_lane_row(session, number, first))
         group, known = lanes[number].group, unit

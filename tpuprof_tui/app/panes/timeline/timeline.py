@@ -136,7 +136,8 @@ class Timeline(TimelineTools):
             found = self._stepped(view, steps)
             if found is view and view.filter:
                 way = "later" if steps > 0 else "earlier"
-                self._say(f"No {way} instruction of this lane passes the filter; Esc clears it.")
+                told = "No {way} {event} of this lane passes the filter; Esc clears it."
+                self._say(self.session.say(told, way=way))
             return found
 
         self._ask(stepped)

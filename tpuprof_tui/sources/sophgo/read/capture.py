@@ -124,7 +124,7 @@ def _read_cores(
                 results[core.core] = core
                 if progress is not None:
                     try:
-                        progress(Progress("reading cores", done, total, core.core, core.records))
+                        progress(Progress("reading cores", done, total, f"core {core.core:>3}", core.records))
                     except BaseException:
                         for other in pending:
                             other.cancel()

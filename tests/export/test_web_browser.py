@@ -7,6 +7,7 @@ import pytest
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from web_driver import GUTTER, colours, facts, lane_number, needs_chromium, opened, point_of, show, window, written_page
 
+from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Profile, Role, Scopes
 
 pytestmark = [pytest.mark.browser, needs_chromium]
@@ -25,17 +26,17 @@ def expected_facts(profile: Profile, lane: Any, row: int) -> dict[str, str]:
         "Kernel function": profile.text("kernel", int(value("kernel"))),
         "Start": f"{start:,} ns",
         "End": f"{end:,} ns",
-        "global_idx": f"{value('order'):,}",
+        "Idx": f"{value('order'):,}",
     }
     if lane.kind == "TIU":
-        said["uArch rate"] = f"{value('uarch_rate'):.2f} %"
+        said["uArch rate"] = f"{value('uarch_rate'):.2f}%"
         return said
     share = min(value("stall") * 1000 / profile.device.clock("DMA"), end - start) / (end - start)
     return said | {
         "DDR bandwidth": f"{value('ddr_bandwidth'):.2f} GB/s",
         "Data type": profile.text("dtype", int(value("dtype"))),
         "Direction": profile.text("direction", int(value("direction"))),
-        "Stall": f"{value('stall'):,} cycles ({share * 100:.1f} %)",
+        "Stall": f"{value('stall'):,} cycles ({percent_text(share)})",
     }
 
 
@@ -53,7 +54,7 @@ def test_it_opens_without_errors_and_asks_for_nothing(browser, written, fragment
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
-@pytest.mark.parametrize("panel", ["bandwidth", "uarch", "shares", "memory", "table"])
+@pytest.mark.parametrize("panel", ["bandwidth", "rate", "shares", "memory", "table"])
 def test_every_chart_draws_every_mode(browser, tmp_path, mode, panel):
     page = opened(browser, written_page(tmp_path, small_profile(mode)), "#timeline")
     page.run(f"tpuprof.showPanel('{panel}')")
@@ -63,13 +64,13 @@ def test_every_chart_draws_every_mode(browser, tmp_path, mode, panel):
     if panel in ("shares", "table"):
         assert len(page.run("document.getElementById('panel-content').textContent")) > 40
     else:
-        notes = (panel == "uarch" or panel == "memory") and mode < 2
+        notes = (panel == "rate" or panel == "memory") and mode < 2
         assert colours(page, "panel-canvas", GUTTER) > (2 if notes or panel != "bandwidth" else 4)
 
 
 def test_a_page_of_nothing_opens(browser, tmp_path):
     page = opened(browser, written_page(tmp_path, make_profile([])), "#timeline")
-    for panel in ("bandwidth", "uarch", "shares", "memory", "table"):
+    for panel in ("bandwidth", "rate", "shares", "memory", "table"):
         page.run(f"tpuprof.showPanel('{panel}')")
         page.frame()
     assert page.complaints == []

@@ -159,7 +159,7 @@ def test_shares_are_those_of_the_window(page, profile):
 
 
 def test_the_scatter_finds_the_command_under_the_pointer(page, profile):
-    page.run("tpuprof.chooseCores([0]); tpuprof.showPanel('uarch'); tpuprof.setWindow(30000, 60000)")
+    page.run("tpuprof.chooseCores([0]); tpuprof.showPanel('rate'); tpuprof.setWindow(30000, 60000)")
     page.frame()
     lane = next(each for each in profile.lanes if profile.title_of(each) == "Core 0 TIU")
     inside = (lane["start"] > 31_000) & (lane["start"] < 59_000) & (lane["role"] == Role.WORK)
@@ -195,7 +195,7 @@ def test_the_memory_chart_finds_the_command_under_the_pointer(page, profile):
     }})()""")
     page.mouse("mouseMoved", x, y)
     said = facts(page, "#card")
-    assert (said["Lane"], said["Address"], said["global_idx"]) == (
+    assert (said["Lane"], said["Address"], said["Idx"]) == (
         "Core 0 GDMA", f"0x{address:X}", f"{lane['order'][row]:,}",
     )  # fmt: skip
     page.click(x, y)

@@ -14,7 +14,7 @@ from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.web_codec import Chunk, Ints, known, scaled
-from tpuprof_tui.model import Lane, Profile, Vocabulary, is_missing
+from tpuprof_tui.model import Activity, Lane, Profile, Vocabulary, is_missing
 from tpuprof_tui.model.lane import Rows, row_count
 
 from ..selection import Selection, ordered_lanes
@@ -140,6 +140,8 @@ def lane_record(
         "engine": line_text(lane.kind),
         "core": fixed_number(profile, lane, "core"),
         "port": fixed_number(profile, lane, "port"),
+        "transfers": moves_data(vocabulary, lane),
+        "ofHost": lane.on_host,
         "count": chosen.count,
         "shown": shown,
         "subrows": subrows,
@@ -153,6 +155,13 @@ def lane_record(
         "totals": totals,
         "cells": write(_overview_cells(chosen, vocabulary, index, window, exact_bandwidth)),
     }
+
+
+def moves_data(vocabulary: Vocabulary, lane: Lane) -> bool:
+    """Whether most of a lane's work is transfer: its boxes then tell bandwidth."""
+    kind = vocabulary.lane_kind(lane.kind)
+    activity = lane.activity if lane.activity is not None else kind.activity if kind is not None else None
+    return activity is Activity.TRANSFER
 
 
 def edges_of(window: tuple[int, int], cells_wanted: int = CELLS) -> Ints:

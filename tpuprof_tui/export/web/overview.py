@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.escape import line_text
-from tpuprof_tui.model import Profile
+from tpuprof_tui.model import Profile, Vocabulary
+from tpuprof_tui.model.vocabulary import DETAIL, NAMES
 from tpuprof_tui.views.as_page import page_views
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import answer, view_of
@@ -31,6 +32,7 @@ def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
         **profile.own,
         "cores": list(profile.groups.numbers),
         "ports": list(profile.numbers_in("ports")),
+        **_words_record(profile),
         "parameters": [[line_text(label), line_text(value)] for label, value in device.parameters],
         "peak": {name.lower(): gbps for name, gbps in device.peaks},
         "clock": {name.lower(): mhz for name, mhz in device.clocks},
@@ -40,6 +42,42 @@ def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
         "views": page_views(query, _DRAWN),
         "problem_count": len(profile.problems),
     }
+
+
+def _words_record(profile: Profile) -> dict[str, Any]:
+    """What the profile's source calls things, and what the page says of it alone."""
+    vocabulary, groups = profile.vocabulary, profile.groups
+    ports = vocabulary.group_kind("ports")
+    tops = (group for group in groups if group.parent < 0 and not group.is_unit and group.kind != "ports")
+    beside = next((group.label for group in tops), "")
+    notes = []
+    if "page_no_detail" in vocabulary.phrases and not profile.has(DETAIL):
+        notes.append(vocabulary.phrase("page_no_detail", ""))
+    if vocabulary.capability(NAMES) is not None and not profile.has(NAMES):
+        notes.append(vocabulary.phrase("page_no_names", "Names need {needs}.", needs=vocabulary.needs(NAMES)))
+    moved, rate = vocabulary.share("bandwidth"), _rate(vocabulary)
+    return {
+        "words": {**vocabulary.words, "published": vocabulary.phrase("page_published", "")},
+        "titles": {column.key: column.title for column in vocabulary.columns},
+        "memories": [
+            {"key": key, "name": peak.lower(), "label": vocabulary.schema[key].title.removesuffix(" BW")}
+            for key, peak in (moved.columns if moved is not None else ())
+        ],
+        "rate": None if rate is None else {"key": rate, "title": vocabulary.schema[rate].title,
+                                           "missing": vocabulary.phrase("page_no_rate", "It is not known here.")},
+        "recording": [profile.recording.name, profile.recording.short, profile.recording.meaning],
+        "notes": notes,
+        "has_memory": vocabulary.entry("page_memory") is not None,
+        "bars": vocabulary.phrase("page_bars", "Transfer: without compute at the same time."),
+        "ports_title": ports.title.removesuffix(" ports") if ports is not None else "",
+        "others_title": line_text(beside),
+    }  # fmt: skip
+
+
+def _rate(vocabulary: Vocabulary) -> str | None:
+    """The column of a share of what the hardware could have done, in percent, that the page draws; None without one."""
+    shares = (key for share in vocabulary.shares for key, peak in share.columns if not peak)
+    return next((key for key in shares if key in vocabulary.page_columns), None)
 
 
 def figures_record(query: Query) -> list[dict[str, Any]]:

@@ -129,6 +129,14 @@ VOCABULARY: Final = Vocabulary(
         "field": "Field {name} of the command's registers, as captured.",
         "bytes": "Bytes of the command.",
         "untimed": "command",
+        "page_no_detail": "uArch rates and local memory addresses are known from captures of mode 2 only: TIU boxes "
+        "have full height, and uArchURate in the summary says nothing.",
+        "page_no_names": "This capture holds no commands: names are unknown, work and waits are told apart by "
+        "guesswork (~).",
+        "page_published": "By the definitions of bigTpuProfile. ",
+        "page_no_rate": "The uArch rate is known from captures of mode 2, of cores that compute.",
+        "page_bars": "Compute: TIU work. Transfer: GDMA, SDMA and submitted CDMA work without compute at the same "
+        "time.",
         "explorer.tree": "Show, focus or hide the tree of cores, engines and ports.",
         "groups.work-only": "Count work alone, or waits and other system commands too.",
     },

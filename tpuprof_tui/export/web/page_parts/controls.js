@@ -1,9 +1,9 @@
-// Tabs, core buttons, filters, legend, search, saving as an image.
+// Tabs, buttons of units, filters, legend, search, saving as an image.
 
-const FILTERS = [['type', 'Type'], ['name', 'Function'], ['kernel', 'Kernel function'], ['direction', 'Direction'],
-  ['dtype', 'Data type']];
-const PANELS = [['bandwidth', 'Bandwidth'], ['uarch', 'uArch rate'], ['shares', 'Shares'], ['memory', 'Local memory'],
-  ['table', 'Table']];
+const FILTERS = ['type', 'name', 'kernel', 'direction', 'dtype'].map((key) => [key, titleOfColumn(key)]).filter(([, title]) => title);
+const PANELS = [...(profile.memories.length ? [['bandwidth', 'Bandwidth']] : []),
+  ...(profile.rate ? [['rate', profile.rate.title]] : []), ['shares', 'Shares'],
+  ...(profile.has_memory ? [['memory', 'Local memory']] : []), ['table', 'Table']];
 
 function showView(view) {
   state.view = view;
@@ -15,7 +15,7 @@ function showView(view) {
   redraw();
 }
 
-// Chooses cores; with `add` one core is added or taken away, else it stands alone.
+// Chooses units; with `add` one is added or taken away, else it stands alone.
 function chooseCores(cores, add = false) {
   if (!add) state.cores = new Set(cores);
   else for (const core of cores) if (!state.cores.delete(core)) state.cores.add(core);
@@ -31,7 +31,7 @@ function showCore(core) {
   showView('timeline');
 }
 
-// Numbers of the cores that have lanes; -1, the CDMA ports, comes last.
+// Numbers of the units that have lanes; -1, the ports, comes last.
 function allCores() {
   return [...new Set(lanes.map((lane) => lane.key))].sort((a, b) => (a < 0) - (b < 0) || Math.abs(a) - Math.abs(b));
 }
@@ -41,9 +41,9 @@ function drawCoreButtons() {
   const all = keys.every((key) => state.cores.has(key));
   const button = (label, pressed, title, onclick) => el('button', 'chip', label, { title, onclick, 'aria-pressed': pressed });
   byId('cores').replaceChildren(
-    button('All', all, 'All cores on one time line', () => chooseCores(keys)),
-    ...keys.map((key) => button(key < 0 ? { [PORTS]: 'CDMA', [OTHERS]: 'Host' }[key] : `${key}`, !all && state.cores.has(key),
-      'This core; with Ctrl or Shift: add or remove it', (event) => {
+    button('All', all, say('All {units} on one time line'), () => chooseCores(keys)),
+    ...keys.map((key) => button(key < 0 ? { [PORTS]: profile.ports_title, [OTHERS]: profile.others_title || 'Others' }[key] : `${key}`, !all && state.cores.has(key),
+      say('This {unit}; with Ctrl or Shift: add or remove it'), (event) => {
         const add = event.ctrlKey || event.metaKey || event.shiftKey;
         chooseCores([key], add && !(all && !event.shiftKey));
       })),
@@ -107,7 +107,7 @@ function drawLegend() {
       title: onclick ? 'Hide or show; double click: this alone' : '' });
   };
   if (!key) {
-    box.replaceChildren(...profile.cores.filter((core) => state.cores.has(core)).map((core) => entry(`Core ${core}`,
+    box.replaceChildren(...profile.cores.filter((core) => state.cores.has(core)).map((core) => entry(say(`{Unit} ${core}`),
       colours.ofCore(core), false)));
     return;
   }
@@ -219,7 +219,7 @@ function panelTools(name) {
       swatch.style.background = `var(--${colour})`;
       return el('span', 'quiet', [swatch, label]);
     };
-    return [mark('read', 'good'), mark('write', 'bad'), choice(cores.map((core) => [core, `Core ${core}`]), memory.core ?? cores[0], (value) => {
+    return [mark('read', 'good'), mark('write', 'bad'), choice(cores.map((core) => [core, say(`{Unit} ${core}`)]), memory.core ?? cores[0], (value) => {
       memory.wanted = Number(value);
       state.cores.add(memory.wanted);
       drawCoreButtons();
@@ -300,6 +300,9 @@ function startControls() {
       redraw();
     };
   }
+  byId('units-title').textContent = say('{Units}');
+  byId('colour-by').replaceChildren(...Object.entries(COLOUR_KEYS).map(([value, key]) => [value, key ? titleOfColumn(key) : say('{unit}')])
+    .filter(([, title]) => title).map(([value, title]) => el('option', '', title.toLowerCase(), { value })));
   byId('colour-by').onchange = (event) => {
     colours.by = event.target.value;
     filters.hidden.clear();

@@ -1,6 +1,6 @@
 // Pointing, clicking and dragging on the timeline; the card at the pointer; the details of what is selected.
 
-// Everything the page knows of an instruction: [label, text].
+// Everything the page knows of an event: [label, text].
 function factsOf(lane, row) {
   const kind = lane.columns.kind[row];
   const start = lane.columns.start[row], end = lane.ends[row];
@@ -8,30 +8,30 @@ function factsOf(lane, row) {
   const value = (key) => lane.detail(key, row);
   const number = (key) => (value(key) < 0 ? '' : grouped(value(key)));
   const rate = (key, scale, decimals) => (value(key) < 0 ? '' : grouped(value(key) / scale, decimals));
-  const ddr = rate('ddr_bandwidth', 1e4, 2), l2 = rate('l2_bandwidth', 1e4, 2);
+  const moved = lane.transfers ? profile.memories.filter(({ key }, place) => (place ? value(key) > 0 : value(key) >= 0)) : [];
   const core = lane.core >= 0 ? lane.core : value('core');
   const facts = [
-    ['Type', kinds.text('type', kind)],
+    [titleOfColumn('type'), kinds.text('type', kind)],
     ['Start', `${grouped(start)} ns`],
     ['End', `${grouped(end)} ns`],
     ['Duration', `${durationText(end - start)}${end - start >= 1000 ? ` (${grouped(end - start)} ns)` : ''}`],
     ['Stall', stall < 0 ? '' : `${grouped(stall)} cycles (${percentText(lane.stallNs(row) / Math.max(end - start, 1))})`],
-    ['Function', kinds.text('name', kind)],
-    ['global_idx', number('order')],
-    ['uArch rate', lane.transfers || value('uarch_rate') < 0 ? '' : `${rate('uarch_rate', 100, 2)}%`],
-    ['DDR bandwidth', lane.transfers && ddr ? `${ddr} GB/s` : ''],
-    ['L2M bandwidth', lane.transfers && l2 && value('l2_bandwidth') > 0 ? `${l2} GB/s` : ''],
-    ['Data type', kinds.text('dtype', kind)],
-    ['Direction', kinds.text('direction', kind)],
+    [titleOfColumn('name'), kinds.text('name', kind)],
+    [titleOfColumn('order'), number('order')],
+    [profile.rate && profile.rate.title, lane.transfers || !profile.rate || value(profile.rate.key) < 0 ? ''
+      : `${rate(profile.rate.key, 100, 2)}%`],
+    ...moved.map(({ key, label }) => [`${label} bandwidth`, `${rate(key, 1e4, 2)} GB/s`]),
+    [titleOfColumn('dtype'), kinds.text('dtype', kind)],
+    [titleOfColumn('direction'), kinds.text('direction', kind)],
     ['Bytes', value('bytes') < 0 ? '' : sizeText(value('bytes'))],
-    ['Kernel function', kinds.text('kernel', kind)],
-    ['Launch', number('scope')],
+    [titleOfColumn('kernel'), kinds.text('kernel', kind)],
+    [titleOfColumn('scope') || 'Launch', number('scope')],
     ['Batch', number('batch')],
     ['Mode', kinds.text('mode', kind)],
     ['Role', (lane.guessed ? '~' : '') + (ROLE_NAMES[kinds.role[kind]] ?? '')],
     ['Cycles', number('cycles')],
     ['Command id', number('command_id')],
-    ['Core', core < 0 ? '' : `${core}`],
+    [say('{Unit}'), core < 0 ? '' : `${core}`],
     ['Execution ratio', percentText((end - start) / DEVICE_SPAN, 4)],
   ];
   return facts.filter(([, text]) => text !== '');
@@ -40,7 +40,7 @@ function factsOf(lane, row) {
 function launchFacts(hit) {
   const { track, place } = hit;
   return [
-    ['Kernel function', kinds.text('kernel', track.kind[place])],
+    [titleOfColumn('kernel'), kinds.text('kernel', track.kind[place])],
     ['First start', `${grouped(track.start[place])} ns`],
     ['Last end', `${grouped(track.end[place])} ns`],
     ['Duration', durationText(track.end[place] - track.start[place])],
@@ -61,8 +61,9 @@ function titleOf(lane, row) {
   return el('div', 'card-title', [swatch, el('b', '', kinds.name(kind) || 'unknown'), el('span', 'quiet', lane.title)]);
 }
 
-const CARD_FACTS = new Set(['Type', 'Start', 'End', 'Duration', 'Stall', 'Function', 'global_idx', 'uArch rate',
-  'DDR bandwidth', 'L2M bandwidth', 'Data type', 'Direction', 'Bytes', 'Kernel function', 'Batch', 'Execution ratio']);
+const CARD_FACTS = new Set(['Start', 'End', 'Duration', 'Stall', 'Bytes', 'Batch', 'Execution ratio',
+  ...['type', 'name', 'order', 'dtype', 'direction', 'kernel'].map(titleOfColumn),
+  ...(profile.rate ? [profile.rate.title] : []), ...profile.memories.map(({ label }) => `${label} bandwidth`)]);
 
 const hover = {
   start() {
@@ -115,7 +116,7 @@ const hover = {
     if (!hit) return;
     if (hit.row < 0) {
       const name = kinds.text('kernel', hit.track.kind[hit.place]);
-      card.replaceChildren(el('div', 'card-title', [el('b', '', name), el('span', 'quiet', `Core ${hit.launches.core}`)]),
+      card.replaceChildren(el('div', 'card-title', [el('b', '', name), el('span', 'quiet', say(`{Unit} ${hit.launches.core}`))]),
         factList(launchFacts(hit)));
       return;
     }

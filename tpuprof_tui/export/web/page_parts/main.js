@@ -37,8 +37,8 @@ function start() {
   readTheme();
   colours.rebuild();
   byId('title').textContent = profile.name;
-  byId('subtitle').textContent = [profile.chip, `${profile.cores.length} cores`,
-    profile.bmodel ? 'bmodel' : `mode ${profile.mode}`, `${grouped(profile.instructions)} instructions`].join(' · ');
+  byId('subtitle').textContent = [profile.chip, countOf(profile.cores.length, 'unit'), profile.recording[0],
+    countOf(profile.instructions, 'event')].filter(Boolean).join(' · ');
   byId('made-by').textContent = `tpuprof ${profile.version}`;
   timeline.start();
   minimap.start();
@@ -49,7 +49,7 @@ function start() {
   drawCoreButtons();
   drawFilters();
   drawLegend();
-  showPanel('bandwidth');
+  showPanel(PANELS[0][0]);
   const wanted = /^#core(\d+)$/.exec(location.hash);
   if (wanted && profile.cores.includes(Number(wanted[1]))) showCore(Number(wanted[1]));
   else showView(location.hash === '#timeline' ? 'timeline' : 'overview');

@@ -40,7 +40,7 @@ const memory = {
     }
     const core = this.core;
     if (core === undefined) {
-      drawNote(raster, 'None of the chosen cores has decoded commands.');
+      drawNote(raster, say('None of the chosen {units} has any that can be decoded.'));
       return;
     }
     const records = profile.memory.lanes.filter(({ lane }) => lanes[lane].core === core);
@@ -184,7 +184,7 @@ const memory = {
       facts: [
         ['Function', kinds.name(lane.columns.kind[columns.row[place]])],
         ['Lane', lane.title],
-        ['global_idx', grouped(lane.detail('order', columns.row[place]))],
+        [titleOfColumn('order'), grouped(lane.detail('order', columns.row[place]))],
         ['Address', hexText(address)],
         ['Bank', `${Math.floor(address / profile.memory.bank_bytes)}`],
         ['Bytes per lane', `${grouped(size)} (estimated from the shape)`],

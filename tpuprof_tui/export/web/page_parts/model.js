@@ -1,11 +1,9 @@
-// The profile: lanes with their columns, kinds of instructions, and what is asked of them in O(log n).
+// The profile: lanes with their columns, kinds of events, and what is asked of them in O(log n).
 
 const profile = JSON.parse(byId('profile').textContent);
 const ROLE = { WORK: 0, WAIT: 1, SYNC: 2 };
 const ROLE_NAMES = ['work', 'wait', 'sync'];
-const TRANSFERS = ['GDMA', 'SDMA', 'CDMA'];
-const HOST = 'HOST';
-const PORTS = -1, OTHERS = -2; // stand for a core where there is none
+const PORTS = -1, OTHERS = -2; // stand for a unit where there is none
 const DRAWN_HEIGHT_OF_STILL = 90; // of 255: waits and syncs are no measure of a rate
 const LEAST_HEIGHT = 20;
 
@@ -115,8 +113,6 @@ class Lane {
     this.tracks = [];
     this.ends = null;
     this.heights = null;
-    this.transfers = TRANSFERS.includes(this.engine);
-    this.ofHost = this.engine === HOST;
   }
 
   get key() {
@@ -140,18 +136,22 @@ class Lane {
     this.details = await readChunk(this.chunks[1]);
   }
 
-  // Box heights of 255: uArch rate, or bandwidth against the peak of DDR or L2 memory; full where unknown.
+  // Box heights of 255: the rate, or bandwidth against the peak of the memory; full where unknown.
   boxHeights() {
     const heights = new Uint8Array(this.ends.length).fill(255);
-    const { kind, uarch_rate: rate, ddr_bandwidth: ddr, l2_bandwidth: l2 } = this.columns;
-    this.measured = Boolean(this.transfers ? (ddr || l2) && profile.peak.ddr > 0 : rate);
-    const onL2 = profile.strings.direction.map((text) => text.includes('L2'));
+    const { kind } = this.columns, rate = profile.rate && this.columns[profile.rate.key];
+    const memories = profile.memories.filter(({ key, name }) => this.columns[key] && profile.peak[name] > 0)
+      .map(({ key, name }) => ({ values: this.columns[key], peak: profile.peak[name] }));
+    this.measured = Boolean(this.transfers ? memories.length : rate);
     for (let i = 0; i < heights.length; i++) {
       let share = -1;
       if (kinds.role[kind[i]] > ROLE.WORK) share = DRAWN_HEIGHT_OF_STILL / 255;
       else if (!this.transfers) share = rate ? rate[i] / 10000 : -1;
-      else if (l2 && l2[i] > 0 && onL2[kinds.code.direction[kind[i]]]) share = l2[i] / 1e4 / (profile.peak.l2 || 1);
-      else if (ddr && profile.peak.ddr > 0) share = ddr[i] / 1e4 / profile.peak.ddr;
+      else if (memories.length) {
+        // the last memory that moved anything, else the first
+        const used = memories.findLast(({ values }) => values[i] > 0) ?? memories[0];
+        share = used.values[i] / 1e4 / used.peak;
+      }
       if (share >= 0) heights[i] = Math.max(LEAST_HEIGHT, Math.min(255, Math.round(share * 255)));
     }
     return heights;
@@ -199,7 +199,7 @@ class Lane {
   }
 }
 
-// Launches of kernel functions of a core, drawn as one thin row.
+// Launches of a unit, drawn as one thin row.
 class Launches {
   constructor(record) {
     Object.assign(this, record);

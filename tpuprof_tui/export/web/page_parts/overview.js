@@ -1,7 +1,5 @@
 // The overview: what was captured, the reference's summary, what each core did, what took the time, what was odd.
 
-const MODE_NAMES = ['PMU only', 'condensed commands', 'detailed commands'];
-
 const overview = {
   sort: null, // column of the summary
   descending: true,
@@ -12,9 +10,8 @@ const overview = {
       this.tiles(),
       ...this.notes(),
       ...(profile.summary.columns.length ? [this.section('Summary', this.summaryBox = el('div', 'scroll-x'),
-        'By the definitions of bigTpuProfile. Click a header to sort, a row to see its core. Of the whole capture.')] : []),
-      this.section('Where the time of each core went', this.coreBars(), 'Compute: TIU work. Transfer: GDMA, SDMA and '
-        + 'submitted CDMA work without compute at the same time.'),
+        say('{published}Click a header to sort, a row to see its {unit}. Of the whole capture.'))] : []),
+      this.section(say('Where the time of each {unit} went'), this.coreBars(), profile.bars),
       ...profile.views.map((view) => this.section(view.title, this.view(view), view.help)),
       this.section('Parameters', this.parameters()),
     );
@@ -34,12 +31,12 @@ const overview = {
       el('div', 'quiet', note)]);
     return el('div', 'tiles', [
       tile('Total time', durationText(DEVICE_SPAN), `${grouped(DEVICE_SPAN)} ns`),
-      tile('Instructions', grouped(profile.instructions), `${profile.cores.length} cores`
-        + (profile.ports.length ? `, ${profile.ports.length} CDMA ports` : '')),
-      tile('Computing', `${mark}${percentText(compute / time)}`, 'of the time, mean of the cores'),
+      tile(say('{Events}'), grouped(profile.instructions), countOf(profile.cores.length, 'unit')
+        + (profile.ports.length ? `, ${profile.ports.length} ${profile.ports_title} ports` : '')),
+      tile('Computing', `${mark}${percentText(compute / time)}`, say('of the time, mean of the {units}')),
       ...(most ? [tile('Exposed transfer', `${mark}${percentText(most.exposed / (most.window || 1))}`,
-        `core ${most.core}: ${mark}${durationText(most.exposed)} moving data without computing, most of all cores`)] : []),
-      tile('Mode', profile.bmodel ? 'bmodel' : `${profile.mode}`, MODE_NAMES[profile.bmodel ? 2 : profile.mode] ?? ''),
+        say(`{unit} ${most.core}: ${mark}${durationText(most.exposed)} moving data without computing, most of all {units}`))] : []),
+      ...(profile.recording[1] ? [tile('Mode', profile.recording[1], profile.recording[2])] : []),
       tile('Problems', grouped(profile.problem_count), profile.problem_count ? 'listed below' : 'none found'),
     ]);
   },
@@ -48,21 +45,15 @@ const overview = {
     const notes = [];
     if (profile.selected) {
       notes.push(`This page holds a selection (${profile.selection}): ${grouped(profile.total)} of `
-        + `${grouped(profile.whole)} instructions.`);
+        + `${grouped(profile.whole)} ${profile.words.events}.`);
     }
     if (profile.until !== null) {
-      notes.push(`A page holds at most ${grouped(profile.most)} instructions one by one. This one holds `
+      notes.push(`A page holds at most ${grouped(profile.most)} ${profile.words.events} one by one. This one holds `
         + `${grouped(profile.shown)} of ${grouped(profile.total)}: those that start before ${durationText(profile.until)} `
-        + `(${grouped(profile.until)} ns). Later ones are left out: no boxes, hover, search, table or uArch rate. `
+        + `(${grouped(profile.until)} ns). Later ones are left out: no boxes, hover, search, table${profile.rate ? ` or ${profile.rate.title}` : ''}. `
         + 'Summary, totals, shares of the whole capture, the strip above the timeline and the bandwidth are of all. To see a later part, export a range.');
     }
-    if (profile.mode < 2 && !profile.bmodel) {
-      notes.push('uArch rates and local memory addresses are known from captures of mode 2 only: TIU boxes have full height, '
-        + 'and uArchURate in the summary says nothing.');
-    }
-    if (profile.mode === 0 && !profile.bmodel) {
-      notes.push('This capture holds no commands: names are unknown, work and waits are told apart by guesswork (~).');
-    }
+    notes.push(...profile.notes);
     if (profile.host) notes.push(`The host's slices stand beside the device's time line. Alignment: ${profile.host.replace(/\.$/, '')}.`);
     if (profile.memory && profile.memory.cut) notes.push('Some accesses to local memory are left out; the chart says from when.');
     return notes.length ? [el('div', 'notes', notes.map((text) => el('p', '', text)))] : [];
@@ -88,7 +79,7 @@ const overview = {
       if (row.core !== null) line.onclick = () => showCore(row.core);
       return line;
     });
-    const empty = el('p', 'quiet', 'No core has instructions.');
+    const empty = el('p', 'quiet', say('No {unit} has {events}.'));
     this.summaryBox.replaceChildren(rows.length ? el('table', 'summary', [el('thead', '', head), el('tbody', '', body)]) : empty);
   },
 
@@ -108,7 +99,7 @@ const overview = {
         piece.style.background = colour;
         return piece;
       }));
-      const line = el('div', 'stack-row link', [el('span', '', `Core ${core.core}`), bar,
+      const line = el('div', 'stack-row link', [el('span', '', say(`{Unit} ${core.core}`)), bar,
         el('span', 'number', `${core.guessed ? '~' : ''}${percentText(core.busy / core.window)}`, { title: 'busy' })]);
       line.onclick = () => showCore(core.core);
       return line;

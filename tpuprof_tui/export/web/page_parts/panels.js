@@ -91,18 +91,19 @@ function drawScale(context, top, unit, y0, y1) {
 // Running sums of bytes of a track, by memory; made when first asked for.
 function bytesOf(track) {
   if (track.bytes) return track.bytes;
-  const { ddr_bandwidth: ddr, l2_bandwidth: l2 } = track.lane.columns;
-  const sums = { ddr: new Float64Array(track.n + 1), l2: new Float64Array(track.n + 1) };
-  for (let i = 0; i < track.n; i++) {
-    const row = Lane.rowOf(track, i), duration = track.end[i] - track.start[i];
-    sums.ddr[i + 1] = sums.ddr[i] + (ddr && ddr[row] > 0 ? (ddr[row] / 1e4) * duration : 0);
-    sums.l2[i + 1] = sums.l2[i] + (l2 && l2[row] > 0 ? (l2[row] / 1e4) * duration : 0);
+  track.bytes = {};
+  for (const { key, name } of profile.memories) {
+    const values = track.lane.columns[key], sums = new Float64Array(track.n + 1);
+    for (let i = 0; i < track.n; i++) {
+      const row = Lane.rowOf(track, i);
+      sums[i + 1] = sums[i] + (values && values[row] > 0 ? (values[row] / 1e4) * (track.end[i] - track.start[i]) : 0);
+    }
+    track.bytes[name] = sums;
   }
-  track.bytes = sums;
-  return sums;
+  return track.bytes;
 }
 
-// Bytes that a track moved before a time; an instruction that still runs counts with its part.
+// Bytes that a track moved before a time; what still runs counts with its part.
 function movedBefore(track, sums, time) {
   let place = lowerBound(track.start, time, 0, track.n);
   let moved = sums[place];
@@ -126,14 +127,14 @@ const bandwidth = {
     return { edges, length };
   },
 
-  // GB/s per segment and core: a map of arrays for each memory.
+  // GB/s per segment and unit: a map of arrays for each memory.
   measure(edges) {
-    const found = { ddr: new Map(), l2: new Map() };
-    const last = profile.until ?? Infinity; // from here on the overview speaks for all instructions
+    const found = Object.fromEntries(profile.memories.map(({ name }) => [name, new Map()]));
+    const last = profile.until ?? Infinity; // from here on the overview speaks for everything
     for (const lane of shownLanes()) {
       if (!lane.transfers || !lane.columns) continue;
-      for (const memory of ['ddr', 'l2']) {
-        if (!lane.columns[`${memory}_bandwidth`]) continue;
+      for (const { key, name: memory } of profile.memories) {
+        if (!lane.columns[key]) continue;
         const values = found[memory].get(lane.core) || new Float64Array(edges.length - 1);
         for (const track of lane.tracks) {
           const sums = bytesOf(track)[memory];
@@ -163,7 +164,7 @@ const bandwidth = {
   draw(raster) {
     const { edges, length } = this.edges(timeline.plot);
     const found = this.measure(edges);
-    const charts = [['ddr', 'DDR'], ['l2', 'L2M']].filter(([key]) => key === 'ddr' || found[key].size);
+    const charts = profile.memories.filter(({ name }, place) => !place || found[name].size).map(({ name, label }) => [name, label]);
     const each = (raster.height - 18) / charts.length;
     const frames = charts.map(([memory, label], place) => {
       const y0 = place * each + 6, y1 = (place + 1) * each - 6;
@@ -210,7 +211,7 @@ const bandwidth = {
     if (!frame || x < GUTTER || place < 0 || place + 1 >= edges.length) return null;
     const facts = [['Total', `${grouped(frame.totals[place], 2)} GB/s`]];
     for (const [core, values] of found[frame.memory]) {
-      facts.push([core < 0 ? 'CDMA' : `Core ${core}`, `${grouped(values[place], 2)} GB/s`]);
+      facts.push([core < 0 ? profile.ports_title : say(`{Unit} ${core}`), `${grouped(values[place], 2)} GB/s`]);
     }
     return { title: `${frame.label} from ${durationText(edges[place])}`, facts };
   },
@@ -226,12 +227,12 @@ const scatter = {
     let known = false;
     scaleLines(raster, 100, y0, y1);
     for (const lane of shownLanes()) {
-      if (lane.transfers || !lane.columns || !lane.columns.uarch_rate) continue;
+      if (lane.transfers || !lane.columns || !lane.columns[profile.rate.key]) continue;
       known = true;
       for (const track of lane.tracks) {
         for (let i = track.firstAfter(state.from); i < track.n && track.start[i] < state.to; i++) {
           if (colours.quiet[track.kind[i]]) continue;
-          const rate = lane.columns.uarch_rate[Lane.rowOf(track, i)];
+          const rate = lane.columns[profile.rate.key][Lane.rowOf(track, i)];
           if (rate < 0) continue;
           const x = Math.round(timeline.xOf(track.start[i]) * ratio);
           const y = Math.round((y1 - ((y1 - y0) * Math.min(rate, 10000)) / 10000) * ratio);
@@ -246,14 +247,14 @@ const scatter = {
     this.frame = known ? { y0, y1 } : null;
     if (!known) {
       raster.clear(theme.bgPixel);
-      drawNote(raster, 'The uArch rate is known from captures of mode 2, of cores that compute.');
+      drawNote(raster, profile.rate.missing);
       return;
     }
     const context = raster.show();
-    drawScale(context, 100, '% per command', y0, y1);
+    drawScale(context, 100, `% per ${profile.words.event}`, y0, y1);
     context.font = `600 ${FONT}`;
     context.fillStyle = theme.text;
-    context.fillText('TIU uArch rate', 18, y0 + 10);
+    context.fillText(profile.rate.title, 18, y0 + 10);
     drawAxis(context, axis, raster.width, raster.height - 20, 18);
   },
 
@@ -263,7 +264,7 @@ const scatter = {
     const { y0, y1 } = this.frame, reach = (6 / timeline.plot) * (state.to - state.from), time = timeline.timeAt(x);
     let best = null, distance = 8;
     for (const lane of shownLanes()) {
-      if (lane.transfers || !lane.columns || !lane.columns.uarch_rate) continue;
+      if (lane.transfers || !lane.columns || !lane.columns[profile.rate.key]) continue;
       for (const track of lane.tracks) {
         const first = lowerBound(track.start, time - reach, 0, track.n);
         for (let i = first; i < track.n && track.start[i] <= time + reach; i++) {
@@ -290,4 +291,4 @@ const scatter = {
   },
 };
 
-panels.drawn.uarch = scatter;
+panels.drawn.rate = scatter;

@@ -26,7 +26,7 @@ const filters = {
   query: '',
   passes: new Uint8Array(kinds.count).fill(1),
   matches: null, // per kind, while a search is on
-  number: null, // a global_idx that is searched for
+  number: null, // a place in its lane that is searched for
   dim: null, // the matches, where any kind matches: the others are drawn faintly
 
   get active() {
@@ -44,7 +44,7 @@ const filters = {
     for (const lane of lanes) if (lane.columns) lane.rebuild();
   },
 
-  // Smart case: a capital in the query makes it exact. A bare number also finds a global_idx.
+  // Smart case: a capital in the query makes it exact. A bare number also finds a place.
   search(query) {
     this.query = query;
     this.matches = null;

@@ -1,27 +1,23 @@
-// The data table: every instruction of a lane, drawn as far as it is visible.
+// The data table: every event of a lane, drawn as far as it is visible.
 
 const ROW_HEIGHT = 22;
 const TALLEST_TABLE = 8e6; // pixels that every browser can scroll
 
+const ofKind = (key) => [titleOfColumn(key), 'text', (lane, row) => [key, lane.columns.kind[row]]];
+const ofRow = (key, title = titleOfColumn(key)) => [title, 'number', (lane, row) => lane.detail(key, row)];
+const scaledOf = (key, title, scale) => [title, 2, (lane, row) => scaledValue(lane.detail(key, row), scale)];
+
+// Columns that the source has; the first five are any profile's.
 const TABLE_COLUMNS = [
-  ['global_idx', 'number', (lane, row) => lane.detail('order', row)],
+  ofRow('order'),
   ['Start (ns)', 'number', (lane, row) => lane.columns.start[row]],
   ['End (ns)', 'number', (lane, row) => lane.ends[row]],
   ['Duration (ns)', 'number', (lane, row) => lane.columns.duration[row]],
-  ['Function', 'text', (lane, row) => ['name', lane.columns.kind[row]]],
-  ['Type', 'text', (lane, row) => ['type', lane.columns.kind[row]]],
-  ['Kernel function', 'text', (lane, row) => ['kernel', lane.columns.kind[row]]],
-  ['Launch', 'number', (lane, row) => lane.detail('scope', row)],
-  ['Direction', 'text', (lane, row) => ['direction', lane.columns.kind[row]]],
-  ['Data type', 'text', (lane, row) => ['dtype', lane.columns.kind[row]]],
-  ['Bytes', 'number', (lane, row) => lane.detail('bytes', row)],
-  ['DDR (GB/s)', 2, (lane, row) => scaledValue(lane.detail('ddr_bandwidth', row), 1e4)],
-  ['L2M (GB/s)', 2, (lane, row) => scaledValue(lane.detail('l2_bandwidth', row), 1e4)],
-  ['uArch rate (%)', 2, (lane, row) => scaledValue(lane.detail('uarch_rate', row), 100)],
-  ['Stall (cycles)', 'number', (lane, row) => lane.detail('stall', row)],
-  ['Cycles', 'number', (lane, row) => lane.detail('cycles', row)],
-  ['Cmd id', 'number', (lane, row) => lane.detail('command_id', row)],
-];
+  ofKind('name'), ofKind('type'), ofKind('kernel'), ofRow('scope'), ofKind('direction'), ofKind('dtype'), ofRow('bytes'),
+  ...profile.memories.map(({ key, label }) => scaledOf(key, `${label} (GB/s)`, 1e4)),
+  ...(profile.rate ? [scaledOf(profile.rate.key, `${profile.rate.title} (%)`, 100)] : []),
+  ofRow('stall', titleOfColumn('stall') && `${titleOfColumn('stall')} (cycles)`), ofRow('cycles'), ofRow('command_id'),
+].filter(([title]) => title);
 
 function scaledValue(value, scale) {
   return value < 0 ? -1 : value / scale;
@@ -108,7 +104,7 @@ const table = {
       rows.sort((a, b) => sign * (keys[a] - keys[b]) || a - b);
     }
     this.rows = rows;
-    this.count.textContent = `${grouped(rows.length)} of ${grouped(lane.count)} instructions`
+    this.count.textContent = `${grouped(rows.length)} of ${grouped(lane.count)} ${profile.words.events}`
       + (lane.shown < lane.count ? `, ${grouped(lane.count - lane.shown)} are not in this page` : '');
     this.spacer.style.height = `${Math.min(rows.length * ROW_HEIGHT, TALLEST_TABLE)}px`;
     this.drawHead();

@@ -3,6 +3,20 @@
 const MISSING = '-';
 const UNITS = [['s', 1e9], ['ms', 1e6], ['us', 1e3], ['ns', 1]];
 
+// A text with the words of the profile's source: {unit}, {Events}; titleOfColumn: what it calls a column, or nothing.
+function say(text) {
+  return text.replace(/\{(\w+)\}/g, (_, name) => profile.words[name] ?? '');
+}
+
+// ``1 core``, ``2,000 cores``, by the name of the word.
+function countOf(count, word) {
+  return `${grouped(count)} ${profile.words[count === 1 ? word : `${word}s`]}`;
+}
+
+function titleOfColumn(key) {
+  return profile.titles[key] ?? '';
+}
+
 function grouped(value, decimals = 0) {
   return value.toLocaleString('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }

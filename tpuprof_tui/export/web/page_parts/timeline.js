@@ -193,7 +193,7 @@ const timeline = {
       } else if (row.kind === 'launches') {
         context.font = FONT;
         context.fillStyle = theme.quiet;
-        context.fillText('kernel functions', 18, middle);
+        context.fillText(profile.words.scopes, 18, middle);
       } else if (row.part === 0) this.drawLaneLabel(context, row.lane, row, y);
     }
     context.restore();

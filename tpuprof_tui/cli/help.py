@@ -75,7 +75,9 @@ def columns_text() -> str:
         file_name = f" In the converter's files: {column.file_name}." if column.file_name else ""
         needs = f" Needs {vocabulary.needs(column.needs)}." if column.needs else ""
         engines = f" {', '.join(column.engines)} only." if column.engines else ""
-        groups.setdefault(column.group, []).append((names, f"{column.help}{unit}{file_name}{engines}{needs}"))
+        groups.setdefault(vocabulary.heading(column.group), []).append(
+            (names, f"{column.help}{unit}{file_name}{engines}{needs}")
+        )
     return "\n".join("".join([f"{group.capitalize()}\n", *_entries(rows)]) for group, rows in groups.items())
 
 

@@ -25,11 +25,11 @@ WORKBOOK: Final = Output(
 )  # fmt: skip
 #: The table of the explorer as it is; their keys are forms of ``tpuprof instructions``.
 TABLES: Final = (
-    Output("csv", "table as CSV", files=("instructions.csv",), letter="c",
+    Output("csv", "table as CSV", letter="c",
            help="Write the {events} of the table as CSV.", short="CSV", place=60),
-    Output("jsonl", "table as JSON lines", files=("instructions.jsonl",), action="json", letter="j",
+    Output("jsonl", "table as JSON lines", action="json", letter="j",
            help="Write the {events} of the table as JSON lines.", short="JSON", place=70),
-    Output("parquet", "table as Parquet", files=("instructions.parquet",), letter="t",
+    Output("parquet", "table as Parquet", letter="t",
            help="Write the {events} of the table as Parquet (needs pyarrow).", needs="pyarrow", place=80),
 )  # fmt: skip
 
@@ -50,8 +50,10 @@ def outputs_of_all(vocabularies: Iterable[Vocabulary]) -> tuple[Output, ...]:
 
 
 def explorer_outputs(*vocabularies: Vocabulary) -> tuple[Output, ...]:
-    """What the explorer can write of profiles: their files, then the table."""
-    return (*outputs_of_all(vocabularies), *TABLES)
+    """What the explorer can write of profiles: their files, then the table, called as the first calls its events."""
+    name = vocabularies[0].event.plural.replace(" ", "_")
+    tables = (replace(table, files=(f"{name}.{table.key}",)) for table in TABLES)
+    return (*outputs_of_all(vocabularies), *tables)
 
 
 def output_named(name: str, vocabulary: Vocabulary) -> Output | None:

@@ -7,6 +7,8 @@ from typing import Final, Literal
 
 #: ``int`` and ``hex`` hold int64, ``float`` and ``percent`` float64, ``text`` int32 codes into ``Profile.strings``.
 Kind = Literal["int", "hex", "float", "percent", "text"]
+#: Group of columns that say what an event is: the default.
+EVENT: Final = "event"
 #: Group of raw hardware counters: hidden until asked for, and not in tables of all columns.
 COUNTERS: Final = "counters"
 
@@ -44,7 +46,7 @@ class Column:
     aliases: tuple[str, ...] = ()
     decimals: int = 2
     shown: bool = False
-    group: str = "instruction"
+    group: str = EVENT
     source: str = ""
 
     @property

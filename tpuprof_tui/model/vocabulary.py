@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from .activity import Activity
-from .columns import COUNTERS, LANE_KIND, STEP, Column
+from .columns import COUNTERS, EVENT, LANE_KIND, STEP, Column
 from .view import View
 
 #: Capabilities that generic code asks for, where a source has them: names of what ran, and everything of each event.
@@ -249,7 +249,8 @@ class Vocabulary:
         help_words: What words of the screen mean here, where it is more than generic code can say.
         phrases: Sentences of the screen that say more here than generic ones do, by the id of their action, or by what
             asks for them: ``no_times``, ``no_links``, ``filter_hint``, ``sort_hint``, ``group_hint``, ``scopes``
-            (of a line), ``fields``, ``field``, ``bytes`` (what was recorded of each), ``untimed`` (one without times).
+            (of a line), ``fields``, ``field``, ``bytes`` (what was recorded of each), ``untimed`` (one without times),
+            ``waits`` (below tables of units), ``page_...`` (of the page).
         help_filters: What filters look like: examples and what they mean; empty: generic ones.
         views: Its own views; one with the id of a generic view stands in its place (``views.registry``).
         outputs: Files of its own.
@@ -330,6 +331,10 @@ class Vocabulary:
     def column_groups(self) -> tuple[str, ...]:
         """Headings of the columns, in their order."""
         return tuple(dict.fromkeys(column.group for column in self.columns))
+
+    def heading(self, group: str) -> str:
+        """The heading of a group of columns: those of the event itself stand below its word."""
+        return self.event.one if group == EVENT else group
 
     def is_text(self, key: str) -> bool:
         """Whether a column holds texts."""

@@ -34,11 +34,12 @@ def units(query: Query) -> Answer:
         Column("overlap_us", "Overlap", "duration", spare=6), Column("exposed_us", "Exposed", "duration"),
         Column("wait_us", "Wait", "duration", spare=5), Column("idle_us", "Idle", "duration", spare=4),
     )  # fmt: skip
+    waits = query.vocabulary.phrase("waits", "Wait: waits alone.")
     table = Table.of_rows(
         "units", query.vocabulary.say("{Units}"), columns, [_row(each, communicates) for each in found],
         target=lambda row: Target(scope=Scope(found[row].unit)), word=query.vocabulary.unit.one,
         guessed=frozenset(row for row, each in enumerate(found) if each.guessed),
-        notes=(query.vocabulary.say(f"{told} Wait: waits and other commands alone. Idle: no {{event}} at all."),
+        notes=(query.vocabulary.say(f"{told} {waits} Idle: no {{event}} at all."),
                "Util: busy over total time."),
     )  # fmt: skip
     return Answer(_load(found, query), (table,))

@@ -155,7 +155,7 @@ def _fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
     shown = [column for column in vocabulary.columns if column.applies_to(lane.kind) and _known(profile, lane, column)]
     shown.sort(key=lambda column: vocabulary.column_groups.index(column.group))
     for group, columns in groupby(shown, key=lambda column: column.group):
-        yield Entry("group", group)
+        yield Entry("group", vocabulary.heading(group))
         for column in columns:
             text = column_texts(session, lane, column, rows)[0]
             if text != MISSING and column.unit and column.kind != "percent":

@@ -129,6 +129,7 @@ VOCABULARY: Final = Vocabulary(
         "field": "Field {name} of the command's registers, as captured.",
         "bytes": "Bytes of the command.",
         "untimed": "command",
+        "waits": "Wait: waits and other commands alone.",
         "page_no_detail": "uArch rates and local memory addresses are known from captures of mode 2 only: TIU boxes "
         "have full height, and uArchURate in the summary says nothing.",
         "page_no_names": "This capture holds no commands: names are unknown, work and waits are told apart by "

@@ -1,4 +1,4 @@
-// What stands below the timeline: bandwidth over time and the uArch rate of every command, on the same time axis.
+// What stands below the timeline: bandwidth over time and the rate of everything that computes, on the same time axis.
 
 const panels = {
   raster: null,

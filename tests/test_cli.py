@@ -291,3 +291,11 @@ def test_one_missing_of_several_never_starts_the_explorer(terminal, capsys):
 def test_a_file_of_a_capture_stands_for_it():
     file = next(SOUND.glob("cdmlib*"))
     assert tool("summary", file).stdout == tool("summary", SOUND).stdout
+
+
+def test_what_is_typed_in_place_of_a_number_is_told_whatever_it_holds(capsys):
+    for words in (["instructions", ".", "--core", "{x}"], ["export", ".", "--num-core", "{0}"]):
+        assert main(words) == 2
+        assert f"{words[-1]!r} is not" in capsys.readouterr().err
+    assert main(["export", str(SOUND), "/nowhere", "--cores", "{x}"]) == 2
+    assert "'{x}' is no list of cores." in capsys.readouterr().err

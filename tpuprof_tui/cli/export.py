@@ -16,6 +16,7 @@ from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.units import bytes_text
 
 from .steps import filter_asked
+from .texts import said
 
 if TYPE_CHECKING:
     from tpuprof_tui.export.job import Job, Written
@@ -228,21 +229,23 @@ class _Machine:
 def _count(text: str) -> int:
     if text.isdecimal() and len(text) < 10 and int(text) > 0:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number of cores")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of {said('{units}')}")
 
 
 #: Flags and settings of the command's own options. ``{outputs}`` in a help stands for the titles of the outputs that
 #: belong to the set the option is called after, ``{keys}`` for the keys of all.
 EXPORT_OPTIONS: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
     (("--only",), {"metavar": "KINDS", "help": "just these: {keys}"}),
-    (("--cores",), {"metavar": "LIST", "help": "only these cores, and what they submitted to ports: 0,3 or 0-3"}),
+    (("--cores",),
+     {"metavar": "LIST", "help": said("only these {units}, and what they submitted to ports: 0,3 or 0-3")}),
     (("--range",), {"metavar": "A..B", "help": "only what runs in this time: 1.2ms..3.4ms, 30%%..40%%, 1.2ms..+5us"}),
     (("--perfetto",), {"action": "store_true", "help": "also {outputs}"}),
     (("--disable_web", "--disable-web"), {"action": "store_true", "help": "no {outputs}"}),
     (("--disable_doc", "--disable-doc"), {"action": "store_true", "help": "no {outputs}"}),
     (("--disable_summary", "--disable-summary"), {"action": "store_true", "help": "no {outputs}"}),
     (("--enable_doc", "--enable-doc"), {"action": "store_true", "help": "{outputs} and nothing else"}),
-    (("--num_core", "--num-core"), {"type": _count, "metavar": "N", "help": "only cores 0..N-1 in {outputs}"}),
+    (("--num_core", "--num-core"),
+     {"type": _count, "metavar": "N", "help": said("only {units} 0..N-1 in {outputs}", outputs="{outputs}")}),
     (("--machine",), {"action": "store_true", "help": argparse.SUPPRESS}),
     (("--expect",), {"metavar": "FINGERPRINT", "help": argparse.SUPPRESS}),
 )  # fmt: skip

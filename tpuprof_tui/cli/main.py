@@ -38,6 +38,7 @@ from .texts import (
     TOPICS,
     examples,
     own_text,
+    said,
 )
 
 if TYPE_CHECKING:
@@ -484,13 +485,13 @@ COMMANDS: Final = {
         several=IN_ORDER,
     ),
     "info": Command(
-        "what a capture is: chip, clocks, cores, lanes, problems",
+        said("what a capture is: chip, clocks, {units}, lanes, problems"),
         info_command,
         INFO_HELP,
         several=IN_ORDER,
     ),
     "instructions": Command(
-        "every instruction as JSON lines, CSV or Parquet",
+        said("every {event} as JSON lines, CSV or Parquet"),
         instructions_command,
     ),
     "export": Command(

@@ -14,7 +14,7 @@ from tpuprof_tui.model.vocabulary import Output, joined
 from tpuprof_tui.sources.catalog import SOURCES, SourceOption
 
 from .export import EXPORT_OPTIONS, SHARED_OPTIONS
-from .texts import own_text
+from .texts import own_text, said
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def _count(text: str) -> int:
 def _core(text: str) -> int:
     if text.isdecimal():
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not the number of a core")
+    raise argparse.ArgumentTypeError(said("{text!r} is not the number of {a_unit}", text=text))
 
 
 def lane_kinds() -> tuple[str, ...]:
@@ -109,7 +109,7 @@ OPTIONS: Final = (
     ),
     Option(
         ("--group",),
-        {"metavar": "GROUP", "help": "only this group: its number (a core's) or its name"},
+        {"metavar": "GROUP", "help": said("only this group: its number ({a_unit}'s) or its name")},
         ("report",),
     ),
     Option(
@@ -149,7 +149,7 @@ OPTIONS: Final = (
         {
             "choices": tuple(table.key for table in TABLES),
             "default": "jsonl",
-            "help": "one JSON object or CSV row per instruction, or a Parquet file (needs pyarrow)",
+            "help": said("one JSON object or CSV row per {event}, or a Parquet file (needs pyarrow)"),
         },
         ("instructions",),
     ),
@@ -160,7 +160,7 @@ OPTIONS: Final = (
     ),
     Option(
         ("--sort",),
-        {"metavar": "COLUMN", "help": "rows of all engines by a column, COLUMN:desc: largest first"},
+        {"metavar": "COLUMN", "help": said("rows of all {lanes} by a column, COLUMN:desc: largest first")},
         ("instructions",),
     ),
     Option(
@@ -177,11 +177,11 @@ OPTIONS: Final = (
         ("--core",),
         {"type": _core, "metavar": "N"},
         ("instructions", "report"),
-        own=lambda: {"help": own_text("instructions_core") or "only core N"},
+        own=lambda: {"help": own_text("instructions_core") or said("only {unit} N")},
     ),
     Option(
         ("--engine",),
-        {"help": "only one engine"},
+        {"help": said("only one {lane}")},
         ("instructions",),
         offered=lane_kinds,
         # the profile says which there are
@@ -189,7 +189,7 @@ OPTIONS: Final = (
     ),
     Option(
         ("--filter",),
-        {"metavar": "EXPR", "help": "only instructions that pass, such as 'kernel=rmsnorm* dur>1us'"},
+        {"metavar": "EXPR", "help": said("only {events} that pass, such as 'kernel=rmsnorm* dur>1us'")},
         ("instructions", "export", "report"),
     ),
     Option(

@@ -73,6 +73,13 @@ examples:
 """
 
 
+def said(sentence: str, **more: object) -> str:
+    """A sentence of the help in the words of this package's first source: no profile is open (``Vocabulary.say``)."""
+    from tpuprof_tui.sources.catalog import vocabularies
+
+    return vocabularies()[0].say(sentence, **more)
+
+
 def own_text(name: str) -> str:
     """What a source's vocabulary says under this name, that of the first source that says it; empty where none does."""
     from tpuprof_tui.sources.catalog import vocabularies

@@ -57,7 +57,7 @@ def _notes(query: Query, guessed: bool) -> list[str]:
     profile, vocabulary = query.profile, query.vocabulary
     notes = []
     if guessed:
-        notes.append("~ Without commands work and waits are told apart by guesswork.")
+        notes.append(vocabulary.phrase("guessed", "~ Work and waits are told apart by guesswork."))
     if vocabulary.capability(NAMES) is not None and not profile.has(NAMES):
         notes.append(vocabulary.say("Names of {scopes} and {operations} need ") + f"{vocabulary.needs(NAMES)}.")
     return notes

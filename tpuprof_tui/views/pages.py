@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 #: Rows of a table in the summary, and of problems.
 ROWS: Final = 10
 PROBLEM_ROWS: Final = 20
-#: Said of a profile without hardware records.
-NO_TIMES: Final = "No times: the capture holds commands and no hardware records (`tpuprof instructions` lists them)."
+#: Said of a profile without times.
+NO_TIMES: Final = "No times are known; `tpuprof instructions` lists the {events}."
 #: The view whose facts head the page.
 _HEAD: Final = "overview"
 
@@ -35,7 +35,11 @@ def summary_report(profile: Profile, step: int | None = None) -> Report:
     count = len(profile.problems)
     problems = (f"{plural(count, 'problem')}; listed at the end.",) if count else ()
     if not profile.timed:
-        return Report(title, (NO_TIMES, *problems), (commands_table(profile), *_problems(query)))
+        return Report(
+            title,
+            (profile.vocabulary.phrase("no_times_text", NO_TIMES), *problems),
+            (commands_table(profile), *_problems(query)),
+        )
     found = answer(view_of(profile.vocabulary, _HEAD), query)
     tables: list[Table] = []
     for view in views_of(profile.vocabulary):
@@ -86,11 +90,12 @@ def info_report(
 
 
 def commands_table(profile: Profile) -> Table:
-    """How many commands each lane holds, where nothing tells when they ran."""
+    """How many events each lane holds, where nothing tells when they ran."""
+    word = profile.vocabulary.event_word(timed=False).plural
     rows = tuple(
         (line_text(profile.title_of(lane), NAME_WIDTH), f"{len(lane):,}") for lane in profile.lanes if len(lane)
     )
-    return Table("Commands without times", ("Lane", "Count"), rows, left=frozenset((0,)))
+    return Table(f"{word[:1].upper()}{word[1:]} without times", ("Lane", "Count"), rows, left=frozenset((0,)))
 
 
 def title_line(profile: Profile) -> str:

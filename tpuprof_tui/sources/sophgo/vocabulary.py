@@ -129,6 +129,9 @@ VOCABULARY: Final = Vocabulary(
         "field": "Field {name} of the command's registers, as captured.",
         "bytes": "Bytes of the command.",
         "untimed": "command",
+        "guessed": "~ Without commands work and waits are told apart by guesswork.",
+        "no_times_text": "No times: the capture holds commands and no hardware records (`tpuprof instructions` lists "
+        "them).",
         "waits": "Wait: waits and other commands alone.",
         "page_no_detail": "uArch rates and local memory addresses are known from captures of mode 2 only: TIU boxes "
         "have full height, and uArchURate in the summary says nothing.",

@@ -98,7 +98,7 @@ def test_the_wheel_is_for_any_machine(wheel):
         metadata = archive.read(f"tpuprof_tui-{__version__}.dist-info/METADATA").decode()
     needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra" not in line]
     names = {re.split(r"[<>=: ]+", line)[1] for line in needed}
-    assert names == {"numpy", "textual", "rich", "perfetto", "plotext", "pandas"}
+    assert names == {"numpy", "textual", "rich", "msgspec", "perfetto", "plotext", "pandas", "openpyxl"}
     assert all("<" in line and ">=" in line for line in needed), "both ends of each range are tested"
 
 
@@ -230,5 +230,5 @@ def test_a_bundle_for_another_python_says_so(unpacked, tmp_path):
 
 def test_the_oldest_packages_are_those_the_project_names():
     found = dict(pin.split("==") for pin in pythons.lowest())
-    assert set(found) == {"numpy", "textual", "rich", "perfetto", "plotext", "pandas", "openpyxl"}
+    assert set(found) == {"numpy", "textual", "rich", "msgspec", "perfetto", "plotext", "pandas", "openpyxl"}
     assert found["numpy"] == "1.24"

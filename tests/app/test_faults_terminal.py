@@ -194,7 +194,7 @@ def test_a_capture_that_is_being_written_is_followed_to_its_end(tmp_path: Path) 
         assert time.monotonic() < end, "it was not read again"
         session.read(0.2)
     session.press("3")
-    session.until(b"3,024 x")  # the operations of all that ran
+    session.until(b"2,832")  # the most frequent operation of all that ran
     assert session.end() == 0
 
 

@@ -146,14 +146,14 @@ async def test_only_the_selected_row_looks_selected(profile):
 async def test_where_no_work_shows_the_summary_says_what_to_do(profile):
     async with opened(profile, SMALL) as pilot:
         await press(pilot, "3 ampersand z z enter")
-        assert "No work here: & changes the filter." in frame(pilot.app)
+        assert "No instruction starts here: & changes the filter." in frame(pilot.app)
         assert "names need" not in frame(pilot.app)
         await press(pilot, "b")
         assert "Nothing to group: no work here, w counts waits too; Esc closes" in frame(pilot.app)
         await press(pilot, "w")
         assert "Nothing to group: no instruction here; Esc closes" in frame(pilot.app)
         await press(pilot, "escape escape")
-        assert "No work here" not in frame(pilot.app)
+        assert "starts here" not in frame(pilot.app)
 
 
 async def test_a_window_without_work_says_so():
@@ -162,6 +162,6 @@ async def test_a_window_without_work_says_so():
         screen = explorer(pilot)
         screen._set(screen.view.windowed(400, 100))
         await settled(pilot)
-        assert "No work here: 0 in the timeline shows the whole capture." in frame(pilot.app)
+        assert "No instruction starts here: 0 in the timeline shows the whole capture." in frame(pilot.app)
         await press(pilot, "0")
-        assert "No work here" not in frame(pilot.app)
+        assert "starts here" not in frame(pilot.app)

@@ -404,7 +404,7 @@ def test_instructions_of_a_kind_of_lane(written, capsys):
     assert len(_rows(capsys, path, "--engine", "baker")) == 3 * 2 * 2
     assert main(["instructions", path, "--engine", "stove"]) == 2
     told = capsys.readouterr().err
-    assert "tpuprof: The capture has no engine stove. Its engines: tray, cart, baker." in told
+    assert "tpuprof: The capture has no lane stove. Its lanes: tray, cart, baker." in told
     assert main(["instructions", str(SOUND), "--engine", "cart"]) == 2
     assert "no engine cart. Its engines: TIU, GDMA, SDMA, CDMA." in capsys.readouterr().err
 
@@ -437,7 +437,7 @@ async def test_explorer(town, monkeypatch, tmp_path):
         lines = [" ".join(line.replace("│", " ").split()) for line in frame(pilot.app).splitlines()]
         text = "\n".join(lines)
         assert "total 386.3 us busiest bakery 0 Oven 10 96.1%" in lines[0]
-        assert "exposed transfer bakery 0 Oven 10 52.50 us 13.6% 72 instructions" in lines[0]
+        assert "exposed transfer bakery 0 Oven 10 52.50 us 13.6% 72 steps" in lines[0]
         for node in (r"▾town ██\S+ 96\.1% 1\.485ms 72 ", r"▾Bakery 1 ?██\S+ 96\.1% 742\.5us 36 ",
                      r"baker 0 ?\S+ 11\.5% 45\.00us 12 ", r"cart 0 ?\S+ 11\.7% 45\.00us 6 ",
                      r"▾Oven 11 ?██\S+ 96\.1% 371\.3us 18 ", r"tray 0 ?██\S+ 82\.5% 318\.8us 12 "):  # fmt: skip

@@ -13,6 +13,7 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import wrap
 
 from ..drawing.theme import Palette
@@ -27,7 +28,7 @@ Line = list[Segment]
 
 def paragraph(text: str, width: int, style: Style, indent: int = 1) -> list[Line]:
     """Lines of a text for a pane of ``width`` cells, each after ``indent`` blanks and with one left at the end."""
-    return [[Segment(" " * indent + line, style)] for line in wrap(text, width - indent - 1)]
+    return [[Segment(" " * indent + line, style)] for line in wrap(clean(text), width - indent - 1)]
 
 
 def as_text(lines: Iterable[Strip]) -> str:

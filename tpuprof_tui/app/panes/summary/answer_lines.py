@@ -221,7 +221,7 @@ class AnswerLines:
             column = table.columns[place]
             values = [plain(table.values[place][row]) for row in rows]
             texts = [cells.text(column, value, guessed=row in guessed) for row, value in zip(rows, values, strict=True)]
-            found.append(_Column(column, cells.header(column), texts, _bars(table, column, values)))
+            found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, values)))
         needed = [each for each in found if not each.column.spare]
         if needed and not needed[0].is_text and needed[-1].is_text:
             found.remove(needed[-1])

@@ -312,7 +312,7 @@ class SummaryPane(LinesView):
             held = f" Paused: {self._about}. p follows the view again."
             lines.append([Segment(fit(held, width), self.palette.caution)])
         overview = self.answers.get("overview")
-        if overview is not None and overview.figure("events") == 0:
+        if overview is not None and any(fact.key == "events" and fact.value == 0 for fact in overview.facts):
             lines += paragraph(self._nothing_text(), width, self.palette.quiet)
         return lines
 

@@ -50,6 +50,7 @@ class EventChunks(Generic[Event]):
         metadata: What stands beside the list, by key; what could not be decoded is not there.
         metadata_lost: Whether some of it could not be decoded.
         more: Whether there is another list of events in it.
+        offset: Where the text of the events that came last begins.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class EventChunks(Generic[Event]):
         self.metadata: dict[str, Any] = {}
         self.metadata_lost = False
         self.more = False
+        self.offset = 0
 
     def __iter__(self) -> Iterator[list[Event]]:
         in_object = self._find_list()
@@ -99,7 +101,8 @@ class EventChunks(Generic[Event]):
         return not self._ended
 
     def _pass(self, count: int) -> None:
-        del self._held[:count]
+        # a copy: what was decoded may still look at the text
+        self._held = self._held[count:]
         self._offset += count
 
     # -- where the list is
@@ -153,25 +156,25 @@ class EventChunks(Generic[Event]):
     def _chunk(self) -> tuple[list[Event], bool]:
         """The next events, and whether the list ends behind them."""
         self._more(CHUNK)
+        self.offset = self._offset
         cut = len(self._held)
         for _ in range(_TRIES):
             if self._ended:
-                piece, end = b"[" + bytes(self._held), cut
+                end = cut
             else:
                 found = self._cut_before(cut)
                 if found is None:
                     break
                 cut, end = found
-                piece = b"[" + bytes(self._held[:cut]) + b"]"
             try:
-                events = self._decode(piece)
+                events = self._decoded(cut, closed=self._ended)
             except msgspec.DecodeError as error:
                 match = _TRAILING.search(str(error))
                 if match:
                     # the list ends before what msgspec calls trailing; its first byte is the bracket put here
                     end = int(match[1]) - 2
                     try:
-                        events = self._decode(piece[: end + 1])
+                        events = self._decoded(end, closed=True)
                     except msgspec.DecodeError:
                         break
                     self._pass(end)
@@ -184,6 +187,15 @@ class EventChunks(Generic[Event]):
             self._pass(end)
             return events, self._ended
         return self._one_by_one()
+
+    def _decoded(self, cut: int, *, closed: bool) -> list[Event]:
+        """The events of what is held up to a cut; ``closed``: the bracket behind them is part of it."""
+        piece = bytearray(cut + (1 if closed else 2))
+        piece[0] = 0x5B
+        piece[1 : cut + 1] = memoryview(self._held)[:cut]
+        if not closed:
+            piece[-1] = 0x5D
+        return self._decode(piece)
 
     def _cut_before(self, end: int) -> tuple[int, int] | None:
         """Where an event seems to end and where the next begins, the last such place before ``end``."""

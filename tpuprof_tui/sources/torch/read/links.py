@@ -1,4 +1,4 @@
-"""Which call started which device work, and which steps the host annotated."""
+"""Which steps the host annotated, and which of them a time lies in."""
 
 from __future__ import annotations
 
@@ -23,23 +23,6 @@ def rows_named(trace: Trace, prefix: str, kinds: tuple[Kind, ...] = _HOST) -> I6
     wanted = np.array([name.startswith(prefix) for name in trace.names], np.bool_)
     rows = np.flatnonzero(wanted[trace.name] & np.isin(trace.kind, kinds)) if len(wanted) else np.zeros(0, np.int64)
     return rows[np.lexsort((trace.end[rows], trace.start[rows]))]
-
-
-def calls_of_work(trace: Trace) -> I64:
-    """Row of the call that started each device work (``Trace.work_rows``); -1 where it is not in the file.
-
-    Of several calls with one correlation the first in time counts.
-    """
-    calls = np.flatnonzero((trace.kind == Kind.CALL) & (trace.correlation != INT_MISSING))
-    calls = calls[np.lexsort((trace.place[calls], trace.start[calls], trace.correlation[calls]))]
-    known = trace.correlation[calls]
-    wanted = trace.correlation[trace.work_rows]
-    place = np.searchsorted(known, wanted)
-    found = np.full(len(wanted), -1, np.int64)
-    inside = place < len(known)
-    hit = np.flatnonzero(inside)[known[place[inside]] == wanted[inside]]
-    found[hit] = calls[place[hit]]
-    return found
 
 
 def step_numbers(labels: Sequence[str]) -> I64:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -28,14 +28,15 @@ from tpuprof_tui.model import (
     Steps,
     StringsBuilder,
 )
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import Rows, constant
 from tpuprof_tui.model.profile import Recording
-from tpuprof_tui.model.sublanes import nested_depths, split_overlaps
+from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
-from .links import STEP, calls_of_work, rows_named, step_at, step_numbers
+from .links import STEP, rows_named, step_at, step_numbers
 from .trace import Trace, by_number
 
 I64 = npt.NDArray[np.int64]
@@ -158,19 +159,13 @@ class _Run:
         own = len(self._groups)
         self._groups.append(Group(label, "rank", number=-1 if rank is None else rank))
         self._problems += trace.problems
-        call = calls_of_work(trace)
         found = rows_named(trace, STEP)
         starts, ends = trace.start[found], trace.end[found]
         labels = [trace.names[name] for name in trace.name[found].tolist()]
         numbers = step_numbers([label[len(STEP) :] for label in labels])
         self._steps += zip(labels, [own] * len(labels), (starts + shift).tolist(), (ends + shift).tolist(),
                            numbers.tolist(), strict=True)  # fmt: skip
-        launched = np.full(len(trace), INT_MISSING, np.int64)
-        known = call >= 0
-        launched[trace.work_rows[known]] = trace.start[call[known]]
-        step = step_at(starts, ends, np.where(np.isin(trace.kind, DEVICE_WORK), launched, trace.start))
-        step = np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)] if len(numbers) else step)
-        columns = _Columns(trace, self._texts, shift, step)
+        columns = _Columns(trace, self._texts, shift, (starts, ends, numbers))
         lane_rows: dict[int, I64 | slice] = {}
         on_device = np.isin(trace.kind, ON_DEVICE)
         parts = []
@@ -231,41 +226,56 @@ class _Run:
 
 
 class _Columns:
-    """Lanes of one trace."""
+    """Lanes of one trace.
 
-    def __init__(self, trace: Trace, texts: dict[str, StringsBuilder], shift: int, step: I64) -> None:
-        self._trace = trace
-        self._name = np.array([texts["name"].code(text) for text in trace.names] or [0], np.int32)[trace.name]
-        self._type = np.array([texts["type"].code(text) for text in trace.categories] or [0], np.int32)[trace.category]
-        self._step = step
+    Args:
+        trace: What was read.
+        texts: Texts of the profile's columns.
+        shift: What is added to times, ns.
+        steps: Starts, ends and numbers of its steps.
+    """
+
+    def __init__(self, trace: Trace, texts: dict[str, StringsBuilder], shift: int, steps: tuple[I64, I64, I64]) -> None:
+        self._trace, self._steps = trace, steps
+        self._name = _recoded(trace.name, [texts["name"].code(text) for text in trace.names])
+        self._types = np.array([texts["type"].code(text) for text in trace.categories], np.int32)
         self._start, self._end = (trace.start, trace.end) if not shift else (trace.start + shift, trace.end + shift)
-        self._kernel_texts = {key: np.array([texts[key].code("".join(trace.texts[code].split())) if code >= 0 else -1
-                                             for code in np.unique(trace.work.get(key, [])).tolist()], np.int32)
-                              for key in ("grid", "block")}  # fmt: skip
+        self._texts = texts
         communication = np.array([bool(COMMUNICATION.match(name)) for name in trace.names], np.bool_)
         self._activity = np.full(len(trace), Activity.COMPUTE, np.int8)
         self._activity[np.isin(trace.kind, (Kind.COPY, Kind.SET))] = Activity.TRANSFER
-        rows = trace.work_rows[(trace.kind[trace.work_rows] == Kind.KERNEL)]
+        kernels = trace.kind[trace.work_rows] == Kind.KERNEL
+        rows = trace.work_rows[kernels]
         if len(rows):
-            told = trace.work["collective"][trace.kind[trace.work_rows] == Kind.KERNEL]
+            told = trace.work["collective"][kernels]
             self._activity[rows[communication[trace.name[rows]] | told]] = Activity.COMMUNICATION
+        host = ~np.isin(trace.kind, ON_DEVICE)
+        rows = np.flatnonzero(host)
+        self._number_on_host = np.cumsum(host, dtype=np.int32) - 1
+        parent = parents(trace.start[rows], trace.end[rows], trace.thread_of(rows))
+        self._parent = parent.astype(np.int32)
+        self._depth = depths(parent)
 
     def lane(self, kind: str, tid: str, rows: I64 | slice, group: int, title: str) -> Lane:
         trace = self._trace
         start, end = self._start[rows], self._end[rows]
         count = len(start)
-        if kind == "thread":
-            sublane, _, sublanes = nested_depths(start, end, np.zeros(count, np.int8))
-        else:
-            found, sublanes = split_overlaps(start, end)
-            sublane = np.zeros(count, np.int16) if found is None else found
         role = {"annotation": Role.ANNOTATION, "wait": Role.WAIT}.get(kind, Role.WORK)
         columns: dict[str, Any] = {
-            "start": start, "end": end, "order": trace.place[rows], "sublane": sublane,
-            "role": np.full(count, role, np.int8), "duration": lambda asked: end[asked] - start[asked],
-            "name": self._name[rows], "type": self._type[rows], "step": self._step[rows],
+            "start": start, "end": end, "order": trace.place[rows],
+            "role": constant(count, role, np.int8), "duration": lambda asked: end[asked] - start[asked],
+            "name": self._name[rows], "type": self._taken(rows, lambda some: self._types[trace.category[some]]),
+            "step": self._taken(rows, self._on_host if kind == "thread" else self._on_device),
             "correlation": trace.correlation[rows], "external": trace.external[rows],
         }  # fmt: skip
+        if kind == "thread":
+            first = int(self._number_on_host[rows.start if isinstance(rows, slice) else rows[0]])
+            depth, parent = self._depth[first : first + count], self._parent[first : first + count]
+            columns["sublane"], sublanes = nested_sublanes(start, end, depth)
+            columns |= {"depth": depth, "parent": np.where(parent >= 0, parent - first, -1)}
+        else:
+            found, sublanes = split_overlaps(start, end)
+            columns["sublane"] = constant(count, 0, np.int16) if found is None else found
         if kind == "stream":
             columns["activity"] = self._activity[rows]
             columns |= {key: self._of_work(key, rows) for key in ("bytes", "grid", "block")}
@@ -275,20 +285,51 @@ class _Columns:
         return Lane(kind=kind, group=group, label=label, number=number, sublanes=sublanes, columns=columns,
                     activity=Activity.HOST if kind == "thread" else Activity.COMPUTE)  # fmt: skip
 
+    @staticmethod
+    def _taken(rows: I64 | slice, values: Callable[[I64], npt.NDArray[Any]]) -> Callable[[Rows], npt.NDArray[Any]]:
+        """A column that is computed for the trace's rows that are asked for."""
+        every = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        return lambda asked: values(every[asked])
+
+    def _on_host(self, rows: I64) -> I64:
+        """Numbers of the steps in which events of the host begin."""
+        return self._step_of(self._trace.start[rows])
+
+    def _on_device(self, rows: I64) -> I64:
+        """Numbers of the steps in which what the device did was started; of marks and waits those they begin in."""
+        trace = self._trace
+        times = trace.start[rows].copy()
+        place = np.searchsorted(trace.work_rows, rows)
+        work = np.flatnonzero(np.isin(trace.kind[rows], DEVICE_WORK))
+        call = trace.call[place[work]]
+        times[work] = np.where(call >= 0, trace.start[call] if len(trace) else 0, INT_MISSING)
+        return self._step_of(times)
+
+    def _step_of(self, times: I64) -> I64:
+        starts, ends, numbers = self._steps
+        step = step_at(starts, ends, times)
+        return np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)]) if len(numbers) else step
+
     def _of_work(self, key: str, rows: I64 | slice) -> Any:
         """A column of device work, taken when it is asked for."""
         trace = self._trace
         numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         first = np.searchsorted(trace.work_rows, numbers)
 
+        known = np.unique(trace.work[key][first]) if key != "bytes" else first
+        texts = [trace.texts[code] if code >= 0 else "" for code in known.tolist()] if key != "bytes" else []
+        codes = np.array([self._texts[key].code("".join(text.split())) if text else -1 for text in texts], np.int32)
+
         def values(asked: Rows) -> Any:
             found = trace.work[key][first[asked]]
-            if key == "bytes":
-                return found
-            known = np.unique(trace.work[key])
-            return self._kernel_texts[key][np.searchsorted(known, found)]
+            return found if key == "bytes" else codes[np.searchsorted(known, found)]
 
         return values
+
+
+def _recoded(codes: npt.NDArray[np.int32], to: list[int]) -> npt.NDArray[np.int32]:
+    """Codes as others; the same array where these are the same."""
+    return codes if to == list(range(len(to))) else np.array(to, np.int32)[codes]
 
 
 def device_name(kind: int, number: int) -> str:
@@ -304,7 +345,7 @@ def _links(workers: Sequence[TraceWorker], lanes: tuple[Lane, ...]) -> Links:
         number = np.full(len(worker.trace), -1, np.int64)
         for lane, rows in worker.lane_rows.items():
             number[rows] = offsets[lane] + np.arange(len(lanes[lane]))
-        call = calls_of_work(worker.trace)
+        call = worker.trace.call
         known = call >= 0
         forward, backward = worker.trace.flows
         parts.append(np.stack([number[call[known]], number[worker.trace.work_rows[known]]], axis=1))

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.passing import passing
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.chrome.nesting import behind, depths, innermost, parents
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
-from ..read.links import calls_of_work, rows_named, step_numbers
-from ..read.nesting import innermost, parents
+from ..read.links import rows_named, step_numbers
 from ..read.profile import COMMUNICATION, TorchProfile, TraceWorker
 from ..read.trace import Trace
 from .rules import COLLECTIVE, ELIGIBLE, LOADER, MODULE, STEP, is_operator, is_tree_annotation, uses_tensor_cores
@@ -78,7 +78,7 @@ class Run:
     @cached_property
     def call(self) -> I64:
         """Row of the call of each device work; -1 without."""
-        return calls_of_work(self.trace)
+        return self.trace.call
 
     @cached_property
     def work_start(self) -> I64:
@@ -239,7 +239,8 @@ class Tree:
         rows = self.rows
         self.module = module[rows]
         self.operator = run.operators[rows]
-        parent = parents(trace.start[rows], trace.end[rows], trace.thread_of(rows))
+        self._threads = trace.thread_of(rows)
+        self._encloses = parent = parents(trace.start[rows], trace.end[rows], self._threads)
         inner = parent >= 0
         children = np.bincount(parent[inner], minlength=len(rows))
         merged = np.zeros(len(rows), np.bool_)
@@ -253,29 +254,14 @@ class Tree:
         self.parent[merged] = -1
 
     @cached_property
-    def _levels(self) -> list[I64]:
-        """Nodes that stay, by how many lie above them, from the outside in."""
-        level = np.flatnonzero(self.stays & (self.parent < 0))
-        depth = np.zeros(len(self.rows), np.int64)
-        # those above stand before those below: a few rounds settle all
-        above = self.parent >= 0
-        while True:
-            new = np.where(above, depth[self.parent] + 1, 0) if len(depth) else depth
-            if bool((new == depth).all()):
-                break
-            depth = new
-        del level
-        order = np.argsort(depth[self.stays], kind="stable")
-        nodes = np.flatnonzero(self.stays)[order]
-        return np.split(nodes, np.flatnonzero(np.diff(depth[nodes])) + 1) if len(nodes) else []
+    def _behind(self) -> I64:
+        """The place behind each node and all below it."""
+        return behind(depths(self._encloses))
 
     def summed_up(self, own: I64) -> I64:
-        """Values of nodes and of all below them."""
-        total: I64 = own.copy()
-        for level in reversed(self._levels):
-            inner = level[self.parent[level] >= 0]
-            np.add.at(total, self.parent[inner], total[inner])
-        return total
+        """Values of nodes that stay and of all below them."""
+        sums = np.concatenate([[0], np.cumsum(own)])
+        return np.asarray(sums[self._behind] - sums[:-1])
 
     def at(self, rows: I64) -> I64:
         """Place of the node that each event is one with; -1 where it is none, or -1 itself."""
@@ -371,7 +357,7 @@ class Tree:
     def node_at(self, thread: npt.NDArray[np.integer], time: I64) -> I64:
         """Place of the innermost node of a thread at each time (start <= time < end); -1 without."""
         trace, rows = self._trace, self.rows
-        place = innermost((trace.start[rows], trace.end[rows], trace.thread_of(rows)), (time, time, thread))
+        place = innermost((trace.start[rows], trace.end[rows], self._threads), (time, time, thread), self._encloses)
         return np.where(place >= 0, self.same[place] if len(rows) else -1, -1)
 
 

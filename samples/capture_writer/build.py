@@ -103,6 +103,9 @@ def _run(plan: Plan, tables: list[list[_Columns]], ports: list[_PortColumns],
          rng: np.random.Generator) -> tuple[I64, I64]:  # fmt: skip
     """Schedule all launches; their start and end in ns after the handshake."""
     pace = 1.0 + 0.07 * rng.random(len(plan.running))
+    if plan.options.run:
+        rng = np.random.Generator(np.random.PCG64((plan.options.seed, plan.options.run)))
+        pace *= 1 + 0.01 * float(rng.standard_normal())
     size = plan.counts.sum(axis=1)[plan.program].sum(axis=0)
     cuts = np.searchsorted(np.cumsum(size), np.arange(_CHUNK, int(size.sum()) + _CHUNK, _CHUNK)) + 1
     edges = np.unique(np.concatenate([[0], np.minimum(cuts, plan.launches)]))
@@ -125,6 +128,8 @@ class _Chunk:
         self.plan, self.a, self.b = plan, a, b
         cores = len(plan.running)
         self.skew = rng.integers(0, 350, size=(cores, b - a))
+        for core, later in (map(int, each.split(":")) for each in plan.options.late):
+            self.skew[plan.running.index(core)] += later
         self.pause = rng.integers(900, 2600, size=b - a)
         self.ready = np.zeros((cores, b - a), dtype=np.int64)
         self.parts: list[tuple[int, I64, I64, Schedule]] = []

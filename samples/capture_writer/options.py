@@ -59,6 +59,12 @@ class Options:
     host_trace: bool = False
     #: Kernel names to show instead.
     rename: tuple[tuple[str, str], ...] = ()
+    #: Number of the run: others have the same commands and other times, which lie about a percent apart.
+    run: int = 0
+    #: Kernels that take so many times as long as they would: "mlp:1.2".
+    slower: tuple[str, ...] = ()
+    #: Cores that begin every launch so many ns later: "3:5000".
+    late: tuple[str, ...] = ()
     #: Tiles of a prefill kernel (five TIU commands each).
     prefill_tiles: int = 32
 

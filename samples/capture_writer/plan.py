@@ -133,6 +133,9 @@ def _program(
         open_end=mode == DES and not options.des_blocks,
     )
     program = KERNELS[name](setting)
+    factor = float(dict(each.split(":") for each in options.slower).get(name, 1))
+    for row in program.rows:
+        row.base_ns = round(row.base_ns * factor)
     program.name = dict(options.rename).get(name, program.name)
     if options.dependencies:
         synchronise(program, len(running), place)

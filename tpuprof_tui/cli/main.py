@@ -29,6 +29,7 @@ from .texts import (
     COMPLETION_EXAMPLES,
     COMPLETION_HELP,
     DESCRIBE_HELP,
+    DIFF_HELP,
     HELP_EXAMPLES,
     HELP_HELP,
     INFO_HELP,
@@ -95,6 +96,7 @@ class Command:
         after: Name and settings of what may follow the capture or the operand; None: nothing.
         several: What it does with several captures, the rest of a sentence; empty: it takes one.
         operand: Name and settings of what it is about; None: a capture, read with the options for reading one.
+        operands: Names and settings of what stands in place of one capture, read with the same options.
         arguments: Gives a parser all words and options of a command that is not about a capture.
         localise: Puts a parser's help into the language that words ask for; gives the language.
         completions: What may follow words of the command, by the words before.
@@ -107,6 +109,7 @@ class Command:
     after: tuple[str, dict[str, Any]] | None = None
     several: str = ""
     operand: tuple[str, dict[str, Any]] | None = None
+    operands: tuple[tuple[str, dict[str, Any]], ...] = ()
     arguments: Callable[[Parser], None] | None = None
     localise: Callable[[Parser, Sequence[str]], str] | None = None
     completions: Callable[[], dict[str, tuple[str, ...]]] | None = None
@@ -196,7 +199,7 @@ def parsed(name: str, words: Sequence[str]) -> argparse.Namespace:
 
 def _parse(parser: Parser, name: str, words: Sequence[str]) -> argparse.Namespace:
     # words of a command that takes many may stand before and behind options
-    mixed = COMMANDS[name].arguments is not None or name == "report"
+    mixed = COMMANDS[name].arguments is not None or name in ("report", "diff")
     return (parser.parse_intermixed_args if mixed else parser.parse_args)(words)
 
 
@@ -231,7 +234,10 @@ def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
             parser.add_argument(operand, **settings)
         return parser
     where = "directory of a capture, or a file in it" + ("; or a folder of captures" if opens else "")
-    if command.several:
+    if command.operands:
+        for name_of, settings in command.operands:
+            parser.add_argument(name_of, **settings)
+    elif command.several:
         parser.add_argument("captures", metavar="CAPTURE", nargs="*", help=f"{where}; several: {command.several}")
     else:
         parser.add_argument("capture", metavar="CAPTURE", nargs="?", help=where)
@@ -334,6 +340,13 @@ def report_command(options: argparse.Namespace) -> int:
     profile = _opened(options.capture, options)
     print_report(options, profile, _show)
     return _status(profile)
+
+
+def diff_command(options: argparse.Namespace) -> int:
+    """Prints what differs between two captures."""
+    from .diff import print_diff
+
+    return print_diff(options, lambda path: _opened(path, options), _show)
 
 
 def export_command(options: argparse.Namespace) -> int:
@@ -477,6 +490,16 @@ COMMANDS: Final = {
         report_command,
         REPORT_HELP,
         after=("views", {"metavar": "VIEW", "nargs": "*", "help": "just these views (--list names them)"}),
+    ),
+    "diff": Command(
+        "what changed from one capture to another, and why",
+        diff_command,
+        DIFF_HELP,
+        operands=(
+            ("base", {"metavar": "CAPTURE", "help": "what is compared with"}),
+            ("other", {"metavar": "CAPTURE", "help": "what is compared"}),
+            ("views", {"metavar": "VIEW", "nargs": "*", "help": "also these views, with differences"}),
+        ),
     ),
     "describe": Command(
         "in 2 kB what a profile holds, and what can be asked of it",

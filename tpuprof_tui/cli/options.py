@@ -13,6 +13,7 @@ from tpuprof_tui.export.outputs import TABLES
 from tpuprof_tui.model.vocabulary import Output, joined
 from tpuprof_tui.sources.catalog import SOURCES, SourceOption
 
+from .diff import share
 from .export import EXPORT_OPTIONS, SHARED_OPTIONS
 from .texts import own_text, said
 
@@ -100,7 +101,7 @@ OPTIONS: Final = (
     Option(
         ("--json",),
         {"action": "store_true", "help": "one JSON object"},
-        ("describe", "info", "report"),
+        ("describe", "diff", "info", "report"),
     ),
     Option(
         ("--list",),
@@ -124,7 +125,22 @@ OPTIONS: Final = (
             "metavar": "N",
             "help": "rows of each table at most (default: 20; all with --json and of instructions)",
         },
-        ("report", "info", "instructions"),
+        ("report", "diff", "info", "instructions"),
+    ),
+    Option(
+        ("--markdown",),
+        {"action": "store_true", "help": "Markdown, for a merge request"},
+        ("diff",),
+    ),
+    Option(
+        ("--run-noise",),
+        {
+            "type": share,
+            "metavar": "SHARE",
+            "default": 0.02,
+            "help": "how far runs of the same lie apart where nothing measures it (default: 2%%)",
+        },
+        ("diff",),
     ),
     Option(
         ("--offset",),
@@ -199,7 +215,7 @@ OPTIONS: Final = (
             "metavar": "N",
             "help": "only what belongs to step N: a batch, an iteration, a repetition",
         },
-        ("summary", "report", "instructions", "export"),
+        ("summary", "report", "diff", "instructions", "export"),
     ),
     *(
         Option(

@@ -46,6 +46,13 @@ What can be said of a profile, view by view: the screen's figures as text, or wi
 Durations are us in JSON, shares 0 to 1, what is not known null; keys are stable and "schema" is their version. A range
 counts events by their start and cuts unions at its edges.
 """
+DIFF_HELP: Final = """\
+What changed from one capture to another: the total, the cause first, what contributes, and whether it is noise.
+
+Something is more or less only beyond what repeats within each capture differ by and beyond what runs differ by, which
+is assumed (--run-noise) for one capture a side. Views: those of report, waits and alignment, joined by what names their
+rows. Status 0 whatever the difference; tpuprof gate judges.
+"""
 HELP_HELP: Final = """\
 Help of a command, or on a topic:
 

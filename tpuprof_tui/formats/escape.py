@@ -20,6 +20,8 @@ _UNSAFE_IN_JSON: Final = re.compile(f"[\x7f-\x9f\u2028\u2029{BIDI}\ud800-\udfff]
 _CONTROLS: Final = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}\ud800-\udfff]")
 _LINE_CONTROLS: Final = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029{BIDI}\ud800-\udfff]")
 #: Where cells need quotes: also for those who part them at semicolons, tabs or bars.
+#: What means something to Markdown within a line.
+_MARKDOWN: Final = re.compile(r"[\\`*_<>\[\]#|]")
 _NEEDS_QUOTES: Final = re.compile('[",;|\t\r\n]|^\\s|\\s$')
 #: Characters that begin a formula, also as wide as Chinese characters.
 _SIGNS: Final = "=+\\-@\uff1d\uff0b\uff0d\uff20"
@@ -109,6 +111,11 @@ def line_text(text: str, most: int = 0) -> str:
     """
     line = _LINE_CONTROLS.sub(_named, text)
     return line if not most or len(line) <= most else f"{line[: most - 3]}..."
+
+
+def markdown_text(text: str) -> str:
+    """``text`` on one line, as Markdown shows it and does not read it."""
+    return _MARKDOWN.sub(r"\\\g<0>", line_text(text))
 
 
 def html_text(text: str) -> str:

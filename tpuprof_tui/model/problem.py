@@ -42,6 +42,7 @@ class Problem:
         count: How many times it happened.
         rows: int64, ascending: the instructions of that lane that it concerns. None where it concerns none, or nobody
             knows which.
+        lost: How many records are known to be lost by it.
         behind: Whether what it is about is not there: the rows are those right behind it.
     """
 
@@ -54,6 +55,7 @@ class Problem:
     lane: str = ""
     count: int = 1
     rows: npt.NDArray[np.int64] | None = field(default=None, compare=False, repr=False)
+    lost: int = field(default=0, compare=False)
     behind: bool = field(default=False, compare=False, repr=False)
 
     def as_record(self, groups: Groups, unit: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class View:
         together: Whether it is of all workers together.
         place: Where the summary pane tells it.
         quick: Whether it is computed with every key; others come when keys rest.
+        compared: Whether a comparison tells it unasked.
     """
 
     id: str
@@ -36,3 +37,4 @@ class View:
     together: bool = False
     place: Place = "below"
     quick: bool = False
+    compared: bool = True

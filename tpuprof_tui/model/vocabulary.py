@@ -246,6 +246,11 @@ class Vocabulary:
         either: Names in filters that mean the first known of several columns.
         searched: Text columns in which a word alone is looked for.
         page_columns: Columns of numbers that the page draws, beside times.
+        operation_codes, operands: Columns that tell the operation of an event whatever a recording calls it, and what
+            it was asked to do: by these two profiles are compared.
+        work_cuts: Views that cut the sum of work into parts, each with the text column it cuts by.
+        host_cuts: Where the device did nothing: views, tables and columns that cut the time of the host.
+        one_chip: Whether profiles of different chips cannot be compared.
         help_words: What words of the screen mean here, where it is more than generic code can say.
         phrases: Sentences of the screen that say more here than generic ones do, by the id of their action, or by what
             asks for them: ``no_times``, ``no_links``, ``filter_hint``, ``sort_hint``, ``group_hint``, ``scopes``
@@ -279,6 +284,11 @@ class Vocabulary:
     either: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     searched: tuple[str, ...] = ("engine", "name", "type", "kernel")
     page_columns: tuple[str, ...] = ()
+    operation_codes: tuple[str, ...] = ()
+    operands: tuple[str, ...] = ("bytes",)
+    work_cuts: tuple[tuple[str, str], ...] = (("kernels", "kernel"), ("operations", "name"))
+    host_cuts: tuple[tuple[str, str, str], ...] = ()
+    one_chip: bool = False
     help_words: Mapping[str, str] = field(default_factory=dict)
     phrases: Mapping[str, str] = field(default_factory=dict)
     help_filters: tuple[tuple[str, str], ...] = ()

@@ -55,6 +55,7 @@ class Column:
         spare: Left out where there is no room, the highest first; 0: never.
         bar: Whether screens draw a bar of it, full at the table's largest value.
         shown: Whether people see it; others are for programs.
+        names: Whether a text tells which row it is: rows of two profiles belong together by these.
     """
 
     key: str
@@ -64,6 +65,7 @@ class Column:
     spare: int = 0
     bar: bool = False
     shown: bool = True
+    names: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +84,7 @@ class Table:
         word: What one row is ("core", "kernel function").
         shown: Whether people see it; others are for programs.
         brief: Rows that a screen of several views tells, the first of them first; None: all, in their order.
+        ordered: Whether rows of two profiles belong together by their place rather than by their texts.
     """
 
     key: str
@@ -95,6 +98,7 @@ class Table:
     word: str = "row"
     shown: bool = True
     brief: Sequence[int] | None = None
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         lengths = {len(each) for each in self.values}

@@ -59,10 +59,10 @@ def findings_view(query: Query) -> Answer:
     found = sorted(_found(query), key=lambda each: -(each.gain or 0))
     window = max(query.span, 1)
     columns = (
-        Column("severity", "Severity", spare=3), Column("rule", "Rule", spare=4),
+        Column("severity", "Severity", spare=3, names=False), Column("rule", "Rule", spare=4),
         Column("worker", "Worker", shown=False), Column("group", "Where", spare=1),
-        Column("gain_us", "To win", "duration"), Column("text", "What"),
-        Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=2),
+        Column("gain_us", "To win", "duration"), Column("text", "What", names=False),
+        Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=2, names=False),
         Column("source", "Source", shown=False),
     )  # fmt: skip
     rows = [

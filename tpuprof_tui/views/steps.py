@@ -100,7 +100,7 @@ def _steps(query: Query, found: ProfileSteps, table: StepTable, chosen: Any, nam
     return Table(
         "steps", found.word.plural.capitalize(), columns,
         tuple(each[chosen] if isinstance(each, np.ndarray) else each for each in values),
-        target=lambda row: Target(step=numbers[row]), word=found.word.one, shown=len(found) > 1,
+        target=lambda row: Target(step=numbers[row]), word=found.word.one, shown=len(found) > 1, ordered=True,
         guessed=frozenset(range(len(chosen))) if found.guessed else None,
         notes=(words.say("Gap: from the end of the one before. Compute, transfer, exposed: sums over {units}, of the "
                          "{events} that belong to it, whenever they run."),),
@@ -132,7 +132,7 @@ def _sequences(query: Query, found: ProfileSteps, table: StepTable, several: boo
     )  # fmt: skip
     rows = list(_repeating(query, found, table, several))
     return Table.of_rows(
-        "repeats", "What repeats", columns, rows, word="sequence",
+        "repeats", "What repeats", columns, rows, word="sequence", ordered=True,
         shown=len(found) > 1 or len(rows) > 1,
         notes=("Median and quartiles are those of the steady state: without a warm-up and what differs.",),
     )  # fmt: skip

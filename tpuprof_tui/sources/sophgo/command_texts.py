@@ -47,6 +47,13 @@ Figures are those of the explorer; `tpuprof export CAPTURE OUT --only summary` w
   tpuprof report cdm_profile_data_dev0-0 kernels lanes --core 0 --limit 5
   tpuprof report cdm_profile_data_dev0-0 --json | jq .views.kernels
 """,
+    "diff": """\
+  tpuprof diff before/cdm_profile_data_dev0-0 after/cdm_profile_data_dev0-0
+  tpuprof diff before after kernels waits --limit 10            also views, with differences
+  tpuprof diff before after alignment                           which launches are new, gone, changed or moved
+  tpuprof diff before after --step 2 --json | jq .verdict.why
+  tpuprof diff before after --markdown > comment.md             for a merge request
+""",
     "instructions_help": """\
 Every instruction on stdout: by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order.
 

@@ -160,6 +160,9 @@ VOCABULARY: Final = Vocabulary(
     outputs=OUTPUTS,
     # the page that any profile has, under the name that the published converter gives it
     output_files={"web": ("PerfWeb/result.html",)},
+    operation_codes=("tiu_type", "tiu_function", "dma_type", "dma_function"),
+    one_chip=True,
+    operands=("direction", "dtype", "bytes", "alg_ops"),
     columns_entry=f"{_HERE}.schema:COLUMNS",
     texts_entry=f"{_HERE}.command_texts:TEXTS",
     views=(

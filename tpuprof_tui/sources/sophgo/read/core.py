@@ -83,7 +83,7 @@ def _report_unpaired(result: CoreData) -> None:
             done = "Times and sums lack what they took."
             behind = engine.stream.dumped(_behind_lost(engine.bound, len(engine.commands)))
             warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost,
-                 behind=True, records=behind)  # fmt: skip
+                 lost=lost, behind=True, records=behind)  # fmt: skip
     if result.engines:
         note_unrecorded(result)
 

@@ -111,6 +111,7 @@ def _tell_missing(report: Report, whose: str, claims: dict[str, int], *, core: i
         file=SETTINGS_FILE,
         core=core,
         lane=whose if core < 0 else "",
+        lost=sum(claims.values()),
     )
 
 
@@ -121,6 +122,7 @@ def _tell_fewer(report: Report, engine: str, claimed: int, found: int, *, file: 
         file=file,
         core=core,
         lane=lane,
+        lost=claimed - found,
     )
 
 

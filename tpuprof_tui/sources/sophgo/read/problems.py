@@ -38,6 +38,7 @@ class Where(TypedDict, total=False):
     core: int
     lane: str
     count: int
+    lost: int
     rows: I64
     behind: bool
     records: I64
@@ -59,7 +60,7 @@ class Report:
         key = _key(problem, core)
         known = self._found.get(key)
         if known is not None:
-            self._found[key] = replace(known, count=known.count + problem.count)
+            self._found[key] = replace(known, count=known.count + problem.count, lost=known.lost + problem.lost)
         elif len(self._found) < _MOST_LISTED:
             self._found[key] = problem
         else:

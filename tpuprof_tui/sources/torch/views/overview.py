@@ -53,7 +53,7 @@ def _steps(asked: Asked) -> Answer:
         Fact("steps", "Steps", int((found.counted & asked.steps).sum())),
         Fact("annotated", "Annotated", found.annotated, "flag"),
     )
-    return Answer(facts, (Table.of_rows("steps", "Steps", columns, rows, notes=notes),))
+    return Answer(facts, (Table.of_rows("steps", "Steps", columns, rows, notes=notes, ordered=True),))
 
 
 def parts_of(run: Run, asked_about: npt.NDArray[np.bool_]) -> list[I64]:
@@ -119,7 +119,11 @@ def _overview(asked: Asked) -> Answer:
         notes.append("Steps are told whole: they do not follow the range, the scope or the filter.")
     return Answer(
         tuple(facts),
-        (Table.of_rows("steps", "Steps", columns, rows), devices, _recommendations(run, parts, length, devices)),
+        (
+            Table.of_rows("steps", "Steps", columns, rows, ordered=True),
+            devices,
+            _recommendations(run, parts, length, devices),
+        ),
         notes=tuple(notes),
     )
 

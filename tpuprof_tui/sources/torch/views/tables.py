@@ -51,7 +51,9 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = ""
 def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
     first = parts[0][1]
     rows = [(key, *row) for key, table in parts for row in table.rows()]
-    return Table.of_rows(first.key, first.title, (_WORKER, *first.columns), rows, notes=first.notes)
+    return Table.of_rows(
+        first.key, first.title, (_WORKER, *first.columns), rows, notes=first.notes, ordered=first.ordered
+    )
 
 
 class Grouped:

@@ -1,0 +1,238 @@
+"""``tpuprof diff``: a capture against itself, against changed ones, and that sums close."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.cli.main import main
+from tpuprof_tui.model import Profile
+from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.views.comparing import Compared
+from tpuprof_tui.views.diff import diff_record, views_asked, why
+from tpuprof_tui.views.query import Query
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "sources")]
+
+from capture_writer.capture import write_capture  # noqa: E402
+from capture_writer.options import Options  # noqa: E402
+
+BASE = Options("base", layers=2, batches=4, cores=(0, 1, 2, 3))
+STEP = ("embedding", "rmsnorm", "matmul", "mlp", "rmsnorm", "lm_head", "sampling")
+
+
+def compared(base: Profile, other: Profile, step: int | None = None) -> Compared:
+    return Compared(*(Query(Session.build(profile), step=step) for profile in (base, other)))
+
+
+def record_of(both: Compared, *views: str) -> dict:
+    record = json.loads(json.dumps(diff_record(both, views_asked(both, views))))
+    closes(record)
+    return record
+
+
+def rows_of(record: dict, view: str, table: str) -> list[dict]:
+    told = record["views"][view]["tables"][table]
+    keys = [column["key"] for column in told["columns"]]
+    return [dict(zip(keys, row, strict=True)) for row in told["rows"]]
+
+
+def closes(record: dict) -> None:
+    """Contributors of each view add up to the work, steps and gaps to the total, launches to those of each side."""
+    verdict = record["verdict"]
+    by_view: Counter[str] = Counter()
+    for each in verdict["contributors"]:
+        by_view[each["view"]] += round(each["delta_us"] * 1000)
+        assert each["delta_us"] == pytest.approx(each["other_us"] - each["base_us"], abs=1e-6)
+    assert set(by_view.values()) <= {round(verdict["work"]["delta_us"] * 1000)}
+    sizes = [abs(each["delta_us"]) for each in verdict["contributors"]]
+    assert sizes == sorted(sizes, reverse=True)
+    if "steps" in record["views"]:
+        parts = rows_of(record, "steps", "parts")
+        assert sum(row["delta_us"] for row in parts) == pytest.approx(verdict["total"]["delta_us"])
+    if "alignment" in record["views"]:
+        figures = record["views"]["alignment"]["figures"]
+        assert figures["matched"] + figures["removed"] == figures["base_launches"]
+        assert figures["matched"] + figures["added"] == figures["other_launches"]
+        assert figures["changed"] <= figures["matched"]
+        for table in ("launches", "operations"):
+            for row in rows_of(record, "alignment", table):
+                assert row["matched"] + row["removed"] == row["base_count"] or row["moved"]
+                assert row["matched"] + row["added"] == row["other_count"] or row["moved"]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs")
+    kept: dict[str, Profile] = {}
+
+    def made(name: str, **options: object) -> Profile:
+        if name not in kept:
+            kept[name] = open_profile(write_capture(replace(BASE, name=name, **options), folder, truth=False).path)
+        return kept[name]
+
+    return made
+
+
+@pytest.mark.parametrize("name", ["aks_decode_mode0", "aks_decode_mode1", "aks_decode_mode2", "aksv_cdma"])
+def test_a_capture_against_itself(name):
+    profile = open_profile(SAMPLES / name)
+    record = record_of(compared(profile, profile))
+    assert record["verdict"]["status"] == "same"
+    for view, told in record["views"].items():
+        assert {key: value for key, value in told["figures"].items() if key.startswith("delta_") and value} == {}
+        for table in told["tables"]:
+            for row in rows_of(record, view, table):
+                assert row["status"] in ("same", None), (view, table)
+                assert not any(value for key, value in row.items() if key.startswith("delta_"))
+    assert {each["status"] for each in record["verdict"]["contributors"]} == {"same"}
+    figures = record["views"]["alignment"]["figures"]
+    assert (figures["added"], figures["removed"], figures["changed"]) == (0, 0, 0)
+
+
+def test_a_slower_kernel_is_the_cause(written):
+    both = compared(written("base"), written("slower", slower=("mlp:1.2",), run=2))
+    record = record_of(both)
+    first = record["verdict"]["contributors"][0]
+    assert record["verdict"]["status"] == "slower"
+    assert (first["view"], first["name"], first["status"]) == ("kernels", "llama_mlp_multi_core", "more")
+    assert first["delta_us"] / first["base_us"] == pytest.approx(0.2, abs=0.05)
+    assert record["verdict"]["why"].startswith("llama_mlp_multi_core took longer")
+    assert record["views"]["alignment"]["figures"]["changed"] == 0
+    # the other way round it is the same, less
+    back = record_of(compared(both.other.profile, both.base.profile), "kernels")
+    assert back["verdict"]["status"] == "faster"
+    assert back["verdict"]["contributors"][0]["delta_us"] == -first["delta_us"]
+
+
+def test_noise_alone_is_no_change(written):
+    verdict = record_of(compared(written("base"), written("noise", run=3)), "kernels")["verdict"]
+    assert verdict["status"] in ("same", "unclear")
+    assert {each["status"] for each in verdict["contributors"]} <= {"same", "unclear"}
+    assert "noise" in verdict["why"]
+
+
+def test_work_that_is_new_or_gone(written):
+    base = written("step", kernels=STEP)
+    other = written("more", kernels=(*STEP, "rope"), run=2)
+    record = record_of(compared(base, other), "alignment", "kernels")
+    assert record["verdict"]["why"].startswith("llama_rope") or " is new: " in record["verdict"]["why"]
+    assert record["views"]["alignment"]["figures"]["added"] == 16
+    assert record["views"]["alignment"]["figures"]["removed"] == 0
+    new = [each for each in record["verdict"]["contributors"] if each["status"] == "added"]
+    assert new[0]["view"] == "kernels"
+    assert (new[0]["base_us"], new[0]["base_count"]) == (0, 0)
+    gone = record_of(compared(other, base), "alignment", "kernels")
+    assert " is gone: " in gone["verdict"]["why"]
+    assert gone["views"]["alignment"]["figures"]["removed"] == 16
+    # one launch of several of a kernel
+    fewer = record_of(compared(base, written("fewer", kernels=tuple(dict.fromkeys(STEP)), run=2)), "alignment")
+    assert fewer["verdict"]["why"].startswith("rmsnorm_multi_core took less")
+    assert "16 launches removed" in fewer["verdict"]["why"]
+
+
+def test_another_shape_is_told_with_its_operands(written):
+    tiles = {"kernels": ("embedding", "prefill", "sampling")}
+    record = record_of(compared(written("tiles", prefill_tiles=32, **tiles), written("fewer tiles", prefill_tiles=40,
+                                                                                   run=3, **tiles)))  # fmt: skip
+    figures = record["views"]["alignment"]["figures"]
+    assert (figures["changed"], figures["matched"], figures["added"]) == (16, 48, 0)
+    assert "16 launches with other commands or operands" in record["verdict"]["why"]
+
+
+def test_a_core_that_comes_late_is_named(written):
+    record = record_of(compared(written("base"), written("late", late=("2:40000",))), "waits", "steps")
+    assert record["verdict"]["status"] == "slower"
+    assert abs(record["verdict"]["work"]["delta_us"]) < 0.02 * record["verdict"]["work"]["base_us"]
+    assert "Core 2 comes later to where the others wait" in record["verdict"]["why"]
+
+
+def test_work_on_another_core_has_moved(written):
+    base = written("base")
+    kernel = base.strings["kernel"].index("lm_head_matmul_multi_core")
+    lanes = {(lane.kind, lane.group): lane for lane in base.lanes}
+    # what core 0 did of a kernel, core 1 does beside its own
+    for kind in ("TIU", "GDMA"):
+        mine, theirs = lanes[kind, 0], lanes[kind, 1]
+        goes = np.flatnonzero(mine["kernel"] == kernel)
+        lanes[kind, 0] = mine.taking(np.flatnonzero(mine["kernel"] != kernel))
+        keys = [key for key in mine.columns if key in theirs and key != "core"]
+        columns = {key: np.concatenate([mine.take(key, goes), theirs[key]]) for key in keys}
+        order = np.argsort(columns["start"], kind="stable")
+        lanes[kind, 1] = replace(theirs, columns={key: values[order] for key, values in columns.items()},
+                                 registers=None, describe=None)  # fmt: skip
+    moved = replace(base, lanes=tuple(lanes.values()), links=None)
+    record = record_of(compared(base, moved), "alignment", "kernels")
+    assert record["verdict"]["work"]["delta_us"] == 0
+    assert record["views"]["alignment"]["figures"]["moved"] == 4
+    assert record["views"]["alignment"]["figures"]["removed"] == 0
+    assert "lm_head_matmul_multi_core" in record["verdict"]["why"]
+    assert "moved from Core 0 to Core 1" in record["verdict"]["why"]
+
+
+def test_lost_records_make_what_they_could_explain_unclear(written):
+    both = compared(written("base"), written("lost", lost=0.05))
+    record = record_of(both, "kernels")
+    assert record["verdict"]["lost"]["other"] > 0
+    assert record["verdict"]["lost"]["base"] == 0
+    assert "less" not in {each["status"] for each in record["verdict"]["contributors"]}
+    assert why(both).startswith("Records are lost")
+
+
+def test_operations_pair_by_their_codes():
+    one, two = (open_profile(SAMPLES / name) for name in ("aks_decode_mode1", "aks_decode_mode2"))
+    record = record_of(compared(one, two), "operations")
+    rows = {row["name"]: row for row in rows_of(record, "operations", "by_name")}
+    assert "arith.mul" not in rows
+    assert rows["mul"]["base_count"] == 1694
+    assert rows["mul"]["other_count"] == 202
+
+
+def test_views_are_the_reports_side_by_side(capsys):
+    paths = [str(SAMPLES / name) for name in ("aks_decode_mode1", "aks_decode_mode2")]
+    sides = []
+    for path in paths:
+        assert main(["report", path, "units", "--json"]) == 0
+        (told,) = json.loads(capsys.readouterr().out)["views"]["units"]["workers"].values()
+        sides.append(told["tables"]["units"])
+    assert main(["diff", *paths, "units", "--json"]) == 0
+    rows = rows_of(json.loads(capsys.readouterr().out), "units", "units")
+    keys = [column["key"] for column in sides[0]["columns"]]
+    base, other = ({row[0]: dict(zip(keys, row, strict=True)) for row in side["rows"]} for side in sides)
+    assert {row["unit"] for row in rows} == base.keys() | other.keys()
+    for row in rows:
+        ours, theirs = base[row["unit"]], other.get(row["unit"])
+        assert row["base_busy_us"] == ours["busy_us"]
+        assert row["other_busy_us"] == (theirs["busy_us"] if theirs else 0)
+        assert row["status"] == ("removed" if theirs is None else row["status"])
+
+
+def test_exit_status_and_what_cannot_be_compared(capsys, written):
+    paths = [str(SAMPLES / name) for name in ("aks_decode_mode1", "aksv_cdma", "aks_damaged")]
+    assert main(["diff", *paths[:2]]) == 2
+    told = capsys.readouterr().err
+    assert "AKSV" in told
+    assert "aks_decode_mode1" in told
+    assert main(["diff", paths[0], paths[2]]) == 1
+    assert main(["diff", paths[0], paths[0], "--step", "9"]) == 2
+    assert main(["diff", paths[0], paths[0], "nonsense"]) == 2
+    assert main(["diff", paths[0], paths[0], "--run-noise", "lots"]) == 2
+    capsys.readouterr()
+    assert main(["diff", paths[0], paths[0], "kernels", "--step", "1", "--markdown"]) == 0
+    assert capsys.readouterr().out.startswith("### Same: ")
+
+
+def test_people_are_told_the_cause_first(capsys, written):
+    paths = [written("base").path, written("slower", slower=("mlp:1.2",), run=2).path]
+    assert main(["diff", *paths]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Slower: ")
+    assert lines[1].startswith("Why: llama_mlp")

@@ -1,0 +1,153 @@
+"""Which launches and which events of two profiles belong together, from the outside in.
+
+Launches of a pair of units are matched in their order by kernel and commands, what is left between by kernel alone;
+what is then left on both sides is the same launch in another place, or on another unit. Within launches that belong
+together events are matched by operation and operands, then by operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .sequences import matched
+from .work import Both, Launches, Work
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """What belongs together.
+
+    Attributes:
+        base, other: int64 places on each side, of one length; a place stands at most once.
+        changed: Which are not the same: other commands or another unit, of events other operands.
+    """
+
+    base: Ints
+    other: Ints
+    changed: Mask
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def rest(self, base: int, other: int) -> tuple[Ints, Ints]:
+        """Places without a partner, of so many on each side."""
+        return _left_out(self.base, base), _left_out(self.other, other)
+
+
+def _left_out(places: Ints, count: int) -> Ints:
+    alone = np.ones(count, np.bool_)
+    alone[places] = False
+    return np.flatnonzero(alone)
+
+
+def paired_launches(both: Both) -> Pairs:
+    """Launches that belong together. O(n log n)."""
+    base, other = both.base.launches, both.other.launches
+    parts: list[tuple[Ints, Ints]] = []
+    for ours, theirs in _sequences(base, other):
+        one, two = _in_order(base, other, ours, theirs)
+        parts.append((ours[one], theirs[two]))
+    one, two = _joined(parts)
+    left = Pairs(one, two, np.zeros(0, np.bool_)).rest(len(base), len(other))
+    for key in ("sequence", ""):
+        more = _anywhere(base, other, *left, key)
+        one, two = np.concatenate([one, more[0]]), np.concatenate([two, more[1]])
+        left = np.setdiff1d(left[0], more[0]), np.setdiff1d(left[1], more[1])
+    order = np.argsort(one)
+    one, two = one[order], two[order]
+    changed = (base.signature[one] != other.signature[two]) | (base.unit[one] != other.unit[two])
+    return Pairs(one, two, changed)
+
+
+def _sequences(base: Launches, other: Launches) -> Iterator[tuple[Ints, Ints]]:
+    for number in np.intersect1d(base.sequence, other.sequence).tolist():
+        yield np.flatnonzero(base.sequence == number), np.flatnonzero(other.sequence == number)
+
+
+def _joined(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    one, two = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return one, two
+
+
+def _in_order(base: Launches, other: Launches, ours: Ints, theirs: Ints) -> tuple[Ints, Ints]:
+    """Places of launches of one sequence that keep their order: the same ones, between them those of one kernel."""
+    one, two = matched(*(side.signature[rows].view(np.int64) for side, rows in ((base, ours), (other, theirs))))
+    return _with_gaps(one, two, base.kernel[ours], other.kernel[theirs])
+
+
+def _with_gaps(one: Ints, two: Ints, base: Ints, other: Ints) -> tuple[Ints, Ints]:
+    """Matches, and between them those by other codes."""
+    parts = [(one, two)]
+    edges = np.stack([
+        np.concatenate([[0], one + 1]), np.concatenate([one, [len(base)]]),
+        np.concatenate([[0], two + 1]), np.concatenate([two, [len(other)]]),
+    ], axis=1)  # fmt: skip
+    for low, high, start, stop in edges[(edges[:, 1] > edges[:, 0]) & (edges[:, 3] > edges[:, 2])].tolist():
+        more = matched(base[low:high], other[start:stop])
+        parts.append((more[0] + low, more[1] + start))
+    one, two = _joined(parts)
+    order = np.argsort(one)
+    return one[order], two[order]
+
+
+def _anywhere(base: Launches, other: Launches, ours: Ints, theirs: Ints, key: str) -> tuple[Ints, Ints]:
+    """The same launches in another place: of one sequence, or of any; the first of each side together, and so on."""
+    keys = []
+    for side, rows in ((base, ours), (other, theirs)):
+        place = side.sequence[rows].astype(np.int64) if key else np.zeros(len(rows), np.int64)
+        known = side.unit[rows] >= 0
+        turn = _turns(place, side.signature[rows])
+        keys.append(np.rec.fromarrays([place[known], side.signature[rows][known], turn[known]]))
+        ours, theirs = (ours[known], theirs) if side is base else (ours, theirs[known])
+    _, one, two = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
+    return ours[one], theirs[two]
+
+
+def _turns(place: Ints, signature: npt.NDArray[np.uint64]) -> Ints:
+    """How many rows of the same place and signature stand before each."""
+    order = np.lexsort((signature, place))
+    new = np.append(True, (np.diff(place[order]) != 0) | (np.diff(signature[order].view(np.int64)) != 0))[: len(order)]
+    steps = np.arange(len(order), dtype=np.int64)
+    turns = np.empty(len(order), np.int64)
+    turns[order] = steps - np.maximum.accumulate(np.where(new, steps, 0))
+    return turns
+
+
+def paired_events(both: Both, launches: Pairs) -> Pairs:
+    """Events that belong together, of launches that do. O(n) where launches are the same."""
+    base, other = both.base, both.other
+    if not base.launches.whole:
+        same = base.command[launches.base] == other.command[launches.other]
+        return Pairs(launches.base, launches.other, ~same)
+    alike = base.launches.signature[launches.base] == other.launches.signature[launches.other]
+    first, second = base.launches.first, other.launches.first
+    size = np.diff(first)[launches.base[alike]]
+    turn = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+    parts = [
+        (np.repeat(first[launches.base[alike]], size) + turn, np.repeat(second[launches.other[alike]], size) + turn)
+    ]
+    known: dict[tuple[int, int], tuple[Ints, Ints]] = {}
+    for one, two in zip(launches.base[~alike].tolist(), launches.other[~alike].tolist(), strict=True):
+        key = int(base.launches.signature[one]), int(other.launches.signature[two])
+        if key not in known:
+            known[key] = _within(base, other, slice(first[one], first[one + 1]), slice(second[two], second[two + 1]))
+        ours, theirs = known[key]
+        parts.append((ours + first[one], theirs + second[two]))
+    ones, twos = _joined(parts)
+    order = np.argsort(ones)
+    ones, twos = ones[order], twos[order]
+    return Pairs(ones, twos, base.command[ones] != other.command[twos])
+
+
+def _within(base: Work, other: Work, ours: slice, theirs: slice) -> tuple[Ints, Ints]:
+    one, two = matched(base.command[ours].view(np.int64), other.command[theirs].view(np.int64))
+    return _with_gaps(one, two, base.label[ours], other.label[theirs])

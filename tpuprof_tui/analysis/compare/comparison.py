@@ -1,0 +1,198 @@
+"""Two profiles compared: sums of work and what they are made of, with how sure that is, and what belongs together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import Profile
+from tpuprof_tui.model.vocabulary import NAMES
+
+from .alignment import Pairs, paired_events, paired_launches
+from .noise import Amount, Lost, Noise, Strata, interval, status_of, within_share
+from .work import Both, Work, both_works, mixed
+
+Ints = npt.NDArray[np.int64]
+
+#: Name of what has none.
+UNKNOWN: Final = "-"
+#: Steps of each side that say how much steps differ.
+FEWEST_STEPS: Final = 3
+#: The cut by lanes, for profiles without names.
+LANES: Final = "lanes"
+
+
+class Comparison:
+    """A base and another profile of one source.
+
+    Attributes:
+        base, other: The profiles, of the events that count alone.
+        pairs: Groups of workers that belong together.
+        lost: Records known to be lost.
+
+    Args:
+        base: The first.
+        other: The second.
+        pairs: As above; None: everything with everything.
+        run_noise: How far runs of the same lie apart, a share.
+        steps: Lengths of the steps of each side, ns: from three a side on they say how far the total may lie off.
+    """
+
+    def __init__(
+        self,
+        base: Profile,
+        other: Profile,
+        *,
+        pairs: Sequence[tuple[int, int]] | None = None,
+        run_noise: float,
+        steps: tuple[Ints, Ints] | None = None,
+    ) -> None:
+        self.base, self.other = base, other
+        self.pairs = pairs
+        self._run_noise = run_noise
+        self._steps = steps if steps is not None and min(map(len, steps)) >= FEWEST_STEPS else None
+        self.lost = Lost(*(sum(problem.lost for problem in side.problems) for side in (base, other)))
+
+    @cached_property
+    def both(self) -> Both:
+        """Their work in joint codes."""
+        return both_works(self.base, self.other, self.pairs)
+
+    @cached_property
+    def launches(self) -> Pairs:
+        """Launches that belong together."""
+        return paired_launches(self.both)
+
+    @cached_property
+    def events(self) -> Pairs:
+        """Events that belong together."""
+        return paired_events(self.both, self.launches)
+
+    @cached_property
+    def noise(self) -> Noise:
+        """How much launches differ from one another, and runs."""
+        within = within_share(*(self._strata_of_launches(side) for side in self._works))
+        if within is None and self._steps is not None:
+            within = within_share(*map(_as_strata, self._steps))
+        return Noise(within, self._run_noise)
+
+    @property
+    def _works(self) -> tuple[Work, Work]:
+        return self.both.base, self.both.other
+
+    @cached_property
+    def work(self) -> Amount:
+        """All work, over all units."""
+        base, other = self._works
+        return Amount("", int(base.length.sum()), int(other.length.sum()), len(base), len(other))
+
+    @cached_property
+    def cuts(self) -> dict[str, list[Amount]]:
+        """Work by view, each time all of it, cut another way; by falling |difference|."""
+        named = self.base.has(NAMES) and self.other.has(NAMES)
+        cuts = self.base.vocabulary.work_cuts if named else ()
+        found: dict[str, list[Amount]] = {}
+        for view, key in cuts:
+            if key == "name":
+                found[view] = self._amounts(self.both.operations, [work.label for work in self._works], whole=False)
+            elif self.both.base.launches.whole:
+                found[view] = self._amounts(self.both.kernels, [work.kernel for work in self._works], whole=True)
+        return found or {LANES: self._by_lane()}
+
+    def _by_lane(self) -> list[Amount]:
+        titles: dict[str, int] = {}
+        labels = []
+        for profile, work in zip((self.base, self.other), self._works, strict=True):
+            own = [titles.setdefault(profile.title_of(lane), len(titles)) for lane in profile.lanes] or [0]
+            labels.append(np.array(own, np.int64)[work.lane])
+        return self._amounts(tuple(titles), labels, whole=False)
+
+    def _amounts(self, names: tuple[str, ...], labels: list[Ints], *, whole: bool) -> list[Amount]:
+        """Sums by label, those without a name at the end of the table."""
+        size = len(names) + 1
+        labels = [np.where(label < 0, size - 1, label) for label in labels]
+        sums = [np.bincount(label, weights=work.length, minlength=size).astype(np.int64)
+                for label, work in zip(labels, self._works, strict=True)]  # fmt: skip
+        counts = [np.bincount(label, minlength=size) for label in labels]
+        spreads = []
+        for label, work, count in zip(labels, self._works, counts, strict=True):
+            strata = self._strata_of_launches(work) if whole else self._strata_of_events(work, label)
+            if whole:
+                strata = replace(strata, label=np.where(strata.label < 0, size - 1, strata.label))
+            spread = strata.spread(size, self.noise.within)
+            # what is in no stratum is not known to repeat
+            spread.variance[(count > 0) & (np.bincount(strata.label, minlength=size) == 0)] = np.nan
+            spreads.append(spread)
+        variance, freedom = (spreads[0].variance + spreads[1].variance, spreads[0].freedom + spreads[1].freedom)
+        found = []
+        for place in np.flatnonzero(counts[0] + counts[1]).tolist():
+            name = names[place] if place < len(names) else UNKNOWN
+            amount = Amount(name, int(sums[0][place]), int(sums[1][place]), int(counts[0][place]),
+                            int(counts[1][place]))  # fmt: skip
+            found.append(self._judged(amount, float(variance[place]), float(freedom[place])))
+        return sorted(found, key=lambda each: (-abs(each.delta), -max(each.base, each.other), each.name))
+
+    def _judged(self, amount: Amount, variance: float, freedom: float) -> Amount:
+        low, high = interval(amount.delta, variance, freedom) or (None, None)
+        amount = replace(amount, low=low, high=high)
+        return replace(amount, status=status_of(amount, self.noise, self.lost))
+
+    def _strata_of_launches(self, work: Work) -> Strata:
+        """Launches of one kernel with the same commands on one unit."""
+        launches = work.launches
+        if not launches.whole:
+            return self._strata_of_events(work, work.label)
+        return Strata.of(launches.kernel, mixed(launches.unit, launches.signature), launches.work)
+
+    def _strata_of_events(self, work: Work, label: Ints) -> Strata:
+        """Events of one operation with the same operands in one kernel on one unit."""
+        unit = work.launches.unit[work.launch] if len(work) else np.zeros(0, np.int32)
+        known = work.label >= 0  # of what has no name nobody knows whether it repeats
+        columns = (unit[known], work.kernel[known], work.command[known], label[known])
+        return Strata.of(label[known], mixed(*columns), work.length[known])
+
+    # first start to last end
+
+    def total(self, base: int, other: int) -> Amount:
+        """The lengths of both, ns, with how far they may lie apart by chance.
+
+        That is told by their steps, else by launches of one unit behind another.
+        """
+        variance, freedom = 0.0, 0.0
+        if self._steps is not None:
+            spreads = [_as_strata(each).spread(1, None) for each in self._steps]
+            variance, freedom = (sum(float(getattr(each, key)[0]) for each in spreads)
+                                 for key in ("variance", "freedom"))  # fmt: skip
+            return self._judged(Amount("", base, other, 1, 1), variance, freedom)
+        for work in self._works:
+            launches = work.launches
+            known = (launches.unit >= 0) & (launches.kernel >= 0)
+            unit = launches.unit[known].astype(np.int64)
+            if not len(unit):
+                variance = float("nan")
+                continue
+            length = (launches.end - launches.start)[known]
+            strata = Strata.of(unit, mixed(unit, launches.signature[known]), length)
+            size = int(unit.max()) + 1
+            spread = strata.spread(size, self.noise.within)
+            busiest = int(np.bincount(unit, weights=length, minlength=size).argmax())
+            variance += float(spread.variance[busiest])
+            freedom += float(spread.freedom[busiest])
+        return self._judged(Amount("", base, other, 1, 1), variance, freedom)
+
+    def judged(self, amount: Amount) -> Amount:
+        """A sum of repeats of which nothing but their number is known: each varies as a launch does."""
+        within = self.noise.within
+        parts = ((amount.base, amount.base_count), (amount.other, amount.other_count))
+        variance = sum(((within or 0.0) * value) ** 2 / max(count, 1) for value, count in parts)
+        return self._judged(amount, float("nan") if within is None else variance, 0.0)
+
+
+def _as_strata(lengths: Ints) -> Strata:
+    """Steps as repeats of one thing."""
+    return Strata.of(np.zeros(len(lengths), np.int64), np.zeros(len(lengths), np.uint64), lengths)

@@ -1,0 +1,233 @@
+"""Which elements of two sequences belong together: a long common subsequence in nearly linear time.
+
+What begins and ends alike is matched first. Between, elements that each sequence has once are anchors (as in patience
+sorting: those of them that keep their order), then runs of elements that each has once. What no anchor divides is
+matched exactly where it is short, else from one difference to the next place where both go on alike.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+#: Cells of a table of the exact comparison.
+_EXACT: Final = 1 << 18
+#: Elements of the runs that are tried as anchors, one after the other.
+_RUNS: Final = (1, 3, 8, 24)
+#: Where nothing divides the sequences: elements that must be alike to go on, how far ahead they are sought, and
+#: elements of a piece that is matched where nothing is found.
+_GO_ON: Final = 8
+_AHEAD: Final = (64, 1024)
+_PIECE: Final = 400
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+def matched(base: Ints, other: Ints) -> tuple[Ints, Ints]:
+    """Places of equal elements, both ascending: a common subsequence.
+
+    Args:
+        base: Any whole numbers.
+        other: The same kind of numbers.
+
+    Returns:
+        Places in ``base`` and in ``other``, int64, of one length. The longest there is where the rest between anchors
+        is short (``_EXACT``); else a long one. O(n log n).
+    """
+    return _Matching(np.asarray(base, np.int64), np.asarray(other, np.int64)).pairs()
+
+
+class _Matching:
+    def __init__(self, base: Ints, other: Ints) -> None:
+        self._base, self._other = base, other
+        self._found: list[tuple[Ints, Ints]] = []
+        #: Matches of pieces that have been compared exactly: programs repeat themselves.
+        self._known: dict[tuple[bytes, bytes], tuple[Ints, Ints]] = {}
+
+    def pairs(self) -> tuple[Ints, Ints]:
+        waiting = [(0, len(self._base), 0, len(self._other))]
+        while waiting:
+            waiting += self._divided(*waiting.pop())
+        if not self._found:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        ours, theirs = (np.concatenate(parts) for parts in zip(*self._found, strict=True))
+        order = np.argsort(ours, kind="stable")
+        return ours[order], theirs[order]
+
+    def _run(self, low: int, start: int, count: int) -> None:
+        steps = np.arange(count, dtype=np.int64)
+        self._found.append((steps + low, steps + start))
+
+    def _divided(self, low: int, high: int, start: int, stop: int) -> list[tuple[int, int, int, int]]:
+        """Matches what is clear of two parts; gives the parts between."""
+        ahead = _alike(self._base[low:high], self._other[start:stop])
+        self._run(low, start, ahead)
+        low, start = low + ahead, start + ahead
+        behind = _alike(self._base[low:high][::-1], self._other[start:stop][::-1])
+        high, stop = high - behind, stop - behind
+        self._run(high, stop, behind)
+        if low == high or start == stop:
+            return []
+        ours, theirs = self._base[low:high], self._other[start:stop]
+        if len(ours) * len(theirs) <= _EXACT:
+            self._exact(low, high, start, stop)
+            return []
+        for width in _RUNS:
+            anchors = _anchors(ours, theirs, width)
+            if anchors is not None:
+                break
+        else:
+            return self._pieces(low, high, start, stop)
+        ones, others = anchors[0] + low, anchors[1] + start
+        self._found.append((ones, others))
+        ends = zip(
+            [low, *(ones + 1).tolist()], [*ones.tolist(), high], [start, *(others + 1).tolist()],
+            [*others.tolist(), stop], strict=True,
+        )  # fmt: skip
+        return [each for each in ends if each[1] > each[0] and each[3] > each[2]]
+
+    def _pieces(self, low: int, high: int, start: int, stop: int) -> list[tuple[int, int, int, int]]:
+        """From each difference on to the nearest place where both go on alike."""
+        ours, theirs = _runs(self._base[low:high], _GO_ON), _runs(self._other[start:stop], _GO_ON)
+        one, two = low, start
+        while one < high and two < stop:
+            count = _alike(self._base[one:high], self._other[two:stop])
+            self._run(one, two, count)
+            one, two = one + count, two + count
+            skipped = None
+            for size in _AHEAD:
+                skipped = _nearest(ours[one - low :][:size], theirs[two - start :][:size])
+                if skipped is not None:
+                    break
+            ahead, behind = skipped or (_PIECE, _PIECE)
+            self._exact(one, min(one + ahead, high), two, min(two + behind, stop))
+            one, two = one + ahead, two + behind
+        return []
+
+    def _exact(self, low: int, high: int, start: int, stop: int) -> None:
+        ours, theirs = self._base[low:high], self._other[start:stop]
+        key = ours.tobytes(), theirs.tobytes()
+        if key not in self._known:
+            self._known[key] = longest_common(ours, theirs)
+        one, other = self._known[key]
+        self._found.append((one + low, other + start))
+
+
+def longest_common(base: Ints, other: Ints) -> tuple[Ints, Ints]:
+    """Places of a longest common subsequence; O(n m)."""
+    size = len(other)
+    lengths = np.zeros((len(base) + 1, size + 1), np.int32)
+    for row, element in enumerate(base.tolist(), 1):
+        above = lengths[row - 1]
+        longer = above[:-1] + (other == element)
+        np.maximum.accumulate(np.maximum(above[1:], longer), out=lengths[row, 1:])
+    row, column = len(base), size
+    ours: list[int] = []
+    theirs: list[int] = []
+    while row and column:
+        here = lengths[row, column]
+        if lengths[row - 1, column] == here:
+            row -= 1
+        elif lengths[row, column - 1] == here:
+            column -= 1
+        else:
+            row, column = row - 1, column - 1
+            ours.append(row)
+            theirs.append(column)
+    return np.array(ours[::-1], np.int64), np.array(theirs[::-1], np.int64)
+
+
+def _nearest(base: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> tuple[int, int] | None:
+    """How much to skip of each so that both go on alike, the least of both together; None where they do not."""
+    ours, theirs = np.nonzero(base[:, None] == other[None, :])
+    if not len(ours):
+        return None
+    best = int((ours + theirs).argmin())
+    return int(ours[best]), int(theirs[best])
+
+
+def _alike(base: Ints, other: Ints) -> int:
+    """How many elements are the same from the start on."""
+    size = min(len(base), len(other))
+    low = 0
+    while low < size:
+        # most often few are, or all
+        high = min(size, max(2 * low, 64))
+        differ = base[low:high] != other[low:high]
+        if bool(differ.any()):
+            return low + int(differ.argmax())
+        low = high
+    return size
+
+
+def _anchors(base: Ints, other: Ints, width: int) -> tuple[Ints, Ints] | None:
+    """Places of the elements of runs that each sequence has once, as far as they keep their order; None without."""
+    ours, theirs = (_once(_runs(each, width)) for each in (base, other))
+    _, one, two = np.intersect1d(ours[0], theirs[0], assume_unique=True, return_indices=True)
+    if not len(one):
+        return None
+    one, two = ours[1][one], theirs[1][two]
+    order = np.argsort(one)
+    one, two = one[order], two[order]
+    kept = _ascending(two)
+    one, two = one[kept], two[kept]
+    if width == 1:
+        return one, two
+    # of runs that overlap alike each element is matched once; others begin behind the last
+    steps = np.arange(width)
+    ones, twos = (one[:, None] + steps).reshape(-1), (two[:, None] + steps).reshape(-1)
+    furthest = np.maximum.accumulate(np.maximum(ones, -1)), np.maximum.accumulate(twos)
+    new = np.append(True, (ones[1:] > furthest[0][:-1]) & (twos[1:] > furthest[1][:-1]))
+    chosen = ones[new], twos[new]
+    ordered = np.append(True, (np.diff(chosen[0]) > 0) & (np.diff(chosen[1]) > 0))
+    return chosen[0][ordered], chosen[1][ordered]
+
+
+def _runs(values: Ints, width: int) -> npt.NDArray[np.uint64]:
+    """A number for each run of so many elements; equal ones have the same."""
+    found = values.astype(np.uint64)
+    if width == 1:
+        return found
+    count = max(len(values) - width + 1, 0)
+    hashed = np.zeros(count, np.uint64)
+    with np.errstate(over="ignore"):
+        for step in range(width):
+            hashed = (hashed ^ found[step : step + count]) * _FACTOR
+            hashed ^= hashed >> np.uint64(29)
+    return hashed
+
+
+def _once(values: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], Ints]:
+    """Ascending values that occur once, and their places."""
+    found, places, counts = np.unique(values, return_index=True, return_counts=True)
+    alone = counts == 1
+    return found[alone], places[alone].astype(np.int64)
+
+
+def _ascending(values: Ints) -> Ints:
+    """Places of a longest ascending subsequence; O(n log n)."""
+    if bool((np.diff(values) > 0).all()):
+        return np.arange(len(values))
+    from bisect import bisect_left
+
+    tails: list[int] = []
+    places: list[int] = []
+    before = np.full(len(values), -1, np.int64)
+    for place, value in enumerate(values.tolist()):
+        at = bisect_left(tails, value)
+        if at:
+            before[place] = places[at - 1]
+        if at == len(tails):
+            tails.append(value)
+            places.append(place)
+        else:
+            tails[at], places[at] = value, place
+    kept: list[int] = []
+    place = places[-1]
+    while place >= 0:
+        kept.append(place)
+        place = int(before[place])
+    return np.array(kept[::-1], np.int64)

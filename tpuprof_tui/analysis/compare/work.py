@@ -1,0 +1,368 @@
+"""Work of two profiles in codes that mean the same on both sides: what was done, how, and in which launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
+
+from ..steps.launch_sequence import launch_lane
+
+Ints = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
+
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+_OTHER_FACTOR: Final = np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Events of the device that do work, by launch, then lane, then start; arrays of one length.
+
+    Attributes:
+        lane, row: int32 place in ``Profile.lanes`` and int64 row of it.
+        length: int64 ns.
+        label: int64, the operation: equal numbers mean the same operation on both sides.
+        kernel: int64, what it belongs to (code of the joint table of kernels); -1 for nothing.
+        command: uint64, operation and operands.
+        launch: int64, place in ``launches``.
+        launches: What was launched.
+    """
+
+    lane: npt.NDArray[np.int32]
+    row: Ints
+    length: Ints
+    label: Ints
+    kernel: Ints
+    command: Hashes
+    launch: Ints
+    launches: Launches
+
+    def __len__(self) -> int:
+        return len(self.length)
+
+
+@dataclass(frozen=True, eq=False)
+class Launches:
+    """Launches, by sequence, then in the order they began; arrays of one length.
+
+    Where nothing is known of launches each event is one, and a lane is a sequence; else a unit is one.
+
+    Attributes:
+        sequence: int32, which sequence: the same on both sides; below 0: of a unit or lane that one side alone has.
+        unit: int32, place of its pair of units; -1 for all work that no launch of a unit issued, which is one launch.
+        kernel: int64, as in ``Work``.
+        signature: uint64, kernel and commands.
+        start, end: int64 ns.
+        work: int64 ns, sum of its events of work.
+        first: int64, place of its first event in ``Work``; one more at the end.
+        whole: Whether launches are known; else they are events.
+    """
+
+    sequence: npt.NDArray[np.int32]
+    unit: npt.NDArray[np.int32]
+    kernel: Ints
+    signature: Hashes
+    start: Ints
+    end: Ints
+    work: Ints
+    first: Ints
+    whole: bool
+
+    def __len__(self) -> int:
+        return len(self.kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class Both:
+    """Two profiles in joint codes.
+
+    Attributes:
+        base, other: Their work.
+        operations, kernels: Texts of the joint codes.
+        units: Label of each pair of units.
+        renamed: What operations of the other profile are called in the base, where that is another text.
+    """
+
+    base: Work
+    other: Work
+    operations: tuple[str, ...]
+    kernels: tuple[str, ...]
+    units: tuple[str, ...]
+    renamed: Mapping[str, str]
+
+
+def both_works(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] | None = None) -> Both:
+    """The work of two profiles of one source. O(n log n).
+
+    Args:
+        base: The first.
+        other: The second.
+        pairs: Ids of the groups of workers that belong together, -1: everything; None: everything with everything.
+    """
+    renamed = renamed_operations(base, other)
+    operations, names = _joint(base, other, "name", renamed)
+    kernels, scopes = _joint(base, other, "kernel", {})
+    units, unit_of = _paired_units(base, other, pairs or [(-1, -1)])
+    whole = len(base.scopes) > 0 and len(other.scopes) > 0
+    operands = _shared_operands(base, other)
+    sequences = _Sequences()
+    works = [
+        _work(profile, names[side], scopes[side], unit_of[side], operands, whole, sequences)
+        for side, profile in enumerate((base, other))
+    ]
+    return Both(works[0], works[1], operations, kernels if whole else operations, units, renamed)
+
+
+# what is the same on both sides
+
+
+def renamed_operations(base: Profile, other: Profile) -> dict[str, str]:
+    """Names of operations of the other profile that the base calls otherwise: those with the same codes.
+
+    A capture that tells more of its commands may have other names for them; codes are the same. A code that stands for
+    one name on each side pairs these.
+    """
+    keys = base.vocabulary.operation_codes
+    if not keys:
+        return {}
+    ours, theirs = (_names_by_code(profile, keys) for profile in (base, other))
+    taken = {name for names in theirs.values() for name in names}
+    found: dict[str, str] = {}
+    for code, names in theirs.items():
+        known = ours.get(code, set())
+        if len(names) == len(known) == 1 and names != known and not known & taken:
+            found[next(iter(names))] = next(iter(known))
+    return found
+
+
+def _names_by_code(profile: Profile, keys: Sequence[str]) -> dict[tuple[Any, ...], set[str]]:
+    found: dict[tuple[Any, ...], set[str]] = {}
+    for lane in profile.lanes:
+        known = [key for key in keys if key in lane]
+        if not known or "name" not in lane or not len(lane):
+            continue
+        names = lane["name"].astype(np.int64)
+        codes = [lane[key].astype(np.int64) for key in known]
+        every = mixed(names.astype(np.uint64), *codes)
+        _, first = np.unique(every, return_index=True)
+        for row in first.tolist():
+            code = tuple(int(each[row]) for each in codes)
+            if names[row] >= 0 and INT_MISSING not in code:
+                found.setdefault((lane.kind, *code), set()).add(profile.text("name", int(names[row])))
+    return found
+
+
+def _joint(
+    base: Profile, other: Profile, key: str, renamed: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[Ints, Ints]]:
+    """One table of texts, and of each side the joint code of each of its own codes, at the end that of none: -1."""
+    texts: dict[str, int] = {}
+    codes: list[Ints] = []
+    for names in (base.strings.get(key, ()), [renamed.get(text, text) for text in other.strings.get(key, ())]):
+        own = [texts.setdefault(str(text), len(texts)) for text in names]
+        codes.append(np.array([*own, -1], np.int64))
+    return tuple(texts), (codes[0], codes[1])
+
+
+def _paired_units(
+    base: Profile, other: Profile, workers: Sequence[tuple[int, int]]
+) -> tuple[tuple[str, ...], tuple[dict[int, int], dict[int, int]]]:
+    """Labels of pairs of units, and of each side the place of the pair by the id of a unit."""
+    labels: list[str] = []
+    found: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    for ours, theirs in workers:
+        places: dict[object, int] = {}
+        several = len(workers) > 1
+        for side, (profile, top) in enumerate(((base, ours), (other, theirs))):
+            units = profile.groups.units_within(top) if top > -2 else ()
+            for turn, unit in enumerate(units):
+                # ranks of one run number their devices through: those of a worker pair by their order
+                key: object = turn if several or _renumbered(base, other) else profile.groups[unit].number
+                if key not in places:
+                    places[key] = len(labels)
+                    labels.append(profile.groups.title(unit))
+                found[side][unit] = places[key]
+    return tuple(labels), found
+
+
+def _renumbered(base: Profile, other: Profile) -> bool:
+    """Whether units have no number in common but are equally many."""
+    ours, theirs = set(base.groups.numbers), set(other.groups.numbers)
+    return not ours & theirs and len(base.units) == len(other.units)
+
+
+def _shared_operands(base: Profile, other: Profile) -> dict[str, tuple[str, ...]]:
+    """Columns of operands that lanes of a kind know on both sides, by kind."""
+    known: list[dict[str, set[str]]] = [{}, {}]
+    for side, profile in enumerate((base, other)):
+        for lane in profile.lanes:
+            known[side].setdefault(lane.kind, set()).update(lane.keys())
+    return {
+        kind: tuple(key for key in base.vocabulary.operands if key in keys and key in known[1].get(kind, ()))
+        for kind, keys in known[0].items()
+    }
+
+
+def mixed(*parts: npt.NDArray[Any]) -> Hashes:
+    """One number for each row of some columns."""
+    found = np.full(len(parts[0]), 1, np.uint64)
+    with np.errstate(over="ignore"):
+        for part in parts:
+            bits = part.view(np.uint64) if part.dtype == np.float64 else part.astype(np.uint64)
+            found = (found ^ bits) * _FACTOR
+            found ^= found >> np.uint64(31)
+            found *= _OTHER_FACTOR
+            found ^= found >> np.uint64(29)
+    return found
+
+
+def text_hashes(profile: Profile, key: str) -> Hashes:
+    """A number for each text of a column, the same in every profile; at the end that of none."""
+    from hashlib import blake2b
+
+    texts = (str(text).encode("utf-8", "surrogatepass") for text in profile.strings[key])
+    own = [int.from_bytes(blake2b(text, digest_size=8).digest(), "little") for text in texts]
+    return np.array([*own, 0], np.uint64)
+
+
+# one side
+
+
+class _Sequences:
+    """Numbers of the sequences of launches, the same on both sides."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+
+    def number(self, key: object) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _lane_parts(profile: Profile) -> Iterator[tuple[int, Lane, Ints]]:
+    """Lanes with work that counts, and its rows."""
+    for number, lane in enumerate(profile.lanes):
+        if lane.in_sums and len(lane):
+            rows = np.flatnonzero(lane["role"] == Role.WORK)
+            if len(rows):
+                yield number, lane, rows
+
+
+def _work(
+    profile: Profile, names: Ints, scopes: Ints, unit_of: Mapping[int, int],
+    operands: Mapping[str, tuple[str, ...]], whole: bool, sequences: _Sequences,
+) -> Work:  # fmt: skip
+    parts: list[list[Any]] = [[] for _ in range(8)]
+    turns: dict[tuple[int, str], int] = {}
+    hashes: dict[str, Hashes] = {}
+    for place_of_lane, lane, rows in _lane_parts(profile):
+        name = lane.take("name", rows) if "name" in lane else np.full(len(rows), -1, np.int32)
+        label = names[np.where((name >= 0) & (name < len(names) - 1), name, -1)]
+        own = np.full(len(rows), sequences.number(("kind", lane.kind)), np.int64)
+        told = [_operand(profile, lane, key, rows, hashes) for key in operands.get(lane.kind, ())]
+        unit = profile.unit_of(lane)
+        scope = lane.take("scope", rows) if "scope" in lane else np.full(len(rows), -1, np.int64)
+        scope = np.where((scope >= 0) & (scope < len(profile.scopes)), scope, -1).astype(np.int64)
+        kernel = np.full(len(rows), -1, np.int64)
+        if "kernel" in lane:
+            code = lane.take("kernel", rows)
+            kernel = scopes[np.where((code >= 0) & (code < len(scopes) - 1), code, -1)]
+        place = unit_of.get(unit, -1)
+        turn = turns.get((place, lane.kind), 0)
+        turns[place, lane.kind] = turn + 1
+        numbered = sequences.number(("lane", place, lane.kind, turn))
+        for column, values in zip(parts, (
+            np.full(len(rows), place_of_lane, np.int32), rows, lane.take("end", rows) - lane.take("start", rows), label,
+            kernel, mixed(own, label, *told), scope, np.full(len(rows), numbered, np.int32),
+        ), strict=True):  # fmt: skip
+            column.append(values)
+    kinds = (np.int32, np.int64, np.int64, np.int64, np.int64, np.uint64, np.int64, np.int32)
+    joined = [np.concatenate(column) if column else np.zeros(0, kind)
+              for column, kind in zip(parts, kinds, strict=True)]  # fmt: skip
+    if not whole:
+        lane_number, row, length, label, _, command, _, sequence = joined
+        # events are their own launches: kernels are operations
+        count = len(length)
+        unit_by_lane = np.array([unit_of.get(profile.unit_of(lane), -1) for lane in profile.lanes] or [0], np.int32)
+        start, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        for number in np.unique(lane_number).tolist():
+            mine = np.flatnonzero(lane_number == number)
+            for times, key in ((start, "start"), (end, "end")):
+                times[mine] = profile.lanes[number].take(key, row[mine])
+        order = np.argsort(sequence, kind="stable")
+        launches = Launches(sequence[order], unit_by_lane[lane_number[order]], label[order], command[order],
+                            start[order], end[order], length[order], np.arange(count + 1, dtype=np.int64),
+                            False)  # fmt: skip
+        return Work(lane_number[order], row[order], length[order], label[order], label[order], command[order],
+                    np.arange(count, dtype=np.int64), launches)  # fmt: skip
+    return _launched(profile, scopes, unit_of, sequences, joined)
+
+
+def _launched(
+    profile: Profile, scopes: Ints, unit_of: Mapping[int, int], sequences: _Sequences, joined: Sequence[Any]
+) -> Work:
+    """Work by launch: launches of each unit by their start, behind them one of each unit for what none issued."""
+    lane_number, row, length, label, kernel, command, scope, _ = joined
+    units, kernels, starts, ends, of_scope = [], [], [], [], []
+    place_of_scope = np.full(len(profile.scopes) + 1, -1, np.int64)
+    count = 0
+    for unit in profile.units:
+        lane = launch_lane(profile, unit)
+        size = len(lane)
+        units.append(np.full(size, unit_of.get(unit, -1), np.int32))
+        code = lane["kernel"].astype(np.int64)
+        kernels.append(scopes[np.where((code >= 0) & (code < len(scopes) - 1), code, -1)])
+        starts.append(lane["start"])
+        ends.append(lane["end"])
+        of_scope.append(lane["scope"])
+        place_of_scope[lane["scope"]] = np.arange(count, count + size)
+        count += size
+    # what no launch of a unit issued is one of its own, behind the others
+    launch = place_of_scope[scope]
+    if bool((launch < 0).any()):
+        launch[launch < 0] = count
+        count += 1
+        units.append(np.full(1, -1, np.int32))
+        for column in (kernels, starts, ends):
+            column.append(np.full(1, -1, np.int64))
+    order = np.lexsort((row, lane_number, launch))
+    columns = [column[order] for column in (lane_number, row, length, label, kernel, command, launch)]
+    first = np.searchsorted(columns[6], np.arange(count + 1))
+    sums = np.concatenate([[0], np.cumsum(columns[2])])
+    of_unit = np.concatenate([np.zeros(0, np.int32), *units])
+    kernel_of, start, end = (np.concatenate([np.zeros(0, np.int64), *each]) for each in (kernels, starts, ends))
+    known = [sequences.number(("unit", each)) for each in range(-1, int(of_unit.max(initial=-1)) + 1)]
+    launches = Launches(
+        sequence=np.array(known, np.int32)[of_unit + 1], unit=of_unit, kernel=kernel_of,
+        signature=_signatures(kernel_of, columns[5], first), start=start, end=end,
+        work=sums[first[1:]] - sums[first[:-1]], first=first, whole=True,
+    )  # fmt: skip
+    lane_number, row, length, label, kernel, command, launch = columns
+    return Work(lane_number, row, length, label, kernel, command, launch, launches)
+
+
+def _operand(profile: Profile, lane: Lane, key: str, rows: Ints, hashes: dict[str, Hashes]) -> npt.NDArray[Any]:
+    """Values of a column of operands, the same numbers in every profile."""
+    values = lane.take(key, rows)
+    if profile.vocabulary.is_text(key):
+        if key not in hashes:
+            hashes[key] = text_hashes(profile, key)
+        return hashes[key][np.where((values >= 0) & (values < len(hashes[key]) - 1), values, -1)]
+    if values.dtype.kind == "f":
+        return np.where(is_missing(values), -1.0, values)
+    return values
+
+
+def _signatures(kernel: Ints, command: Hashes, first: Ints) -> Hashes:
+    """A number for each launch: of its kernel and its commands in their order."""
+    size = np.diff(first)
+    turn = np.arange(len(command)) - np.repeat(first[:-1], size)
+    with np.errstate(over="ignore"):
+        every = mixed(command, turn)
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(every, dtype=np.uint64)])
+        return mixed(kernel, size, sums[first[1:]] - sums[first[:-1]])

@@ -1,0 +1,82 @@
+"""What ran, by short name: what two runs are compared by, as HTA's trace diff counts it.
+
+Names of kernels change between cards and versions: return type, template arguments and parameters are left out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tpuprof_tui.views.answer import Answer, Column, Table
+from tpuprof_tui.views.query import Query
+
+from ..read.categories import Kind
+from .run import Asked
+from .tables import Grouped, of_workers
+
+#: Events of host threads: not those of the profiler itself.
+_HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.CALL, Kind.FRAME, Kind.OLD_FRAME)
+_OPEN: Final = {">": "<", ")": "("}
+
+
+def names(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _names)
+
+
+def _names(asked: Asked) -> Answer:
+    run = asked.run
+    trace, steps = run.trace, run.steps
+    host = np.isin(trace.kind, _HOST)
+    work = np.zeros(len(trace), np.bool_)
+    work[trace.work_rows] = True
+    if asked.step is not None and steps.annotated:
+        # by the start of the event itself, of device work by that of its call
+        inside = np.zeros(len(trace), np.bool_)
+        for place in np.flatnonzero(asked.steps).tolist():
+            inside |= (trace.start >= steps.host_start[place]) & (trace.start < steps.host_end[place])
+        host &= inside
+        launched = np.zeros(len(trace), np.bool_)
+        known = run.call >= 0
+        launched[trace.work_rows[known]] = inside[run.call[known]]
+        work &= launched
+    elif asked.events is not None:
+        host, work = host & asked.events, work & asked.events
+    columns = (Column("side", "Side"), Column("name", "Name"), Column("calls", "Calls", "count"),
+               Column("total_us", "Total", "duration", bar=True))  # fmt: skip
+    rows: list[tuple[object, ...]] = []
+    for side, chosen in (("host", host), ("device", work)):
+        places = np.flatnonzero(chosen)
+        shorts: dict[str, int] = {}
+        codes = np.unique(trace.name[places])
+        kernel = set(np.unique(trace.name[places[trace.kind[places] == Kind.KERNEL]]).tolist())
+        of_code = np.array([shorts.setdefault(_shown(trace.names[code], side, code in kernel), len(shorts))
+                            for code in codes.tolist()], np.int64)  # fmt: skip
+        group = Grouped(of_code[np.searchsorted(codes, trace.name[places])] if len(codes) else places)
+        totals = group.total(trace.end[places] - trace.start[places])
+        told = list(shorts)
+        rows += [(side, told[key], calls, total) for key, calls, total in
+                 zip(group.keys[:, 0].tolist(), group.calls().tolist(), totals.tolist(), strict=True)]  # fmt: skip
+    rows.sort(key=lambda row: (-row[3], row[0], row[1]))  # type: ignore[operator]
+    return Answer(tables=(Table.of_rows("names", "Names", columns, rows),))
+
+
+def _shown(name: str, side: str, kernel: bool) -> str:
+    cut = "<" in name or (side == "device" and "(" in name)
+    return short_name(name) if cut and (kernel or side == "host") else name
+
+
+def short_name(name: str) -> str:
+    """A name without what stands within <...> and (...), and without what stands before the last blank."""
+    kept: list[str] = []
+    depth = 0
+    for sign in name:
+        if sign in "<(":
+            depth += 1
+        elif sign in _OPEN:
+            depth = max(depth - 1, 0)
+        elif not depth:
+            kept.append(sign)
+    return "".join(kept).strip().rpartition(" ")[2]

@@ -1,0 +1,329 @@
+"""What a comparison says: the verdict with its cause first, then views with differences; as records and for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tpuprof_tui.analysis.compare.comparison import LANES, UNKNOWN
+from tpuprof_tui.analysis.compare.noise import Amount, Noise
+from tpuprof_tui.formats.escape import line_text, markdown_text
+from tpuprof_tui.formats.tables import Report
+from tpuprof_tui.formats.tables import Table as TextTable
+from tpuprof_tui.formats.units import column_unit, percent_text, time_text
+from tpuprof_tui.model import Severity
+from tpuprof_tui.model.view import View
+from tpuprof_tui.model.vocabulary import Word
+
+from .answer import Answer, Table
+from .as_json import answer_record
+from .as_text import answer_report
+from .comparing import OWN, Compared, view_to_compare, views_to_compare
+from .report import problem_record, worker_record
+
+#: What the total became, in words.
+_WORDS: Final = {"more": "slower", "less": "faster", "added": "slower", "removed": "faster"}
+#: Contributors that people are told of each view, and characters of their names.
+_TOLD: Final = 5
+_NAME: Final = 40
+_LAUNCH: Final = Word("launch", "launches")
+#: What counts as a change.
+_CHANGED: Final = ("more", "less", "added", "removed")
+
+
+def views_asked(compared: Compared, names: Sequence[str]) -> list[View]:
+    """Views by name; without names those that are told unasked.
+
+    Raises:
+        UsageError: There is no such view.
+    """
+    profile = compared.base.profile
+    if names:
+        return [view_to_compare(profile, name) for name in names]
+    return [view for view in views_to_compare(profile) if view.compared]
+
+
+def diff_record(compared: Compared, views: Sequence[View]) -> dict[str, Any]:
+    """Both sides, the verdict and the views."""
+    sides = {}
+    for side, query, workers in zip(("base", "other"), (compared.base, compared.other), compared.workers, strict=True):
+        sides[side] = {"path": query.profile.path,
+                       "workers": [worker_record(query.profile, worker) for worker in workers]}  # fmt: skip
+    told = {view.id: answer_record(compared.answer(view)) for view in views}
+    return {
+        "source": compared.base.vocabulary.source,
+        **sides,
+        "problems": [{"side": side, **problem_record(query.profile, problem)}
+                     for side, query in (("base", compared.base), ("other", compared.other))
+                     for problem in query.profile.problems],
+        "verdict": verdict_record(compared),
+        "views": told,
+    }  # fmt: skip
+
+
+def lossy(compared: Compared) -> bool:
+    """Whether something of a side was lost or unreadable."""
+    lost = compared.comparison.lost
+    problems = (*compared.base.profile.problems, *compared.other.profile.problems)
+    return bool(lost.base or lost.other) or any(each.severity is Severity.ERROR for each in problems)
+
+
+def verdict_record(compared: Compared) -> dict[str, Any]:
+    """The verdict as plain values."""
+    total, work, lost = compared.total, compared.work, compared.comparison.lost
+    return {
+        "status": status_word(total),
+        "total": _amount_record(total),
+        "work": {key: value for key, value in _amount_record(work).items() if key not in ("low_us", "high_us")},
+        "contributors": [
+            {"view": view, "name": each.name, **_amount_record(each), "base_count": each.base_count,
+             "other_count": each.other_count, "status": each.status}
+            for view, each in contributors(compared)
+        ],
+        "lost": {"base": lost.base, "other": lost.other},
+        "noise": noise_record(compared.noise),
+        "why": why(compared),
+    }  # fmt: skip
+
+
+def noise_record(noise: Noise) -> dict[str, Any]:
+    """What a difference has to be beyond."""
+    return {"within": noise.within, "between_runs": noise.between,
+            "runs": {"base": noise.base_runs, "other": noise.other_runs}, "stated": noise.stated}  # fmt: skip
+
+
+def status_word(total: Amount) -> str:
+    """What the total became."""
+    return _WORDS.get(total.status, total.status)
+
+
+def _us(ns: float | None) -> float | None:
+    return None if ns is None else int(ns) // 1000 if ns == int(ns) and int(ns) % 1000 == 0 else ns / 1000
+
+
+def _amount_record(amount: Amount) -> dict[str, Any]:
+    return {"base_us": _us(amount.base), "other_us": _us(amount.other), "delta_us": _us(amount.delta),
+            "low_us": _us(amount.low), "high_us": _us(amount.high)}  # fmt: skip
+
+
+def contributors(compared: Compared) -> list[tuple[str, Amount]]:
+    """What the sum of work is made of, by view and falling |difference|."""
+    found = [(view, each) for view, parts in compared.cuts.items() for each in parts]
+    return sorted(found, key=lambda each: -abs(each[1].delta))
+
+
+# why
+
+
+@dataclass(frozen=True)
+class _Cause:
+    """Something that can have changed the total: how much, ns, and the sentence."""
+
+    weight: float
+    sentence: str
+
+
+def why(compared: Compared) -> str:
+    """One sentence: what changed the most, and how."""
+    lost = compared.comparison.lost
+    causes = sorted(_causes(compared), key=lambda each: -each.weight)
+    if lost.base or lost.other:
+        which = " and ".join(f"{count:,} of the {side}" for side, count in (("base", lost.base), ("other", lost.other))
+                             if count)  # fmt: skip
+        note = f"Records are lost, {which}: what they could explain is unclear."
+        return f"{note} {causes[0].sentence}" if causes else note
+    if causes:
+        return causes[0].sentence
+    total = compared.total
+    if total.status == "same":
+        return "No part changed by more than noise."
+    return "No single part changed by more than noise: the time lies between what is told here."
+
+
+def _causes(compared: Compared) -> Iterator[_Cause]:
+    launched = _by_name(compared)
+    for parts in list(compared.cuts.values())[:1]:
+        for part in parts:
+            if part.status in _CHANGED:
+                yield _Cause(abs(part.delta), _part_sentence(compared, part, launched.get(part.name)))
+    if compared.comparison.both.base.launches.whole:
+        yield from _moves(compared)
+    yield from _late(compared)
+
+
+def _by_name(compared: Compared) -> dict[str, dict[str, Any]]:
+    """Rows of the launches that belong together, by name."""
+    table = _alignment_table(compared, "launches")
+    keys = [column.key for column in table.columns]
+    return {row[0]: dict(zip(keys, row, strict=True)) for row in table.rows()}
+
+
+def _alignment_table(compared: Compared, key: str) -> Table:
+    return compared.answer(OWN[1]).table(key)
+
+
+def _part_sentence(compared: Compared, part: Amount, launched: dict[str, Any] | None) -> str:
+    name = _short(part.name)
+    change = f"{_signed(part.delta)} of work{_percent(part)}"
+    if part.status == "added":
+        return f"{name} is new: {change} in {part.other_count:,} {_events(compared, part.other_count)}."
+    if part.status == "removed":
+        return f"{name} is gone: {change}, {part.base_count:,} {_events(compared, part.base_count)}."
+    verb = "took longer" if part.delta > 0 else "took less"
+    details = []
+    if launched is not None:
+        details += [f"{_LAUNCH.of(launched[key])} {key}" for key in ("added", "removed") if launched[key]]
+        if launched["changed"] > launched["moved"]:
+            details.append(f"{_LAUNCH.of(launched['changed'] - launched['moved'])} with other commands or operands")
+        if not details and launched["matched"]:
+            count = launched["matched"]
+            details.append(f"{_LAUNCH.of(count)}, the same commands, each {time_text(round(part.base / count))} -> "
+                           f"{time_text(round(part.other / count))}")  # fmt: skip
+    return f"{name} {verb}: {change}{'; ' if details else ''}{', '.join(details)}."
+
+
+def _events(compared: Compared, count: int) -> str:
+    word = compared.base.vocabulary.event
+    return word.one if count == 1 else word.plural
+
+
+def _moves(compared: Compared) -> Iterator[_Cause]:
+    """Launches that went to another unit."""
+    both, pairs = compared.comparison.both, compared.comparison.launches
+    base, other = both.base.launches, both.other.launches
+    moved = base.unit[pairs.base] != other.unit[pairs.other]
+    sums: dict[tuple[int, int, int], list[int]] = {}
+    for one, two in zip(pairs.base[moved].tolist(), pairs.other[moved].tolist(), strict=True):
+        key = int(base.kernel[one]), int(base.unit[one]), int(other.unit[two])
+        found = sums.setdefault(key, [0, 0])
+        found[0] += 1
+        found[1] += int(base.work[one])
+    for (kernel, source, target), (count, work) in sums.items():
+        name = _short(both.kernels[kernel] if kernel >= 0 else UNKNOWN)
+        text = f"{_LAUNCH.of(count)} of {name} ({time_text(work)} of work) moved from {both.units[source]} to " \
+               f"{both.units[target]}."  # fmt: skip
+        yield _Cause(work, text)
+
+
+def _late(compared: Compared) -> Iterator[_Cause]:
+    """Units that come later to where the others wait: without more work, the others wait longer in one scope."""
+    total = compared.total
+    if abs(compared.work.delta) > compared.noise.between * max(compared.work.base, compared.work.other):
+        return
+    if total.status not in _CHANGED:
+        return
+    waits = {view.id: view for view in OWN}["waits"]
+    for table in compared.answer(waits).tables:
+        keys = {column.key: place for place, column in enumerate(table.columns)}
+        by_scope: dict[str, dict[str, int]] = {}
+        for row in table.rows():
+            units = by_scope.setdefault(row[keys["scope"]], {})
+            unit = row[keys["unit"]]
+            units[unit] = units.get(unit, 0) + row[keys["delta_total_us"]]
+        for scope, units in by_scope.items():
+            if len(units) < 2:
+                continue
+            late = min(units, key=lambda unit: units[unit])
+            longer = [ns for unit, ns in units.items() if unit != late]
+            mean = sum(longer) / len(longer)
+            if mean > 0 and units[late] < mean / 2:
+                yield _Cause(mean, f"No more work, but waits: {late} comes later to where the others wait in "
+                             f"{_short(scope)}, they wait {_signed(round(mean))} longer each.")  # fmt: skip
+
+
+def _short(name: str) -> str:
+    cut = line_text(name)
+    return cut if len(cut) <= _NAME else f"{cut[: _NAME - 3]}..."
+
+
+def _signed(ns: int) -> str:
+    return f"{'+' if ns > 0 else ''}{time_text(ns)}"
+
+
+def _percent(amount: Amount) -> str:
+    return f" ({'+' if amount.delta > 0 else ''}{percent_text(amount.delta / amount.base)})" if amount.base else ""
+
+
+# for people
+
+
+def diff_reports(compared: Compared, views: Sequence[View], limit: int | None) -> Iterator[Report]:
+    """The verdict, then views that were asked for by name."""
+    yield Report(_title(compared), tuple(_verdict_lines(compared)), tuple(_contributor_tables(compared)))
+    for view in views:
+        yield answer_report(compared.base.vocabulary.say(view.title), compared.answer(view), limit)
+
+
+def _title(compared: Compared) -> str:
+    total = compared.total
+    word = status_word(total)
+    change = f"{_signed(total.delta)}{_percent(total)}"
+    head = {"same": "Same", "unclear": "Unclear"}.get(word, word.capitalize())
+    return f"{head}: {time_text(total.base)} -> {time_text(total.other)}, {change}"
+
+
+def _verdict_lines(compared: Compared) -> Iterator[str]:
+    total, work, noise = compared.total, compared.work, compared.noise
+    yield f"Why: {why(compared)}"
+    yield ""
+    yield f"Base   {line_text(compared.base.profile.path)}{compared.base.step_text()}"
+    yield f"Other  {line_text(compared.other.profile.path)}{compared.other.step_text()}"
+    yield f"Work   {time_text(work.base)} -> {time_text(work.other)}, {_signed(work.delta)}{_percent(work)}"
+    if total.low is not None and total.high is not None:
+        yield f"Total  between {_signed(round(total.low))} and {_signed(round(total.high))}, by what repeats in each"
+    within = "nothing repeats" if noise.within is None else f"a launch varies by {percent_text(noise.within)}"
+    stated = "assumed (--run-noise; tpuprof gate measures it from three runs a side)" if noise.stated else "measured"
+    yield f"Noise  {within}; between runs {percent_text(noise.between)} is {stated}"
+
+
+def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
+    words = compared.base.vocabulary
+    for view, parts in compared.cuts.items():
+        changed = [each for each in parts if each.delta]
+        if not changed:
+            continue
+        told = changed[:_TOLD]
+        unit = column_unit(max(max(each.base, each.other) for each in told))
+        title = words.say("{Lanes}") if view == LANES else words.say(view_to_compare(compared.base.profile, view).title)
+        rows = tuple(
+            (_short(each.name), unit.number(each.base), unit.number(each.other), unit.number(each.delta),
+             f"{each.other_count - each.base_count:+,}" if each.other_count != each.base_count else "",
+             each.status) for each in told
+        )  # fmt: skip
+        rest = sum(each.delta for each in changed[_TOLD:])
+        notes = (f"{len(changed) - len(told):,} more, together {_signed(rest)}: tpuprof diff BASE OTHER {view}.",) \
+            if len(changed) > len(told) else ()  # fmt: skip
+        yield TextTable(f"What contributes, {title.lower()} ({unit.name} of work)",
+                        ("Name", "Base", "Other", "Delta", "Count", "Status"), rows, left=frozenset((0, 5)),
+                        notes=notes)  # fmt: skip
+
+
+def markdown(compared: Compared, views: Sequence[View], limit: int | None) -> str:
+    """The same for a merge request."""
+    return "\n".join(_markdown(compared, views, limit)) + "\n"
+
+
+def _markdown(compared: Compared, views: Sequence[View], limit: int | None) -> Iterator[str]:
+    yield from (f"### {markdown_text(_title(compared))}", "", markdown_text(why(compared)), "")
+    for table in _contributor_tables(compared):
+        yield from markdown_table(table)
+    for line in list(_verdict_lines(compared))[2:]:
+        yield f"- {markdown_text(line)}"
+    base, other = (line_text(query.profile.path) for query in (compared.base, compared.other))
+    yield from ("", f"`tpuprof diff {markdown_text(base)} {markdown_text(other)} alignment`")
+    for view in views:
+        answer: Answer = compared.answer(view)
+        yield from ("", f"#### {markdown_text(compared.base.vocabulary.say(view.title))}", "")
+        for table in answer_report("", answer, limit).tables:
+            yield from markdown_table(table)
+
+
+def markdown_table(table: TextTable) -> Iterator[str]:
+    """A table as Markdown has them."""
+    yield from (f"**{markdown_text(table.title)}**", "")
+    yield f"| {' | '.join(map(markdown_text, table.header))} |"
+    yield f"|{'|'.join(':--' if place in table.left else '--:' for place in range(len(table.header)))}|"
+    yield from (f"| {' | '.join(map(markdown_text, row))} |" for row in table.rows)
+    yield ""
+    yield from table.notes

@@ -1,0 +1,167 @@
+"""Answers of one view to two profiles, joined by what names their rows, with differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from tpuprof_tui.analysis.compare.noise import Amount, Status
+
+from .answer import Answer, Column, Fact, Kind, Table
+
+#: Kinds that are compared; times on two time lines are not.
+NUMBERS: Final[tuple[Kind, ...]] = ("count", "duration", "bytes", "rate", "share", "number")
+#: Kinds of which nothing is 0.
+_SUMS: Final[tuple[Kind, ...]] = ("count", "duration", "bytes")
+#: The number that rows are ordered by and judged by, where a table has one of these.
+_MAIN: Final = ("total_us", "step_us", "length_us", "busy_us")
+_COUNTS: Final = ("count", "calls", "events")
+_SIDES: Final = ("base", "other", "delta")
+_TITLES: Final = {"base": "Base", "other": "Other", "delta": "Delta"}
+_EMPTY: Final = Answer()
+
+#: Judges the main number of a row, by the view's table and the texts that name the row.
+Judge = Callable[[str, tuple[Any, ...], Amount, Kind], Status]
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """What texts of the other profile are called in the base, in tables whose rows are of this word."""
+
+    word: str
+    texts: Mapping[str, str]
+
+
+def joined(base: Answer, other: Answer, judge: Judge, renamed: Renamed | None = None) -> Answer:
+    """What a view says of both sides: figures as three, tables with three columns for each number.
+
+    Args:
+        base: What it says of one profile.
+        other: What it says of the other.
+        judge: What the main number of a row became.
+        renamed: Texts of the other profile that are called otherwise in the base.
+    """
+    ours, theirs = ({table.key: table for table in side.tables} for side in (base, other))
+    tables = []
+    for key in dict.fromkeys((*ours, *theirs)):
+        table = _joined(ours.get(key), theirs.get(key), judge, renamed)
+        if table is not None:
+            tables.append(table)
+    missing = tuple(dict.fromkeys((*base.missing, *other.missing)))
+    notes = tuple(dict.fromkeys((*base.notes, *other.notes)))
+    return Answer(tuple(_facts(base, other)), tuple(tables), notes=notes, missing=missing)
+
+
+def _facts(base: Answer, other: Answer) -> Iterator[Fact]:
+    ours, theirs = ({fact.key: fact for fact in side.facts if fact.kind in NUMBERS} for side in (base, other))
+    for key in dict.fromkeys((*ours, *theirs)):
+        fact = ours.get(key) or theirs[key]
+        values = [side[key].value if key in side else None for side in (ours, theirs)]
+        for name, value in zip(_SIDES, (*values, _difference(*values)), strict=True):
+            yield replace(fact, key=f"{name}_{key}", title=f"{fact.title}, {name}", value=value, share=None,
+                          about="", target=None)  # fmt: skip
+
+
+def _difference(base: Any, other: Any) -> Any:
+    return None if base is None or other is None else other - base
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Rows of one side by what names them."""
+
+    rows: dict[tuple[Any, ...], tuple[Any, ...]]
+    order: dict[str, int]
+
+    @classmethod
+    def of(cls, table: Table | None, names: Sequence[Column], renamed: Mapping[str, str]) -> _Side:
+        if table is None:
+            return cls({}, {})
+        order = {column.key: place for place, column in enumerate(table.columns)}
+        found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        counted = order.get("counted")
+        turns: dict[tuple[Any, ...], int] = {}
+        for row in table.rows():
+            if counted is not None and not row[counted]:
+                continue
+            texts = tuple(row[order[column.key]] if column.key in order else None for column in names)
+            texts = tuple(renamed.get(text, text) if isinstance(text, str) else text for text in texts)
+            turns[texts] = turn = turns.get(texts, 0) + 1
+            key: tuple[Any, ...] = (*texts, turn)
+            found[key] = row
+        return cls(found, order)
+
+    def value(self, key: tuple[Any, ...], column: Column) -> Any:
+        row = self.rows.get(key)
+        if row is None:
+            return 0 if column.kind in _SUMS else None
+        return row[self.order[column.key]] if column.key in self.order else None
+
+
+def _joined(base: Table | None, other: Table | None, judge: Judge, renamed: Renamed | None) -> Table | None:
+    """Two tables as one; None where there is nothing to compare."""
+    table = base or other
+    assert table is not None
+    known = {column.key: column for side in (base, other) if side is not None for column in side.columns}
+    texts = [column for column in known.values() if column.kind == "text"]
+    names = [column for column in texts if (column.key == "worker" if table.ordered else column.names)]
+    numbers = [column for column in known.values() if column.kind in NUMBERS and column.key != "number"]
+    if not numbers or not (names or table.ordered):
+        return None
+    of_word = renamed.texts if renamed is not None and table.word == renamed.word else {}
+    ours, theirs = _Side.of(base, names, {}), _Side.of(other, names, of_word)
+    main = _main(numbers, ours, theirs)
+    counts = next((column for column in numbers if column.key in _COUNTS), None)
+    labels = [column for column in texts if column not in names and column.names] if table.ordered else []
+    rows = []
+    for key in dict.fromkeys((*ours.rows, *theirs.rows)):
+        told: list[Any] = list(key[:-1])
+        if table.ordered:
+            side = ours if key in ours.rows else theirs
+            told += [side.rows[key][side.order[column.key]] for column in labels if column.key in side.order]
+            told.insert(len(names), key[-1])
+        for column in numbers:
+            one, two = ours.value(key, column), theirs.value(key, column)
+            told += [one, two, _difference(one, two)]
+        amount = _amount(key, main, counts, ours, theirs)
+        status = None if amount is None else judge(table.key, key[:-1], amount, main.kind)
+        rows.append((-abs(amount.delta if amount is not None else 0), (*told, status)))
+    rows.sort(key=lambda row: row[0])
+    place = [Column("place", "No.", "count")] if table.ordered else []
+    columns = [*names, *place, *labels, *_threefold(numbers, main), Column("status", "Status")]
+    return Table.of_rows(
+        table.key, table.title, columns, [row for _, row in rows], word=table.word, shown=table.shown,
+        notes=table.notes,
+    )  # fmt: skip
+
+
+def _threefold(numbers: Sequence[Column], main: Column) -> Iterator[Column]:
+    for place, column in enumerate(numbers):
+        for side in _SIDES:
+            title = _TITLES[side] if column is main else f"{column.title} {_TITLES[side].lower()}"
+            yield replace(column, key=f"{side}_{column.key}", title=title, bar=False,
+                          spare=0 if column is main else place + 1)  # fmt: skip
+
+
+def _main(numbers: Sequence[Column], ours: _Side, theirs: _Side) -> Column:
+    """The number that rows are ordered and judged by."""
+
+    def known(column: Column) -> bool:
+        return any(side.value(key, column) for side in (ours, theirs) for key in side.rows)
+
+    by_key = {column.key: column for column in numbers}
+    candidates = [by_key[key] for key in _MAIN if key in by_key]
+    candidates += [column for column in numbers if column.bar and column.kind == "duration"]
+    candidates += [column for column in numbers if column.kind == "duration"]
+    return next(filter(known, candidates), (candidates or list(numbers))[0])
+
+
+def _amount(key: tuple[Any, ...], main: Column, counts: Column | None, ours: _Side, theirs: _Side) -> Amount | None:
+    """The main number of a row on both sides; None where one is not known."""
+    values = [side.value(key, main) for side in (ours, theirs)]
+    if None in values:
+        return None
+    number = [side.value(key, counts) if counts is not None and key in side.rows else int(key in side.rows)
+              for side in (ours, theirs)]  # fmt: skip
+    return Amount("", values[0], values[1], number[0] or 0, number[1] or 0)

@@ -144,7 +144,8 @@ def test_texts_are_stated_once_and_before_their_use(first, second):
                 assert entry.iid not in stated
                 stated[entry.iid] = entry.name
         expected = [texts[code] if code >= 0 else "missing" for code in codes]
-        assert [stated[number] for number in numbers.tolist()] == [text.replace("\ud800", "\\ud800") for text in expected]
+        spelled = [text.replace("\ud800", "\\ud800") for text in expected]
+        assert [stated[number] for number in numbers.tolist()] == spelled
     assert sequence.preamble() == b""
 
 

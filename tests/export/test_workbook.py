@@ -56,8 +56,8 @@ def test_sheets_are_those_of_the_reference_and_then_ours(tmp_path):
     book = written(small_profile(1), tmp_path)
     assert book.sheetnames == [
         "Engine Summary", "TIU_0", "GDMA_0", "SDMA_0", "TIU_1", "GDMA_1", "SDMA_1", "CDMA_0", "CDMA_1",
-        "Kernel Functions", "Overview", "Cores", "Engines", "Kinds of engines, sums", "Operations", "Findings",
-        "Durations of work", "Problems",
+        "Kernel Functions", "Charts", "Overview", "Cores", "Engines", "Kinds of engines, sums", "Batches",
+        "What repeats", "Operations", "Findings", "Durations of work", "Problems",
     ]  # fmt: skip
 
 
@@ -304,3 +304,28 @@ def test_cells_are_those_of_the_reference(name, tmp_path):
                 assert plain(held) == pytest.approx(plain(cell.value)), (sheet.title, cell.coordinate)
                 compared += 1
     assert compared > 90_000
+
+
+def test_charts_show_figures_of_the_sheets(tmp_path):
+    profile = small_profile(1)
+    sheet = written(profile, tmp_path)["Charts"]
+    assert len(sheet._charts) == 3
+    headers = [cell.value for cell in sheet[1]]
+    first = headers.index("Core") + 1
+    assert headers[first - 1 : first + 4] == ["Core", "TIU (us)", "GDMA (us)", "SDMA (us)", "CDMA (us)"]
+    lane = profile.lane("TIU", 0)
+    works = lane["role"] == Role.WORK
+    assert sheet.cell(2, first + 1).value == pytest.approx((lane["end"] - lane["start"])[works].sum() / 1000)
+
+
+def test_sheets_lead_to_one_another_and_print_on_a_page_s_width(tmp_path):
+    book = written(small_profile(1), tmp_path)
+    assert book["Engine Summary"]["A6"].hyperlink.location == "'TIU_0'!A1"
+    assert book["GDMA_1"]["A1"].hyperlink.location == "'Engine Summary'!A1"
+    sheet = book["TIU_0"]
+    first = header_row(sheet)
+    assert (sheet.page_setup.orientation, sheet.print_title_cols) == ("landscape", "$A:$D")
+    assert sheet.print_title_rows == f"${first}:${first}"
+    marked = {str(cells.sqref): rule[0].type for cells, rule in sheet.conditional_formatting._cf_rules.items()}
+    last = first + len(small_profile(1).lane("TIU", 0))
+    assert marked == {f"J{first + 1}:J{last}": "dataBar", f"P{first + 1}:P{last}": "colorScale"}

@@ -11,7 +11,7 @@ from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from workbook_reading import header_row, parts_of, table_of, written
 
 from tpuprof_tui.formats.files import WriteError
-from tpuprof_tui.formats.xlsx import package as workbook_package
+from tpuprof_tui.formats.xlsx import book as workbook_book
 from tpuprof_tui.model import Scopes
 from tpuprof_tui.sources.sophgo.files.workbook import workbook
 from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
@@ -64,7 +64,7 @@ def test_texts_of_a_capture_stay_texts(tmp_path):
     assert shown[7] == "line\\x0aend\\x0d\\x09tab"
     assert shown[8] == "half \\ud800 pair"
     assert shown[9] == "no \ufffd\ufffd character"
-    assert shown[10] in ("_x0041_", "__x0041_")
+    assert shown[10] in ("_x0041_", "_x005F_x0041_")  # openpyxl does not read the escape of an underscore back
     assert shown[11] == "  spaces around  "
     assert "\u202e" not in shown[12]
     assert len(shown[13]) == 32_767
@@ -72,7 +72,7 @@ def test_texts_of_a_capture_stay_texts(tmp_path):
     first = header_row(book["TIU_0"]) + 1
     quoted = [book["TIU_0"].cell(first + place, 8).quotePrefix for place in range(6)]
     assert [bool(mark) for mark in quoted] == [True] * 4 + [False] * 2
-    assert "_x005F_x0041_" in parts_of(tmp_path / "book.xlsx")["xl/sharedStrings.xml"].decode()
+    assert "_x005F_x0041_" in parts_of(tmp_path / "book.xlsx")["xl/worksheets/sheet2.xml"].decode()
 
 
 def test_hostile_kernels_have_their_rows_among_the_statistics(tmp_path):
@@ -92,7 +92,7 @@ def test_numbers_that_no_spreadsheet_holds_exactly_are_texts(tmp_path):
 def test_no_row_is_longer_than_was_reckoned_with(mode, tmp_path, monkeypatch):
     reckoned = []
     real = workbook._longest_row
-    monkeypatch.setattr(workbook, "_longest_row", lambda columns: reckoned.append(real(columns)) or reckoned[-1])
+    monkeypatch.setattr(workbook, "_longest_row", lambda *known: reckoned.append(real(*known)) or reckoned[-1])
     write_workbook(small_profile(mode), tmp_path / "book.xlsx")
     parts = parts_of(tmp_path / "book.xlsx")
     for number, most in enumerate(reckoned, 2):
@@ -103,7 +103,7 @@ def test_no_row_is_longer_than_was_reckoned_with(mode, tmp_path, monkeypatch):
 
 
 def test_sheets_beyond_the_limit_of_plain_zip_are_readable(tmp_path, monkeypatch):
-    monkeypatch.setattr(workbook_package, "_LARGE", 1000)
+    monkeypatch.setattr(workbook_book, "_LARGE", 1000)
     profile = small_profile(1)
     assert table_of(written(profile, tmp_path)["GDMA_0"])[1][0][2] == 0
 

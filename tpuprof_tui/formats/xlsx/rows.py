@@ -1,13 +1,12 @@
 """Rows of many cells as XML, a block at a time, by array operations: no Python object per row or cell.
 
 A block is a matrix of bytes with one line per row. It begins as copies of one template; values are then written into
-their places, right-aligned over NUL bytes, and all NUL bytes are dropped at the end. Texts are numbers of shared
-strings.
+their places, right-aligned over NUL bytes, and all NUL bytes are dropped at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -17,13 +16,15 @@ import numpy.typing as npt
 from tpuprof_tui.model import is_missing
 from tpuprof_tui.model.lane import Rows
 
-from .cells import EXACT, SharedStrings, column_letters, text_style
+from ..escape import sheet_xml, starts_formula
 from .digits import digits, fractions, hex_digits, rounded_rates
-from .styles import Style, Styles
+from .styles import Style
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 
+#: Integers up to here are exact in a spreadsheet; longer ones are written as texts.
+EXACT: Final = 2**53
 #: Rows of one matrix: some megabytes.
 BLOCK: Final = 2048
 _DECIMALS: Final = 4
@@ -108,33 +109,43 @@ class _Piece:
 class RowWriter:
     """Writes the rows of one sheet."""
 
-    def __init__(self, columns: Sequence[SheetColumn], styles: Styles, strings: SharedStrings) -> None:
-        self._columns = [
-            (column, column_letters(place), f'" s="{styles.number(column.style)}"'.encode())
-            for place, column in enumerate(columns, 1)
-        ]
-        self._styles = styles
-        self._strings = strings
-        self._text_bodies: dict[tuple[str, int], bytes] = {}
+    def __init__(
+        self, columns: Sequence[SheetColumn], plain: Mapping[bytes, bytes], quoted: Mapping[bytes, bytes]
+    ) -> None:
+        """Columns, from the first on.
 
-    def xml(self, first_row: int, values: Sequence[Values], count: int) -> bytes:
-        """The XML of ``count`` neighbouring rows of a sheet.
+        Args:
+            columns: The columns.
+            plain: Number of the style of each column, by its letters; of columns that have one.
+            quoted: The same for texts that begin like a formula.
+        """
+        self._columns = [
+            (column, letters.decode(), f'" s="{plain[letters].decode()}"'.encode())
+            for column, letters in zip(columns, plain, strict=True)
+        ]
+        self._numbers = {
+            column: (plain[letters].decode(), quoted[letters].decode())
+            for column, letters in zip(columns, plain, strict=True)
+        }
+        self._text_bodies: dict[tuple[str, str], bytes] = {}
+
+    def xml(self, first_row: int, values: Sequence[Values], count: int, at_once: int = BLOCK) -> Iterator[bytes]:
+        """The XML of ``count`` neighbouring rows of a sheet, some rows at a time.
 
         Args:
             first_row: Number of the first row in the sheet, from 1.
             values: Values of each column.
             count: How many rows.
+            at_once: Rows of one matrix; fewer where texts are long.
         """
-        blocks = []
-        for first in range(0, count, BLOCK):
-            last = min(first + BLOCK, count)
+        for first in range(0, count, at_once):
+            last = min(first + at_once, count)
             pieces = [
                 piece
                 for (column, letters, style), some in zip(self._columns, values, strict=True)
                 if (piece := self._piece(column, letters, style, some.part(first, last), last - first)) is not None
             ]
-            blocks.append(_block(first_row + first, pieces, last - first))
-        return b"".join(blocks)
+            yield _block(first_row + first, pieces, last - first)
 
     # -- columns ----------------------------------------------------------
 
@@ -193,10 +204,11 @@ class RowWriter:
         return self._text_body(column, str(text))
 
     def _text_body(self, column: SheetColumn, text: str) -> bytes:
-        style = text_style(column.style, text)
-        key = (text, self._styles.number(style))
+        key = (text, self._numbers[column][starts_formula(text)])
         if key not in self._text_bodies:
-            self._text_bodies[key] = f'" s="{key[1]}" t="s"><v>{self._strings.number(text)}</v></c>'.encode()
+            space = b' xml:space="preserve"' if text != text.strip() else b""
+            opening = b'" s="%b" t="inlineStr"><is><t%b>' % (key[1].encode(), space)
+            self._text_bodies[key] = opening + sheet_xml(text).encode() + _INLINE_END
         return self._text_bodies[key]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
-from tpuprof_tui.formats.xlsx.cells import Grid, Value
+from tpuprof_tui.formats.xlsx.book import Page, Value
 from tpuprof_tui.formats.xlsx.styles import (
     BLOCK_HEADER,
     BLOCK_TEXT,
@@ -30,6 +30,8 @@ TABS: Final = {"TIU": "008000", "GDMA": "FFA500", "SDMA": "D0CECE", "CDMA": "C05
                "kernels": "305496", "problems": "7F7F7F", "layers": "5B9BD5"}  # fmt: skip
 #: Row of the column headers of transfer sheets.
 DMA_HEADER_ROW: Final = 6
+#: Row of the first core in the summary of engines.
+SUMMARY_ROW: Final = 6
 #: A block higher than this would fill the screen if it were frozen unfolded.
 _TALLEST_BLOCK: Final = 26
 
@@ -71,58 +73,37 @@ _SUMMARY_NOTES: Final = (
 _BANDS: Final = (("TIU", 6, 5), ("GDMA", 11, 5), ("SDMA", 16, 3), ("CDMA", 19, 5))
 
 
-@dataclass
-class Head:
-    """What stands above the rows of a sheet.
-
-    Attributes:
-        grid: The cells.
-        header_row: Row of the column headers.
-        merges: Merged ranges.
-        loose: Cells whose length does not widen their column.
-        rows: Further attributes of some rows.
-    """
-
-    grid: Grid
-    header_row: int
-    merges: list[str] = field(default_factory=list)
-    loose: list[tuple[int, int]] = field(default_factory=list)
-    rows: dict[int, str] = field(default_factory=dict)
-
-
-def tiu_head(profile: Profile, total: Totals, types: Sequence[TypeRow]) -> Head:
-    """Totals, specification, description and statistics of a TIU sheet."""
-    grid = Grid()
-    grid.put(1, 1, "Performance", LABEL)
-    grid.put(2, 1, "Summary", LABEL)
-    grid.line(1, 2, _TIU_TOTALS, TOTAL_HEADER)
+def tiu_head(page: Page, profile: Profile, total: Totals, types: Sequence[TypeRow]) -> int:
+    """Places totals, specification, description and statistics of a TIU sheet; the row of the column headers."""
+    header_row = len(types) + 9
+    page.put(1, 1, "Performance", LABEL)
+    page.put(2, 1, "Summary", LABEL)
+    page.line(1, 2, _TIU_TOTALS, TOTAL_HEADER)
     rate = ratio(total.alg_ops, total.uarch_ops)
     values = (total.working, total.alg_cycle, total.alg_ops, total.uarch_ops, rate, total.wait_cycles)
-    _values(grid, 2, 2, values, TOTAL_VALUE)
-    grid.put(1, 15, "Detail Spec", LABEL)
-    grid.line(1, 16, (title for title, _ in _SPECIFICATION), BLOCK_HEADER)
+    _values(page, 2, 2, values, TOTAL_VALUE)
+    page.put(1, 15, "Detail Spec", LABEL)
+    page.line(1, 16, (title for title, _ in _SPECIFICATION), BLOCK_HEADER)
     known = dict(profile.device.parameters)
-    grid.line(2, 16, (known.get(name, "-") for _, name in _SPECIFICATION), BLOCK_VALUE)
-    grid.put(4, 15, "Description", LABEL)
-    grid.line(4, 16, ("Field", "Description"), BLOCK_HEADER)
-    head = Head(grid, len(types) + 9)
+    page.line(2, 16, (known.get(name, "-") for _, name in _SPECIFICATION), BLOCK_VALUE)
+    page.put(4, 15, "Description", LABEL)
+    page.line(4, 16, ("Field", "Description"), BLOCK_HEADER)
     for row, (name, text) in enumerate(_TIU_NOTES, 5):
-        grid.put(row, 16, name, BLOCK_VALUE)
-        grid.put(row, 17, text, BLOCK_TEXT)
-        head.merges.append(f"Q{row}:AD{row}")
-        head.loose.append((row, 17))
-    grid.put(6, 1, "Statistics", LABEL)
-    grid.line(6, 2, _TYPE_COLUMNS, BLOCK_HEADER)
+        page.put(row, 16, name, BLOCK_VALUE)
+        page.put(row, 17, text, BLOCK_TEXT, fits=False)
+        page.sheet.merge_cells(f"Q{row}:AD{row}")
+    page.put(6, 1, "Statistics", LABEL)
+    page.line(6, 2, _TYPE_COLUMNS, BLOCK_HEADER)
     for row, some in enumerate(types, 7):
-        _values(grid, row, 2, _type_cells(some, total), BLOCK_VALUE)
+        _values(page, row, 2, _type_cells(some, total), BLOCK_VALUE)
     overall = TypeRow("Overall", total.count, total.alg_ops, total.alg_cycle, total.uarch_ops, total.working)
     cells = list(_type_cells(overall, total))
     cells[3] = cells[5] = cells[8] = cells[10] = 1.0
-    _values(grid, 7 + len(types), 2, cells, BLOCK_VALUE)
-    folded = ' hidden="1"' if head.header_row > _TALLEST_BLOCK else ""
-    head.rows = dict.fromkeys(range(3, head.header_row), f' outlineLevel="1"{folded}')
-    head.rows[head.header_row] = ' collapsed="1"' if folded else ""
-    return head
+    _values(page, 7 + len(types), 2, cells, BLOCK_VALUE)
+    folded = header_row > _TALLEST_BLOCK
+    page.sheet.row_dimensions.group(3, header_row - 1, hidden=folded)
+    page.sheet.row_dimensions[header_row].collapsed = folded
+    return header_row
 
 
 def _type_cells(some: TypeRow, total: Totals) -> tuple[Value, ...]:
@@ -133,12 +114,11 @@ def _type_cells(some: TypeRow, total: Totals) -> tuple[Value, ...]:
     )  # fmt: skip
 
 
-def dma_head(profile: Profile, total: Totals) -> Head:
-    """Totals and note of a sheet of transfers."""
-    grid = Grid()
-    grid.put(1, 1, "Performance", LABEL)
-    grid.put(2, 1, "Summary", LABEL)
-    grid.line(1, 3, _DMA_TOTALS, TOTAL_HEADER)
+def dma_head(page: Page, profile: Profile, total: Totals) -> int:
+    """Places totals and note of a sheet of transfers; the row of the column headers."""
+    page.put(1, 1, "Performance", LABEL)
+    page.put(2, 1, "Summary", LABEL)
+    page.line(1, 3, _DMA_TOTALS, TOTAL_HEADER)
     mhz = profile.device.clock("DMA")
     values = (
         total.working, total.working, total.stall, ratio(total.stall, total.cycles), total.ddr_bytes, total.l2_bytes,
@@ -147,51 +127,38 @@ def dma_head(profile: Profile, total: Totals) -> Head:
     )  # fmt: skip
     for column, (name, value) in enumerate(zip(_DMA_TOTALS, values, strict=True), 3):
         form = PERCENT if name.endswith("Ratio") else "0.00" if "Bandwidth" in name else COUNT
-        grid.put(2, column, value, replace(TOTAL_VALUE, form=form))
-    grid.put(5, 1, _DMA_NOTE, PLAIN)
-    return Head(grid, DMA_HEADER_ROW, loose=[(5, 1)])
+        page.put(2, column, value, replace(TOTAL_VALUE, form=form))
+    page.put(5, 1, _DMA_NOTE, PLAIN, fits=False)
+    return DMA_HEADER_ROW
 
 
-def summary_sheet(profile: Profile, rows: Sequence[Sequence[Value]], overall: Sequence[Value]) -> Head:
+def summary_sheet(page: Page, profile: Profile, rows: Sequence[Sequence[Value]], overall: Sequence[Value]) -> None:
     """The summary of engines: a row per core, then one over all of them."""
-    grid = Grid()
-    grid.put(1, 1, f"Platform: {profile.device.chip}", LABEL)
+    page.put(1, 1, f"Platform: {profile.device.chip}", LABEL, fits=False)
+    page.sheet.merge_cells("A1:B1")
     for engine, first, columns in _BANDS:
         colour = "000000" if engine == "SDMA" else "FFFFFF"
         style = Style(fill=TABS[engine], font="Calibri", colour=colour)
-        grid.line(4, first, [engine] + [None] * (columns - 1), style)
-    grid.line(5, 1, SUMMARY_COLUMNS, COLUMN_HEADER)
-    for row, cells in enumerate(rows, 6):
+        page.line(4, first, [engine] + [None] * (columns - 1), style)
+    page.line(5, 1, SUMMARY_COLUMNS, COLUMN_HEADER)
+    for row, cells in enumerate(rows, SUMMARY_ROW):
         for column, (name, value) in enumerate(zip(SUMMARY_COLUMNS, cells, strict=True), 1):
-            grid.put(row, column, value, replace(KEY_CELL, form=_core_form(name)))
-    last = 6 + len(rows)
+            page.put(row, column, value, replace(KEY_CELL, form=_core_form(name)))
+    last = SUMMARY_ROW + len(rows)
     for column, (name, value) in enumerate(zip(SUMMARY_COLUMNS, overall, strict=True), 1):
-        grid.put(last, column, value, replace(TOTAL_VALUE, form=_overall_form(name), align="right"))
-    grid.line(last + 4, 1, ("Field", "Description"), BLOCK_HEADER)
-    loose = []
-    for row, note in enumerate(_SUMMARY_NOTES, last + 5):
-        grid.put(row, 1, note[0], BLOCK_VALUE)
-        grid.put(row, 2, note[1], BLOCK_TEXT)
-        loose += [(row, 2)]
-    return Head(grid, 5, merges=["A1:B1"], loose=[*loose, (1, 1)])
+        page.put(last, column, value, replace(TOTAL_VALUE, form=_overall_form(name), align="right"))
+    page.line(last + 4, 1, ("Field", "Description"), BLOCK_HEADER)
+    for row, (name, text) in enumerate(_SUMMARY_NOTES, last + 5):
+        page.put(row, 1, name, BLOCK_VALUE)
+        page.put(row, 2, text, BLOCK_TEXT, fits=False)
+    page.sheet.freeze_panes = f"B{SUMMARY_ROW}"
 
 
-def table_sheet(titles: Sequence[str], rows: Sequence[Sequence[Value]], forms: Sequence[str]) -> Head:
-    """A plain table: headers in row 1."""
-    grid = Grid()
-    grid.line(1, 1, titles, COLUMN_HEADER)
-    for row, cells in enumerate(rows, 2):
-        for column, (value, form) in enumerate(zip(cells, forms, strict=True), 1):
-            align = "left" if isinstance(value, str) else "right"
-            grid.put(row, column, value, replace(KEY_CELL, form=form, align=align))
-    return Head(grid, 1)
-
-
-def _values(grid: Grid, row: int, column: int, values: Sequence[Value], style: Style) -> None:
+def _values(page: Page, row: int, column: int, values: Sequence[Value], style: Style) -> None:
     """Figures in a row: those that are shares as percentages."""
     for place, value in enumerate(values, column):
         form = PERCENT if isinstance(value, float) else COUNT if isinstance(value, int) else "General"
-        grid.put(row, place, value, replace(style, form=form))
+        page.put(row, place, value, replace(style, form=form))
 
 
 def _core_form(name: str) -> str:

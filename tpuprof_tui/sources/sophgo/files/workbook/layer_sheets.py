@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.formats.xlsx.cells import Grid, Value
+from tpuprof_tui.formats.xlsx.book import Page, Value
 from tpuprof_tui.formats.xlsx.styles import (
     BLOCK_HEADER,
     BLOCK_VALUE,
@@ -24,7 +24,6 @@ from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows
 
 from ..summary_table import to_ns
-from .blocks import Head
 from .layers import Layer, LayerMap
 from .statistics import counted, ratio, touches
 
@@ -137,10 +136,9 @@ def weight_size(layer: Layer) -> int:
 # -- sheets -------------------------------------------------------------------
 
 
-def layer_sheet(profile: Profile, layers: LayerMap, sums: LayerSums) -> Head:
+def layer_sheet(page: Page, profile: Profile, layers: LayerMap, sums: LayerSums) -> None:
     """One row per layer and core."""
     network = layers.network
-    grid = Grid()
     peak = [tops * len(profile.units) for tops in _peak(profile)]
     names = ("Network", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU FP32 TOPS", "DDR BW(GB/s/Core)",
              "TPU Frequency(GHz)", "DMA Frequency(GHz)")  # fmt: skip
@@ -153,18 +151,18 @@ def layer_sheet(profile: Profile, layers: LayerMap, sums: LayerSums) -> Head:
         device.clock("TIU") / 1000,
         device.clock("DMA") / 1000,
     ]
-    grid.line(1, 2, names, BLOCK_HEADER)
-    grid.line(2, 2, values, BLOCK_VALUE)
-    _alignment(profile, grid)
-    grid.line(HEADER_ROW, 1, LAYER_COLUMNS, COLUMN_HEADER)
+    page.line(1, 2, names, BLOCK_HEADER)
+    page.line(2, 2, values, BLOCK_VALUE)
+    _alignment(page, profile)
+    page.line(HEADER_ROW, 1, LAYER_COLUMNS, COLUMN_HEADER)
     whole = {name: sums.over(name, network.layers) for name in ("alg_cycle", "cycles")}
     for row, layer in enumerate(network.layers, HEADER_ROW + 1):
         cells = _layer_cells(profile, layer, sums, whole)
         for column, name in enumerate(LAYER_COLUMNS, 1):
             value = cells.get(name, "-")
             form = PERCENT if name.endswith(("ratio", "rate")) else COUNT if isinstance(value, int) else "General"
-            grid.put(row, column, value, replace(KEY_CELL, form="General" if name == "layer_id" else form))
-    return Head(grid, HEADER_ROW)
+            page.put(row, column, value, replace(KEY_CELL, form="General" if name == "layer_id" else form))
+    page.headed(HEADER_ROW, len(LAYER_COLUMNS), HEADER_ROW + len(network.layers), frozen_columns=2)
 
 
 def _layer_cells(profile: Profile, layer: Layer, sums: LayerSums, whole: Mapping[str, int]) -> dict[str, Value]:
@@ -203,31 +201,31 @@ def _layer_cells(profile: Profile, layer: Layer, sums: LayerSums, whole: Mapping
     }
 
 
-def network_sheet(profile: Profile, layers: LayerMap, sums: LayerSums, total_ns: int, concurrency: float) -> Head:
+def network_sheet(
+    page: Page, profile: Profile, layers: LayerMap, sums: LayerSums, total_ns: int, concurrency: float
+) -> None:
     """Figures by group of operations, and what less time in one of them would give."""
     network, device = layers.network, profile.device
-    grid = Grid()
     cores = len(profile.units)
     peak = [tops * cores for tops in _peak(profile)]
     names = ("Network", "Model GFLOPs", "Quant Type", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU FP32 TOPS",
              "DDR BW(GB/s)", "TPU Frequency(MHz)", "DMA Frequency(MHz)")  # fmt: skip
     values: list[Value] = [network.name, network.flops / 1e9, network.mode.lower(), device.chip, *peak,
               round(device.peak("DDR") * cores, 2), device.clock("TIU"), device.clock("DMA")]  # fmt: skip
-    grid.line(1, 2, names, BLOCK_HEADER)
-    grid.line(2, 2, values, BLOCK_VALUE)
-    _alignment(profile, grid)
+    page.line(1, 2, names, BLOCK_HEADER)
+    page.line(2, 2, values, BLOCK_VALUE)
+    _alignment(page, profile)
     groups: dict[str, list[Layer]] = {}
     for layer in network.layers:
         groups.setdefault(group_of(layer), []).append(layer)
     listed = sorted(groups.items())
-    grid.line(HEADER_ROW, 2, _GROUP_COLUMNS, TOTAL_HEADER)
+    page.line(HEADER_ROW, 2, _GROUP_COLUMNS, TOTAL_HEADER)
     for row, (name, some) in enumerate([*listed, ("Overall", list(network.layers))], HEADER_ROW + 1):
-        _styled(grid, row, _group_cells(profile, name, some, network.layers, sums))
+        _styled(page, row, _group_cells(profile, name, some, network.layers, sums))
     head_row = HEADER_ROW + len(listed) + 4
-    grid.line(head_row, 2, _CASE_COLUMNS, TOTAL_HEADER)
+    page.line(head_row, 2, _CASE_COLUMNS, TOTAL_HEADER)
     for row, cells in enumerate(_cases(profile, listed, sums, (total_ns, concurrency, network.flops)), head_row + 1):
-        _styled(grid, row, cells)
-    return Head(grid, HEADER_ROW)
+        _styled(page, row, cells)
 
 
 def _group_cells(profile: Profile, name: str, some: Sequence[Layer], every: Sequence[Layer],
@@ -274,7 +272,7 @@ def _share(part: int, whole: int) -> float:
     return round(float(f"{part / whole * 100:.3f}") / 100, 7) if whole else 0.0
 
 
-def _styled(grid: Grid, row: int, cells: Sequence[Value]) -> None:
+def _styled(page: Page, row: int, cells: Sequence[Value]) -> None:
     shares = ("Ratio", "Rate")
     titles = _GROUP_COLUMNS if len(cells) == len(_GROUP_COLUMNS) else _CASE_COLUMNS
     for column, (title, value) in enumerate(zip(titles, cells, strict=True), 2):
@@ -282,16 +280,16 @@ def _styled(grid: Grid, row: int, cells: Sequence[Value]) -> None:
         if any(share in title for share in shares):
             form = "0.000%"
         align = "left" if isinstance(value, str) else "right"
-        grid.put(row, column, value, replace(KEY_CELL, form="General" if isinstance(value, str) else form, align=align))
+        page.put(row, column, value, replace(KEY_CELL, form="General" if isinstance(value, str) else form, align=align))
 
 
-def _alignment(profile: Profile, grid: Grid) -> None:
+def _alignment(page: Page, profile: Profile) -> None:
     lanes, channels, pixels, vector = _units(profile)
     names = ("NPU NUM (lane)", "IC Alignment (8bits)", "Conv OHOW Align", "Vector OHOW Align(8bits)", "Conv Ops/s",
              "Vect Ops/s", "Pool OPs/s")  # fmt: skip
     values = (lanes, channels, pixels, vector, lanes * channels * pixels * 2, lanes * vector, lanes * vector * 2)
-    grid.line(4, 2, names, BLOCK_HEADER)
-    grid.line(5, 2, values, replace(BLOCK_VALUE, form=COUNT))
+    page.line(4, 2, names, BLOCK_HEADER)
+    page.line(5, 2, values, replace(BLOCK_VALUE, form=COUNT))
 
 
 def _units(profile: Profile) -> tuple[int, int, int, int]:

@@ -1,21 +1,21 @@
 """A profile as a workbook: the reference's sheets in its layout, then what it leaves out.
 
-Blocks and small sheets are placed cell by cell; rows of instructions are made by array operations and go into the
-file a slice at a time, so memory does not grow with their number.
+openpyxl builds blocks and small sheets; rows of instructions are made by array operations and go into the file a slice
+at a time, so memory does not grow with their number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.export.selection import Selection, selected_profile
+from tpuprof_tui.export.workbook_charts import add_charts
 from tpuprof_tui.formats.files import whole_file
-from tpuprof_tui.formats.xlsx.cells import Value, column_letters, shown_length
-from tpuprof_tui.formats.xlsx.package import Package, SheetEntry
-from tpuprof_tui.formats.xlsx.rows import RowWriter, SheetColumn, Values
+from tpuprof_tui.formats.xlsx.book import SHEET_ROWS, Book, Page, Value, column_letters, shown_length
+from tpuprof_tui.formats.xlsx.rows import BLOCK, RowWriter, SheetColumn, Values
 from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER, COUNT
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows
@@ -23,11 +23,11 @@ from tpuprof_tui.views.as_sheet import sheets
 from tpuprof_tui.views.query import Query
 
 from ..registers_text import slices
-from .blocks import TABS, Head, dma_head, summary_sheet, table_sheet, tiu_head
+from .blocks import SUMMARY_ROW, TABS, dma_head, summary_sheet, tiu_head
 from .fields import EVERYTHING
 from .kernels import KERNEL_COLUMNS, KernelTable
 from .lanes import SLICE, LaneRows, chosen_lanes
-from .layer_sheets import LAYER_COLUMNS, LayerSums, layer_sheet, network_sheet
+from .layer_sheets import LayerSums, layer_sheet, network_sheet
 from .layers import LayerMap, read_network
 from .statistics import (
     SUMMARY_COLUMNS,
@@ -42,15 +42,21 @@ from .statistics import (
 
 Progress = Callable[[float], None]
 
-#: Rows of a sheet, by the file format.
-SHEET_ROWS: Final = 1_048_576
 #: Rows whose cells decide how wide a column is, and the most characters that count.
 _SAMPLE: Final = 30
 _LONGEST: Final = 35
+#: Where a text has more characters, fewer rows are made at once.
+_LONG_TEXT: Final = 1000
 #: Columns up to here hold the blocks; further ones fold away where no row can have a value in them.
 _NEVER_FOLDED: Final = {"TIU": 30, "GDMA": 20, "SDMA": 20, "CDMA": 20}
 #: Views that other sheets tell, in the converter's own way.
 _ELSEWHERE: Final = frozenset(("published", "kernels", "bandwidth"))
+#: Name of the summary of engines, which sheets of rows lead back to.
+_SUMMARY: Final = "Engine Summary"
+#: Colours of the scale of shares and bandwidths from low to high, and of the bars of durations.
+_LOW, _MIDDLE, _HIGH, _BAR = "F8696B", "FFEB84", "63BE7B", "8FAADC"
+_SCALED: Final = frozenset(("uArch Rate", "DDR Bandwidth(GB/s)", "L2M Bandwidth(GB/s)"))
+_BARRED: Final = frozenset(("Asic Cycle",))
 #: Share of the time that goes into sums, before rows are written.
 _SUMS_SHARE: Final = 0.1
 
@@ -77,41 +83,40 @@ def write_workbook(
         WriteError: The file could not be written; nothing is left behind.
     """
     with whole_file(path) as stream:
-        package = Package(stream)
-        try:
-            return _Workbook(profile, package, selection, progress).write()
-        except BaseException:
-            package.abandon()
-            raise
+        return _Workbook(profile, selection, progress).write(stream)
 
 
 class _Workbook:
     """One workbook being written."""
 
-    def __init__(self, profile: Profile, package: Package, selection: Selection, progress: Progress | None) -> None:
+    def __init__(self, profile: Profile, selection: Selection, progress: Progress | None) -> None:
         self._profile = profile
-        self._package = package
+        self._book = Book(profile.name)
         self._progress = progress or (lambda share: None)
         network = read_network(Path(profile.path))
         self._selection = selection
         self._layers = LayerMap(network, profile.groups) if network is not None else None
         self._sheets = chosen_lanes(profile, selection, self._layers)
         self._totals: dict[str, Totals] = {}
+        self._longest_text = max((len(text) for texts in profile.strings.values() for text in texts), default=0)
         self._todo = sum(sheet.count for sheet in self._sheets)
         self._done = 0
 
-    def write(self) -> int:
+    def write(self, stream: BinaryIO) -> int:
         kernels = self._sums()
         self._summaries()
         for sheet in self._sheets:
             self._rows_sheets(sheet)
         if kernels:
             forms = [_kernel_form(name) for name in KERNEL_COLUMNS]
-            self._table("Kernel Functions", "kernels", KERNEL_COLUMNS, kernels, forms)
+            self._page("Kernel Functions", "kernels").table(KERNEL_COLUMNS, kernels, forms)
         self._views()
-        self._package.close(self._profile.name)
+        self._book.save(stream)
         self._progress(1.0)
         return self._todo
+
+    def _page(self, title: str, tab: str) -> Page:
+        return self._book.page(title, TABS[tab])
 
     # -- figures ----------------------------------------------------------
 
@@ -162,143 +167,124 @@ class _Workbook:
         if self._layers is not None and self._layer_sums is not None:
             concurrency = overall[SUMMARY_COLUMNS.index("Concurrency")]
             assert isinstance(concurrency, (int, float))
-            head = network_sheet(profile, self._layers, self._layer_sums, end - start, concurrency)
-            self._small_sheet("Summary", "layers", head, "A1")
-            head = layer_sheet(profile, self._layers, self._layer_sums)
-            reach = f"$A${head.header_row}:${column_letters(len(LAYER_COLUMNS))}${head.grid.height}"
-            self._small_sheet("Layer by Layer Info", "layers", head, f"C{head.header_row + 1}", reach)
-        head = summary_sheet(profile, rows, overall)
-        self._small_sheet("Engine Summary", "summary", head, "B6")
+            network_sheet(
+                self._page("Summary", "layers"), profile, self._layers, self._layer_sums, end - start, concurrency
+            )
+            layer_sheet(self._page("Layer by Layer Info", "layers"), profile, self._layers, self._layer_sums)
+        page = self._page(_SUMMARY, "summary")
+        summary_sheet(page, profile, rows, overall)
+        for row, core in enumerate(cores, SUMMARY_ROW):
+            title = next((each.title for each in self._sheets if profile.unit_number(each.lane) == core.core), "")
+            if title:
+                page.link(row, 1, title)
 
     def _views(self) -> None:
         """What views say and the published converter's sheets do not."""
         query = Query(Session.build(selected_profile(self._profile, self._selection)))
+        add_charts(self._book, query)
         for sheet in sheets(query, _ELSEWHERE):
-            tab = "problems" if sheet.title == "Problems" else "kernels"
-            self._table(sheet.title, tab, sheet.header, sheet.rows, sheet.forms)
+            page = self._page(sheet.title, "problems" if sheet.title == "Problems" else "kernels")
+            page.table(sheet.header, sheet.rows, sheet.forms)
 
-    # -- sheets -----------------------------------------------------------
-
-    def _table(self, title: str, tab: str, titles: Sequence[str], rows: Sequence[Sequence[Value]],
-               forms: Sequence[str]) -> None:  # fmt: skip
-        head = table_sheet(titles, rows[: SHEET_ROWS - 1], forms)
-        reach = f"$A$1:${column_letters(len(titles))}${max(head.grid.height, 1)}"
-        self._small_sheet(title, tab, head, "A2", reach)
-
-    def _small_sheet(self, title: str, tab: str, head: Head, frozen: str, reach: str = "") -> None:
-        widths = head.grid.widths(head.loose)
-        with self._package.sheet(SheetEntry(title, reach)) as part:
-            body = head.grid.xml(self._package.styles, self._package.strings, head.rows)
-            text = _opening(TABS[tab], widths, frozen) + body + _ending(head, reach)
-            part.write(text.encode("utf-8"))
+    # -- sheets of rows ---------------------------------------------------
 
     def _rows_sheets(self, sheet: LaneRows) -> None:
         """The sheet of a lane, and the further ones it needs."""
         columns = sheet.columns(self._sheets)
-        head = self._head(sheet)
-        head.grid.line(head.header_row, 1, (column.name for column in columns), COLUMN_HEADER)
-        room = SHEET_ROWS - head.header_row
-        for number, (rows, count) in enumerate(slices(sheet.rows, room), 1):
-            title = sheet.title if number == 1 else f"{sheet.title} ({number})"
-            self._rows_sheet(title, sheet, columns, head, rows, count)
+        first, number = 0, 1
+        while first < sheet.count:
+            page = self._page(sheet.title if number == 1 else f"{sheet.title} ({number})", sheet.lane.kind)
+            header_row = self._head(page, sheet)
+            count = min(SHEET_ROWS - header_row, sheet.count - first)
+            self._rows_sheet(page, sheet, columns, header_row, _part(sheet.rows, first, count), count)
+            first += count
+            number += 1
 
-    def _head(self, sheet: LaneRows) -> Head:
+    def _head(self, page: Page, sheet: LaneRows) -> int:
+        """Places what stands above the rows; the row of the column headers."""
         if sheet.lane.kind != "TIU":
-            return dma_head(self._profile, self._totals[sheet.title])
-        types = type_rows(self._profile, sheet.lane, (part for part, _ in slices(sheet.rows, 4 * SLICE)))
-        return tiu_head(self._profile, self._totals[sheet.title], types)
+            header_row = dma_head(page, self._profile, self._totals[sheet.title])
+        else:
+            types = type_rows(self._profile, sheet.lane, (part for part, _ in slices(sheet.rows, 4 * SLICE)))
+            header_row = tiu_head(page, self._profile, self._totals[sheet.title], types)
+        page.link(1, 1, _SUMMARY)
+        return header_row
 
-    def _rows_sheet(self, title: str, sheet: LaneRows, columns: Sequence[SheetColumn], head: Head, rows: Rows,
+    def _rows_sheet(self, page: Page, sheet: LaneRows, columns: Sequence[SheetColumn], header_row: int, rows: Rows,
                     count: int) -> None:  # fmt: skip
-        package = self._package
-        last = head.header_row + count
-        reach = f"$A${head.header_row}:${column_letters(len(columns))}${last}"
-        writer = RowWriter(columns, package.styles, package.strings)
-        with package.sheet(SheetEntry(title, reach), count * _longest_row(columns)) as part:
-            widths = _widths(sheet, columns, head, next(slices(rows, _SAMPLE))[0])
-            outlined = any("outlineLevel" in some for some in head.rows.values())
-            shown = _NEVER_FOLDED[sheet.lane.kind]
-            folded = [place for place, column in enumerate(columns, 1) if column.empty and place > shown]
-            text = _opening(TABS[sheet.lane.kind], widths, f"A{head.header_row + 1}", outlined, folded)
-            part.write((text + head.grid.xml(package.styles, package.strings, head.rows)).encode("utf-8"))
-            first = head.header_row + 1
+        page.line(header_row, 1, (column.name for column in columns), COLUMN_HEADER)
+        for place, length in _longest(sheet, columns, next(slices(rows, _SAMPLE))[0]).items():
+            page.widen(place, length)
+        shown = _NEVER_FOLDED[sheet.lane.kind]
+        _fold(page, [place for place, column in enumerate(columns, 1) if column.empty and place > shown])
+        _mark(page, columns, header_row + 1, header_row + count)
+
+        at_once = max(min(BLOCK, BLOCK * _LONG_TEXT // max(self._longest_text, 1)), 1)
+
+        def written(writer: RowWriter) -> Iterator[bytes]:
+            first = header_row + 1
             for some, length in slices(rows, SLICE):
-                part.write(writer.xml(first, sheet.values(columns, some), length))
+                yield from writer.xml(first, sheet.values(columns, some), length, at_once)
                 first += length
                 self._written(length)
-            part.write(_ending(head, reach).encode("utf-8"))
+
+        self._book.stream(
+            page, columns, header_row + 1, count, written, count * _longest_row(columns, self._longest_text)
+        )
+        page.headed(header_row, len(columns), header_row + count)
+        # a hundred columns cannot be read on one page: the names of a row are on each
+        page.sheet.sheet_properties.pageSetUpPr.fitToPage = False
+        page.sheet.print_title_cols = "A:D"
 
     def _written(self, count: int) -> None:
         self._done += count
         self._progress(_SUMS_SHARE + (1 - _SUMS_SHARE) * self._done / self._todo)
 
 
-def _longest_row(columns: Sequence[SheetColumn]) -> int:
+def _part(rows: Rows, first: int, count: int) -> Rows:
+    """Neighbouring ones among some rows."""
+    return slice(rows.start + first, rows.start + first + count) if isinstance(rows, slice) else rows[first:][:count]
+
+
+def _longest_row(columns: Sequence[SheetColumn], longest_text: int) -> int:
     """About how many bytes of XML a row can take at most."""
     written = [column for column in columns if column.filled or not column.empty]
-    return 40 + sum(85 if column.kind == "hex" else 55 for column in written)
+    texts = sum(column.kind == "text" for column in written)
+    return 40 + sum(85 if column.kind in ("hex", "text") else 55 for column in written) + 6 * longest_text * texts
 
 
 # -- around the rows ----------------------------------------------------------
 
 
-def _opening(tab: str, widths: dict[int, int], frozen: str, outlined: bool = False,
-             folded: Collection[int] = ()) -> str:  # fmt: skip
-    """A sheet up to its rows; ``frozen`` is the first cell that scrolls, ``folded`` are columns to unfold on demand."""
-    columns = "".join(
-        f'<col min="{column}" max="{column}" width="{_width(length):.2f}" customWidth="1"{_folding(column, folded)}/>'
-        for column, length in sorted(widths.items())
-    )
-    letters = frozen.rstrip("0123456789")
-    row, column = int(frozen[len(letters) :]), ord(letters) - ord("A")
-    split = (f' xSplit="{column}"' if column else "") + (f' ySplit="{row - 1}"' if row > 1 else "")
-    levels = (' outlineLevelRow="1"' if outlined else "") + (' outlineLevelCol="1"' if folded else "")
-    corner = "bottomRight" if column and row > 1 else "bottomLeft"
-    pane = (
-        f'<pane{split} topLeftCell="{frozen}" activePane="{corner}" state="frozen"/>'
-        f'<selection pane="{corner}" activeCell="{frozen}" sqref="{frozen}"/>'
-    )
-    return (
-        '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
-        '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
-        f'<sheetPr><tabColor rgb="FF{tab}"/></sheetPr>'
-        f'<sheetViews><sheetView workbookViewId="0">{pane if split else ""}</sheetView></sheetViews>'
-        f'<sheetFormatPr defaultRowHeight="15"{levels}/>'
-        f"<cols>{columns}</cols><sheetData>"
-    )
+def _fold(page: Page, columns: Sequence[int]) -> None:
+    """Columns that can be unfolded on demand."""
+    for place in columns:
+        dimension = page.sheet.column_dimensions[column_letters(place)]
+        dimension.outlineLevel, dimension.hidden = 1, True
+        page.sheet.column_dimensions[column_letters(place + 1)].collapsed = True
 
 
-def _ending(head: Head, reach: str) -> str:
-    """A sheet from the end of its rows."""
-    merged = "".join(f'<mergeCell ref="{cells}"/>' for cells in head.merges)
-    return (
-        "</sheetData>"
-        + (f'<autoFilter ref="{reach.replace("$", "")}"/>' if reach else "")
-        + (f'<mergeCells count="{len(head.merges)}">{merged}</mergeCells>' if merged else "")
-        + '<pageSetup orientation="landscape"/></worksheet>'
-    )
+def _mark(page: Page, columns: Sequence[SheetColumn], first: int, last: int) -> None:
+    """Colours of shares and bandwidths from low to high, bars of durations."""
+    from openpyxl.formatting.rule import ColorScaleRule, DataBarRule
+
+    for place, column in enumerate(columns, 1):
+        cells = f"{column_letters(place)}{first}:{column_letters(place)}{last}"
+        if column.name in _SCALED and not column.empty:
+            rule = ColorScaleRule("min", None, _LOW, "percentile", 50, _MIDDLE, "max", None, _HIGH)
+            page.sheet.conditional_formatting.add(cells, rule)
+        elif column.name in _BARRED:
+            page.sheet.conditional_formatting.add(cells, DataBarRule("num", 0, "max", None, _BAR))
 
 
-def _folding(column: int, folded: Collection[int]) -> str:
-    if column in folded:
-        return ' outlineLevel="1" hidden="1"'
-    return ' collapsed="1"' if column - 1 in folded else ""
-
-
-def _width(length: float) -> float:
-    """Width of a column for its longest text; the filter's button stands in the header."""
-    return min(max(length * 1.05 + 2.5, 7), 90)
-
-
-def _widths(sheet: LaneRows, columns: Sequence[SheetColumn], head: Head, sample: Rows) -> dict[int, int]:
-    """Longest text of each column among the blocks, the headers and the first rows."""
-    widths = head.grid.widths(head.loose)
+def _longest(sheet: LaneRows, columns: Sequence[SheetColumn], sample: Rows) -> dict[int, int]:
+    """Longest text of each column among some rows."""
+    longest: dict[int, int] = {}
     for place, (column, some) in enumerate(zip(columns, sheet.values(columns, sample), strict=True), 1):
-        if some.array is None:
-            continue
-        shown = [_shown(column, some, value) for value in some.array.tolist()]
-        widths[place] = max(widths.get(place, 0), min(max(shown, default=0), _LONGEST))
-    return widths
+        if some.array is not None:
+            shown = [_shown(column, some, value) for value in some.array.tolist()]
+            longest[place] = min(max(shown, default=0), _LONGEST)
+    return longest
 
 
 def _shown(column: SheetColumn, some: Values, value: Any) -> int:

@@ -1,0 +1,242 @@
+"""A workbook built by openpyxl. Rows of its largest sheets are streamed into the file that openpyxl made."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
+
+from ..escape import sheet_text, starts_formula
+from .rows import EXACT, RowWriter, SheetColumn
+from .styles import COLUMN_HEADER, KEY_CELL, LINK, Style
+
+if TYPE_CHECKING:
+    from openpyxl import Workbook
+    from openpyxl.worksheet.worksheet import Worksheet
+
+Value = str | int | float | None
+
+#: Rows of a sheet, by the file format.
+SHEET_ROWS: Final = 1_048_576
+#: Deflate level. Level 1 takes half the time and leaves what is a third larger.
+LEVEL: Final = 6
+#: Above this many bytes a part needs the large form of zip, which older spreadsheets may grumble about.
+_LARGE: Final = 2_000_000_000
+#: Width of the narrowest and the widest column, in characters.
+_NARROWEST: Final = 7
+_WIDEST: Final = 90
+_PROPERTIES: Final = "docProps/core.xml"
+_TIMES: Final = re.compile(rb"<dcterms:(created|modified)[^>]*>[^<]*</dcterms:\1>")
+_CELL: Final = re.compile(rb'<c r="([A-Z]+)\d+"[^>]*? s="(\d+)"')
+
+
+class Page:
+    """A sheet that cells are placed on; rows and columns count from 1.
+
+    Attributes:
+        sheet: The sheet of openpyxl.
+    """
+
+    def __init__(self, book: Book, sheet: Worksheet) -> None:
+        self.sheet = sheet
+        self._book = book
+        self._longest: dict[int, int] = {}
+
+    def put(self, row: int, column: int, value: Value, style: Style, *, fits: bool = True) -> None:
+        """Places a cell; None is an empty one that has a look. Its column gets as wide as it, unless not ``fits``."""
+        if isinstance(value, float) and not math.isfinite(value):
+            value = None
+        if isinstance(value, int) and abs(value) > EXACT:
+            value = str(value)
+        cell: Any = self.sheet.cell(row, column, sheet_text(value) if isinstance(value, str) else value)
+        cell.style = self._book.style(style)
+        if isinstance(value, str) and value:
+            cell.data_type = "s"  # what begins like a formula is none, and is none when it is edited
+            if starts_formula(value):
+                cell.quotePrefix = True
+        if fits:
+            self._longest[column] = max(self._longest.get(column, 0), shown_length(value, style.form))
+
+    def line(self, row: int, column: int, values: Iterable[Value], style: Style) -> None:
+        """Places neighbouring cells."""
+        for place, value in enumerate(values, column):
+            self.put(row, place, value, style)
+
+    def table(self, titles: Sequence[str], rows: Sequence[Sequence[Value]], forms: Sequence[str]) -> None:
+        """A plain table with its headers in row 1, frozen, with a filter."""
+        self.line(1, 1, titles, COLUMN_HEADER)
+        texts = [replace(KEY_CELL, form=form, align="left") for form in forms]
+        numbers = [replace(KEY_CELL, form=form) for form in forms]
+        for row, cells in enumerate(rows[: SHEET_ROWS - 1], 2):
+            for column, value in enumerate(cells, 1):
+                self.put(row, column, value, (texts if isinstance(value, str) else numbers)[column - 1])
+        self.headed(1, len(titles), self.height)
+
+    def headed(self, header_row: int, columns: int, last_row: int, frozen_columns: int = 0) -> None:
+        """What a table's headers get: frozen, with a filter, on each printed page."""
+        sheet, last = self.sheet, max(last_row, header_row)
+        sheet.freeze_panes = sheet.cell(header_row + 1, frozen_columns + 1)
+        sheet.auto_filter.ref = f"A{header_row}:{sheet.cell(last, columns).coordinate}"
+        sheet.print_title_rows = f"{header_row}:{header_row}"
+
+    def link(self, row: int, column: int, title: str) -> None:
+        """Makes a cell lead to another sheet."""
+        from openpyxl.styles import Font
+        from openpyxl.worksheet.hyperlink import Hyperlink
+
+        cell: Any = self.sheet.cell(row, column)
+        cell.hyperlink = Hyperlink(ref=cell.coordinate, location=f"'{title}'!A1", display=str(cell.value))
+        cell.font = Font(name=cell.font.name, size=cell.font.sz, bold=True, underline="single", color=f"FF{LINK}")
+
+    @property
+    def height(self) -> int:
+        """Last row."""
+        return int(self.sheet.max_row)
+
+    def widen(self, column: int, length: int) -> None:
+        """Has a column show a text of so many characters."""
+        self._longest[column] = max(self._longest.get(column, 0), length)
+
+    def set_widths(self) -> None:
+        """Columns get as wide as their longest texts; the filter's button stands in the header."""
+        for column, length in self._longest.items():
+            width = min(max(length * 1.05 + 2.5, _NARROWEST), _WIDEST)
+            self.sheet.column_dimensions[column_letters(column)].width = round(width, 2)
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """Rows that will be streamed into a sheet.
+
+    Attributes:
+        page: The sheet; rows of the style numbers stand where the first streamed row will be.
+        columns: Its columns.
+        first: Number of the first row.
+        count: How many rows.
+        rows: Gives the XML of the rows in pieces.
+        size: About how many bytes they have.
+    """
+
+    page: Page
+    columns: Sequence[SheetColumn]
+    first: int
+    count: int
+    rows: Callable[[RowWriter], Iterator[bytes]]
+    size: int
+
+
+class Book:
+    """A workbook that is being built; `save` writes it."""
+
+    def __init__(self, title: str) -> None:
+        from openpyxl import Workbook
+
+        self.workbook: Workbook = Workbook()
+        self.workbook.remove(self.workbook.worksheets[0])
+        self.workbook.properties.title = sheet_text(title)
+        self.workbook.properties.creator = "tpuprof"
+        self._styles: dict[Style, str] = {}
+        self._pages: list[Page] = []
+        self._streams: list[_Stream] = []
+
+    def page(self, title: str, tab: str = "") -> Page:
+        """A new sheet, printed in landscape over the width of a page; ``tab``: colour of its tab, RRGGBB."""
+        sheet = self.workbook.create_sheet(title)
+        if tab:
+            sheet.sheet_properties.tabColor = f"FF{tab}"
+        sheet.page_setup.orientation = "landscape"
+        sheet.page_setup.fitToHeight = 0
+        sheet.sheet_properties.pageSetUpPr.fitToPage = True
+        sheet.oddFooter.center.text = "&A, &P / &N"
+        self._pages.append(Page(self, sheet))
+        return self._pages[-1]
+
+    def style(self, style: Style) -> str:
+        """Name of a style in this workbook."""
+        if style not in self._styles:
+            name = f"tpuprof {len(self._styles) + 1}"
+            self.workbook.add_named_style(style.named(name))
+            self._styles[style] = name
+        return self._styles[style]
+
+    def stream(self, page: Page, columns: Sequence[SheetColumn], first: int, count: int,
+               rows: Callable[[RowWriter], Iterator[bytes]], size: int) -> None:  # fmt: skip
+        """Has ``count`` rows from row ``first`` on written when the workbook is saved; they are the last of the sheet.
+
+        Args:
+            page: The sheet.
+            columns: Its columns, from the first on.
+            first: Number of the first row.
+            count: How many rows.
+            rows: Gives the XML of the rows, in pieces.
+            size: About how many bytes they have at most.
+        """
+        # openpyxl numbers styles when it saves: two rows tell which number each column's style has, plain and quoted
+        for place, column in enumerate(columns, 1):
+            for row in (first, first + 1):
+                cell: Any = page.sheet.cell(row, place, 0)
+                cell.style = self.style(column.style)
+                cell.quotePrefix = row > first
+        self._streams.append(_Stream(page, columns, first, count, rows, size))
+
+    def save(self, stream: BinaryIO) -> None:
+        """Writes the workbook; nothing of it is written again before that."""
+        built = io.BytesIO()
+        for page in self._pages:
+            page.set_widths()
+        self.workbook.save(built)
+        streams = {each.page.sheet.path.lstrip("/"): each for each in self._streams}
+        whole = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL)
+        try:
+            with zipfile.ZipFile(built) as made:
+                for name in made.namelist():
+                    if name in streams:
+                        with whole.open(name, "w", force_zip64=streams[name].size > _LARGE) as part:
+                            _stream_into(part, made.read(name), streams[name])
+                    else:
+                        data = made.read(name)
+                        # the same profile gives the same file
+                        data = _TIMES.sub(b"", data) if name == _PROPERTIES else data
+                        whole.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED, LEVEL)
+        finally:
+            whole.close()
+
+
+def _stream_into(part: IO[bytes], xml: bytes, stream: _Stream) -> None:
+    """Writes a sheet that openpyxl made, with the streamed rows in place of those that tell the styles."""
+    start = xml.index(b'<row r="%d"' % stream.first)
+    end = xml.index(b"</sheetData>")
+    first, _, second = xml[start:end].partition(b"</row>")
+    plain, quoted = (dict(_CELL.findall(row)) for row in (first, second))
+    writer = RowWriter(stream.columns, plain, quoted)
+    last = f"{column_letters(len(stream.columns))}{stream.first + stream.count - 1}"
+    reach = re.compile(rb'<dimension ref="[^"]*"')
+    part.write(reach.sub(f'<dimension ref="A1:{last}"'.encode(), xml[:start], count=1))
+    for piece in stream.rows(writer):
+        part.write(piece)
+    part.write(xml[end:])
+
+
+def shown_length(value: Value, form: str) -> int:
+    """About how many characters a cell shows."""
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        # Chinese and the like take two places
+        return sum(2 if ord(character) > 0x2E7F else 1 for character in value)
+    if "%" in form:
+        return len(f"{value:.2%}")
+    if form.startswith("#,##0"):
+        return len(f"{value:,.0f}") + len(form) - 5
+    return len(str(value))
+
+
+def column_letters(number: int) -> str:
+    """Letters of a column, counted from 1."""
+    from openpyxl.utils import get_column_letter
+
+    return str(get_column_letter(number))

@@ -25,7 +25,7 @@ FUZZ_BRIEFLY ?= 60
 SOAK_SECONDS ?= 3600
 SOAK_BRIEFLY ?= 60
 
-.PHONY: help demo test compiled coverage lint check briefly bench bench-scale screenshots fuzz fuzz-briefly soak soak-briefly mutants docs pythons bundle clean
+.PHONY: help demo test compiled coverage lint check briefly bench bench-scale screenshots fuzz fuzz-briefly soak soak-briefly mutants docs pythons packages bundle clean
 
 help:
 	@echo "make demo      open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
@@ -40,6 +40,7 @@ help:
 	@echo "make screenshots the pictures of the README, from the samples"
 	@echo "make docs      the manual page and the tables of the READMEs, from the program"
 	@echo "make pythons   the tests on $(PYTHONS), and on the oldest packages"
+	@echo "make packages  the tests that install wheel and bundle into environments of their own"
 	@echo "make bundle    one archive of all wheels, for machines without network"
 	@echo "make clean     remove $(VENV)"
 
@@ -100,6 +101,9 @@ docs: $(VENV)/installed
 pythons: $(BIN)/python
 	$(BIN)/python packaging/pythons.py $(PYTHONS)
 	$(if $(LOWEST),$(BIN)/python packaging/pythons.py --lowest $(LOWEST))
+
+packages: $(VENV)/installed-test compiled
+	$(BIN)/python -m pytest -m packages tests/packaging
 
 bundle: $(BIN)/python
 	$(BIN)/python packaging/bundle.py $(BUNDLE_ARGS)

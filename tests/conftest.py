@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "tests",
     deadline=None,
+    max_examples=40,  # make check fuzzes for a minute besides
     derandomize=bool(os.environ.get("CI")),
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -102,6 +102,7 @@ def test_the_wheel_is_for_any_machine(wheel):
     assert all("<" in line and ">=" in line for line in needed), "both ends of each range are tested"
 
 
+@pytest.mark.packages
 def test_the_sdist_builds_the_same_wheel(wheel, environment, tmp_path):
     python, pip = environment("builder")
     ran(*pip, "install", "setuptools>=77")
@@ -123,6 +124,7 @@ def test_the_sdist_builds_the_same_wheel(wheel, environment, tmp_path):
 # -- installed ----------------------------------------------------------------
 
 
+@pytest.mark.packages
 def test_it_installs_where_nothing_is_and_leaves_nothing(wheel, environment, tmp_path):
     python, pip = environment("clean")
     before = everything_below(python.parents[1])
@@ -139,6 +141,7 @@ def test_it_installs_where_nothing_is_and_leaves_nothing(wheel, environment, tmp
     assert not {path for path in everything_below(python.parents[1]) - before if "tpuprof" in path}
 
 
+@pytest.mark.packages
 @pytest.mark.parametrize("version", ["3.10", "3.13"])
 def test_on_aarch64_it_needs_no_compiler(wheel, version, tmp_path):
     """All that it needs has wheels there: what would be installed is asked for, and nothing else."""
@@ -154,6 +157,7 @@ def everything_below(folder):
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.packages
 def test_a_server_with_numpy_alone_reads_and_exports(wheel, environment, tmp_path):
     python, pip = environment("server")
     ran(*pip, "install", "--only-binary", ":all:", "numpy")
@@ -186,6 +190,7 @@ def offline(home, **more):
     return {"HOME": str(home), "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PYTHON": sys.executable, **more}
 
 
+@pytest.mark.packages
 def test_the_bundle_installs_without_network(unpacked, tmp_path):
     done = ran("sh", unpacked / "install.sh", env=offline(tmp_path))
     tool = tmp_path / ".local" / "bin" / "tpuprof"
@@ -197,6 +202,7 @@ def test_the_bundle_installs_without_network(unpacked, tmp_path):
     assert not [path for path in (tmp_path / ".local").rglob("*") if not path.is_dir()]
 
 
+@pytest.mark.packages
 def test_the_bundle_touches_nothing_that_is_not_its_own(unpacked, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").touch()
@@ -207,6 +213,7 @@ def test_the_bundle_touches_nothing_that_is_not_its_own(unpacked, tmp_path):
     assert (tmp_path / "mine" / "file").exists()
 
 
+@pytest.mark.packages
 def test_a_damaged_bundle_is_not_installed(unpacked, tmp_path):
     copy = shutil.copytree(unpacked, tmp_path / "copy")
     with next((copy / "wheels").glob("rich-*.whl")).open("r+b") as file:
@@ -217,6 +224,7 @@ def test_a_damaged_bundle_is_not_installed(unpacked, tmp_path):
     assert not (tmp_path / ".local").exists()
 
 
+@pytest.mark.packages
 def test_a_bundle_for_another_python_says_so(unpacked, tmp_path):
     script = (unpacked / "install.sh").read_text()
     (tmp_path / "install.sh").write_text(re.sub(r'^pythons=".*"$', 'pythons="2.7"', script, flags=re.M))

@@ -78,7 +78,7 @@ def written(events: list[dict], *, bare: bool = False, indent: int | None = None
     return text
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(events=EVENTS, bare=st.booleans(), packed=st.booleans(), indent=st.sampled_from([None, 2]),
        chunk=st.sampled_from([64, 300, 1000, 512 << 10]))  # fmt: skip
 def test_events_are_those_of_a_slow_reader(tmp_path_factory, events, bare, packed, indent, chunk):

@@ -13,7 +13,7 @@ MONITOR_TIU, MONITOR_GDMA, DYN_DATA, DYN_EXTRA, MONITOR_SDMA, MONITOR_CDMA, DES_
 #: The same examples in every run, as many as a second allows.
 FIXED = settings(
     derandomize=True,
-    max_examples=120,
+    max_examples=40,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -99,11 +99,11 @@ def test_a_source_of_other_words_writes_its_own_files_and_the_generic_ones(tmp_p
     told = []
     written = run_export(profile, Job(tmp_path / "out", frozenset(keys_of(outputs))), lambda *each: told.append(each))
     names = {file.path.relative_to(tmp_path / "out").as_posix() for file in written}
-    assert names == {"kitchen/recipe.txt", "profile.html", "profile.xlsx"}
+    assert names == {"perfetto.pftrace", "kitchen/recipe.txt", "profile.html", "profile.xlsx"}
     assert set(json.loads((tmp_path / "out" / OWN_LIST).read_text())) == names
     assert ("recipe", 1.0) in told
     with pytest.raises(UsageError, match="Choose from"):
-        parse_kinds("pftrace", keys_of(outputs))
+        parse_kinds("regs", keys_of(outputs))
     # what it does not write any more goes
     run_export(profile, Job(tmp_path / "out", frozenset(("web",))))
     assert (tmp_path / "out" / "kitchen" / "recipe.txt").exists(), "another kind than was asked for"

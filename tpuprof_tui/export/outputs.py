@@ -23,6 +23,12 @@ WORKBOOK: Final = Output(
     "xlsx", "workbook", "tpuprof_tui.export.workbook:write_view_workbook", files=("profile.xlsx",), action="workbook",
     letter="x", short="Workbook", place=10, turn=40, sets=frozenset(("doc", "enable_doc", "num_core")),
 )  # fmt: skip
+#: Everything on a time line, for another program.
+TRACE: Final = Output(
+    "pftrace", "Perfetto trace", "tpuprof_tui.export.trace:write_trace", files=("perfetto.pftrace",),
+    action="perfetto", letter="p", help="Write the trace for Perfetto.", short="Perfetto", place=30, turn=20,
+    sets=frozenset(("perfetto", "enable_doc")),
+)  # fmt: skip
 #: The table of the explorer as it is; their keys are forms of ``tpuprof instructions``.
 TABLES: Final = (
     Output("csv", "table as CSV", letter="c",
@@ -43,7 +49,7 @@ def outputs_of_all(vocabularies: Iterable[Vocabulary]) -> tuple[Output, ...]:
     """What profiles of several sources can be written as; of the same key the first counts."""
     found: dict[str, Output] = {}
     for vocabulary in vocabularies:
-        for output in (*vocabulary.outputs, WORKBOOK, PAGE):
+        for output in (*vocabulary.outputs, WORKBOOK, TRACE, PAGE):
             files = vocabulary.output_files.get(output.key)
             found.setdefault(output.key, replace(output, files=files) if files else output)
     return tuple(sorted(found.values(), key=lambda output: output.place))

@@ -1,0 +1,62 @@
+"""The Perfetto trace of a profile of any source, read back."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from trace_reading import TraceReader
+
+from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.selecting.filters import compile_filter
+from tpuprof_tui.export.job import Job, run_export
+from tpuprof_tui.export.selection import Selection
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "sources"))
+from kept_traces import unpacked_trace
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory):
+    folder = unpacked_trace("tl_bert_small_h100", tmp_path_factory.mktemp("traces"))
+    return open_profile(folder / "h100.pt.trace.json.gz")
+
+
+def read_back(profile, folder, selection=Selection()):  # noqa: B008 - immutable
+    (written,) = run_export(profile, Job(folder, frozenset(("pftrace",)), selection))
+    return TraceReader(written.path.read_bytes())
+
+
+def test_all_events_links_and_samples_are_in_the_trace(profile, tmp_path):
+    trace = read_back(profile, tmp_path)
+    slices = [each for track in trace.tracks.values() for each in track.slices]
+    starts = np.concatenate([lane["start"] for lane in profile.lanes]) + profile.epoch_ns
+    ends = np.concatenate([lane["end"] for lane in profile.lanes]) + profile.epoch_ns
+    names = [profile.text("name", code) for lane in profile.lanes for code in lane["name"].tolist()]
+    wanted = sorted(zip(starts.tolist(), ends.tolist(), names, strict=True))
+    assert sorted((each.start, each.end, each.name) for each in slices) == wanted
+    links = profile.links()
+    leaving = {number: each for each in slices for number in each.flows}
+    reaching = {number: each for each in slices for number in each.ending_flows}
+    assert sorted((leaving[number].start, reaching[number].start) for number in leaving) == sorted(
+        zip(starts[links.from_row].tolist(), starts[links.to_row].tolist(), strict=True)
+    )
+    samples = sorted(each for track in trace.tracks.values() for each in track.samples)
+    assert samples == sorted(
+        (time + profile.epoch_ns, value)
+        for counter in profile.counters
+        for time, value in zip(counter.times.tolist(), counter.values.tolist(), strict=True)
+    )
+    copied = next(each for each in slices if each.name.startswith("Memcpy"))
+    assert copied.category == "gpu_memcpy"
+    assert dict(copied.notes)["Bytes"] in (1, 8)
+
+
+def test_a_selection_writes_its_events_and_the_links_between_them(profile, tmp_path):
+    passes = compile_filter("type=kernel", profile)
+    trace = read_back(profile, tmp_path, Selection(keep=passes))
+    slices = [each for track in trace.tracks.values() for each in track.slices]
+    assert len(slices) == 60
+    assert not any(each.flows or each.ending_flows for each in slices)

@@ -1,0 +1,256 @@
+"""Any profile as a Perfetto trace.
+
+Groups and lanes are tracks, events slices with what is known of them, links flows, counters counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.formats.perfetto.overlaps import nested_tracks
+from tpuprof_tui.formats.perfetto.tracks import (
+    CATEGORIES,
+    COUNTER,
+    EVENT_ANNOTATION,
+    EVENT_CATEGORY,
+    EVENT_DOUBLE,
+    EVENT_FLOW,
+    EVENT_FLOW_END,
+    EVENT_NAME,
+    EVENT_NAMES,
+    EVENT_TYPE,
+    NOTE_DOUBLE,
+    NOTE_INT,
+    NOTE_NAME,
+    NOTE_NAMES,
+    NOTE_TEXT,
+    NOTE_TEXTS,
+    SLICE_BEGIN,
+    SLICE_END,
+    PacketSequence,
+    Track,
+    descriptor,
+)
+from tpuprof_tui.formats.perfetto.wire import (
+    Pieces,
+    fixed64_field,
+    interleaved,
+    message_field,
+    messages,
+    varint_field,
+)
+from tpuprof_tui.model import INT_MISSING, Column, Lane, Profile
+from tpuprof_tui.model.columns import COUNTERS
+
+from .job import Job
+from .selection import Selection
+
+I64 = npt.NDArray[np.int64]
+#: Begins and ends that are encoded at a time.
+BLOCK: Final = 65_536
+#: Columns that a slice tells by what it is.
+_OWN: Final = frozenset(("engine", "core", "port", "order", "name", "type", "start", "end", "duration"))
+
+
+def write_trace(profile: Profile, job: Job, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
+    """Writes the trace; whole or not at all."""
+    with whole_file(paths[0]) as stream:
+        _Writer(profile.timed_part, job.selection, stream, progress).write()
+    return list(paths)
+
+
+class _Flows:
+    """Numbers of the links that leave and reach each event of one lane.
+
+    Args:
+        rows: Row of the lane that each link touches.
+        numbers: Number of each link.
+        count: Rows of the lane.
+    """
+
+    def __init__(self, rows: I64, numbers: I64, count: int) -> None:
+        order = np.argsort(rows, kind="stable")
+        self._numbers = numbers[order]
+        self.counts = np.bincount(rows, minlength=count).astype(np.int64)
+        self._first = np.cumsum(self.counts) - self.counts
+
+    def of(self, rows: I64, place: int) -> npt.NDArray[np.uint64]:
+        """Number of the link at a place among those of each row."""
+        return np.asarray(self._numbers[self._first[rows] + place], np.uint64)
+
+
+class _Writer:
+    def __init__(
+        self, profile: Profile, selection: Selection, sink: BinaryIO, progress: Callable[[float], None]
+    ) -> None:  # fmt: skip
+        self._profile, self._sink, self._progress = profile, sink, progress
+        self._chosen = [np.arange(len(lane))[selection.rows(profile, lane)] for lane in profile.lanes]
+        first = min((int(lane["start"][rows].min()) for lane, rows in zip(profile.lanes, self._chosen, strict=True)
+                     if len(rows)), default=0)  # fmt: skip
+        self._base = max(profile.epoch_ns, -min(first, 0))
+        self._total = max(sum(map(len, self._chosen)), 1)
+        self._done = 0
+        self._sequences = 0
+        self._groups: dict[int, Track] = {}
+
+    def write(self) -> None:
+        """Writes tracks with what is on them, lane by lane."""
+        leaving, reaching = self._flows()
+        for number, (lane, rows) in enumerate(zip(self._profile.lanes, self._chosen, strict=True)):
+            if len(rows):
+                self._lane(number, lane, rows, leaving.get(number), reaching.get(number))
+        for number, counter in enumerate(self._profile.counters):
+            track = Track(counter.name, self._group(counter.group), number, counter=True, unit=counter.unit)
+            known = np.flatnonzero(np.isfinite(counter.values))
+            sequence = self._sequence(track)
+            for first in range(0, len(known), BLOCK):
+                some = known[first : first + BLOCK]
+                event = [*varint_field(EVENT_TYPE, COUNTER), *fixed64_field(EVENT_DOUBLE, counter.values[some])]
+                packets = messages(sequence.packet(np.maximum(counter.times[some] + self._base, 0), event), len(some))
+                self._sink.write(sequence.preamble() + packets.tobytes())
+        self._progress(1.0)
+
+    def _group(self, group: int) -> Track | None:
+        """The track of a group; it is described when it is first asked for."""
+        if group < 0:
+            return None
+        if group not in self._groups:
+            told = self._profile.groups[group]
+            parent = self._group(told.parent)
+            taken = {each.path for each in self._groups.values()}
+            track = Track(told.label, parent, group, ordered=True)
+            while track.path in taken:
+                track = Track(f"{track.name} ({group})", parent, group, ordered=True)
+            self._groups[group] = track
+            self._sink.write(descriptor(track))
+        return self._groups[group]
+
+    def _sequence(self, track: Track) -> PacketSequence:
+        self._sink.write(descriptor(track))
+        self._sequences += 1
+        return PacketSequence(self._sequences, track)
+
+    def _flows(self) -> tuple[dict[int, _Flows], dict[int, _Flows]]:
+        """What leaves and what reaches events, by lane: of links between events that are written."""
+        found: tuple[dict[int, _Flows], dict[int, _Flows]] = ({}, {})
+        if self._profile.links is None:
+            return found
+        links = self._profile.links()
+        lanes = self._profile.lanes
+        offsets = np.concatenate([[0], np.cumsum([len(lane) for lane in lanes])]).astype(np.int64)
+        written = np.zeros(int(offsets[-1]), np.bool_)
+        for number, rows in enumerate(self._chosen):
+            written[offsets[number] + rows] = True
+        kept = np.flatnonzero(written[links.from_row] & written[links.to_row])
+        for ends, into in zip((links.from_row[kept], links.to_row[kept]), found, strict=True):
+            lane_of = np.searchsorted(offsets, ends, side="right") - 1
+            for number in np.unique(lane_of).tolist():
+                mine = np.flatnonzero(lane_of == number)
+                into[number] = _Flows(ends[mine] - offsets[number], kept[mine] + 1, len(lanes[number]))
+        return found
+
+    def _lane(self, number: int, lane: Lane, rows: I64, leaving: _Flows | None, reaching: _Flows | None) -> None:
+        track = Track(lane.label, self._group(lane.group), number)
+        told = tuple(self._told(lane))
+        for place, (places, begins) in enumerate(nested_tracks(lane.take("start", rows), lane.take("end", rows)), 1):
+            sequence = self._sequence(track if place == 1 else track.overflow(place))
+            steps = rows[places]
+            for first in range(0, len(steps), BLOCK):
+                some = slice(first, first + BLOCK)
+                encoder = _Slices(self._profile, lane, sequence, self._base, told, leaving, reaching)
+                self._sink.write(encoder.encoded(steps[some], begins[some]))
+                self._done += len(steps[some]) // 2
+                self._progress(min(self._done / self._total, 1.0))
+
+    def _told(self, lane: Lane) -> Iterator[Column]:
+        """Columns that are told of each slice."""
+        for column in self._profile.vocabulary.columns:
+            if column.key in lane and column.key not in _OWN and column.group != COUNTERS:
+                yield column
+
+
+class _Slices:
+    """Slices of a lane, a block at a time."""
+
+    def __init__(
+        self, profile: Profile, lane: Lane, sequence: PacketSequence, base: int, told: Sequence[Column],
+        leaving: _Flows | None, reaching: _Flows | None,
+    ) -> None:  # fmt: skip
+        self._profile, self._lane, self._sequence, self._base = profile, lane, sequence, base
+        self._told = told
+        self._leaving, self._reaching = leaving, reaching
+
+    def encoded(self, steps: I64, begins: npt.NDArray[np.bool_]) -> bytes:
+        """Packets of begins and ends of rows, in the order in which they come."""
+        opening, closing = np.flatnonzero(begins), np.flatnonzero(~begins)
+        parts: list[tuple[npt.NDArray[np.intp] | None, npt.NDArray[np.uint8]]] = []
+        if len(opening):
+            rows = steps[opening]
+            values = [self._lane.take(column.key, rows) for column in self._told]
+            shape = self._shapes(rows, values)
+            # places of equal shapes: their messages are of one length
+            distinct, which = np.unique(shape, axis=0, return_inverse=True)
+            for number, each in enumerate(distinct.tolist()):
+                mine = np.flatnonzero(which.reshape(-1) == number)
+                told = [column_values[mine] for column_values in values]
+                parts.append((opening[mine], self._begins(rows[mine], told, each)))
+        if len(closing):
+            ends = self._lane.take("end", steps[closing]) + self._base
+            event = varint_field(EVENT_TYPE, SLICE_END)
+            parts.append((closing, messages(self._sequence.packet(ends, event), len(closing))))
+        body = interleaved(parts, len(steps)).tobytes()
+        return self._sequence.preamble() + body
+
+    def _shapes(self, rows: I64, values: Sequence[npt.NDArray[Any]]) -> I64:
+        """Links that leave and reach each row, and whether it has a value of each column."""
+        counts = [np.zeros(len(rows), np.int64) if flows is None else flows.counts[rows]
+                  for flows in (self._leaving, self._reaching)]  # fmt: skip
+        known = [_known(column, each).astype(np.int64) for column, each in zip(self._told, values, strict=True)]
+        return np.stack([*counts, *known], axis=1)
+
+    def _begins(self, rows: I64, values: Sequence[npt.NDArray[Any]], shape: Sequence[int]) -> npt.NDArray[np.uint8]:
+        sequence = self._sequence
+        leaving, reaching, *known = shape
+        event: Pieces = [*varint_field(EVENT_TYPE, SLICE_BEGIN), *varint_field(EVENT_NAME, self._texts("name", rows))]
+        if "type" in self._lane:
+            codes = self._lane.take("type", rows)
+            event += varint_field(
+                EVENT_CATEGORY, sequence.iids(CATEGORIES, "type", self._profile.strings["type"], codes)
+            )
+        for column, each, told in zip(self._told, values, known, strict=True):
+            if told:
+                name = varint_field(NOTE_NAME, sequence.iid(NOTE_NAMES, column.title))
+                event += message_field(EVENT_ANNOTATION, [*name, *self._value(column, each)])
+        for field, flows, count in ((EVENT_FLOW, self._leaving, leaving), (EVENT_FLOW_END, self._reaching, reaching)):
+            for place in range(count):
+                assert flows is not None
+                event += fixed64_field(field, flows.of(rows, place))
+        times = self._lane.take("start", rows) + self._base
+        return messages(sequence.packet(times, event), len(rows))
+
+    def _texts(self, key: str, rows: I64) -> I64:
+        texts = self._profile.strings.get(key, ())
+        codes = self._lane.take(key, rows) if key in self._lane else np.full(len(rows), -1)
+        return self._sequence.iids(EVENT_NAMES, key, texts, codes, self._lane.kind)
+
+    def _value(self, column: Column, values: npt.NDArray[Any]) -> Pieces:
+        if column.kind == "text":
+            texts = self._profile.strings[column.key]
+            return varint_field(NOTE_TEXT, self._sequence.iids(NOTE_TEXTS, column.key, texts, values))
+        if np.issubdtype(values.dtype, np.floating):
+            return fixed64_field(NOTE_DOUBLE, values.astype(np.float64))
+        return varint_field(NOTE_INT, values.astype(np.int64))
+
+
+def _known(column: Column, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if column.kind == "text":
+        return np.asarray(values >= 0, np.bool_)
+    if np.issubdtype(values.dtype, np.floating):
+        return np.asarray(np.isfinite(values), np.bool_)
+    return np.asarray(values != INT_MISSING, np.bool_)

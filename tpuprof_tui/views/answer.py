@@ -56,6 +56,8 @@ class Column:
         bar: Whether screens draw a bar of it, full at the table's largest value.
         shown: Whether people see it; others are for programs.
         names: Whether a text tells which row it is: rows of two profiles belong together by these.
+        epoch_ns: What a clock says at the zero of the profile's time line, ns: programs get a ``time`` as that clock
+            has it, as an exact decimal text; None: as a number since the worker's start.
     """
 
     key: str
@@ -66,6 +68,7 @@ class Column:
     bar: bool = False
     shown: bool = True
     names: bool = True
+    epoch_ns: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +203,7 @@ class Fact:
         guessed: Whether it rests on guesswork.
         shown: Whether people are told it; others are for programs.
         target: Where it leads.
+        epoch_ns: As of columns.
     """
 
     key: str
@@ -212,20 +216,29 @@ class Fact:
     guessed: bool = False
     shown: bool = True
     target: Target | None = None
+    epoch_ns: int | None = None
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Something that cannot be told: what, what it would need, what to do."""
+    """Something that cannot be told.
+
+    Attributes:
+        what: What, a sentence, or the key of a table.
+        needs: What it would need.
+        do: What to do, a sentence or what to type.
+        told: What people are told where ``what`` is a key.
+    """
 
     what: str
     needs: str = ""
     do: str = ""
+    told: str = ""
 
     @property
     def sentence(self) -> str:
         """All of it, for people."""
-        return " ".join(filter(None, (self.what, self.needs and f"It needs {self.needs}.", self.do)))
+        return " ".join(filter(None, (self.told or self.what, self.needs and f"It needs {self.needs}.", self.do)))
 
 
 @dataclass(frozen=True)

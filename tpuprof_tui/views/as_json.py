@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .answer import Answer, Column, Kind, Missing, Series, Table, plain
+from .answer import Answer, Column, Fact, Missing, Series, Table, plain
 
 #: Units that programs read; durations and times are us, with all the digits that are known.
 _UNITS: Final[dict[str, str]] = {
@@ -21,12 +21,12 @@ def answer_record(answer: Answer, start_ns: int = 0, limit: int | None = None, o
         limit: Rows of each table at most; None: all.
         offset: Rows of each table that are passed over.
     """
-    record: dict[str, Any] = {"figures": {fact.key: _value(fact.value, fact.kind, start_ns) for fact in answer.facts}}
+    record: dict[str, Any] = {"figures": {fact.key: _value(fact.value, fact, start_ns) for fact in answer.facts}}
     tables = [*answer.tables, *map(Series.table, answer.series)]
     record["tables"] = {table.key: table_record(table, start_ns, limit, offset) for table in tables}
     if answer.source:
         record["source"] = answer.source
-    if answer.missing:
+    if answer.missing or answer.source:
         record["missing"] = [missing_record(each) for each in answer.missing]
     return record
 
@@ -39,9 +39,8 @@ def missing_record(missing: Missing) -> dict[str, str]:
 def table_record(table: Table, start_ns: int = 0, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
     """A table, or some of its rows."""
     stop = len(table) if limit is None else min(offset + limit, len(table))
-    kinds: list[Kind] = [column.kind for column in table.columns]
     rows = [
-        [_value(value, kind, start_ns) for value, kind in zip(row, kinds, strict=True)]
+        [_value(value, column, start_ns) for value, column in zip(row, table.columns, strict=True)]
         for row in table.rows(offset, stop)
     ]
     record: dict[str, Any] = {
@@ -60,10 +59,18 @@ def column_record(column: Column) -> dict[str, str]:
     return {"key": column.key, "title": column.title, "unit": column.unit or _UNITS.get(column.kind, "")}
 
 
-def _value(value: Any, kind: Kind, start_ns: int) -> Any:
+def exact_us(ns: int) -> str:
+    """A time in us as a decimal text, exact."""
+    whole, rest = divmod(abs(ns), 1000)
+    return f"{'-' if ns < 0 else ''}{whole}{f'.{rest:03d}'.rstrip('0') if rest else ''}"
+
+
+def _value(value: Any, what: Column | Fact, start_ns: int) -> Any:
     value = plain(value)
-    if value is None or kind not in ("duration", "time"):
+    if value is None or what.kind not in ("duration", "time"):
         return value
-    ns = value - start_ns if kind == "time" else value
+    if what.kind == "time" and what.epoch_ns is not None:
+        return exact_us(value + what.epoch_ns)
+    ns = value - start_ns if what.kind == "time" else value
     # exact for whole ns: the shortest text of the quotient has no digit that is not known
     return ns // 1000 if isinstance(ns, int) and ns % 1000 == 0 else ns / 1000

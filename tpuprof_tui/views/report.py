@@ -12,7 +12,7 @@ from tpuprof_tui.formats.tables import Report
 from tpuprof_tui.model import Problem, Profile
 from tpuprof_tui.model.view import View
 
-from .as_json import answer_record
+from .as_json import answer_record, exact_us
 from .as_text import answer_report
 from .query import EVERYTHING, Query
 from .registry import answer
@@ -142,12 +142,6 @@ def problem_record(profile: Profile, problem: Problem) -> dict[str, Any]:
         "what": problem.what,
         "done": problem.done,
     }
-
-
-def exact_us(ns: int) -> str:
-    """A time in us as a decimal text, exact."""
-    whole, rest = divmod(abs(ns), 1000)
-    return f"{'-' if ns < 0 else ''}{whole}{f'.{rest:03d}'.rstrip('0') if rest else ''}"
 
 
 def report_text(

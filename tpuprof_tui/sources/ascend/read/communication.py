@@ -1,0 +1,304 @@
+"""What was communicated: ``communication.json`` and its matrix, those of a cluster, and the tables of ``analysis.db``.
+
+Times of the files are ms; here they are ns, exact to a picosecond: what is finer is noise of the exporter's floats.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, Final
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.escape import utf8_text
+
+from .database import Database
+
+TOTAL: Final = "Total Op Info"
+_TIMES: Final = ("Elapse Time(ms)", "Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
+_RATIOS: Final = ("Wait Time Ratio", "Synchronization Time Ratio")
+_MOST_BYTES: Final = 1 << 30
+_PICO: Final = Decimal("0.001")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One communication operator of a step, or a sum of them (``op`` is then ``Total Op Info``).
+
+    Attributes:
+        step, kind, op: As the file has them.
+        rank: Whose it is; empty where the file is of one rank.
+        start: ns since 1970; None without.
+        elapse, transit, wait, synchronization, idle: ns; None where they are not told.
+        wait_ratio, synchronization_ratio: 0 to 1.
+    """
+
+    step: str
+    kind: str
+    op: str
+    rank: str
+    start: int | None
+    elapse: float | None
+    transit: float | None
+    wait: float | None
+    synchronization: float | None
+    idle: float | None
+    wait_ratio: float | None
+    synchronization_ratio: float | None
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is a sum."""
+        return self.op.partition("@")[0] == TOTAL
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What an operator moved over one kind of link: MB, ns, GB/s."""
+
+    step: str
+    kind: str
+    op: str
+    rank: str
+    link: str
+    size_mb: float
+    transit: float | None
+    bandwidth: float | None
+    large_packets: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Packets:
+    """How many packets of a size that was: MB, ns."""
+
+    step: str
+    kind: str
+    op: str
+    link: str
+    packet_mb: float
+    count: float
+    total: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What moved between two ranks: MB, ns, GB/s."""
+
+    step: str
+    kind: str
+    op: str
+    src: str
+    dst: str
+    link: str | None
+    size_mb: float | None
+    transit: float | None
+    bandwidth: float | None
+    op_name: str | None
+
+
+@dataclass(eq=False)
+class Communicated:
+    """All of it.
+
+    Attributes:
+        file: The file that decided.
+        operations: Operators and sums.
+        transfers, packets, pairs: See there.
+        matrix: Whether a matrix was there.
+    """
+
+    file: str
+    operations: list[Operation] = field(default_factory=list)
+    transfers: list[Transfer] = field(default_factory=list)
+    packets: list[Packets] = field(default_factory=list)
+    pairs: list[Pair] = field(default_factory=list)
+    matrix: bool = False
+
+
+def read_json(path: Path, name: str) -> dict[str, Any]:
+    """An object of a JSON file, its numbers as decimals.
+
+    Raises:
+        UnreadableError: It cannot be read, or is none.
+    """
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise UnreadableError(f"{name} is larger than any such file.")
+        found = json.loads(path.read_bytes().decode("utf-8-sig", "replace"), parse_float=Decimal, strict=False)
+    except OSError as error:
+        raise UnreadableError(f"{name}: {(error.strerror or 'cannot be read').lower()}.") from None
+    except json.JSONDecodeError as error:
+        raise UnreadableError(f"{name} cannot be decoded behind line {error.lineno} ({error.msg}).") from None
+    except (ValueError, RecursionError):
+        raise UnreadableError(f"{name} cannot be decoded.") from None
+    if not isinstance(found, dict):
+        raise UnreadableError(f"{name} holds no object.")
+    return found
+
+
+def of_json(path: Path, name: str, matrix: Path | None) -> Communicated:
+    """``communication.json`` of a rank, with the matrix beside it."""
+    found = Communicated(name)
+    for step, kinds in _objects(read_json(path, name)):
+        for kind, operations in _objects(kinds):
+            for op, told in _objects(operations):
+                _add_operation(found, step, kind, op, "", told)
+    if matrix is not None:
+        add_matrix(found, matrix, matrix.name)
+    return found
+
+
+def add_matrix(found: Communicated, path: Path, name: str) -> None:
+    """``communication_matrix.json``."""
+    raw = read_json(path, name)
+    found.matrix = True
+    for step, kinds in _objects(raw):
+        for kind, operations in _objects(kinds):
+            for op, pairs in _objects(operations):
+                _add_pairs(found, step, kind, op, pairs)
+
+
+def of_cluster(path: Path | None, matrix: Path | None) -> Communicated:
+    """``cluster_communication.json`` of msprof-analyze, with its matrix; the kind is the group of ranks."""
+    found = Communicated((path or matrix or Path()).name)
+    if path is not None:
+        for group, steps in _objects(read_json(path, path.name)):
+            for step, operations in _objects(steps):
+                for op, ranks in _objects(operations):
+                    for rank, told in _objects(ranks):
+                        _add_operation(found, step, group, op, rank, told)
+    if matrix is not None:
+        found.matrix = True
+        for group, steps in _objects(read_json(matrix, matrix.name)):
+            for step, operations in _objects(steps):
+                for op, pairs in _objects(operations):
+                    _add_pairs(found, step, group, op, pairs)
+    return found
+
+
+def _add_operation(found: Communicated, step: str, kind: str, op: str, rank: str, told: Any) -> None:
+    times = told.get("Communication Time Info") if isinstance(told, dict) else None
+    links = told.get("Communication Bandwidth Info") if isinstance(told, dict) else None
+    if isinstance(times, dict):
+        start = number(times.get("Start Timestamp(us)"))
+        found.operations.append(Operation(
+            step, kind, op, rank, None if start is None else int(start * 1000),
+            *(_ns(times.get(key)) for key in _TIMES), *(_float(times.get(key)) for key in _RATIOS),
+        ))  # fmt: skip
+    for link, each in _objects(links):
+        size = number(each.get("Transit Size(MB)")) if isinstance(each, dict) else None
+        if not size:
+            continue
+        found.transfers.append(Transfer(
+            step, kind, op, rank, link, float(size), _ns(each.get("Transit Time(ms)")),
+            _float(each.get("Bandwidth(GB/s)")), _float(each.get("Large Packet Ratio")),
+        ))  # fmt: skip
+        for packet, pair in _objects(each.get("Size Distribution")):
+            mega = number(packet)
+            if isinstance(pair, list) and len(pair) == 2 and mega is not None:
+                count = number(pair[0])
+                found.packets.append(Packets(step, kind, op, link, float(mega), _count(count), _ns(pair[1])))
+
+
+def _add_pairs(found: Communicated, step: str, kind: str, op: str, pairs: Any) -> None:
+    for pair, told in _objects(pairs):
+        src, _, dst = pair.partition("-")
+        if isinstance(told, dict):
+            link, name = told.get("Transport Type"), told.get("Op Name")
+            found.pairs.append(Pair(
+                step, kind, op, src, dst, _text(link), _float(told.get("Transit Size(MB)")),
+                _ns(told.get("Transit Time(ms)")), _float(told.get("Bandwidth(GB/s)")), _text(name),
+            ))  # fmt: skip
+
+
+def of_database(database: Database) -> Communicated | None:
+    """The tables CommAnalyzer* of ``analysis.db``; None without them. Ratios are computed: it has none."""
+    if "CommAnalyzerTime" not in database.tables:
+        return None
+    found = Communicated(database.name)
+    for step, kind, op, group, start, *times in database.rows(
+        "CommAnalyzerTime", "step", "type", "hccl_op_name", "group_name", "start_timestamp", "elapse_time",
+        "transit_time", "wait_time", "synchronization_time", "idle_time",
+    ):  # fmt: skip
+        elapse, transit, wait, synchronization, idle = map(_ns, times)
+        begin = number(start)
+        found.operations.append(Operation(
+            str(step), str(kind), _op(op, group), "", None if begin is None else int(begin * 1000), elapse, transit,
+            wait, synchronization, idle, _ratio(wait, transit), _ratio(synchronization, transit),
+        ))  # fmt: skip
+    seen = set()
+    for step, kind, op, group, link, size, transit, bandwidth, large, packet, count, total in database.rows(
+        "CommAnalyzerBandwidth", "step", "type", "hccl_op_name", "group_name", "transport_type", "transit_size",
+        "transit_time", "bandwidth", "large_packet_ratio", "package_size", "count", "total_duration",
+    ):  # fmt: skip
+        key = (str(step), str(kind), _op(op, group), "", str(link))
+        mega = number(size)
+        if mega and key not in seen:
+            seen.add(key)
+            found.transfers.append(Transfer(*key, float(mega), _ns(transit), _float(bandwidth), _float(large)))
+        if number(count):
+            found.packets.append(Packets(*key[:3], key[4], _float(packet) or 0.0, _count(number(count)), _ns(total)))
+    if "CommAnalyzerMatrix" in database.tables:
+        found.matrix = True
+        for step, kind, op, group, src, dst, link, size, transit, bandwidth, name in database.rows(
+            "CommAnalyzerMatrix", "step", "type", "hccl_op_name", "group_name", "src_rank", "dst_rank",
+            "transport_type", "transit_size", "transit_time", "bandwidth", "op_name",
+        ):  # fmt: skip
+            found.pairs.append(Pair(
+                str(step), str(kind), _op(op, group), str(src), str(dst), _text(link), _float(size), _ns(transit),
+                _float(bandwidth), _text(name),
+            ))  # fmt: skip
+    return found
+
+
+def _op(op: Any, group: Any) -> str:
+    return utf8_text(f"{op}@{group}")
+
+
+def _ratio(part: float | None, transit: float | None) -> float | None:
+    """The share of a wait in wait and transfer, to four decimals as the files have it; 0 of nothing."""
+    if part is None or transit is None:
+        return None
+    return round(part / (part + transit), 4) if part + transit else 0.0
+
+
+def _objects(value: Any) -> Iterator[tuple[str, Any]]:
+    """The members of an object; none of anything else."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield utf8_text(str(key)), each
+
+
+def number(value: Any) -> Decimal | None:
+    """A number of a file or a database; None where there is none."""
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        found = value if isinstance(value, Decimal) else Decimal(str(value).strip()[:64])
+    except InvalidOperation:
+        return None
+    return found if found.is_finite() and abs(found.adjusted()) < 30 else None
+
+
+def _ns(value: Any) -> float | None:
+    """Ms as ns."""
+    found = number(value)
+    return None if found is None else float((found * 1_000_000).quantize(_PICO) if abs(found) < 10**12 else found)
+
+
+def _float(value: Any) -> float | None:
+    found = number(value)
+    return None if found is None else float(found)
+
+
+def _count(value: Decimal | None) -> float:
+    if value is None:
+        return 0
+    return int(value) if value == int(value) else float(value)
+
+
+def _text(value: Any) -> str | None:
+    return utf8_text(value) if isinstance(value, str) and value else None

@@ -1,0 +1,127 @@
+"""What a device did over time, as sets of stretches: unions, what of one no other covers, and the gaps between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from .categories import COMMUNICATION, COMPUTING, EXPOSED, FREE, Layer, What
+from .kernels import Kernels
+from .timeline import Timeline
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Stretches of time by start: int64 ns since 1970, in columns of one length."""
+
+    start: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    end: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def length(self) -> I64:
+        """How long each is."""
+        return self.end - self.start
+
+    @property
+    def total(self) -> int:
+        """How long they are together."""
+        return int(self.length.sum())
+
+    def within(self, low: int | None, high: int | None) -> Stretches:
+        """Those that start at ``low`` or later and before ``high``; None: no bound."""
+        first = 0 if low is None else int(np.searchsorted(self.start, low))
+        last = len(self) if high is None else int(np.searchsorted(self.start, high))
+        return Stretches(self.start[first:last], self.end[first:last])
+
+
+def sorted_stretches(start: I64, end: I64) -> Stretches:
+    """Stretches in order of start."""
+    order = np.argsort(start, kind="stable")
+    return Stretches(start[order], end[order])
+
+
+def union(start: I64, end: I64) -> Stretches:
+    """The time that some stretches cover, those that touch as one."""
+    if not len(start):
+        return Stretches()
+    order = np.argsort(start, kind="stable")
+    start, reach = start[order], np.maximum.accumulate(end[order])
+    opens = np.flatnonzero(start[1:] > reach[:-1]) + 1
+    return Stretches(start[np.append(0, opens)], reach[np.append(opens - 1, len(reach) - 1)])
+
+
+def gaps(covered: Stretches) -> Stretches:
+    """The time between the first and the last of a union that it does not cover."""
+    return Stretches(covered.end[:-1], covered.start[1:])
+
+
+def without(one: Stretches, other: Stretches) -> Stretches:
+    """What of a union another does not cover."""
+    if not len(one) or not len(other):
+        return one
+    # both cut at all edges; a piece lies wholly in or out of each
+    edges = np.unique(np.concatenate([one.start, one.end, other.start, other.end]))
+    low, high = edges[:-1], edges[1:]
+    kept = _covers(one, low) & ~_covers(other, low)
+    return union(low[kept], high[kept])
+
+
+def _covers(stretches: Stretches, times: I64) -> npt.NDArray[np.bool_]:
+    place = np.searchsorted(stretches.start, times, side="right") - 1
+    return (place >= 0) & (times < stretches.end[np.maximum(place, 0)])
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """How the device spent its time.
+
+    Attributes:
+        file: Name of the file that decided.
+        computing, communication, exposed, free: Stretches; those that are exposed are communication that no computing
+            covers.
+        exporters: Whether they are the exporter's own slices.
+    """
+
+    file: str
+    computing: Stretches
+    communication: Stretches
+    exposed: Stretches
+    free: Stretches
+    exporters: bool = False
+
+    def kinds(self) -> tuple[tuple[str, Stretches], ...]:
+        """All four by the exporter's names."""
+        return ((COMPUTING, self.computing), (COMMUNICATION, self.communication), (EXPOSED, self.exposed),
+                (FREE, self.free))  # fmt: skip
+
+
+def coverage_of(timeline: Timeline | None, kernels: Kernels | None) -> Coverage | None:
+    """Of the exporter's slices, else of the tasks of the timeline, else of the kernels; None without any."""
+    if timeline is not None and timeline.derived:
+        rows = timeline.rows_of(Layer.OVERLAP)
+        found = []
+        for kind in (COMPUTING, COMMUNICATION, EXPOSED, FREE):
+            mine = rows[timeline.named(kind.__eq__)[rows]]
+            found.append(sorted_stretches(timeline.start[mine], timeline.end[mine]))
+        return Coverage(timeline.file, found[0], found[1], found[2], found[3], exporters=True)
+    if timeline is not None and len(timeline.work):
+        parts = [timeline.work[timeline.what[timeline.work] == what] for what in (What.KERNEL, What.COLLECTIVE)]
+        return _unions(timeline.file, *((timeline.start[rows], timeline.end[rows]) for rows in parts))
+    if kernels is not None and kernels.timed.any():
+        talks = kernels.communicates
+        parts = [np.flatnonzero(kernels.timed & ~talks), np.flatnonzero(kernels.timed & talks)]
+        return _unions(kernels.file, *((kernels.start[rows], kernels.end[rows]) for rows in parts))
+    return None
+
+
+def _unions(file: str, computing: tuple[I64, I64], communication: tuple[I64, I64]) -> Coverage:
+    one, other = union(*computing), union(*communication)
+    both = union(np.concatenate([one.start, other.start]), np.concatenate([one.end, other.end]))
+    return Coverage(file, one, other, without(other, one), gaps(both))

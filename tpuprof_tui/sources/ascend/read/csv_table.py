@@ -1,0 +1,321 @@
+"""The csv tables that CANN writes: columns by name, in blocks, whatever their size and whatever is wrong with rows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.escape import utf8_text
+from tpuprof_tui.model import INT_MISSING, Problem, Severity
+
+from .numbers import Numbers, numbers
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+#: Bytes that are taken at a time.
+BLOCK: Final = 2 << 20
+#: A row that takes more bytes than this ends the reading.
+LONGEST_ROW: Final = 256 << 20
+#: How often an open quote is passed over.
+_MOST_MENDED: Final = 20
+_LONGEST_TEXT: Final = 1 << 20
+_MOST_COLUMNS: Final = 4096
+#: What stands where nothing is known.
+NOTHING: Final = ("", "N/A")
+
+#: ``time``: us as int64 ns; ``number``: float64; ``text``: codes and texts.
+Kind = Literal["time", "number", "text"]
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """A column of texts: codes into the distinct ones, -1 where there is none."""
+
+    codes: I32
+    texts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def values(self, rows: Any = slice(None)) -> list[str | None]:
+        """The texts of some rows; None where there is none."""
+        known = (*self.texts, None)
+        return [known[code] for code in self.codes[rows].tolist()]
+
+    @cached_property
+    def plain(self) -> tuple[Any, ...]:
+        """What each distinct text says: whole numbers, numbers, else the texts; all of one sort."""
+        for kind in (int, float):
+            try:
+                return tuple(map(kind, self.texts))
+            except ValueError:
+                continue
+        return self.texts
+
+    def plain_values(self, rows: Any = slice(None)) -> list[Any]:
+        """The same as ``values``, numbers where all are."""
+        known = (*self.plain, None)
+        return [known[code] for code in self.codes[rows].tolist()]
+
+    def where(self, test: Any) -> npt.NDArray[np.bool_]:
+        """Whether the text of each row passes a test, made once for each distinct one; where there is none not."""
+        passing = np.array([*map(bool, map(test, self.texts)), False], np.bool_)
+        return passing[self.codes]
+
+
+@dataclass(eq=False)
+class CsvTable:
+    """A table in one or more files that follow each other.
+
+    Attributes:
+        paths: The files, in order.
+        name: The name of the first, relative to what was opened.
+        columns: Names of the columns, of all files.
+        rows: How many rows there are; known when some columns have been read.
+        problems: What was wrong; each is found once.
+    """
+
+    paths: Sequence[Path]
+    name: str
+    columns: tuple[str, ...]
+    rows: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    @classmethod
+    def opened(cls, paths: Sequence[Path], name: str) -> CsvTable:
+        """The table of some files.
+
+        Raises:
+            UnreadableError: One of them cannot be opened, or has no header.
+        """
+        columns: dict[str, None] = {}
+        for path in paths:
+            try:
+                with path.open("rb") as file:
+                    found = _header(file.readline(LONGEST_ROW))
+            except OSError as error:
+                raise UnreadableError(f"{name}: {(error.strerror or 'cannot be read').lower()}.") from None
+            if not any(found) or len(found) > _MOST_COLUMNS:
+                raise UnreadableError(f"{name} has no header.")
+            columns |= dict.fromkeys(filter(None, found))
+        return cls(paths, name, tuple(columns))
+
+    def __contains__(self, column: str) -> bool:
+        return column in self.columns
+
+    def first(self, *names: str) -> str:
+        """The first of these columns that it has; empty without."""
+        return next((name for name in names if name in self.columns), "")
+
+    def read(self, wanted: Mapping[str, Kind]) -> dict[str, Any]:
+        """Some columns: int64, float64 or ``Texts`` of one length. Names that it does not have are left out."""
+        kinds = {name: kind for name, kind in wanted.items() if name in self.columns}
+        parts: dict[str, list[Any]] = {name: [] for name in kinds}
+        codes: dict[str, _Codes] = {name: _Codes() for name, kind in kinds.items() if kind == "text"}
+        again = bool(self.rows)
+        rows = 0
+        for path in self.paths:
+            for block in _Blocks(path, self, again):
+                rows += block.count
+                for name, kind in kinds.items():
+                    parts[name].append(block.column(name, kind, codes.get(name)))
+        self.rows = rows
+        return {name: _whole(kind, parts[name], codes.get(name)) for name, kind in kinds.items()}
+
+    def text(self, names: Iterable[str]) -> dict[str, list[str | None]]:
+        """Some columns as texts."""
+        return {name: column.values() for name, column in self.read(dict.fromkeys(names, "text")).items()}
+
+
+class _Codes(dict[bytes, int]):
+    """Numbers cells as they come."""
+
+    def __missing__(self, key: bytes) -> int:
+        code = self[key] = len(self)
+        return code
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Some whole rows of a file."""
+
+    table: CsvTable
+    offset: int
+    data: bytes
+    place: dict[str, int]
+    begin: I64
+    stops: I64
+    first: I64
+    cells: I64
+    again: bool
+
+    @property
+    def count(self) -> int:
+        return len(self.first)
+
+    def column(self, name: str, kind: Kind, codes: _Codes | None) -> Any:
+        number = self.place.get(name)
+        if number is None:
+            nothing: dict[Kind, Any] = {"time": np.full(self.count, INT_MISSING), "number": np.full(self.count, np.nan)}
+            return nothing.get(kind, np.full(self.count, -1, np.int32))
+        has = self.cells > number
+        at = np.where(has, self.first + number, 0)
+        end = np.where(has, self.stops[at], 0)
+        begin = self.begin if number == 0 else np.where(has, self.stops[np.maximum(at - 1, 0)] + 1, 0)
+        if codes is None:
+            found = numbers(np.frombuffer(self.data, np.uint8), begin, end)
+            self._tell(found, name, begin, end)
+            return found.nanoseconds() if kind == "time" else found.floats()
+        data = self.data
+        cells = [codes[data[low:high]] for low, high in zip(begin.tolist(), end.tolist(), strict=True)]
+        return np.where(has, np.array(cells, np.int32), -1).astype(np.int32)
+
+    def _tell(self, found: Numbers, name: str, begin: I64, end: I64) -> None:
+        if found.bad and not self.again:
+            low = int(begin[found.bad[0]])
+            text = utf8_text(self.data[low : int(end[found.bad[0]])][:40].decode("utf-8", "replace"))
+            _note(self.table, self.offset + low, Severity.WARNING, f"{name} holds what is no number ({text})",
+                  "Those cells are left empty.", len(found.bad))  # fmt: skip
+
+
+class _Blocks:
+    """The rows of a file, block by block."""
+
+    def __init__(self, path: Path, table: CsvTable, again: bool) -> None:
+        self._path, self._table, self._again = path, table, again
+        self._place: dict[str, int] = {}
+
+    def __iter__(self) -> Iterator[_Block]:
+        carry, offset, mended = b"", 0, 0
+        with self._path.open("rb") as file:
+            while True:
+                chunk = file.read(max(BLOCK, len(carry)))
+                data = carry + chunk if chunk else carry
+                if not data:
+                    return
+                if not chunk and not data.endswith(b"\n"):
+                    data += b"\n"
+                block, used = self._rows(data, offset)
+                if block is not None:
+                    yield block
+                if not chunk and used < len(data):
+                    # a quote stays open to the end: its line is given up, what follows is read
+                    mended += 1
+                    if mended > _MOST_MENDED:
+                        return
+                    line = data.find(b"\n", used) + 1
+                    self._note(offset + used, "A cell whose quote is not closed", "Its row is left out.")
+                    used = line or len(data)
+                elif len(data) - used > LONGEST_ROW:
+                    self._note(offset + used, "A row without end", "What follows is left out.")
+                    return
+                carry = data[used:]
+                offset += used
+                if not chunk and not carry:
+                    return
+
+    def _note(self, offset: int, what: str, done: str) -> None:
+        if not self._again:
+            _note(self._table, offset, Severity.ERROR, what, done, 1, self._path)
+
+    def _rows(self, data: bytes, offset: int) -> tuple[_Block | None, int]:
+        text = np.frombuffer(data, np.uint8)
+        special = (text == 0x2C) | (text == 0x0A)
+        if 0x22 in data:
+            inside = np.cumsum(text == 0x22, dtype=np.uint8) & 1
+            special &= inside == 0
+        stops = np.flatnonzero(special)
+        ends = np.flatnonzero(text[stops] == 0x0A)
+        if not len(ends):
+            return None, 0
+        used = int(stops[ends[-1]]) + 1
+        first = np.append(0, ends[:-1] + 1)
+        begin = np.append(0, stops[ends[:-1]] + 1)
+        cells = ends - first + 1
+        length = stops[ends] - begin
+        keep = (cells > 1) | (length > 1) | ((length == 1) & (text[begin] != 0x0D))
+        if not self._place:
+            header = int(np.argmax(keep))
+            keep[: header + 1] = False
+            names = _header(data[int(begin[header]) : int(stops[ends[header]])])
+            for number, name in enumerate(names):
+                self._place.setdefault(name, number)
+            self._width = len(names)
+        first, begin, cells = first[keep], begin[keep], cells[keep]
+        if not self._again:
+            self._odd(cells, begin + offset)
+        if not len(first):
+            return None, used
+        return _Block(self._table, offset, data, self._place, begin, stops, first, cells, self._again), used
+
+    def _odd(self, cells: I64, offsets: I64) -> None:
+        for wrong, what, done in (
+            (cells < self._width, "Rows that have fewer cells than the header",
+             "They stand as they are, what is lacking at their end is empty."),
+            (cells > self._width, "Rows that have more cells than the header", "What is beyond it is left out."),
+        ):  # fmt: skip
+            rows = np.flatnonzero(wrong)
+            if len(rows):
+                _note(self._table, int(offsets[rows[0]]), Severity.ERROR, what, done, len(rows), self._path)
+
+
+def _note(
+    table: CsvTable, offset: int, severity: Severity, what: str, done: str, count: int, path: Path | None = None
+) -> None:  # fmt: skip
+    """A problem of a table, told once for each sort: the first place, and how many there are."""
+    key = what.partition(" (")[0]
+    for number, each in enumerate(table.problems):
+        if each.what.startswith(f"{key}, line") or each.what.startswith(f"{key} ("):
+            table.problems[number] = Problem(each.severity, each.what, each.done, each.file, each.offset,
+                                             count=each.count + count)  # fmt: skip
+            return
+    line = _line(path or table.paths[0], offset)
+    table.problems.append(Problem(severity, f"{what}, line {line:,}.", done, table.name, offset, count=count))
+
+
+def _line(path: Path, offset: int) -> int:
+    """Number of the line that an offset lies in, from 1."""
+    line = 1
+    with path.open("rb") as file:
+        while offset > 0:
+            data = file.read(min(offset, BLOCK))
+            if not data:
+                break
+            line += data.count(b"\n")
+            offset -= len(data)
+    return line
+
+
+def _header(line: bytes) -> list[str]:
+    text = line.decode("utf-8-sig", "replace").strip("\r\n")
+    csv.field_size_limit(LONGEST_ROW)
+    try:
+        return [utf8_text(name.strip()) for name in next(csv.reader([text]), [])]
+    except csv.Error:
+        return []
+
+
+def _cell(raw: bytes) -> str:
+    """A cell as it stands, without the quotes that csv puts around it and blanks beside it."""
+    text = raw[:_LONGEST_TEXT].decode("utf-8", "replace").strip()
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1].replace('""', '"').strip()
+    return utf8_text(text)
+
+
+def _whole(kind: Kind, parts: list[Any], codes: _Codes | None) -> Any:
+    if codes is None:
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64 if kind == "time" else np.float64)
+    known: dict[str, int] = {}
+    places = [-1 if (text := _cell(raw)) in NOTHING else known.setdefault(text, len(known)) for raw in codes]
+    found = np.array([*places, -1], np.int32)[np.concatenate(parts) if parts else np.zeros(0, np.int32)]
+    return Texts(found, tuple(known))

@@ -1,0 +1,388 @@
+"""Databases of torch_npu and msprof: their tables as columns, and what they tell as a timeline and as kernels.
+
+Opened for reading alone and as files that nobody changes. What MindStudio Insight adds to a file it opened
+(OVERLAP_ANALYSIS, connectionCats, ``waitNs``, ``depth``) is not looked at: a fresh export has none of it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.escape import utf8_text
+from tpuprof_tui.model import INT_MISSING, Problem, Severity
+
+from .categories import COMMUNICATION_CORES, STEP, Layer, What, of_task
+from .csv_table import NOTHING, Texts
+from .kernels import Kernels, waits
+from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Flows, Measured, Timeline, Track, timeline_of
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+
+_LONGEST_NAME: Final = 1 << 16
+#: Type of PYTORCH_API: operator, task queue, Python frame, mark.
+_OPERATOR, _QUEUE, _FRAME, _MARK = 50001, 50002, 50003, 50004
+_CATEGORIES: Final = {_OPERATOR: "cpu_op", _QUEUE: "queue", _FRAME: "python_function", _MARK: "mstx"}
+_MEGA: Final = 1 << 20
+_NO: Final = np.zeros(0, np.int64)
+
+
+class Database:
+    """A database.
+
+    Attributes:
+        name: What its file is called.
+        tables: Names of its tables, with the names of their columns.
+        problems: What could not be read.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.name = name
+        self.problems: list[Problem] = []
+        where = quote(str(path.absolute()))
+        try:
+            self._connection = sqlite3.connect(f"file:{where}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+            self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
+            self.tables = {
+                table: tuple(row[1] for row in self._connection.execute(f"pragma table_info({_quoted(table)})"))
+                for (table,) in self._connection.execute("select name from sqlite_master where type = 'table'")
+            }
+        except sqlite3.Error as error:
+            raise UnreadableError(f"{name} is no database that can be read ({error}).") from None
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether there is a table with some columns."""
+        return table in self.tables and set(columns) <= set(self.tables[table])
+
+    def rows(self, table: str, *columns: str, order: str = "") -> list[tuple[Any, ...]]:
+        """Rows of a table; a column that it does not have is None, what lies behind damage is a problem."""
+        if table not in self.tables:
+            return []
+        known = ", ".join(_quoted(each) if each in self.tables[table] else "null" for each in columns)
+        found: list[tuple[Any, ...]] = []
+        try:
+            for row in self._connection.execute(f"select {known} from {_quoted(table)} {order}"):
+                found.append(row)
+        except sqlite3.Error as error:
+            if not any(f" {table} " in each.what for each in self.problems):
+                self.problems.append(Problem(Severity.ERROR, f"The table {table} cannot be read on ({error}).",
+                                             "Its rows before are shown.", self.name))  # fmt: skip
+        return found
+
+    def columns(self, table: str, *columns: str) -> list[list[Any]]:
+        """Columns of a table."""
+        rows = self.rows(table, *columns)
+        return [list(each) for each in zip(*rows, strict=True)] if rows else [[] for _ in columns]
+
+    @cached_property
+    def strings(self) -> dict[Any, str]:
+        """The texts that other tables name by their id."""
+        return {id_: utf8_text(str(value)[:_LONGEST_NAME]) for id_, value in self.rows("STRING_IDS", "id", "value")}
+
+    def texts(self, ids: Sequence[Any]) -> Texts:
+        """A column of ids of texts."""
+        known: dict[Any, int] = {}
+        texts: dict[str, int] = {}
+        codes = []
+        for id_ in ids:
+            code = known.get(id_)
+            if code is None:
+                text = self.strings.get(id_, "")
+                code = known[id_] = -1 if text in NOTHING else texts.setdefault(text, len(texts))
+            codes.append(code)
+        return Texts(np.array(codes, np.int32), tuple(texts))
+
+    @cached_property
+    def api_levels(self) -> dict[Any, str]:
+        """Names of the types of calls."""
+        return dict(self.rows("ENUM_API_TYPE", "id", "name"))
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._connection.close()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def whole(values: Sequence[Any]) -> I64:
+    """int64; missing where there is no whole number. PYTORCH_API has its times as texts."""
+    if not len(values):
+        return _NO
+    try:
+        found = np.array(values)
+        if found.dtype.kind in "iu":
+            return found.astype(np.int64)
+    except (ValueError, OverflowError):
+        pass
+    return np.array([_one(value) for value in values], np.int64)
+
+
+def _one(value: Any) -> int:
+    if isinstance(value, (str, float)):
+        try:
+            value = int(value) if not isinstance(value, str) or len(value) < 20 else None
+        except (ValueError, OverflowError):
+            return INT_MISSING
+    return value if isinstance(value, int) and INT_MISSING < value < 1 << 63 else INT_MISSING
+
+
+def real(values: Sequence[Any]) -> F64:
+    """float64, NaN where there is no number."""
+    return np.array([value if isinstance(value, (int, float)) else np.nan for value in values], np.float64)
+
+
+def kernels_of_database(database: Database) -> Kernels:
+    """COMPUTE_TASK_INFO with its TASK, and COMMUNICATION_OP, by start."""
+    shapes = {"input_shapes": "inputShapes", "input_types": "inputDataTypes", "input_formats": "inputFormats",
+              "output_shapes": "outputShapes", "output_types": "outputDataTypes",
+              "output_formats": "outputFormats"}  # fmt: skip
+    told = database.rows("TASK", "globalTaskId", "startNs", "endNs", "deviceId", "streamId", "taskId", "modelId")
+    tasks = {row[0]: row[1:] for row in told}
+    compute = [(row, tasks[row[0]]) for row in database.rows(
+        "COMPUTE_TASK_INFO", "globalTaskId", "name", "opType", "taskType", "blockDim", "mixBlockDim", *shapes.values()
+    ) if row[0] in tasks]  # fmt: skip
+    collectives = database.rows("COMMUNICATION_OP", "startNs", "endNs", "opName", "opType")
+    start = whole([task[0] for _, task in compute] + [row[0] for row in collectives])
+    end = whole([task[1] for _, task in compute] + [row[1] for row in collectives])
+    order = np.argsort(start, kind="stable")
+    empty = [None] * len(collectives)
+
+    def texts(column: Sequence[Any]) -> Texts:
+        found = database.texts([*column, *empty])
+        return Texts(found.codes[order], found.texts)
+
+    def numbers(column: Sequence[Any]) -> Texts:
+        known: dict[str, int] = {}
+        codes = [-1 if value is None else known.setdefault(str(value), len(known)) for value in [*column, *empty]]
+        return Texts(np.array(codes, np.int32)[order], tuple(known))
+
+    name = database.texts([row[1] for row, _ in compute] + [row[2] for row in collectives])
+    kind = database.texts([row[2] for row, _ in compute] + [row[3] for row in collectives])
+    core = database.texts([row[3] for row, _ in compute])
+    others = {key: texts([row[6 + place] for row, _ in compute]) for place, key in enumerate(shapes)}
+    others |= {
+        "blocks": numbers([row[4] for row, _ in compute]), "mix_blocks": numbers([row[5] for row, _ in compute]),
+        **{key: numbers([task[place] for _, task in compute])
+           for key, place in (("device", 2), ("stream", 3), ("task", 4), ("model", 5))},
+    }  # fmt: skip
+    ids = [row[0] for row, _ in compute]
+    start, duration = start[order], (end - start)[order]
+    cores = (*core.texts, COMMUNICATION_CORES[0])
+    codes = np.append(core.codes, np.full(len(collectives), len(core.texts), np.int32))
+    metrics = _Metrics(database, ids, order)
+    return Kernels(
+        database.name, Texts(name.codes[order], name.texts), Texts(kind.codes[order], kind.texts),
+        Texts(codes[order].astype(np.int32), cores), start, duration, waits(start, duration),
+        {key: column for key, column in others.items() if (column.codes >= 0).any()}, metrics.names, metrics.load,
+    )  # fmt: skip
+
+
+class _Metrics:
+    """TASK_PMU_INFO as the csv files have it: times in us, ``aic_total_time`` is called ``aicore_time(us)``."""
+
+    _RENAMED: Final = {"aic_total_time": "aicore_time", "aiv_total_time": "aiv_time"}
+
+    def __init__(self, database: Database, ids: Sequence[Any], order: I64) -> None:
+        self._database, self._order = database, order
+        self._row = {id_: row for row, id_ in enumerate(ids)}
+        told = dict.fromkeys(row[0] for row in database.rows("TASK_PMU_INFO", "name"))
+        self._ids = {self._called(database.strings.get(id_, "")): id_ for id_ in told}
+        self.names = tuple(name for name in self._ids if name)
+
+    def _called(self, name: str) -> str:
+        name = self._RENAMED.get(name, name)
+        return f"{name}(us)" if name.endswith("_time") else name
+
+    def load(self, wanted: Sequence[str]) -> Mapping[str, F64]:
+        """Metrics by name."""
+        found = {name: np.full(len(self._order), np.nan) for name in wanted}
+        into = {self._ids[name]: (found[name], 1000 if name.endswith("(us)") else 1)
+                for name in wanted if name in self._ids}  # fmt: skip
+        for task, name, value in self._database.rows("TASK_PMU_INFO", "globalTaskId", "name", "value"):
+            if name in into and task in self._row and isinstance(value, (int, float)):
+                column, divisor = into[name]
+                column[self._row[task]] = value / divisor
+        return {name: values[self._order] for name, values in found.items()}
+
+
+# -- a timeline
+
+
+class _Codes(dict[str, int]):
+    def __missing__(self, key: str) -> int:
+        code = self[key] = len(self)
+        return code
+
+
+class _Builder:
+    """Slices of a database, table by table."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._names, self._kinds, self._texts = _Codes(), _Codes(), _Codes()
+        self._tracks: dict[Track, int] = {}
+        self._parts: list[dict[str, Any]] = []
+        self._count = 0
+        self._broken = 0
+
+    def add(
+        self, tracks: Sequence[Track], start: I64, end: I64, names: Sequence[str], kinds: Sequence[str],
+        what: Sequence[What], connection: Sequence[Any], shapes: Sequence[str | None] = (),
+    ) -> None:  # fmt: skip
+        """Slices of one table."""
+        count = len(tracks)
+        sound = (start != INT_MISSING) & (end != INT_MISSING) & (np.abs(start) < 1 << 61) & (np.abs(end) < 1 << 61)
+        self._broken += int((~sound).sum())
+        texts = [-1 if not each else self._texts[each] for each in shapes] if shapes else [-1] * count
+        columns: dict[str, Any] = {
+            "track": np.array([self._tracks.setdefault(each, len(self._tracks)) for each in tracks], np.int64),
+            "start": start, "end": np.maximum(start, end),
+            "name": np.array([self._names[each] for each in names], np.int32),
+            "kind": np.array([self._kinds[each] for each in kinds], np.int32),
+            "what": np.array(what, np.int8), "place": self._count + np.arange(count), "connection": whole(connection),
+            "size": np.full(count, INT_MISSING), "shapes": np.array(texts, np.int32),
+            "stacks": np.full(count, -1, np.int32),
+        }  # fmt: skip
+        self._count += count
+        self._parts.append({key: values[sound] for key, values in columns.items()})
+
+    def timeline(self, measured: Sequence[Measured]) -> Timeline:
+        database = self._database
+        columns = {key: np.concatenate([part[key] for part in self._parts]) for key in self._parts[0]}
+        tracks = list(self._tracks)
+        if self._broken:
+            database.problems.append(Problem(Severity.ERROR, "Rows without a time.", "They were left out.",
+                                             database.name, count=self._broken))  # fmt: skip
+        return timeline_of(
+            database.name, tracks, [(track.process, track.number, track.label) for track in tracks],
+            columns.pop("track"), columns, lambda first, ordered, _: _flows(database, first, ordered),
+            names=tuple(self._names), kinds=tuple(self._kinds), texts=tuple(self._texts), measured=tuple(measured),
+        )  # fmt: skip
+
+
+def timeline_of_database(database: Database) -> Timeline | None:
+    """The slices of TASK, COMMUNICATION_OP, CANN_API and PYTORCH_API; None where it has none of these."""
+    builder = _Builder(database)
+    strings = database.strings
+    tables = ("TASK", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API")
+    if not any(table in database.tables for table in tables):
+        return None
+    compute = {row[0]: row[1:] for row in database.rows("COMPUTE_TASK_INFO", "globalTaskId", "name", "taskType")}
+    rows = database.rows("TASK", "startNs", "endNs", "taskType", "streamId", "deviceId", "globalTaskId", "connectionId")
+    names, kinds, what = [], [], []
+    for *_, kind, _, _, task, _ in rows:
+        told = compute.get(task)
+        text = strings.get(kind if told is None else told[1], "")
+        names.append(text if told is None else strings.get(told[0], ""))
+        kinds.append(text)
+        # the parent of FFTS+ subtasks has a kernel's type, and is none
+        found = of_task(text)
+        what.append(What.KERNEL if told is not None else What.SYNC if found == What.KERNEL else found)
+    builder.add([_stream(row[3], row[4]) for row in rows], whole([row[0] for row in rows]),
+                whole([row[1] for row in rows]), names, kinds, what, [row[6] for row in rows])  # fmt: skip
+    rows = database.rows("COMMUNICATION_OP", "startNs", "endNs", "opName", "opType", "groupName", "connectionId")
+    groups = {group: number for number, group in enumerate(dict.fromkeys(row[4] for row in rows))}
+    builder.add([Track(Layer.COMMUNICATION, "Communication", f"Group {groups[row[4]]} Communication", groups[row[4]])
+                 for row in rows], whole([row[0] for row in rows]), whole([row[1] for row in rows]),
+                [strings.get(row[2], "") for row in rows], [strings.get(row[3], "") for row in rows],
+                [What.COLLECTIVE] * len(rows), [row[5] for row in rows])  # fmt: skip
+    rows = database.rows("CANN_API", "startNs", "endNs", "type", "globalTid", "connectionId", "name")
+    builder.add([_thread(Layer.CANN, "CANN", row[3]) for row in rows], whole([row[0] for row in rows]),
+                whole([row[1] for row in rows]), [strings.get(row[5], "") for row in rows],
+                [database.api_levels.get(row[2], "") for row in rows], [What.CALL] * len(rows),
+                [row[4] for row in rows])  # fmt: skip
+    rows = database.rows("PYTORCH_API", "startNs", "endNs", "globalTid", "connectionId", "name", "type", "inputShapes")
+    names = [strings.get(row[4], "") for row in rows]
+    builder.add([_thread(Layer.PYTHON, "Python", row[2]) for row in rows], whole([row[0] for row in rows]),
+                whole([row[1] for row in rows]), names, [_CATEGORIES.get(row[5], "") for row in rows],
+                [What.STEP if name.startswith(STEP) else What.OPERATOR if row[5] == _OPERATOR else What.HOST
+                 for name, row in zip(names, rows, strict=True)], [row[3] for row in rows],
+                [strings.get(row[6]) for row in rows])  # fmt: skip
+    return builder.timeline(list(_measured(database)))
+
+
+def _stream(stream: Any, device: Any) -> Track:
+    number = stream if isinstance(stream, int) else -1
+    return Track(Layer.STREAM, "Ascend Hardware", f"Stream {number}", min(number, 1 << 31),
+                 device if isinstance(device, int) else -1)  # fmt: skip
+
+
+def _thread(layer: Layer, process: str, thread: Any) -> Track:
+    number = thread & 0xFFFFFFFF if isinstance(thread, int) else -1
+    return Track(layer, process, f"Thread {number}", min(number, 1 << 31))
+
+
+def _flows(database: Database, first: I64, columns: Mapping[str, Any]) -> Flows:
+    """Links by connection id: the innermost operator and the earliest call of it, to kernels and collectives."""
+    what, start, end, connection = (columns[key] for key in ("what", "start", "end", "connection"))
+    work = np.flatnonzero(np.isin(what, (What.KERNEL, What.COLLECTIVE)) & (connection != INT_MISSING))
+    work = work[np.argsort(columns["place"][work], kind="stable")]
+    calls = np.flatnonzero((what == What.CALL) & (connection != INT_MISSING))
+    calls = calls[np.lexsort((columns["place"][calls], start[calls], connection[calls]))]
+    launch = _first_of(connection[calls], calls, connection[work])
+    lists: dict[Any, list[Any]] = {}
+    for id_, real_id in database.rows("CONNECTION_IDS", "id", "connectionId"):
+        lists.setdefault(id_, []).append(real_id)
+    operators = np.flatnonzero((what == What.OPERATOR) & (connection != INT_MISSING))
+    ids: list[Any] = []
+    owners: list[int] = []
+    for row, id_ in zip(operators.tolist(), connection[operators].tolist(), strict=True):
+        told = lists.get(id_, ())
+        ids += told
+        owners += [row] * len(told)
+    id_array, owner = whole(ids), np.array(owners, np.int64)
+    order = np.lexsort((end[owner], -start[owner], id_array)) if len(owner) else _NO
+    called = _first_of(id_array[order], owner[order], connection[work])
+    parts = [(0, called), (1, launch)]
+    from_row = np.concatenate([rows[rows >= 0] for _, rows in parts])
+    to_row = np.concatenate([work[rows >= 0] for _, rows in parts])
+    category = np.concatenate([np.full(int((rows >= 0).sum()), code, np.int8) for code, rows in parts])
+    return Flows((ASYNC_NPU, HOST_TO_DEVICE), category, start[from_row], start[to_row], from_row, to_row)
+
+
+def _first_of(keys: I64, rows: I64, wanted: I64) -> I64:
+    """The first row of each wanted key, of rows in order of keys; -1 without."""
+    if not len(keys):
+        return np.full(len(wanted), -1, np.int64)
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[place] == wanted, rows[place], -1)
+
+
+def _measured(database: Database) -> Any:
+    def of(
+        process: str, unit: str, name: Sequence[str], times: Sequence[Any], values: Sequence[Any], scale: float = 1
+    ) -> Any:
+        time, value = whole(times), real(values) / scale
+        labels = np.array(name, object)
+        for label in dict.fromkeys(name):
+            rows = np.flatnonzero((labels == label) & (time != INT_MISSING) & ~np.isnan(value))
+            rows = rows[np.argsort(time[rows], kind="stable")]
+            if len(rows):
+                yield Measured(process, label, unit, time[rows], value[rows])
+
+    strings = database.strings
+    time, freq = database.columns("AICORE_FREQ", "timestampNs", "freq")
+    yield from of("AI Core Freq", "MHz", ["AI Core Freq"] * len(time), time, freq)
+    time, bandwidth, number, kind = database.columns("HBM", "timestampNs", "bandwidth", "hbmId", "type")
+    labels = [f"HBM {each}/{strings.get(how, '').capitalize()}" for each, how in zip(number, kind, strict=True)]
+    yield from of("HBM", "MB/s", labels, time, bandwidth, _MEGA)
+    time, hits, through, number, kind = database.columns("LLC", "timestampNs", "hitRate", "throughput", "llcId", "mode")
+    labels = [f"LLC {each} {strings.get(how, '').capitalize()}" for each, how in zip(number, kind, strict=True)]
+    yield from of("LLC", "%", [f"{each}/Hit Rate" for each in labels], time, hits)
+    yield from of("LLC", "MB/s", [f"{each}/Throughput" for each in labels], time, through, _MEGA)
+    time, kind, ddr, hbm = database.columns("NPU_MEM", "timestampNs", "type", "ddr", "hbm")
+    who = [{"app": "APP"}.get(strings.get(each, "").lower(), strings.get(each, "").capitalize()) for each in kind]
+    yield from of("NPU MEM", "KB", [f"{each}/DDR" for each in who], time, ddr, 1024)
+    yield from of("NPU MEM", "KB", [f"{each}/HBM" for each in who], time, hbm, 1024)

@@ -1,0 +1,203 @@
+"""Kernels as tables tell them: ``kernel_details.csv``, ``op_summary_*.csv``, a database, else the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING
+
+from .categories import COMMUNICATION_CORES, What
+from .csv_table import CsvTable, Kind, Texts
+from .timeline import Timeline
+
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+
+#: What columns of the files are called here; all others but these are metrics.
+KEYS: Final = {
+    "Step Id": "step", "Device_id": "device", "Model ID": "model", "Model Name": "model_name", "Task ID": "task",
+    "Stream ID": "stream", "Infer ID": "infer", "Name": "name", "Op Name": "name", "Type": "type", "OP Type": "type",
+    "OP State": "op_state", "Accelerator Core": "core", "Task Type": "core", "Start Time(us)": "start",
+    "Task Start Time(us)": "start", "Task Start Time": "start", "Duration(us)": "duration",
+    "Task Duration(us)": "duration", "Wait Time(us)": "wait", "Task Wait Time(us)": "wait", "Block Dim": "blocks",
+    "Block Num": "blocks", "Mix Block Dim": "mix_blocks", "Mix Block Num": "mix_blocks", "HF32 Eligible": "hf32",
+    "Input Shapes": "input_shapes", "Input Data Types": "input_types", "Input Formats": "input_formats",
+    "Output Shapes": "output_shapes", "Output Data Types": "output_types", "Output Formats": "output_formats",
+    "Context ID": "context",
+}  # fmt: skip
+#: Columns of texts, in the order of tables.
+OTHERS: Final = (
+    "model", "model_name", "task", "stream", "infer", "device", "op_state", "mix_blocks", "hf32", "input_shapes",
+    "input_types", "input_formats", "output_shapes", "output_types", "output_formats", "context",
+)  # fmt: skip
+_TIMES: Final = ("start", "duration", "wait")
+#: Pipes of the cores, in the order that decides where several are as full; without ``aic_`` of one core for both.
+PIPES: Final = (
+    "aic_mac", "aic_scalar", "aic_mte1", "aic_mte2", "aic_mte3", "aic_fixpipe",
+    "aiv_vec", "aiv_scalar", "aiv_mte2", "aiv_mte3",
+    "mac", "vec", "scalar", "mte1", "mte2", "mte3", "fixpipe",
+)  # fmt: skip
+
+
+def no_texts(count: int) -> Texts:
+    """A column of which nothing is known."""
+    return Texts(np.full(count, -1, np.int32), ())
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """Kernels and communication operators in columns of one length, in the order of the file.
+
+    Attributes:
+        file: Name of the file that tells them.
+        name, type, core: What each is.
+        start, duration, wait: int64 ns, start since 1970; ``INT_MISSING`` where it is not known.
+        others: Further columns by key, see ``OTHERS``, and ``step`` and ``blocks``.
+        metrics: Names of the metrics, as the file has them.
+        load: Gives metrics by name; they are read when they are asked for.
+    """
+
+    file: str
+    name: Texts
+    type: Texts
+    core: Texts
+    start: I64
+    duration: I64
+    wait: I64
+    others: Mapping[str, Texts] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
+    load: Callable[[Sequence[str]], Mapping[str, F64]] = field(default=lambda names: {})
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @cached_property
+    def communicates(self) -> npt.NDArray[np.bool_]:
+        """Which are communication operators."""
+        talks = self.core.where(lambda core: core in COMMUNICATION_CORES)
+        # Level0 tells no cores: names do
+        return np.asarray(talks | ((self.core.codes < 0) & self.name.where(lambda name: name.startswith("hcom_"))))
+
+    @cached_property
+    def timed(self) -> npt.NDArray[np.bool_]:
+        """Which have a start and a length."""
+        return np.asarray((self.start != INT_MISSING) & (self.duration != INT_MISSING))
+
+    @cached_property
+    def end(self) -> I64:
+        """End of each; missing where start or length is."""
+        return np.where(self.timed, self.start + np.maximum(self.duration, 0), INT_MISSING)
+
+    def other(self, key: str) -> Texts:
+        """A further column; one of nothing where there is none."""
+        found = self.others.get(key)
+        return no_texts(len(self)) if found is None else found
+
+    @cached_property
+    def pipes(self) -> tuple[str, ...]:
+        """The pipes whose ratio is known."""
+        return tuple(pipe for pipe in PIPES if f"{pipe}_ratio" in self.metrics)
+
+    @cached_property
+    def bound(self) -> tuple[Texts, F64]:
+        """The pipe with the largest ratio of each, and the ratio; none where all are 0 or unknown."""
+        found = self.load([f"{pipe}_ratio" for pipe in self.pipes])
+        best = np.zeros(len(self))
+        which = np.full(len(self), -1, np.int32)
+        for number, pipe in enumerate(self.pipes):
+            values = np.nan_to_num(found[f"{pipe}_ratio"], nan=0.0)
+            more = values > best
+            best[more], which[more] = values[more], number
+        return Texts(which, self.pipes), np.where(which >= 0, best, np.nan)
+
+
+def kernels_of_table(table: CsvTable) -> Kernels:
+    """Those of a csv file."""
+    names: dict[str, str] = {}
+    for column in table.columns:
+        if column in KEYS:
+            names.setdefault(KEYS[column], column)
+    kinds: dict[str, Kind] = {column: "time" if key in _TIMES else "text" for key, column in names.items()}
+    read = table.read(kinds)
+    found = {key: read[column] for key, column in names.items()}
+    count = table.rows
+
+    def times(key: str) -> I64:
+        return found[key] if key in found else np.full(count, INT_MISSING)
+
+    def texts(key: str) -> Texts:
+        return found.get(key) or no_texts(count)
+
+    def load(wanted: Sequence[str]) -> Mapping[str, F64]:
+        return table.read(dict.fromkeys(wanted, "number"))
+
+    start, duration, wait = (times(key) for key in _TIMES)
+    others: dict[str, Texts] = {key: found[key] for key in ("step", "blocks", *OTHERS) if key in found}
+    return Kernels(
+        table.name, texts("name"), texts("type"), texts("core"), start, duration,
+        wait if "wait" in found else waits(start, duration), others,
+        tuple(column for column in table.columns if column not in KEYS), load,
+    )  # fmt: skip
+
+
+def kernels_of_timeline(timeline: Timeline) -> Kernels:
+    """The compute tasks of the streams and the communication operators; the core as coarse as the timeline tells it."""
+    rows = timeline.work
+    collective = timeline.what[rows] == What.COLLECTIVE
+    kinds = Texts(timeline.kind[rows], timeline.kinds)
+    cores = (*timeline.kinds, COMMUNICATION_CORES[0])
+    core = np.where(collective, len(timeline.kinds), timeline.kind[rows]).astype(np.int32)
+    start = timeline.start[rows]
+    duration = timeline.end[rows] - start
+    del kinds
+    return Kernels(timeline.file, Texts(timeline.name[rows], timeline.names), no_texts(len(rows)), Texts(core, cores),
+                   start, duration, waits(start, duration))  # fmt: skip
+
+
+def waits(start: I64, duration: I64) -> I64:
+    """How long each waited after the one that started before it: at least 0, the first 0; missing without times."""
+    known = np.flatnonzero((start != INT_MISSING) & (duration != INT_MISSING))
+    order = known[np.argsort(start[known], kind="stable")]
+    found = np.full(len(start), INT_MISSING)
+    if len(order):
+        found[order[0]] = 0
+        found[order[1:]] = np.maximum(start[order[1:]] - start[order[:-1]] - duration[order[:-1]], 0)
+    return found
+
+
+def rows_of_work(kernels: Kernels, timeline: Timeline, rows: I64) -> I64:
+    """The kernel that each of some slices is: of the same name and start; -1 for none.
+
+    Starts of communication operators are cut to ns in csv files and rounded in the timeline.
+    """
+    codes = {text: code for code, text in enumerate(kernels.name.texts)}
+    name_of = np.array([codes.get(text, -2) for text in timeline.names] or [-2], np.int64)
+    order = np.lexsort((kernels.name.codes, kernels.start))
+    start, name = kernels.start[order], kernels.name.codes[order].astype(np.int64)
+    found = np.full(len(rows), -1, np.int64)
+    if not len(order):
+        return found
+    wanted = name_of[timeline.name[rows]]
+    for shift in (0, -1, 1):
+        left = np.flatnonzero((found < 0) & (wanted >= 0))
+        time = timeline.start[rows[left]] + shift
+        place = np.searchsorted(start, time)
+        # of several that start together the one of this name: they stand in the order of names
+        for _ in range(4):
+            inside = place < len(start)
+            later = np.zeros(len(place), np.bool_)
+            later[inside] = (start[place[inside]] == time[inside]) & (name[place[inside]] < wanted[left[inside]])
+            if not later.any():
+                break
+            place = place + later
+        inside = place < len(start)
+        hit = np.flatnonzero(inside)
+        hit = hit[(start[place[hit]] == time[hit]) & (name[place[hit]] == wanted[left[hit]])]
+        found[left[hit]] = order[place[hit]]
+    return found

@@ -1,0 +1,425 @@
+"""Ranks -> a Profile: a rank for each worker, below it its layers on the host and its NPU; tracks are lanes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.model import (
+    INT_MISSING,
+    Activity,
+    Counter,
+    Device,
+    Group,
+    Groups,
+    Lane,
+    Links,
+    Problem,
+    Profile,
+    Role,
+    Scopes,
+    Severity,
+    Steps,
+    StringsBuilder,
+)
+from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.sublanes import nested_depths, split_overlaps
+from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.sources.source import Progress, ProgressCallback
+
+from ..vocabulary import DEVICE, VOCABULARY
+from .categories import STEP, Layer, What
+from .csv_table import Texts
+from .kernels import Kernels, rows_of_work
+from .places import found_at
+from .rank import Rank
+from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Timeline
+
+I64 = npt.NDArray[np.int64]
+_KINDS: Final = {
+    Layer.PYTHON: "python", Layer.CANN: "cann", Layer.STREAM: "stream", Layer.COMMUNICATION: "communication",
+    Layer.PLANE: "plane", Layer.OVERLAP: "overlap", Layer.OTHER: "other",
+}  # fmt: skip
+_ON_HOST: Final = (Layer.PYTHON, Layer.CANN, Layer.OTHER)
+_LINKS: Final = {ASYNC_NPU: "operator", HOST_TO_DEVICE: "launch", "async_task_queue": "queue", "fwdbwd": "backward",
+                 "MsTx": "mark"}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class AscendWorker:
+    """A rank's part of a profile.
+
+    Attributes:
+        rank: What was read.
+        key: Its name among the workers.
+        span: Which of the rank's recordings it is, from 1.
+        group, unit: Ids of its group and of its NPU's.
+        lanes: Places of its lanes in the profile, by track.
+    """
+
+    rank: Rank
+    key: str
+    span: int
+    group: int
+    unit: int
+    lanes: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AscendProfile(Profile):
+    """A profile that knows the ranks it was made of.
+
+    Attributes:
+        ranks: The workers.
+        cluster: Files of msprof-analyze about all of them, by name.
+    """
+
+    ranks: tuple[AscendWorker, ...] = ()
+    cluster: Mapping[str, Path] = field(default_factory=dict)
+
+
+def open_profile(path: Path, progress: ProgressCallback | None = None) -> AscendProfile:
+    """Reads what lies at a path.
+
+    Raises:
+        UnreadableError: There is nothing that can be shown; what is not exported yet is told with the command.
+    """
+    found = found_at(path)
+    if not found.places and not found.cluster:
+        if found.raw:
+            folder, command = found.raw[0]
+            raise UnreadableError(f"{folder} holds raw output that is not exported yet.", f"Export it: {command}")
+        raise UnreadableError(f"{path} holds no file of an Ascend profile.")
+    sizes = [sum(map(_size, place.every_file())) for place in found.places]
+    ranks, problems = [], []
+    for number, place in enumerate(found.places):
+        before = sum(sizes[:number])
+
+        def report(done: int, total: int, before: int = before, name: str = place.name) -> None:
+            del total
+            if progress is not None:
+                progress(Progress(f"reading {name}", before + done, sum(sizes)))
+
+        report(0, 0)
+        rank = Rank(place, path, report)
+        rank.read()
+        if rank.timeline is not None or rank.kernels is not None or _says_something(rank):
+            ranks.append(rank)
+        problems += rank.problems
+    for folder, command in found.raw:
+        problems.append(Problem(Severity.WARNING, f"{folder.name} holds raw output that is not exported yet.",
+                                f"Export it: {command}"))  # fmt: skip
+    if not ranks and not found.cluster:
+        told = problems[0].what if problems else f"{path} holds nothing that can be read."
+        raise UnreadableError(told)
+    return _Maker(path, ranks, found.cluster, problems).profile()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _says_something(rank: Rank) -> bool:
+    """Whether any table of a worker without slices and kernels holds anything."""
+    told = (rank.statistic, rank.operators, rank.apis, rank.memory, rank.allocations, rank.recorded_steps,
+            rank.communicated, rank.modules)  # fmt: skip
+    return any(each is not None for each in told) or bool(rank.rules)
+
+
+class _Maker:
+    def __init__(
+        self, path: Path, ranks: Sequence[Rank], cluster: Mapping[str, Path], problems: Sequence[Problem]
+    ) -> None:  # fmt: skip
+        self._path, self._ranks, self._cluster = path, ranks, cluster
+        self._problems = list(problems)
+        self._texts = {key: StringsBuilder() for key in ("name", "type", "accelerator", "shapes")}
+        self._groups: list[Group] = []
+        self._lanes: list[Lane] = []
+        self._counters: list[Counter] = []
+        self._steps: list[tuple[str, int, int, int, int]] = []
+        starts = [int(first) for rank in ranks if (first := _first(rank)) is not None]
+        self._zero = min(starts, default=0)
+
+    def profile(self) -> AscendProfile:
+        keys = self._keys()
+        workers = [self._worker(rank, key, span) for rank, (key, span) in zip(self._ranks, keys, strict=True)]
+        labels = StringsBuilder()
+        steps, lanes = self._steps, tuple(self._lanes)
+        device = any(rank.kernels is not None and len(rank.kernels) for rank in self._ranks)
+        chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
+        levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
+        return AscendProfile(
+            path=str(self._path), name=self._path.absolute().name, vocabulary=VOCABULARY, device=Device(chip),
+            recording=Recording(levels or "an Ascend profile", levels, "CANN's profiler"),
+            capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)), own={}, groups=Groups(self._groups),
+            lanes=lanes, scopes=Scopes(), strings={key: builder.build() for key, builder in self._texts.items()},
+            problems=tuple(self._problems), counters=tuple(self._counters), epoch_ns=self._zero,
+            steps=Steps(
+                label=np.array([labels.code(label) for label, *_ in steps], np.int32), labels=labels.build(),
+                group=np.array([group for _, group, *_ in steps], np.int32),
+                start=np.array([start for _, _, start, *_ in steps], np.int64),
+                end=np.array([end for *_, end, _ in steps], np.int64),
+                number=np.array([number for *_, number in steps], np.int64),
+            ),
+            links=lambda: _links(workers, lanes), ranks=tuple(workers), cluster=self._cluster,
+        )  # fmt: skip
+
+    def _keys(self) -> list[tuple[str, int]]:
+        """Name and span of each worker: several recordings of one rank are told apart by their turn."""
+        turns: dict[int, int] = {}
+        keys: list[tuple[str, int]] = []
+        for rank in self._ranks:
+            span = 1
+            if rank.rank is not None:
+                span = turns[rank.rank] = turns.get(rank.rank, 0) + 1
+            key = rank.place.name
+            if any(key == other for other, _ in keys):
+                key = os.path.relpath(rank.place.root, self._path).replace(os.sep, "/")
+            while any(key == other for other, _ in keys):
+                key += "'"
+            keys.append((key, span))
+        return keys
+
+    def _worker(self, rank: Rank, key: str, span: int) -> AscendWorker:
+        label = f"Rank {rank.rank}" if rank.rank is not None else key
+        if any(group.parent < 0 and group.label == label for group in self._groups):
+            label = key
+        top = len(self._groups)
+        self._groups.append(Group(label, "rank", number=-1 if rank.rank is None else rank.rank))
+        timeline = rank.timeline
+        ids: dict[str, int] = {}
+        for track in timeline.tracks if timeline is not None else ():
+            process = track.process or "Other"
+            if track.layer in _ON_HOST and process not in ids:
+                ids[process] = len(self._groups)
+                self._groups.append(Group(process, "layer", top))
+        unit = len(self._groups)
+        number = self._unit_number(rank.rank if rank.rank is not None else rank.device)
+        self._groups.append(Group(f"NPU {number}", "npu", top, number, is_unit=True))
+        first = len(self._lanes)
+        if timeline is not None and len(timeline):
+            self._add_timeline(rank, timeline, ids, unit, top)
+        elif rank.kernels is not None:
+            self._add_kernels(rank.kernels, unit)
+        for each in timeline.measured if timeline is not None else ():
+            self._counters.append(Counter(unit, _counter_name(each.process, each.name), each.unit,
+                                          each.times - self._zero, each.values.copy()))  # fmt: skip
+        return AscendWorker(rank, key, span, top, unit, tuple(range(first, len(self._lanes))))
+
+    def _unit_number(self, number: int) -> int:
+        taken = {group.number for group in self._groups if group.is_unit}
+        while number < 0 or number in taken:
+            number = max(taken, default=-1) + 1
+        return number
+
+    # -- lanes of a timeline
+
+    def _add_timeline(self, rank: Rank, timeline: Timeline, ids: Mapping[str, int], unit: int, top: int) -> None:
+        marks = timeline.steps
+        starts, ends = timeline.start[marks], timeline.end[marks]
+        labels = [timeline.names[name] for name in timeline.name[marks].tolist()]
+        numbers = step_numbers([label.removeprefix(STEP) for label in labels])
+        self._steps += zip(labels, [top] * len(labels), (starts - self._zero).tolist(), (ends - self._zero).tolist(),
+                           numbers.tolist(), strict=True)  # fmt: skip
+        called = timeline.start.copy()
+        device = np.isin(timeline.what, (What.KERNEL, What.COPY, What.COLLECTIVE, What.WAIT, What.SYNC, What.PART,
+                                         What.DERIVED))  # fmt: skip
+        called[device] = INT_MISSING
+        flows = timeline.flows
+        links = flows.of(ASYNC_NPU)
+        links = links[flows.to_row[links] >= 0]
+        called[flows.to_row[links]] = flows.from_time[links]
+        step = _step_at(starts, ends, numbers, called)
+        columns = _Columns(self._texts, rank, timeline, step, self._zero)
+        for number, track in enumerate(timeline.tracks):
+            low, high = int(timeline.first[number]), int(timeline.first[number + 1])
+            group = ids.get(track.process or "Other", unit) if track.layer in _ON_HOST else unit
+            self._lanes.append(columns.lane(slice(low, high), _KINDS[track.layer], group, track.label, track.number,
+                                            on_host=track.layer in _ON_HOST))  # fmt: skip
+
+    def _add_kernels(self, kernels: Kernels, unit: int) -> None:
+        """Lanes of the kernels alone: one for each stream, one for communication."""
+        known = np.flatnonzero(kernels.timed)
+        stream = kernels.other("stream")
+        collective = kernels.communicates
+        keys = np.where(collective[known], -2, stream.codes[known])
+        name, kind, core, shapes = (self._codes(key, column) for key, column in (
+            ("name", kernels.name), ("type", kernels.type), ("accelerator", kernels.core),
+            ("shapes", kernels.other("input_shapes"))))  # fmt: skip
+        blocks = _numbers(kernels.other("blocks"))
+        for code in sorted(set(keys.tolist()), key=lambda each: (each == -2, each)):
+            rows = known[keys == code]
+            rows = rows[np.lexsort((-kernels.end[rows], kernels.start[rows]))]
+            start, end = kernels.start[rows] - self._zero, kernels.end[rows] - self._zero
+            sublane, sublanes = split_overlaps(start, end)
+            count = len(rows)
+            talks = code == -2
+            text = stream.texts[code] if code >= 0 else ""
+            self._lanes.append(Lane(
+                kind="communication" if talks else "stream", group=unit,
+                label="Communication" if talks else f"Stream {text}" if text else "Kernels",
+                number=int(text) if text.isdecimal() and len(text) < 9 else -1, sublanes=sublanes,
+                activity=Activity.COMMUNICATION if talks else Activity.COMPUTE,
+                columns={
+                    "start": start, "end": end, "order": rows, "role": np.full(count, Role.WORK, np.int8),
+                    "sublane": np.zeros(count, np.int16) if sublane is None else sublane,
+                    "name": name[rows], "type": kind[rows], "accelerator": core[rows], "waited": kernels.wait[rows],
+                    **({} if talks else {"blocks": blocks[rows], "shapes": shapes[rows]}),
+                },
+            ))  # fmt: skip
+
+    def _codes(self, key: str, column: Texts) -> npt.NDArray[np.int32]:
+        return coded(self._texts[key], column)
+
+
+def coded(builder: StringsBuilder, column: Texts) -> npt.NDArray[np.int32]:
+    """A column of texts as codes of another table."""
+    return np.array([*map(builder.code, column.texts), -1], np.int32)[column.codes]
+
+
+def _numbers(column: Texts) -> I64:
+    """Whole numbers of a column of texts; missing where there are none."""
+    known = [int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else INT_MISSING
+             for text in column.texts]  # fmt: skip
+    return np.array([*known, INT_MISSING], np.int64)[column.codes]
+
+
+class _Columns:
+    """Lanes of one timeline."""
+
+    def __init__(
+        self, texts: Mapping[str, StringsBuilder], rank: Rank, timeline: Timeline, step: I64, zero: int
+    ) -> None:  # fmt: skip
+        self._timeline, self._step = timeline, step
+        self._start, self._end = timeline.start - zero, timeline.end - zero
+        self._name = np.array([*map(texts["name"].code, timeline.names), -1], np.int32)[timeline.name]
+        self._type = np.array([*(texts["type"].code(kind) if kind else -1 for kind in timeline.kinds), -1],
+                              np.int32)[timeline.kind]  # fmt: skip
+        shapes = Texts(timeline.shapes, timeline.texts)
+        self._shapes = np.array([texts["shapes"].code(" ".join(text.split())) for text in timeline.texts] + [-1],
+                                np.int32)[shapes.codes] if (shapes.codes >= 0).any() else shapes.codes  # fmt: skip
+        count = len(timeline)
+        self._accelerator = np.full(count, -1, np.int32)
+        self._waited, self._blocks = np.full(count, INT_MISSING), np.full(count, INT_MISSING)
+        kernels = rank.kernels
+        rows = timeline.work
+        if kernels is not None and len(rows):
+            found = rows_of_work(kernels, timeline, rows)
+            hit = found >= 0
+            rows, found = rows[hit], found[hit]
+            typed = coded(texts["type"], kernels.type)[found]
+            self._type[rows] = np.where(typed >= 0, typed, self._type[rows])
+            self._accelerator[rows] = coded(texts["accelerator"], kernels.core)[found]
+            self._waited[rows] = kernels.wait[found]
+            self._blocks[rows] = _numbers(kernels.other("blocks"))[found]
+            inputs = kernels.other("input_shapes")
+            if inputs.texts:
+                self._shapes = self._shapes.copy()
+                self._shapes[rows] = coded(texts["shapes"], inputs)[found]
+        collective = timeline.connection[timeline.rows(What.COLLECTIVE)]
+        self._of_collective = np.isin(timeline.connection, collective[collective != INT_MISSING])
+        roles = np.full(len(What), Role.WORK, np.int8)
+        roles[[What.WAIT, What.SYNC, What.DERIVED]] = (Role.WAIT, Role.SYNC, Role.ANNOTATION)
+        self._role = roles[timeline.what]
+        # tasks of collectives that wait for each other stand on planes by their names alone
+        waits = timeline.named(lambda name: "wait" in name.lower() and "notify" in name.lower())
+        notes = timeline.named(lambda name: "record" in name.lower())
+        parts = timeline.what == What.PART
+        self._role[parts & waits] = Role.WAIT
+        self._role[parts & notes] = Role.SYNC
+
+    def lane(self, rows: slice, kind: str, group: int, label: str, number: int, *, on_host: bool) -> Lane:
+        timeline = self._timeline
+        start, end = self._start[rows], self._end[rows]
+        count = len(start)
+        if on_host:
+            sublane, _, sublanes = nested_depths(start, end, np.zeros(count, np.int8))
+        else:
+            found, sublanes = split_overlaps(start, end)
+            sublane = np.zeros(count, np.int16) if found is None else found
+        columns: dict[str, Any] = {
+            "start": start, "end": end, "order": timeline.place[rows], "sublane": sublane, "role": self._role[rows],
+            "name": self._name[rows], "type": self._type[rows], "step": self._step[rows],
+        }  # fmt: skip
+        if kind in ("cann", "stream", "communication"):
+            columns["connection"] = timeline.connection[rows]
+        if kind in ("stream", "python"):
+            columns["shapes"] = self._shapes[rows]
+        if kind in ("stream", "communication"):
+            columns |= {"accelerator": self._accelerator[rows], "waited": self._waited[rows]}
+        if kind == "plane":
+            columns["bytes"] = timeline.size[rows]
+        activity: Activity | None = {"communication": Activity.COMMUNICATION, "plane": Activity.COMMUNICATION}.get(
+            kind, Activity.HOST if on_host else Activity.COMPUTE)  # fmt: skip
+        counted = kind not in ("plane", "overlap")
+        if kind == "stream":
+            columns["blocks"] = self._blocks[rows]
+            what, parts = timeline.what[rows], self._of_collective[rows]
+            doing = np.full(count, Activity.COMPUTE, np.int8)
+            doing[what == What.COPY] = Activity.TRANSFER
+            doing[parts & (what != What.KERNEL)] = Activity.COMMUNICATION
+            columns["activity"] = doing
+            # streams of collectives hold their tasks, as the planes do
+            work = self._role[rows] == Role.WORK
+            counted = not (parts & work).any() or bool((work & (what == What.KERNEL)).any())
+        return Lane(kind=kind, group=group, label=label, number=number, sublanes=sublanes, columns=columns,
+                    activity=activity, counted=counted)  # fmt: skip
+
+
+def _first(rank: Rank) -> int | None:
+    """Earliest time of a worker: of its slices, else of its kernels."""
+    if rank.timeline is not None and len(rank.timeline):
+        return int(rank.timeline.start.min())
+    if rank.kernels is not None and rank.kernels.timed.any():
+        return int(rank.kernels.start[rank.kernels.timed].min())
+    return None
+
+
+def _counter_name(process: str, name: str) -> str:
+    return name if not process or name.startswith(process) else f"{process} {name}"
+
+
+def step_numbers(labels: Sequence[str]) -> I64:
+    """Numbers of steps by what follows ``ProfilerStep#``; counted from 0 where these are no different numbers."""
+    told = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
+    return np.array(told if len(set(told)) == len(labels) else list(range(len(labels))), np.int64)
+
+
+def _step_at(starts: I64, ends: I64, numbers: I64, times: I64) -> I64:
+    """Number of the step that holds each time; missing where none does."""
+    if not len(starts):
+        return np.full(len(times), INT_MISSING)
+    place = np.searchsorted(starts, times, side="right") - 1
+    inside = (place >= 0) & (times < ends[np.maximum(place, 0)])
+    return np.where(inside, numbers[np.maximum(place, 0)], INT_MISSING)
+
+
+def _links(workers: Sequence[AscendWorker], lanes: tuple[Lane, ...]) -> Links:
+    """From operators and calls to what they launched, from a queue's end to the other, from forward to backward."""
+    offsets = np.concatenate([[0], np.cumsum([len(lane) for lane in lanes])]).astype(np.int64)
+    kinds = tuple(_LINKS.values())
+    parts: list[tuple[Any, I64, I64]] = []
+    for worker in workers:
+        timeline = worker.rank.timeline
+        if timeline is None or not len(timeline) or not worker.lanes:
+            continue
+        flows, first = timeline.flows, int(offsets[worker.lanes[0]])
+        known = (flows.from_row >= 0) & (flows.to_row >= 0)
+        for code, category in enumerate(flows.categories):
+            rows = np.flatnonzero(known & (flows.category == code))
+            parts.append((np.full(len(rows), kinds.index(_LINKS[category]), np.int8), flows.from_row[rows] + first,
+                          flows.to_row[rows] + first))  # fmt: skip
+    if not parts:
+        return Links(kinds, np.zeros(0, np.int8), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    kind, from_row, to_row = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Links(kinds, kind, from_row, to_row)

@@ -1,0 +1,418 @@
+"""One worker: its files, read once, each in columns; a file that cannot be read is a problem and the rest is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.model import INT_MISSING, Problem, Severity
+
+from .communication import Communicated, add_matrix, number, of_database, of_json
+from .csv_table import CsvTable, Kind
+from .database import Database, kernels_of_database, real, timeline_of_database, whole
+from .kernels import Kernels, kernels_of_table, kernels_of_timeline
+from .places import Place, relative
+from .timeline import Timeline
+from .trace_view import read_trace_view
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+
+#: Columns of a step, in the order of tables: name in csv files, name in StepTraceTime, key here.
+STEP_COLUMNS: Final = (
+    ("Computing", "computing", "computing_us"),
+    ("Communication", "communication", "communication_us"),
+    ("Overlapped", "overlapped", "overlapped_us"),
+    ("Communication(Not Overlapped)", "communication_not_overlapped", "communication_not_overlapped_us"),
+    ("Free", "free", "free_us"),
+    ("Stage", "stage", "stage_us"),
+    ("Bubble", "bubble", "bubble_us"),
+    ("Communication(Not Overlapped and Exclude Receive)", "communication_not_overlapped_and_exclude_receive",
+     "communication_not_overlapped_exclude_receive_us"),
+    ("Preparing", "preparing", "preparing_us"),
+)  # fmt: skip
+TRACES: Final = ("trace_view.json", "msprof.json")
+#: What the exporters of CANN 5 to 6.3 write beside or instead of ``msprof*.json``.
+PARTS: Final = (
+    "thread_group.json", "task_time.json", "acl.json", "runtime_api.json", "ge.json", "ge_op_execute.json",
+    "step_trace.json", "msprof_tx.json",
+)  # fmt: skip
+DATABASES: Final = ("ascend_pytorch_profiler.db", "ascend_mindspore_profiler.db", "msprof.db")
+_MOST_INFO: Final = 64 << 20
+Result = TypeVar("Result")
+#: A step as it was recorded: its name and values in ns, in the order of ``STEP_COLUMNS``.
+RecordedStep = tuple[str | None, tuple[float | None, ...]]
+
+
+class Rank:
+    """What one worker recorded.
+
+    Attributes:
+        place: Where it lies.
+        problems: What could not be used, of all files that have been read.
+    """
+
+    def __init__(self, place: Place, opened: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        self.place = place
+        self.problems: list[Problem] = []
+        self._opened = opened
+        self._progress = progress
+        self._tables: dict[str, CsvTable | None] = {}
+
+    def read(self) -> None:
+        """Reads all that views will ask for, so that what is wrong with it is known."""
+        _ = (self.timeline, self.kernels, self.statistic, self.operators, self.apis, self.memory, self.allocations,
+             self.modules, self.recorded_steps, self.communicated, self.rules)  # fmt: skip
+        for table in self._tables.values():
+            self.problems += table.problems if table is not None else []
+        for database in (self.database, self.analysis):
+            self.problems += database.problems if database is not None else []
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """Its files, relative to what was opened."""
+        return tuple(relative(self.place.every_file(), self._opened))
+
+    def _name(self, path: Path) -> str:
+        return next(relative([path], self._opened))
+
+    def _tried(self, read: Callable[[], Result], file: str) -> Result | None:
+        try:
+            return read()
+        except UnreadableError as error:
+            self.problems.append(Problem(Severity.ERROR, str(error), "It is left out.", file=file))
+            return None
+
+    def table(self, role: str) -> CsvTable | None:
+        """A csv table, by what it is; None where there is none."""
+        paths = self.place.files.get(role)
+        if role not in self._tables:
+            found = None
+            if paths:
+                name = self._name(paths[0])
+                found = self._tried(lambda: CsvTable.opened(paths, name), name)
+            self._tables[role] = found
+        return self._tables[role]
+
+    def columns(self, role: str, **kinds: tuple[Kind, Sequence[str]]) -> dict[str, Any] | None:
+        """Columns of a csv table by keys: of each its kind and the names that it may have; None without the table."""
+        table = self.table(role)
+        if table is None:
+            return None
+        names = {key: table.first(*each) for key, (_, each) in kinds.items()}
+        read = table.read({name: kinds[key][0] for key, name in names.items() if name})
+        return {key: read[name] for key, name in names.items() if name}
+
+    # -- what was recorded
+
+    @cached_property
+    def database(self) -> Database | None:
+        """The profiler's database."""
+        return self._database(*DATABASES)
+
+    @cached_property
+    def analysis(self) -> Database | None:
+        """``analysis.db``."""
+        return self._database("analysis.db")
+
+    def _database(self, *roles: str) -> Database | None:
+        paths = next((self.place.files[role] for role in roles if role in self.place.files), ())
+        if not paths:
+            return None
+        name = self._name(paths[0])
+        return self._tried(lambda: Database(paths[0], name), name)
+
+    @cached_property
+    def timeline(self) -> Timeline | None:
+        """The slices: of the JSON, else of the database."""
+        role = next((role for role in TRACES if role in self.place.files), "")
+        paths = [*self.place.files.get(role, ())]
+        if not role:
+            paths += [path for part in PARTS for path in self.place.files.get(part, ())]
+        paths += self.place.files.get("task_queue.json", ())
+        if paths:
+            name = self._name(paths[0])
+            found = self._tried(lambda: read_trace_view(paths, name, self._progress), name)
+            if found is not None:
+                self.problems += found.problems
+                return found
+        return timeline_of_database(self.database) if self.database is not None else None
+
+    @cached_property
+    def kernels(self) -> Kernels | None:
+        """The kernels: of the csv file, else of the database, else of the timeline."""
+        for role in ("kernel_details.csv", "op_summary.csv"):
+            table = self.table(role)
+            if table is not None and table.first("Name", "Op Name"):
+                found = kernels_of_table(table)
+                self._judge_times(found.start, table, found.name.codes)
+                return found
+        database = self.database
+        if database is not None and {"COMPUTE_TASK_INFO", "COMMUNICATION_OP"} & set(database.tables):
+            return kernels_of_database(database)
+        timeline = self.timeline
+        return kernels_of_timeline(timeline) if timeline is not None and len(timeline.work) else None
+
+    def _judge_times(self, times: I64, table: CsvTable, rows: npt.NDArray[Any]) -> None:
+        lost = int((times == INT_MISSING).sum())
+        if lost and len(rows):
+            table.problems.append(Problem(Severity.WARNING, "Kernels without a start.", "They are in no sum over time.",
+                                          table.name, count=lost))  # fmt: skip
+
+    @cached_property
+    def statistic(self) -> dict[str, Any] | None:
+        """``op_statistic.csv``: time by type of operator."""
+        return self.columns(
+            "op_statistic.csv", type=("text", ("OP Type", "Op Type")), core=("text", ("Core Type",)),
+            count=("number", ("Count",)), total=("time", ("Total Time(us)",)), least=("time", ("Min Time(us)",)),
+            mean=("time", ("Avg Time(us)",)), most=("time", ("Max Time(us)",)),
+        )  # fmt: skip
+
+    @cached_property
+    def operators(self) -> dict[str, Any] | None:
+        """``operator_details.csv``: a row for each call of a framework operator."""
+        return self.columns(
+            "operator_details.csv", name=("text", ("Name",)), shapes=("text", ("Input Shapes",)),
+            host_self=("time", ("Host Self Duration(us)",)), host_total=("time", ("Host Total Duration(us)",)),
+            device_self=("time", ("Device Self Duration(us)",)),
+            device_total=("time", ("Device Total Duration(us)",)),
+            device_self_aicore=("time", ("Device Self Duration With AICore(us)",)),
+            device_total_aicore=("time", ("Device Total Duration With AICore(us)",)),
+        )  # fmt: skip
+
+    @cached_property
+    def apis(self) -> dict[str, Any] | None:
+        """``api_statistic.csv``: calls of CANN by name."""
+        return self.columns(
+            "api_statistic.csv", level=("text", ("Level",)), name=("text", ("API Name", "Name")),
+            total=("time", ("Time(us)",)), count=("number", ("Count",)), mean=("time", ("Avg(us)",)),
+            least=("time", ("Min(us)",)), most=("time", ("Max(us)",)), variance=("number", ("Variance",)),
+        )  # fmt: skip
+
+    @cached_property
+    def recorded_steps(self) -> tuple[str, tuple[RecordedStep, ...]] | None:
+        """``step_trace_time.csv`` or StepTraceTime: the file, and its steps with values in ns."""
+        table = self.table("step_trace_time.csv")
+        if table is not None and "Computing" in table:
+            read = table.text(["Step", *(name for name, _, _ in STEP_COLUMNS if name in table)])
+            nothing = [None] * table.rows
+            columns = [ns_of(read.get(name, nothing)) for name, _, _ in STEP_COLUMNS]
+            return table.name, tuple(zip(read.get("Step", nothing), zip(*columns, strict=True), strict=True))
+        database = self.analysis
+        if database is not None and "StepTraceTime" in database.tables:
+            rows = database.rows("StepTraceTime", "step", *(name for _, name, _ in STEP_COLUMNS))
+            return database.name, tuple((None if row[0] in (None, "") else str(row[0]), tuple(ns_of(row[1:])))
+                                        for row in rows)  # fmt: skip
+        return None
+
+    @cached_property
+    def memory(self) -> tuple[str, dict[str, Any]] | None:
+        """The curves of memory: the file, and component, time (ns), allocated, reserved, active (MB), device."""
+        found = self.columns(
+            "memory_record.csv", component=("text", ("Component",)), time=("time", ("Timestamp(us)",)),
+            allocated=("number", ("Total Allocated(MB)", "Total Allocated(KB)")),
+            reserved=("number", ("Total Reserved(MB)", "Total Reserved(KB)")),
+            active=("number", ("Total Active(MB)",)), device=("text", ("Device Type", "Device")),
+        )  # fmt: skip
+        table = self.table("memory_record.csv")
+        if found is not None and table is not None and "component" in found:
+            for key, name in (("allocated", "Total Allocated(KB)"), ("reserved", "Total Reserved(KB)")):
+                if name in table and key in found:
+                    found[key] = found[key] / 1024
+            self._spreadsheet(table, found)
+            return table.name, found
+        database = self.database
+        return _memory_of(database) if database is not None and "MEMORY_RECORD" in database.tables else None
+
+    def _spreadsheet(self, table: CsvTable, found: dict[str, Any]) -> None:
+        """Times that a spreadsheet rounded are no times."""
+        written = table.read({"Timestamp(us)": "text"}).get("Timestamp(us)")
+        rounded = written.where(lambda text: "E" in text.upper()) if written is not None else np.zeros(0, np.bool_)
+        found["plotted"] = not rounded.any()
+        if rounded.any():
+            table.problems.append(Problem(
+                Severity.WARNING, "Times that a spreadsheet has rounded.",
+                "The rows stand as they are written, no plot uses these times.", table.name, count=int(rounded.sum()),
+            ))  # fmt: skip
+
+    @cached_property
+    def allocations(self) -> tuple[str, dict[str, Any]] | None:
+        """Allocations: the file, and name, size (KB), times of allocation and release, duration (ns)."""
+        found = self.columns(
+            "operator_memory.csv", name=("text", ("Name",)), size=("number", ("Size(KB)",)),
+            allocated=("time", ("Allocation Time(us)",)), released=("time", ("Release Time(us)",)),
+            duration=("time", ("Duration(us)",)),
+        )  # fmt: skip
+        table = self.table("operator_memory.csv")
+        file = ""
+        if found is not None and table is not None and {"name", "size"} <= set(found):
+            file = table.name
+            nothing = np.full(len(found["name"]), INT_MISSING)
+            found = {key: found.get(key, nothing) for key in ("name", "size", "allocated", "released", "duration")}
+        elif self.database is not None and "OP_MEMORY" in self.database.tables:
+            database = self.database
+            name, size, begin, end, duration = database.columns(
+                "OP_MEMORY", "name", "size", "allocationTime", "releaseTime", "duration")  # fmt: skip
+            found = {"name": database.texts(name), "size": real(size) / 1024, "allocated": whole(begin),
+                     "released": whole(end), "duration": whole(duration)}  # fmt: skip
+            file = database.name
+        if not file or found is None:
+            return None
+        known = (found["released"] != INT_MISSING) & (found["allocated"] != INT_MISSING)
+        odd = int((found["size"] < 0).sum() + (known & (found["released"] < found["allocated"])).sum())
+        if odd:
+            self.problems.append(Problem(Severity.WARNING, "Allocations of less than nothing, or released before.",
+                                         "They stand as the exporter wrote them.", file, count=odd))  # fmt: skip
+        return file, found
+
+    @cached_property
+    def modules(self) -> tuple[str, dict[str, Any]] | None:
+        """Memory by component of CANN: the file, and component, reserved (MB)."""
+        table = self.table("npu_module_mem.csv")
+        if table is not None and "Component" in table:
+            column = table.first("Total Reserved(MB)", "Total Reserved(KB)")
+            read = table.read({"Component": "text", **({column: "number"} if column else {})})
+            if column:
+                return table.name, {"component": read["Component"],
+                                    "reserved": read[column] / (1024 if "KB" in column else 1)}  # fmt: skip
+        database = self.database
+        if database is not None and "NPU_MODULE_MEM" in database.tables:
+            component, reserved = database.columns("NPU_MODULE_MEM", "moduleId", "totalReserved")
+            names = dict(database.rows("ENUM_MODULE", "id", "name"))
+            return database.name, {"component": _texts([str(names.get(each, each)) for each in component]),
+                                   "reserved": real(reserved) / (1 << 20)}  # fmt: skip
+        return None
+
+    @cached_property
+    def communicated(self) -> Communicated | None:
+        """What was communicated: the JSON files, else ``analysis.db``; None where neither says so."""
+        paths, matrix = (
+            self.place.files.get("communication.json", ()),
+            self.place.files.get("communication_matrix.json", ()),
+        )
+        found = None
+        if paths:
+            name = self._name(paths[0])
+            found = self._tried(lambda: of_json(paths[0], name, None), name)
+        if matrix:
+            name = self._name(matrix[0])
+            whole_of = found = found or Communicated(name)
+            self._tried(lambda: add_matrix(whole_of, matrix[0], name), name)
+        if found is None and self.analysis is not None:
+            found = of_database(self.analysis)
+        return found
+
+    @cached_property
+    def rules(self) -> tuple[tuple[str, Any], ...]:
+        """``prof_rule_*.json``: the vendor's own advice, as it stands; each with the name of its file."""
+        found = []
+        for path in self.place.files.get("prof_rule.json", ()):
+            name = self._name(path)
+            told = self._tried(lambda path=path, name=name: _plain_json(path, name), name)  # type: ignore[misc]
+            if told is not None:
+                found.append((name, told))
+        return tuple(found)
+
+    # -- about the run
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        """What the profiler says of how it recorded."""
+        path = next((path for path in self.place.info if path.name.startswith("profiler_info")), None)
+        if path is None:
+            return {}
+        name = self._name(path)
+        found = self._tried(lambda: _plain_json(path, name), name)
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def rank(self) -> int | None:
+        """Its rank: as the profiler's files say it, else the database, else the folder's name; None without."""
+        told = self.place.rank_told
+        for value in (told, self.info.get("rank_id"), *self._mapped("rankId"), self.place.rank_of_name):
+            if type(value) is int and 0 <= value < 1 << 31:
+                return value
+        return None
+
+    @cached_property
+    def device(self) -> int:
+        """Number of its device; -1 where nothing tells it."""
+        found = (*self._mapped("deviceId"), self.place.device)
+        return next((value for value in found if type(value) is int and 0 <= value < 1 << 31), -1)
+
+    def _mapped(self, column: str) -> list[Any]:
+        return [row[0] for row in self.database.rows("RANK_DEVICE_MAP", column)] if self.database is not None else []
+
+    @cached_property
+    def chip(self) -> str:
+        """Name of its device; empty where nothing tells it."""
+        rows = self.database.rows("NPU_INFO", "name") if self.database is not None else []
+        return next((str(name) for (name,) in rows if name), "")
+
+    def setting(self, *keys: str) -> Any:
+        """A setting of the profiler, by the keys that lead there; None without."""
+        found: Any = self.info
+        for key in keys:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
+
+    @property
+    def level(self) -> str:
+        """How much was recorded: ``Level1``; empty where nothing tells it."""
+        return str(self.setting("config", "experimental_config", "_profiler_level") or "").removeprefix(
+            "ProfilerLevel."
+        )
+
+
+def _plain_json(path: Path, name: str) -> Any:
+    try:
+        if path.stat().st_size > _MOST_INFO:
+            raise UnreadableError(f"{name} is larger than any such file.")
+        return json.loads(path.read_bytes().decode("utf-8-sig", "replace"), strict=False)
+    except OSError as error:
+        raise UnreadableError(f"{name}: {(error.strerror or 'cannot be read').lower()}.") from None
+    except (ValueError, RecursionError) as error:
+        line = f" behind line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise UnreadableError(f"{name} cannot be decoded{line}.") from None
+
+
+def ns_of(values: Sequence[Any]) -> list[float | None]:
+    """Us as ns, whole ones as integers."""
+    found: list[float | None] = []
+    for value in values:
+        us = number(value)
+        ns = None if us is None else us * 1000
+        found.append(None if ns is None else int(ns) if ns == int(ns) else float(ns))
+    return found
+
+
+def _texts(values: Sequence[str]) -> Any:
+    from .csv_table import Texts
+
+    known: dict[str, int] = {}
+    return Texts(np.array([known.setdefault(each, len(known)) for each in values], np.int32), tuple(known))
+
+
+def _memory_of(database: Database) -> tuple[str, dict[str, Any]]:
+    """MEMORY_RECORD, and of NPU_MEM the rows of the process."""
+    names = ("component", "timestamp", "totalAllocated", "totalReserved", "totalActive", "deviceId")
+    component, time, allocated, reserved, active, device = database.columns("MEMORY_RECORD", *names)
+    rows = [row for row in database.rows("NPU_MEM", "type", "ddr", "hbm", "timestampNs", "deviceId")
+            if database.strings.get(row[0], "").lower() == "app"]  # fmt: skip
+    components = [database.strings.get(each, "") for each in component] + ["APP"] * len(rows)
+    more = [np.nan] * len(rows)
+    mega = 1 << 20
+    return database.name, {
+        "component": _texts(components), "time": whole([*time, *(row[3] for row in rows)]),
+        "allocated": real([*allocated, *more]) / mega,
+        "reserved": np.append(real(reserved), real([row[1] for row in rows]) + real([row[2] for row in rows])) / mega,
+        "active": real([*active, *more]) / mega,
+        "device": _texts([f"NPU:{each}" for each in [*device, *(row[4] for row in rows)]]), "plotted": True,
+    }  # fmt: skip

@@ -1,0 +1,238 @@
+"""A timeline: the slices of one worker in columns, what links them, and what was measured beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import Problem
+from tpuprof_tui.sources.chrome.nesting import parents
+
+from .categories import Layer, What
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: Categories of flows that figures rest on: from the operator, and from the call that put the task on its stream.
+ASYNC_NPU, HOST_TO_DEVICE = "async_npu", "HostToDevice"
+
+
+@dataclass(frozen=True)
+class Track:
+    """One lane of the timeline.
+
+    Attributes:
+        layer: What it belongs to.
+        process, label: Names of process and thread.
+        number: Number of the thread; -1 without one.
+        device: Number of the device; -1 where nothing tells it.
+    """
+
+    layer: Layer
+    process: str
+    label: str
+    number: int = -1
+    device: int = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """Links in columns of one length, in the order of the file: from a point of one track to a point of another.
+
+    Attributes:
+        categories: The distinct categories.
+        category: int8 codes into them.
+        from_time, to_time: int64 ns.
+        from_row, to_row: int64 rows of the slices that they belong to; -1 without.
+    """
+
+    categories: tuple[str, ...]
+    category: npt.NDArray[np.int8]
+    from_time: I64
+    to_time: I64
+    from_row: I64
+    to_row: I64
+
+    def of(self, category: str) -> I64:
+        """Places of the links of a category."""
+        if category not in self.categories:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self.category == self.categories.index(category))
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What was measured again and again: times by growing, and values.
+
+    Attributes:
+        process, name: Where and what.
+        unit: Unit of the values; empty without one.
+        times: int64 ns.
+        values: float64.
+    """
+
+    process: str
+    name: str
+    unit: str
+    times: I64
+    values: npt.NDArray[np.float64]
+
+
+NO_FLOWS: Final = Flows((), np.zeros(0, np.int8), *(np.zeros(0, np.int64) for _ in range(4)))
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Slices in columns of one length: track by track, in each by start, outer ones first.
+
+    Attributes:
+        file: Name of the file that tells it.
+        tracks: The lanes, in the order of the screen.
+        first: int64, one more than tracks: first slice of each.
+        start, end: int64 ns since 1970.
+        name, kind: int32 codes into ``names`` and ``kinds``: the type of a task, the category or level of a call.
+        what: int8, see ``What``.
+        place: int64, place in the file.
+        connection: int64, what joins calls and tasks; ``INT_MISSING`` without.
+        size: int64 bytes of tasks of communication; ``INT_MISSING`` without.
+        shapes, stacks: int32 codes into ``texts`` of operators' inputs and call stacks; -1 without.
+        flows: Links between slices.
+        measured: What was measured beside them.
+        derived: Whether the exporter's analysis of overlaps is among the slices.
+        problems: What could not be used.
+    """
+
+    file: str
+    tracks: tuple[Track, ...]
+    first: I64
+    start: I64
+    end: I64
+    name: I32
+    kind: I32
+    what: npt.NDArray[np.int8]
+    place: I64
+    connection: I64
+    size: I64
+    shapes: I32
+    stacks: I32
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    texts: tuple[str, ...]
+    flows: Flows = NO_FLOWS
+    measured: tuple[Measured, ...] = ()
+    derived: bool = False
+    problems: tuple[Problem, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @cached_property
+    def track(self) -> I64:
+        """Place of each slice's track."""
+        return np.repeat(np.arange(len(self.tracks)), np.diff(self.first))
+
+    def rows(self, *what: What) -> I64:
+        """The slices that are one of these."""
+        return np.flatnonzero(np.isin(self.what, what))
+
+    def rows_of(self, layer: Layer) -> I64:
+        """The slices of a layer."""
+        found = np.array([track.layer == layer for track in self.tracks], np.bool_)
+        return np.flatnonzero(found[self.track]) if len(found) else np.zeros(0, np.int64)
+
+    def named(self, test: Callable[[str], Any]) -> Mask:
+        """Whether the name of each slice passes a test, made once for each name."""
+        passing = np.array([bool(test(name)) for name in self.names], np.bool_)
+        return passing[self.name] if len(passing) else np.zeros(0, np.bool_)
+
+    def name_of(self, row: int) -> str | None:
+        """Name of a slice; None of no slice."""
+        return self.names[self.name[row]] if row >= 0 else None
+
+    @cached_property
+    def steps(self) -> I64:
+        """The slices of steps, by start."""
+        rows = self.rows(What.STEP)
+        return rows[np.argsort(self.start[rows], kind="stable")]
+
+    @cached_property
+    def operators(self) -> I64:
+        """The framework operators, in the order of nesting of their threads."""
+        return self.rows(What.OPERATOR)
+
+    @cached_property
+    def operator_parents(self) -> I64:
+        """Of each of these, the place among them of the one around it; -1 without."""
+        return parents(self.start[self.operators], self.end[self.operators], self.track[self.operators])
+
+    @cached_property
+    def work(self) -> I64:
+        """Kernels and communication operators, by start."""
+        rows = self.rows(What.KERNEL, What.COLLECTIVE)
+        rows = rows[self._counts[rows]]
+        return rows[np.lexsort((self.place[rows], self.start[rows]))]
+
+    @cached_property
+    def _counts(self) -> Mask:
+        """Whether slices stand where kernels and operators are told: streams' and groups' own tracks."""
+        layers = np.array([track.layer in (Layer.STREAM, Layer.COMMUNICATION) for track in self.tracks], np.bool_)
+        return layers[self.track] if len(layers) else np.zeros(0, np.bool_)
+
+
+def innermost_at(timeline: Timeline, rows: I64, above: I64, tracks: I64, times: I64) -> I64:
+    """The place among some slices of the innermost one that covers a point of a track; -1 without.
+
+    Args:
+        timeline: Whose slices.
+        rows: The slices, in the order of nesting.
+        above: Place among them of the one around each; -1 without.
+        tracks, times: The points.
+    """
+    found = np.full(len(times), -1, np.int64)
+    if not len(rows):
+        return found
+    track = timeline.track[rows]
+    for number in np.unique(tracks[tracks >= 0]).tolist():
+        low, high = np.searchsorted(track, [number, number + 1])
+        mine = np.flatnonzero(tracks == number)
+        place = low + np.searchsorted(timeline.start[rows[low:high]], times[mine], side="right") - 1
+        place = np.where(place >= low, place, -1)
+        while True:
+            outside = (place >= 0) & (timeline.end[rows[place]] < times[mine])
+            if not outside.any():
+                break
+            place = np.where(outside, above[place], place)
+        found[mine] = place
+    return found
+
+
+def timeline_of(
+    file: str, tracks: Sequence[Track], order_of_track: Sequence[Any], track: I64, columns: dict[str, Any],
+    flows: Callable[[I64, dict[str, Any], I64], Flows], **more: Any,
+) -> Timeline:  # fmt: skip
+    """A timeline of slices in any order.
+
+    Args:
+        file: Its name.
+        tracks: The tracks, in any order.
+        order_of_track: What they are ordered by within their layer.
+        track: Number of each slice's track.
+        columns: The other columns of the slices, by name.
+        flows: Makes the links, of the first slices of tracks, the columns in order, and the new number of each track.
+        more: What else a timeline has.
+    """
+    ranks = sorted(range(len(tracks)), key=lambda number: (tracks[number].layer, order_of_track[number]))
+    place_of = np.empty(len(tracks), np.int64)
+    place_of[ranks] = np.arange(len(tracks))
+    own = place_of[track] if len(track) else np.zeros(0, np.int64)
+    order = np.lexsort((columns["place"], -columns["end"], columns["start"], own))
+    columns = {key: values[order] for key, values in columns.items()}
+    first = np.searchsorted(own[order], np.arange(len(tracks) + 1)).astype(np.int64)
+    return Timeline(file, tuple(tracks[number] for number in ranks), first, **columns,
+                    flows=flows(first, columns, place_of), **more)  # fmt: skip

@@ -1,0 +1,1 @@
+"""What is said of Ascend profiles alone."""

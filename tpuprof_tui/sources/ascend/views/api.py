@@ -1,0 +1,122 @@
+"""Calls of CANN by name, and how long each launch took to reach the device."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
+from tpuprof_tui.views.query import Query
+
+from ..read.categories import What
+from ..read.timeline import ASYNC_NPU, HOST_TO_DEVICE, Timeline
+from .run import Run
+from .tables import Asked, Sums, lacks, of_workers
+
+I64 = npt.NDArray[np.int64]
+_COLUMNS: Final = (
+    Column("level", "Level"), Column("name", "API Name"), Column("count", "Count", "count"),
+    Column("total_us", "Time", "duration", bar=True), Column("avg_us", "Avg", "duration"),
+    Column("min_us", "Min", "duration", spare=2), Column("max_us", "Max", "duration", spare=1),
+    Column("variance", "Variance", "number", spare=3),
+)  # fmt: skip
+
+
+def api(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _api)
+
+
+def _api(asked: Asked) -> Answer:
+    run = asked.run
+    tables: list[Table] = []
+    facts: list[Fact] = []
+    missing: list[Missing] = []
+    found = apis(run)
+    source = ""
+    if found is not None:
+        source, table = found
+        tables.append(table)
+    else:
+        missing.append(lacks("apis", "There are no calls of CANN.", "calls of CANN (Level1)", "profiler_level=Level1"))
+    timeline = run.timeline
+    links = _links(timeline) if timeline is not None else np.zeros(0, np.int64)
+    if timeline is not None and len(links):
+        flows = timeline.flows
+        source = source or timeline.file
+        delay = flows.to_time[links] - flows.from_time[links]
+        for category in (ASYNC_NPU, HOST_TO_DEVICE):
+            mine = delay[np.isin(links, flows.of(category))]
+            if len(mine):
+                mean = float(mine.sum() / len(mine))
+                facts += [
+                    Fact(f"launches_{category}", f"Launches ({category})", len(mine)),
+                    Fact(f"delay_mean_{category}_us", f"Mean delay ({category})", mean, "duration"),
+                    Fact(f"delay_max_{category}_us", f"Largest delay ({category})", int(mine.max()), "duration"),
+                ]  # fmt: skip
+        tables.append(_launches(asked, timeline, links))
+    else:
+        missing.append(lacks("launches", "Launches are not known.", "a timeline or a database with links",
+                             "export trace_view.json (text) or the database (db), profiler_level=Level1"))  # fmt: skip
+    notes = () if asked.whole else ("These figures are of the whole recording.",)
+    return Answer(tuple(facts), tuple(tables), notes=notes, missing=tuple(missing), source=source)
+
+
+def _links(timeline: Timeline) -> I64:
+    """Launches in the order of the file; a database has no points of its own where operators call."""
+    kept = [timeline.flows.of(HOST_TO_DEVICE)]
+    if not timeline.file.endswith(".db"):
+        kept.append(timeline.flows.of(ASYNC_NPU))
+    return np.sort(np.concatenate(kept))
+
+
+def _launches(asked: Asked, timeline: Timeline, links: I64) -> Table:
+    flows = timeline.flows
+    delay = flows.to_time[links] - flows.from_time[links]
+    columns = (
+        Column("flow", "Flow"), Column("name", "Name"), asked.moment("host_us", "Host", spare=1),
+        asked.moment("device_us", "Device"), Column("delay_us", "Delay", "duration", bar=True),
+    )  # fmt: skip
+    return Table("launches", "Launches", columns, (
+        [flows.categories[code] for code in flows.category[links].tolist()],
+        [timeline.name_of(row) for row in flows.to_row[links].tolist()],
+        asked.moments(flows.from_time[links]), asked.moments(flows.to_time[links]), delay,
+    ))  # fmt: skip
+
+
+def apis(run: Run) -> tuple[str, Table] | None:
+    """Calls by name: as the file has them, else of the slices; with the name of the file."""
+    told, table = run.rank.apis, run.rank.table("api_statistic.csv")
+    if told is not None and table is not None and {"name", "total"} <= set(told):
+        order = np.argsort(-told["total"], kind="stable")
+        nothing = np.full(len(order), INT_MISSING)
+        count = told["count"][order].tolist() if "count" in told else [None] * len(order)
+        values: tuple[Any, ...] = (
+            told["level"].values(order) if "level" in told else [None] * len(order), told["name"].values(order),
+            [None if each is None or each != each else int(each) for each in count],
+            *(told.get(key, nothing)[order] for key in ("total", "mean", "least", "most")),
+            told["variance"][order] if "variance" in told else [None] * len(order),
+        )  # fmt: skip
+        return table.name, Table("apis", "Calls", _COLUMNS, values)
+    timeline = run.timeline
+    rows = timeline.rows(What.CALL) if timeline is not None else np.zeros(0, np.int64)
+    if timeline is None or not len(rows):
+        return None
+    short = [name.rpartition("@")[2] or name for name in timeline.names]
+    known = {name: code for code, name in enumerate(dict.fromkeys(short))}
+    name = np.array([known[each] for each in short], np.int64)[timeline.name[rows]]
+    length = timeline.end[rows] - timeline.start[rows]
+    sums = Sums(length, timeline.kind[rows], name)
+    order = sums.order
+    mean = sums.total / sums.count
+    spread = np.bincount(sums.place, weights=((length - mean[sums.place]) / 1000) ** 2, minlength=len(sums.rows))
+    first = sums.rows[order]
+    names = tuple(known)
+    return timeline.file, Table("apis", "Calls", _COLUMNS, (
+        [timeline.kinds[code] or None for code in timeline.kind[rows[first]].tolist()],
+        [names[code] for code in name[first].tolist()], sums.count[order], sums.total[order], mean[order],
+        sums.least[order], sums.most[order], (spread / sums.count)[order],
+    ))  # fmt: skip

@@ -1,0 +1,165 @@
+"""Ranks side by side: steps, communication, links, the slow and the late one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table
+from tpuprof_tui.views.query import Query
+
+from ..read.communication import Communicated, of_cluster
+from ..read.csv_table import CsvTable
+from ..read.profile import AscendProfile
+from ..read.rank import STEP_COLUMNS, ns_of
+from .communication import LINK, PARTS, TO_WHOM, times
+from .run import runs_of
+from .tables import lacks
+
+_COMPARED: Final = ("computing_us", "communication_not_overlapped_us", "free_us")
+_PLACE: Final = {key: place for place, (_, _, key) in enumerate(STEP_COLUMNS)}
+
+
+@dataclass(frozen=True)
+class _StepRow:
+    kind: str
+    index: str
+    step: str | None
+    values: tuple[float | None, ...]
+
+
+def cluster(query: Query) -> Answer:
+    """The view."""
+    profile = query.profile
+    if not isinstance(profile, AscendProfile):
+        return Answer()
+    told, sources, missing = _tables_of_msprof_analyze(profile)
+    ranked = [run for run in runs_of(query) if run.rank.rank is not None]
+    steps: list[_StepRow] = list(told)
+    if not steps:
+        for run in ranked if len(ranked) > 1 else []:
+            recorded = run.rank.recorded_steps
+            rows = recorded[1] if recorded is not None else [(each.label, each.values) for each in run.steps[1]]
+            steps += [_StepRow("rank", str(run.rank.rank), label, values) for label, values in rows]
+            sources.append(recorded[0] if recorded is not None else run.steps[0])
+    found: list[tuple[str, Communicated]] = []
+    if profile.cluster.get("cluster_communication.json") or profile.cluster.get("cluster_communication_matrix.json"):
+        try:
+            found.append(("", of_cluster(profile.cluster.get("cluster_communication.json"),
+                                         profile.cluster.get("cluster_communication_matrix.json"))))  # fmt: skip
+            sources.append(found[0][1].file)
+        except UnreadableError as error:
+            missing.append(Missing(str(error)))
+    elif len(ranked) > 1:
+        found = [(str(run.rank.rank), run.rank.communicated) for run in ranked if run.rank.communicated is not None]
+        sources += [each.file for _, each in found]
+    if not steps and not found:
+        return Answer(missing=(lacks("steps", "There are no ranks to compare.", "two or more ranks",
+                                     "name the folder that holds the folders of all ranks"), *missing))  # fmt: skip
+    tables = [_steps(steps)]
+    operations = [(each.kind, each.step, each.op, rank or each.rank, each) for rank, part in found
+                  for each in part.operations if not each.is_total]  # fmt: skip
+    if found:
+        tables += [_operations(operations), _links(found), _matrix(found)]
+    tables += [_slow(steps), *([_late(operations)] if found else [])]
+    if not found:
+        missing.append(lacks("operations", "What the ranks communicated is not known.",
+                             "communication.json of the ranks", "profiler_level=Level1"))  # fmt: skip
+    return Answer(tables=tuple(tables), missing=tuple(missing), source=", ".join(dict.fromkeys(filter(None, sources))))
+
+
+def _tables_of_msprof_analyze(profile: AscendProfile) -> tuple[list[_StepRow], list[str], list[Missing]]:
+    path = profile.cluster.get("cluster_step_trace_time.csv")
+    if path is None:
+        return [], [], []
+    try:
+        table = CsvTable.opened([path], path.name)
+        read = table.text(["Step", "Type", "Index", *(name for name, _, _ in STEP_COLUMNS if name in table)])
+    except UnreadableError as error:
+        return [], [], [Missing(str(error))]
+    nothing = [None] * table.rows
+    values = zip(*(ns_of(read.get(name, nothing)) for name, _, _ in STEP_COLUMNS), strict=True)
+    heads = (read.get(name, nothing) for name in ("Type", "Index", "Step"))
+    rows = [_StepRow(kind or "rank", index or "", step, each)
+            for kind, index, step, each in zip(*heads, values, strict=True)]  # fmt: skip
+    return rows, [path.name], []
+
+
+def _steps(rows: Sequence[_StepRow]) -> Table:
+    columns = (
+        Column("kind", "Type", spare=2), Column("index", "Rank"), Column("step", "Step"),
+        *(Column(key, title, "duration", bar=key == "computing_us", spare={"preparing_us": 1, "bubble_us": 3,
+                 "communication_not_overlapped_exclude_receive_us": 4}.get(key, 0))
+          for title, _, key in STEP_COLUMNS),
+    )  # fmt: skip
+    return Table.of_rows("steps", "Steps", columns, [(each.kind, each.index, each.step, *each.values) for each in rows])
+
+
+def _operations(rows: Iterable[tuple[str, str, str, str, Any]]) -> Table:
+    columns = (Column("group", "Group", spare=2), Column("step", "Step", spare=1), Column("op", "Operator"),
+               Column("rank", "Rank"), *PARTS)  # fmt: skip
+    told = [(group, step, op, rank, *times(each)) for group, step, op, rank, each in rows]
+    return Table.of_rows("operations", "Communication operators", columns, told)
+
+
+def _links(found: Sequence[tuple[str, Communicated]]) -> Table:
+    """Sums of each rank and link over its operators: size by time."""
+    sums: dict[tuple[str, str, str], list[float]] = {}
+    for rank, part in found:
+        for each in part.transfers:
+            if each.op.partition("@")[0] != "Total Op Info":
+                into = sums.setdefault((each.step, rank or each.rank, each.link), [0.0, 0.0])
+                into[0] += each.size_mb
+                into[1] += each.transit or 0.0
+    columns = (Column("step", "Step", spare=1), Column("rank", "Rank"), *LINK)
+    rows = [(*key, size, time, size / time * 1_000_000 if time else None) for key, (size, time) in sums.items()]
+    return Table.of_rows("links", "Links", columns, rows)
+
+
+def _matrix(found: Sequence[tuple[str, Communicated]]) -> Table:
+    columns = (Column("group", "Group", spare=2), Column("step", "Step", spare=1), Column("op", "Operator"), *TO_WHOM,
+               *LINK)  # fmt: skip
+    rows = [(each.kind, each.step, each.op, each.src, each.dst, each.link, each.size_mb, each.transit, each.bandwidth)
+            for _, part in found for each in part.pairs if each.op.partition("@")[0] != "Total Op Info"]  # fmt: skip
+    return Table.of_rows("matrix", "From rank to rank", columns, rows)
+
+
+def _slow(steps: Sequence[_StepRow]) -> Table:
+    """Of each step the rank that took longest: computing, exposed communication, free."""
+    rows = []
+    for step in dict.fromkeys(each.step for each in steps):
+        mine = [each for each in steps if each.step == step and each.kind == "rank"]
+        for key in _COMPARED:
+            known = [(value, each.index) for each in mine if (value := each.values[_PLACE[key]]) is not None]
+            if len(known) < 2:
+                continue
+            value, rank = max(known, key=lambda each: each[0])
+            mean = sum(each for each, _ in known) / len(known)
+            rows.append((step, key, rank, value, mean, value / mean - 1 if mean else None))
+    columns = (Column("step", "Step", spare=1), Column("column", "What"), Column("rank", "Rank"),
+               Column("value_us", "Its time", "duration"), Column("mean_us", "Mean", "duration"),
+               Column("excess_share", "Above the mean", "share"))  # fmt: skip
+    return Table.of_rows("slow", "Slow ranks", columns, rows)
+
+
+def _late(operations: Sequence[tuple[str, str, str, str, Any]]) -> Table:
+    """Of each operator the rank that the others waited for: the one that waited least itself."""
+    of_op: dict[tuple[str, str, str], list[tuple[str, Any]]] = {}
+    for group, step, op, rank, each in operations:
+        of_op.setdefault((group, step, op), []).append((rank, each))
+    rows = []
+    for (_, step, op), each in of_op.items():
+        known = [(rank, told) for rank, told in each if told.wait is not None]
+        if len(known) < 2:
+            continue
+        rank, late = min(known, key=lambda pair: pair[1].wait)
+        others = max(told.wait for other, told in known if other != rank)
+        rows.append((step, op, rank, late.start, late.wait, others))
+    rows.sort(key=lambda row: -(row[5] - row[4]))
+    # starts are of the clock that the files tell times in, not of the profile's time line
+    columns = (Column("step", "Step", spare=1), Column("op", "Operator"), Column("rank", "Late rank"),
+               Column("start_us", "Start", "time", epoch_ns=0, shown=False), Column("wait_us", "Waited", "duration"),
+               Column("others_wait_us", "The others waited", "duration", bar=True))  # fmt: skip
+    return Table.of_rows("late", "Late ranks", columns, rows)

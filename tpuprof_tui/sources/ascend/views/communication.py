@@ -1,0 +1,111 @@
+"""Communication operators: transfer, wait and idle time, links, packets, and who sent to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table
+from tpuprof_tui.views.query import Query
+
+from ..read.categories import What
+from ..read.communication import Communicated, Operation, Pair
+from .tables import Asked, lacks, of_workers
+
+_LEVEL1: Final = "profiler_level=Level1, on more than one card"
+_NEEDS: Final = "what each communication operator moved (Level1)"
+PARTS: Final = (
+    Column("elapse_us", "Elapse", "duration", bar=True), Column("transit_us", "Transit", "duration"),
+    Column("wait_us", "Wait", "duration"), Column("synchronization_us", "Synchronization", "duration"),
+    Column("idle_us", "Idle", "duration"),
+)  # fmt: skip
+_OF: Final = (Column("step", "Step", spare=3), Column("kind", "Kind", spare=2), Column("op", "Operator"))
+LINK: Final = (
+    Column("link", "Link"), Column("size_mb", "Size", "number", "MB"), Column("transit_us", "Transit", "duration"),
+    Column("bandwidth_gb_s", "Bandwidth", "number", "GB/s"),
+)  # fmt: skip
+TO_WHOM: Final = (Column("src", "From"), Column("dst", "To"))
+
+
+def communication(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _communication)
+
+
+def times(each: Operation) -> tuple[float | None, ...]:
+    """The values of ``PARTS``."""
+    return each.elapse, each.transit, each.wait, each.synchronization, each.idle
+
+
+def _communication(asked: Asked) -> Answer:
+    found = asked.run.rank.communicated
+    missing = [lacks(key, f"{title} are not known.", _NEEDS, _LEVEL1) for key, title in (
+        ("bandwidth", "Links"), ("packets", "Sizes of packets"), ("matrix", "Transfers between ranks"))]  # fmt: skip
+    if found is None:
+        return _of_timeline(asked, missing)
+    operations = [each for each in found.operations if not each.is_total]
+    operations.sort(key=lambda each: -(each.elapse or 0))
+    totals = [each for each in found.operations if each.is_total]
+    elapse = sum(each.elapse or 0 for each in operations)
+    facts = (Fact("operations", "Operators", len(operations)), Fact("elapse_us", "Their time", elapse, "duration"))
+    tables = [
+        _operations(asked, "operations", "Operators", operations), *(
+            [_operations(asked, "totals", "Sums of the file", totals)] if totals else []),
+        _bandwidth(found), _packets(found),
+    ]  # fmt: skip
+    if found.matrix:
+        tables.append(_matrix(found.pairs))
+    kept = [each for each in missing if each.what == "matrix" and not found.matrix]
+    notes = ("Each link's bytes count for itself: SDMA repeats what HCCS moved, so links do not add up.",)
+    return Answer(facts, tuple(tables), notes=notes, missing=tuple(kept), source=found.file)
+
+
+def _of_timeline(asked: Asked, missing: list[Any]) -> Answer:
+    """Operators with their length alone."""
+    timeline = asked.run.timeline
+    rows = timeline.rows(What.COLLECTIVE) if timeline is not None else np.zeros(0, np.int64)
+    if timeline is None or not len(rows):
+        return Answer(missing=tuple(missing))
+    length = timeline.end[rows] - timeline.start[rows]
+    rows = rows[np.argsort(-length, kind="stable")]
+    told = [Operation("all", "collective", timeline.names[timeline.name[row]], "", int(timeline.start[row]),
+                      int(timeline.end[row] - timeline.start[row]), *(None for _ in range(6)))
+            for row in rows.tolist()]  # fmt: skip
+    facts = (Fact("operations", "Operators", len(rows)), Fact("elapse_us", "Their time", int(length.sum()), "duration"))
+    return Answer(facts, (_operations(asked, "operations", "Operators", told),), missing=tuple(missing),
+                  source=timeline.file)  # fmt: skip
+
+
+def _operations(asked: Asked, key: str, title: str, told: Sequence[Operation]) -> Table:
+    columns = (
+        *_OF, asked.moment("start_us", "Start", spare=4), *PARTS, Column("wait_ratio", "Wait ratio", "share", spare=1),
+        Column("synchronization_ratio", "Synchronization ratio", "share", spare=1),
+    )  # fmt: skip
+    rows = [(each.step, each.kind, each.op, None if each.start is None else each.start - asked.zero, *times(each),
+             each.wait_ratio, each.synchronization_ratio) for each in told]  # fmt: skip
+    return Table.of_rows(key, title, columns, rows, word="operator")
+
+
+def _bandwidth(found: Communicated) -> Table:
+    columns = (*_OF, *LINK, Column("large_packet_ratio", "Large packets", "share", spare=1))
+    rows = [(each.step, each.kind, each.op, each.link, each.size_mb, each.transit, each.bandwidth, each.large_packets)
+            for each in found.transfers]  # fmt: skip
+    return Table.of_rows("bandwidth", "Links", columns, rows)
+
+
+def _packets(found: Communicated) -> Table:
+    columns = (*_OF, Column("link", "Link"), Column("packet_mb", "Packet", "number", "MB"),
+               Column("count", "Count", "number"), Column("total_us", "Total", "duration"))  # fmt: skip
+    rows = [
+        (each.step, each.kind, each.op, each.link, each.packet_mb, each.count, each.total) for each in found.packets
+    ]
+    return Table.of_rows("packets", "Packets", columns, rows)
+
+
+def _matrix(pairs: Sequence[Pair]) -> Table:
+    columns = (*_OF, *TO_WHOM, *LINK, Column("op_name", "Operator's name", spare=1))
+    rows = [(each.step, each.kind, each.op, each.src, each.dst, each.link, each.size_mb, each.transit, each.bandwidth,
+             each.op_name) for each in pairs]  # fmt: skip
+    return Table.of_rows("matrix", "From rank to rank", columns, rows)

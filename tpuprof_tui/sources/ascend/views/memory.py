@@ -1,0 +1,151 @@
+"""Memory over time, its peaks, allocations, and what was not released within the recording."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
+from tpuprof_tui.views.query import Query
+
+from ..read.csv_table import Texts
+from .tables import Asked, Sums, lacks, of_workers
+
+_PROFILE: Final = "profile_memory=True"
+_PARTS: Final = ("allocated", "reserved", "active")
+
+
+def memory(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _memory)
+
+
+def _memory(asked: Asked) -> Answer:
+    rank = asked.run.rank
+    tables: list[Table] = []
+    facts: list[Fact] = []
+    missing: list[Missing] = []
+    source = ""
+    found = _curve(asked)
+    if found is not None:
+        source, told = found
+        tables += [_peaks(told), _curve_table(asked, told)]
+    else:
+        missing.append(lacks("curve", "There is no memory over time.", "memory records", _PROFILE))
+    if rank.allocations is not None:
+        file, each = rank.allocations
+        source = source or file
+        lost = each["released"] == INT_MISSING
+        size = np.nan_to_num(each["size"])
+        facts += [Fact("allocations", "Allocations", len(size)),
+                  Fact("never_released", "Not released within the recording", int(lost.sum())),
+                  Fact("never_released_kb", "Their size", float(size[lost].sum()), "number", unit="KB")]  # fmt: skip
+        tables += [_by_name(each, size, lost), _allocations(asked, each)]
+    else:
+        missing.append(lacks("operators", "There are no allocations.", "allocations of operators", _PROFILE))
+    if rank.modules is not None:
+        file, each = rank.modules
+        source = source or file
+        tables.append(_modules(each["component"], each["reserved"]))
+    notes = ("What is not released within the recording is no leak by itself: weights and the optimiser's state stay.",)
+    return Answer(tuple(facts), tuple(tables), notes=notes if rank.allocations is not None else (),
+                  missing=tuple(missing), source=source)  # fmt: skip
+
+
+def _curve(asked: Asked) -> tuple[str, dict[str, Any]] | None:
+    """The records of memory, else the counters of the timeline."""
+    rank = asked.run.rank
+    if rank.memory is not None:
+        return rank.memory
+    timeline = rank.timeline
+    found = [each for each in (timeline.measured if timeline is not None else ()) if each.process == "NPU MEM"]
+    if not found or timeline is None:
+        return None
+    names = [each.name for each in found]
+    codes = np.repeat(np.arange(len(found), dtype=np.int32), [len(each.times) for each in found])
+    values = np.concatenate([each.values / (1024 if each.unit == "KB" else 1) for each in found])
+    nothing = np.full(len(values), np.nan)
+    return timeline.file, {
+        "component": Texts(codes, tuple(names)), "time": np.concatenate([each.times for each in found]),
+        "reserved": values, "allocated": nothing, "active": nothing,
+        "device": Texts(np.full(len(values), -1, np.int32), ()),
+    }  # fmt: skip
+
+
+def _values(told: dict[str, Any], key: str) -> Any:
+    return told[key] if key in told else np.full(len(told["component"]), np.nan)
+
+
+def _curve_table(asked: Asked, told: dict[str, Any]) -> Table:
+    columns = (
+        Column("component", "Component"), asked.moment("time_us", "Time"),
+        *(Column(f"{key}_mb", f"Total {key.capitalize()}", "number", "MB") for key in _PARTS),
+        Column("device", "Device Type", spare=1),
+    )  # fmt: skip
+    count = len(told["component"])
+    time = told.get("time")
+    times = asked.moments(time) if time is not None else [None] * count
+    device = told["device"].values() if "device" in told else [None] * count
+    return Table("curve", "Over time", columns,
+                 (told["component"].values(), times, *(_values(told, key) for key in _PARTS), device))  # fmt: skip
+
+
+def _peaks(told: dict[str, Any]) -> Table:
+    component = told["component"]
+    rows = []
+    for code, name in enumerate(component.texts):
+        mine = component.codes == code
+        peaks = []
+        for key in _PARTS:
+            values = _values(told, key)[mine]
+            known = values[~np.isnan(values)]
+            peaks.append(float(known.max()) if len(known) else None)
+        rows.append((name, *peaks))
+    columns = (Column("component", "Component"),
+               *(Column(f"{key}_mb", key.capitalize(), "number", "MB") for key in _PARTS))  # fmt: skip
+    return Table.of_rows("peaks", "Peaks", columns, rows)
+
+
+def _allocations(asked: Asked, told: dict[str, Any]) -> Table:
+    order = np.argsort(-np.nan_to_num(told["size"]), kind="stable")
+    columns = (
+        Column("name", "Name"), Column("size_kb", "Size", "number", "KB", bar=True),
+        asked.moment("allocation_time_us", "Allocated"), asked.moment("release_time_us", "Released"),
+        Column("duration_us", "Duration", "duration"),
+    )  # fmt: skip
+    return Table("operators", "Allocations", columns, (
+        told["name"].values(order), told["size"][order], asked.moments(told["allocated"][order]),
+        asked.moments(told["released"][order]), told["duration"][order],
+    ))  # fmt: skip
+
+
+def _by_name(told: dict[str, Any], size: Any, lost: Any) -> Table:
+    sums = Sums(np.zeros(len(size), np.int64), told["name"].codes)
+    groups = len(sums.rows)
+    total = np.bincount(sums.place, weights=size, minlength=groups)
+    least, most = np.full(groups, np.inf), np.full(groups, -np.inf)
+    np.minimum.at(least, sums.place, size)
+    np.maximum.at(most, sums.place, size)
+    kept = np.bincount(sums.place, weights=lost, minlength=groups).astype(np.int64)
+    order = np.argsort(-total, kind="stable")
+    columns = (
+        Column("name", "Name"), Column("count", "Allocations", "count"),
+        Column("total_kb", "Total", "number", "KB", bar=True), Column("min_kb", "Min", "number", "KB", spare=2),
+        Column("max_kb", "Max", "number", "KB", spare=1), Column("never_released", "Not released", "count"),
+    )  # fmt: skip
+    return Table("by_name", "By name", columns, (
+        told["name"].values(sums.rows[order]), sums.count[order], total[order], least[order], most[order], kept[order],
+    ))  # fmt: skip
+
+
+def _modules(component: Texts, reserved: Any) -> Table:
+    rows = []
+    for code, name in enumerate(component.texts):
+        values = reserved[component.codes == code]
+        known = values[~np.isnan(values)]
+        rows.append((name, float(known.max()) if len(known) else None))
+    rows.sort(key=lambda row: -(row[1] or 0))
+    columns = (Column("component", "Component"), Column("peak_mb", "Peak", "number", "MB", bar=True))
+    return Table.of_rows("modules", "Components of CANN", columns, rows)

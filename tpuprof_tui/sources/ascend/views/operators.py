@@ -1,0 +1,121 @@
+"""Time by type of kernel, and of framework operators on the host and of what they called on the device."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table
+from tpuprof_tui.views.query import Query
+
+from ..read.csv_table import Texts
+from .run import Run
+from .tables import TIMES, Asked, Sums, by_texts, lacks, of_workers
+
+_TYPED: Final = "profiler_level=Level1, or msprof --task-time=l1"
+_OPERATORS: Final = (
+    Column("calls", "Calls", "count"), Column("host_self_us", "Host Self", "duration"),
+    Column("host_total_us", "Host Total", "duration", bar=True), Column("device_self_us", "Device Self", "duration"),
+    Column("device_total_us", "Device Total", "duration", bar=True),
+    Column("device_self_aicore_us", "Device Self With AICore", "duration", spare=1),
+    Column("device_total_aicore_us", "Device Total With AICore", "duration", spare=2),
+)  # fmt: skip
+_TIMES: Final = ("host_self", "host_total", "device_self", "device_total", "device_self_aicore", "device_total_aicore")
+
+
+def operators(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _operators)
+
+
+def _operators(asked: Asked) -> Answer:
+    run = asked.run
+    tables: list[Table] = []
+    missing: list[Missing] = []
+    source = ""
+    by_type, file = _by_type(run)
+    if by_type is not None:
+        tables.append(by_type)
+        source = file
+    else:
+        missing.append(lacks("by_type", "The types of the kernels are not known.", "operator types (Level1)", _TYPED))
+    found = _calls(run)
+    if found is not None:
+        file, columns = found
+        source = source or file
+        tables.append(_by_name("by_name", "By name", columns, ("name",)))
+        if columns["shapes"].texts:
+            tables.append(_by_name("by_name_shape", "By name and input shapes", columns, ("name", "shapes")))
+    else:
+        missing.append(lacks("by_name", "There are no framework operators.", "operators of the framework",
+                             "activities with CPU (torch_npu.profiler)"))  # fmt: skip
+    notes = () if asked.whole else ("These figures are of the whole recording.",)
+    return Answer(tables=tuple(tables), notes=notes, missing=tuple(missing), source=source)
+
+
+def _by_type(run: Run) -> tuple[Table | None, str]:
+    told = run.rank.statistic
+    table = run.rank.table("op_statistic.csv")
+    if told is not None and table is not None and {"type", "total", "count"} <= set(told) and len(told["type"]):
+        order = np.argsort(-told["total"], kind="stable")
+        total = told["total"][order]
+        whole = int(total[total != INT_MISSING].sum())
+        nothing = np.full(len(order), INT_MISSING)
+        core = told["core"].values(order) if "core" in told else [None] * len(order)
+        columns = (Column("type", "OP Type"), Column("core", "Core Type"), *TIMES)
+        values = (
+            told["type"].values(order), core,
+            [None if each != each else int(each) for each in told["count"][order].tolist()], total,
+            *(told.get(key, nothing)[order] for key in ("least", "mean", "most")),
+            np.where(total != INT_MISSING, total / whole, np.nan) if whole else np.full(len(order), np.nan),
+        )  # fmt: skip
+        return Table("by_type", "By type", columns, values), table.name
+    kernels = run.kernels
+    if kernels is None or not kernels.type.texts:
+        return None, ""
+    rows = np.flatnonzero(~kernels.communicates)
+    kind, core = (Texts(texts.codes[rows], texts.texts) for texts in (kernels.type, kernels.core))
+    names = (("type", "OP Type", kind), ("core", "Core Type", core))
+    return by_texts("by_type", "By type", names, kernels.duration[rows]), kernels.file
+
+
+def _calls(run: Run) -> tuple[str, dict[str, Any]] | None:
+    """A row for each call of an operator: of operator_details.csv, else of the slices."""
+    told, table = run.rank.operators, run.rank.table("operator_details.csv")
+    if told is not None and table is not None and "name" in told:
+        nothing = np.full(len(told["name"]), INT_MISSING)
+        shapes = told.get("shapes") or Texts(np.full(len(nothing), -1, np.int32), ())
+        return table.name, {"name": told["name"], "shapes": shapes, **{key: told.get(key, nothing) for key in _TIMES}}
+    times, timeline = run.operator_times, run.timeline
+    if times is None or timeline is None:
+        return None
+    nothing = np.full(len(times.rows), INT_MISSING)
+    return timeline.file, {
+        "name": Texts(timeline.name[times.rows], timeline.names),
+        "shapes": Texts(timeline.shapes[times.rows], timeline.texts if (timeline.shapes >= 0).any() else ()),
+        "host_self": times.host_self, "host_total": times.host_total, "device_self": times.device_self,
+        "device_total": times.device_total,
+        "device_self_aicore": nothing if times.aicore_self is None else times.aicore_self,
+        "device_total_aicore": nothing if times.aicore_total is None else times.aicore_total,
+    }  # fmt: skip
+
+
+def _by_name(key: str, title: str, columns: dict[str, Any], by: tuple[str, ...]) -> Table:
+    sums = Sums(columns["device_self"], *(columns[name].codes for name in by))
+    totals = {name: sums.added(columns[name]) for name in _TIMES}
+    names = columns["name"].values(sums.rows)
+    order = sorted(
+        range(len(sums.rows)),
+        key=lambda row: (-totals["device_self"][row], -totals["host_self"][row], names[row] or ""),
+    )
+    for name in _TIMES:
+        if not (columns[name] != INT_MISSING).any():
+            totals[name] = np.full(len(sums.rows), INT_MISSING)
+    heads = {"name": Column("name", "Name"), "shapes": Column("input_shapes", "Input Shapes")}
+    told = [columns[name].values(sums.rows[order]) for name in by]
+    if "shapes" in by:
+        told[1] = [None if each is None else " ".join(each.split()) for each in told[1]]
+    return Table(key, title, (*(heads[name] for name in by), *_OPERATORS),
+                 (*told, sums.count[order], *(totals[name][order] for name in _TIMES)), word="operator")  # fmt: skip

@@ -1,0 +1,92 @@
+"""Computing, communication and free time of each step: recomputed, and set beside the table that was recorded."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table
+from tpuprof_tui.views.query import Query
+
+from ..read.rank import STEP_COLUMNS
+from .run import Step
+from .tables import Asked, lacks, of_workers
+
+#: Sums that no table of the run can be compared with: the exporter took them as binary floats of 1.7e15.
+COARSE: Final = ("stage_us", "preparing_us")
+_FACTS: Final = tuple(key for *_, key in STEP_COLUMNS if key != "preparing_us")
+_KEYS: Final = tuple(key for *_, key in STEP_COLUMNS)
+_COLUMNS: Final = (
+    Column("step", "Step"),
+    *(Column(key, title, "duration", bar=key == "stage_us", spare={"preparing_us": 1, "bubble_us": 3,
+             "communication_not_overlapped_exclude_receive_us": 4}.get(key, 0))
+      for title, _, key in STEP_COLUMNS),
+)  # fmt: skip
+
+
+def overview(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _overview)
+
+
+def difference(
+    steps: tuple[Step, ...], recorded: tuple[tuple[str | None, tuple[float | None, ...]], ...]
+) -> float | None:
+    """The largest difference of a step from the recorded one, ns; None where no step is in both."""
+    of_label = dict(recorded)
+    largest = None
+    for each in steps:
+        other = of_label.get(each.label)
+        for key, mine, told in zip(_KEYS, each.values, other or (), strict=False):
+            if key not in COARSE and mine is not None and told is not None:
+                largest = max(largest or 0, abs(mine - told))
+    return largest
+
+
+def _overview(asked: Asked) -> Answer:
+    run = asked.run
+    file, steps, computed = run.steps
+    told = asked.steps
+    recorded = run.rank.recorded_steps
+    rows = [(each.label, *each.values) for each in told]
+    sums = {key: _sum([each.values[place] for each in told]) for place, key in enumerate(_KEYS)}
+    stage = sums["stage_us"]
+    facts = [
+        Fact(key, title, sums[key], "duration", share=sums[key] / stage if stage and sums[key] is not None else None)  # type: ignore[operator]
+        for title, _, key in STEP_COLUMNS if key in _FACTS and rows
+    ]  # fmt: skip
+    if rows:
+        apart = difference(steps, recorded[1]) if recorded is not None and computed else None
+        facts.append(Fact("difference_us", "Difference from the recorded table", apart, "duration"))
+    tables = [Table.of_rows("steps", "Steps", _COLUMNS, rows)]
+    if recorded is not None:
+        tables.append(Table.of_rows("recorded_steps", f"Steps as recorded ({recorded[0].rpartition('/')[2]})", _COLUMNS,
+                                    [(label, *values) for label, values in recorded[1]]))  # fmt: skip
+    missing = []
+    coverage = run.coverage
+    if coverage is not None and run.timeline is not None:
+        kinds = [(kind, len(found), found.total) for kind, found in coverage.kinds() if len(found)]
+        columns = (Column("kind", "Kind"), Column("slices", "Slices", "count"),
+                   Column("total_us", "Total", "duration", bar=True))  # fmt: skip
+        tables.append(Table.of_rows("overlap", "Overlap Analysis", columns, kinds))
+    else:
+        missing.append(lacks("overlap", "How computing and communication overlap is not known.", "a timeline or a "
+                             "database", "export trace_view.json (text) or the database (db)"))  # fmt: skip
+    if not rows:
+        missing.append(lacks("steps", "Nothing tells how the steps spent their time.", "kernels, a timeline or "
+                             "step_trace_time.csv", "profiler_level=Level1, or msprof --task-time=on"))  # fmt: skip
+    return Answer(tuple(facts), tuple(tables), notes=_notes(asked), missing=tuple(missing), source=file)
+
+
+def _notes(asked: Asked) -> tuple[str, ...]:
+    notes = []
+    if asked.window is not None:
+        notes.append("Steps are told whole: they do not follow the range.")
+    run = asked.run
+    if run.timeline is not None and not len(run.timeline.steps):
+        notes.append("No step was marked: call prof.step() after each.")
+    return tuple(notes)
+
+
+def _sum(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -1,0 +1,392 @@
+"""What is computed of one worker and asked for by several of its views: steps, gaps and their causes, operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.views.query import Query
+
+from ..read.categories import AI_CORES, RECEIVE, STEP, What
+from ..read.coverage import Coverage, Stretches, coverage_of
+from ..read.kernels import Kernels, rows_of_work
+from ..read.profile import AscendProfile, AscendWorker, step_numbers
+from ..read.rank import STEP_COLUMNS, Rank, RecordedStep
+from ..read.timeline import ASYNC_NPU, HOST_TO_DEVICE, Timeline
+
+I64 = npt.NDArray[np.int64]
+_NO: Final = np.zeros(0, np.int64)
+CAUSES: Final = ("host", "dispatch", "device", "unknown")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step.
+
+    Attributes:
+        label: What it is called; None where nothing was marked and the recorded table has no name.
+        number: Its number; -1 without one.
+        low, high: Device work that starts from the one on and before the other belongs to it, ns since 1970; None: no
+            bound.
+        values: Times in the order of ``STEP_COLUMNS``, ns; None where they are not known.
+    """
+
+    label: str | None
+    number: int
+    low: int | None
+    high: int | None
+    values: tuple[float | None, ...]
+
+
+class Run:
+    """One worker and what is derived of it.
+
+    Attributes:
+        worker, rank: See there.
+    """
+
+    def __init__(self, worker: AscendWorker) -> None:
+        self.worker = worker
+        self.rank: Rank = worker.rank
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """Its slices; None without any."""
+        timeline = self.rank.timeline
+        return timeline if timeline is not None and len(timeline) else None
+
+    @property
+    def kernels(self) -> Kernels | None:
+        """Its kernels."""
+        return self.rank.kernels
+
+    @cached_property
+    def coverage(self) -> Coverage | None:
+        """How the device spent its time."""
+        return coverage_of(self.timeline, self.kernels)
+
+    # -- steps
+
+    @cached_property
+    def steps(self) -> tuple[str, tuple[Step, ...], bool]:
+        """The file that decided, the steps, and whether they were recomputed rather than read."""
+        recorded = self.rank.recorded_steps
+        coverage = self.coverage
+        if coverage is not None and (self.timeline is not None or recorded is None):
+            return coverage.file, tuple(self._computed(coverage, recorded[1] if recorded else ())), True
+        if recorded is not None:
+            steps = tuple(Step(label, _number(label), None, None, values) for label, values in recorded[1])
+            return recorded[0], steps, False
+        return "", (), False
+
+    def _computed(self, coverage: Coverage, recorded: Sequence[RecordedStep]) -> list[Step]:
+        timeline = self.timeline
+        marks = timeline.steps if timeline is not None else _NO
+        if timeline is None or not len(marks):
+            label = recorded[0][0] if len(recorded) == 1 else "all"
+            return [Step(label, _number(label), None, None, self._times(coverage, None, None, None))]
+        labels = [timeline.names[name].removeprefix(STEP) for name in timeline.name[marks].tolist()]
+        starts = timeline.start[marks].tolist()
+        work = np.sort(np.concatenate([coverage.computing.start, coverage.communication.start]))
+        begun: list[int | None] = []
+        for start, until in zip(starts, [*starts[1:], None], strict=True):
+            place = int(np.searchsorted(work, start))
+            first = int(work[place]) if place < len(work) else None
+            begun.append(first if first is not None and (until is None or first < until) else None)
+        steps = []
+        numbers = step_numbers(labels).tolist()
+        for number, (label, start, low) in enumerate(zip(labels, starts, begun, strict=True)):
+            high = next((each for each in begun[number + 1 :] if each is not None), None)
+            if low is None:
+                # no device work began in it: nothing is its own
+                nothing = tuple(0 if key != "preparing_us" else None for *_, key in STEP_COLUMNS)
+                steps.append(Step(label, numbers[number], start, start, nothing))
+                continue
+            steps.append(Step(label, numbers[number], low, high, self._times(coverage, low, high, start)))
+        return steps
+
+    def _times(
+        self, coverage: Coverage, low: int | None, high: int | None, host_start: int | None
+    ) -> tuple[float | None, ...]:  # fmt: skip
+        computing, communication, exposed, free = (each.within(low, high).total for _, each in coverage.kinds())
+        bubble = self._bubble(low, high)
+        preparing = None if low is None or host_start is None else low - host_start
+        return (computing, communication, communication - exposed, exposed, free,
+                computing + exposed + free - bubble, bubble, exposed - bubble, preparing)  # fmt: skip
+
+    def _bubble(self, low: int | None, high: int | None) -> int:
+        """Time of receive operators, which wait for the stage of the pipeline before."""
+        timeline, kernels = self.timeline, self.kernels
+        if timeline is not None:
+            rows = timeline.rows(What.COLLECTIVE)
+            rows = rows[timeline.named(RECEIVE.search)[rows]]
+            start, end = timeline.start[rows], timeline.end[rows]
+        elif kernels is not None:
+            rows = np.flatnonzero(kernels.timed & kernels.communicates & kernels.name.where(RECEIVE.search))
+            start, end = kernels.start[rows], kernels.end[rows]
+        else:
+            return 0
+        inside = np.ones(len(start), np.bool_)
+        inside &= start >= (low if low is not None else INT_MISSING)
+        if high is not None:
+            inside &= start < high
+        return int((end - start)[inside].sum())
+
+    # -- work in order of time
+
+    @cached_property
+    def work(self) -> tuple[I64, I64, list[str | None]]:
+        """Start and end of kernels and communication operators by start, and their names."""
+        timeline, kernels = self.timeline, self.kernels
+        if timeline is not None and len(timeline.work):
+            rows = timeline.work
+            return (
+                timeline.start[rows],
+                timeline.end[rows],
+                [timeline.names[each] for each in timeline.name[rows].tolist()],
+            )
+        if kernels is not None and kernels.timed.any():
+            rows = np.flatnonzero(kernels.timed)
+            rows = rows[np.argsort(kernels.start[rows], kind="stable")]
+            return kernels.start[rows], kernels.end[rows], kernels.name.values(rows)
+        return _NO, _NO, []
+
+    # -- gaps
+
+    @cached_property
+    def gaps(self) -> Stretches:
+        """The time in which the device did nothing, by start."""
+        return self.coverage.free if self.coverage is not None else Stretches()
+
+    @cached_property
+    def called(self) -> tuple[I64, I64]:
+        """Of each gap the link from the operator whose work ends it, and from the call that launched it; -1 without."""
+        timeline, ends = self.timeline, self.gaps.end
+        if timeline is None:
+            return np.full(len(ends), -1), np.full(len(ends), -1)
+        found = []
+        for category in (ASYNC_NPU, HOST_TO_DEVICE):
+            links = timeline.flows.of(category)
+            order = links[np.argsort(timeline.flows.to_time[links], kind="stable")]
+            times = timeline.flows.to_time[order]
+            place = np.searchsorted(times, ends)
+            hit = place < len(times)
+            hit[hit] = times[place[hit]] == ends[hit]
+            found.append(np.where(hit, order[np.minimum(place, max(len(order) - 1, 0))] if len(order) else -1, -1))
+        return found[0], found[1]
+
+    @cached_property
+    def causes(self) -> npt.NDArray[np.int8]:
+        """Why each gap was, as places in ``CAUSES``."""
+        timeline, gaps = self.timeline, self.gaps
+        called, launched = self.called
+        if timeline is None:
+            return np.full(len(gaps), 3, np.int8)
+        times = timeline.flows.from_time
+        call = np.where(called >= 0, times[called] if len(times) else 0, INT_MISSING)
+        launch = np.where(launched >= 0, times[launched] if len(times) else 0, call)
+        known = (called >= 0) | (launched >= 0)
+        found = np.zeros(len(gaps), np.int8)
+        found[(called >= 0) & (call <= gaps.start)] = 1
+        found[known & (launch <= gaps.start)] = 2
+        found[~known] = 3
+        return found
+
+    @cached_property
+    def cause_times(self) -> dict[str, int]:
+        """Free time by cause, ns."""
+        lengths = self.gaps.length
+        return {cause: int(lengths[self.causes == code].sum()) for code, cause in enumerate(CAUSES)}
+
+    def neighbours(self) -> tuple[list[str | None], list[str | None]]:
+        """What ended last before each gap, and what starts at its end."""
+        starts, ends, names = self.work
+        if not len(starts):
+            nothing: list[str | None] = [None] * len(self.gaps)
+            return nothing, list(nothing)
+        by_end = np.argsort(ends, kind="stable")
+        # ends of the timeline are rounded on their own
+        before = np.searchsorted(ends[by_end], self.gaps.start + 2, side="right") - 1
+        after = np.searchsorted(starts, self.gaps.end - 1)
+        return (
+            [names[int(by_end[place])] if place >= 0 else None for place in before.tolist()],
+            [names[place] if place < len(names) else None for place in after.tolist()],
+        )
+
+    def host_of_gaps(self) -> list[str | None]:
+        """What took the most time of the thread that called the work behind each gap, within the gap."""
+        timeline = self.timeline
+        found: list[str | None] = [None] * len(self.gaps)
+        if timeline is None:
+            return found
+        called, launched = self.called
+        pieces = {What.OPERATOR: _Pieces(timeline, What.OPERATOR), What.CALL: _Pieces(timeline, What.CALL)}
+        flows = timeline.flows
+        for gap, (link, launch) in enumerate(zip(called.tolist(), launched.tolist(), strict=True)):
+            for each, what in ((link, What.OPERATOR), (launch, What.CALL)):
+                row = int(flows.from_row[each]) if each >= 0 else -1
+                if row < 0 or found[gap] is not None:
+                    continue
+                name = pieces[what].longest(
+                    int(timeline.track[row]), int(self.gaps.start[gap]), int(self.gaps.end[gap])
+                )
+                found[gap] = timeline.names[name] if name >= 0 else None
+        return found
+
+    def device_of_gaps(self) -> list[str | None]:
+        """Of gaps that the device caused, the task that covers most of them."""
+        timeline = self.timeline
+        found: list[str | None] = [None] * len(self.gaps)
+        wanted = np.flatnonzero(self.causes == CAUSES.index("device"))
+        if timeline is None or not len(wanted):
+            return found
+        rows = timeline.rows(What.COPY, What.WAIT, What.SYNC)
+        rows = rows[np.argsort(timeline.start[rows], kind="stable")]
+        start, end = timeline.start[rows], timeline.end[rows]
+        reach = np.maximum.accumulate(end) if len(end) else end
+        for gap in wanted.tolist():
+            low, high = int(self.gaps.start[gap]), int(self.gaps.end[gap])
+            first, last = int(np.searchsorted(reach, low, side="right")), int(np.searchsorted(start, high))
+            if first >= last:
+                continue
+            covered = np.minimum(end[first:last], high) - np.maximum(start[first:last], low)
+            best = int(np.argmax(covered))
+            if covered[best] > 0:
+                found[gap] = timeline.name_of(int(rows[first + best]))
+        return found
+
+    # -- operators on the timeline
+
+    @cached_property
+    def operator_times(self) -> OperatorTimes | None:
+        """Times of framework operators, of the slices; None without any."""
+        timeline = self.timeline
+        return OperatorTimes(self) if timeline is not None and len(timeline.operators) else None
+
+
+class _Pieces:
+    """Threads cut where the innermost slice changes."""
+
+    def __init__(self, timeline: Timeline, what: What) -> None:
+        self._timeline = timeline
+        rows = timeline.rows(what)
+        self._of_track: dict[int, tuple[I64, I64, I64]] = {}
+        tracks = timeline.track[rows]
+        for track in np.unique(tracks).tolist():
+            self._of_track[track] = _pieces(timeline, rows[tracks == track])
+
+    def longest(self, track: int, low: int, high: int) -> int:
+        """Code of the name that is innermost for longest within a stretch; -1 where nothing runs."""
+        if track not in self._of_track:
+            return -1
+        start, end, name = self._of_track[track]
+        first, last = int(np.searchsorted(end, low, side="right")), int(np.searchsorted(start, high))
+        if first >= last:
+            return -1
+        covered = np.minimum(end[first:last], high) - np.maximum(start[first:last], low)
+        names, place = np.unique(name[first:last], return_inverse=True)
+        sums = np.bincount(place, weights=covered)
+        return int(names[int(np.argmax(sums))])
+
+
+def _pieces(timeline: Timeline, rows: I64) -> tuple[I64, I64, I64]:
+    starts: list[int] = []
+    ends: list[int] = []
+    names: list[int] = []
+    stack: list[tuple[int, int]] = []
+    at = 0
+
+    def until(time: int) -> None:
+        nonlocal at
+        while stack and stack[-1][0] <= time:
+            end, name = stack.pop()
+            if end > at:
+                starts.append(at)
+                ends.append(end)
+                names.append(name)
+                at = end
+        if stack and time > at:
+            starts.append(at)
+            ends.append(time)
+            names.append(stack[-1][1])
+        at = max(at, time)
+
+    for start, end, name in zip(timeline.start[rows].tolist(), timeline.end[rows].tolist(),
+                                timeline.name[rows].tolist(), strict=True):  # fmt: skip
+        until(start)
+        stack.append((min(end, stack[-1][0]) if stack else end, name))
+    until(1 << 62)
+    return np.array(starts, np.int64), np.array(ends, np.int64), np.array(names, np.int64)
+
+
+class OperatorTimes:
+    """Times of framework operators in columns of one length, in the order of ``Timeline.operators``.
+
+    Attributes:
+        host_total, host_self: ns.
+        device_self, device_total: ns of the tasks and communication operators that an operator, or one in it, called.
+        aicore_self, aicore_total: The same of kernels of AI cores; None where the cores are not known.
+    """
+
+    def __init__(self, run: Run) -> None:
+        timeline = run.timeline
+        assert timeline is not None
+        rows, above = timeline.operators, timeline.operator_parents
+        self.rows = rows
+        self.host_total = timeline.end[rows] - timeline.start[rows]
+        self.host_self = self.host_total.copy()
+        np.subtract.at(self.host_self, above[above >= 0], self.host_total[above >= 0])
+        flows = timeline.flows
+        links = flows.of(ASYNC_NPU)
+        links = links[(flows.from_row[links] >= 0) & (flows.to_row[links] >= 0)]
+        # several links may name one task: it counts once
+        _, first = np.unique(flows.to_row[links], return_index=True)
+        links = links[np.sort(first)]
+        task = flows.to_row[links]
+        place_of = np.full(len(timeline), -1, np.int64)
+        place_of[rows] = np.arange(len(rows))
+        owner = place_of[flows.from_row[links]]
+        known = owner >= 0
+        self.device_self, self.device_total = self._sums(owner[known], task[known], timeline, above)
+        self.aicore_self: I64 | None = None
+        self.aicore_total: I64 | None = None
+        kernels = run.kernels
+        if (kernels is not None and kernels.file != timeline.file) or (kernels is not None and kernels.type.texts):
+            found = rows_of_work(kernels, timeline, task)
+            on_cores = np.append(kernels.core.where(AI_CORES.match), False)[found] & known
+            self.aicore_self, self.aicore_total = self._sums(owner[on_cores], task[on_cores], timeline, above)
+
+    @staticmethod
+    def _sums(owner: I64, task: I64, timeline: Timeline, above: I64) -> tuple[I64, I64]:
+        own = np.zeros(len(above), np.int64)
+        np.add.at(own, owner, timeline.end[task] - timeline.start[task])
+        total = own.copy()
+        # children stand behind their parents
+        for place in range(len(above) - 1, -1, -1):
+            parent = above[place]
+            if parent >= 0 and total[place]:
+                total[parent] += total[place]
+        return own, total
+
+
+def _number(label: str | None) -> int:
+    return int(label) if label is not None and label.isascii() and label.isdecimal() and len(label) < 18 else -1
+
+
+def runs_of(query: Query) -> list[Run]:
+    """The workers that a query is about."""
+    profile = query.profile
+    workers = profile.ranks if isinstance(profile, AscendProfile) else ()
+    group = query.scope.group
+    if query.scope.lane >= 0:
+        group = profile.lanes[query.scope.lane].group
+    while group >= 0 and profile.groups[group].parent >= 0:
+        group = profile.groups[group].parent
+    return [query.derived.get("Ascend run", lambda worker=worker: Run(worker), worker.key)  # type: ignore[misc]
+            for worker in workers if group < 0 or worker.group == group]  # fmt: skip

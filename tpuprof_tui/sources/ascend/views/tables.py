@@ -1,0 +1,190 @@
+"""What the views have in common: what is asked of a worker, columns of times, sums by codes, answers of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
+from tpuprof_tui.views.query import Query
+
+from ..read.csv_table import Texts
+from .run import Run, Step, runs_of
+
+I64 = npt.NDArray[np.int64]
+_WORKER: Final = Column("worker", "Worker")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a query asks of one worker.
+
+    Attributes:
+        run: The worker.
+        zero: The zero of the profile's time line, ns since 1970.
+        window: Start and end, ns since 1970: what starts in it counts; None: everything does.
+        step: Number of the step that is asked about; None: all are.
+    """
+
+    run: Run
+    zero: int
+    window: tuple[int, int] | None = None
+    step: int | None = None
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps that are asked about."""
+        return [each for each in self.run.steps[1] if self.step is None or each.number == self.step]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the worker is asked about."""
+        return self.window is None and self.step is None
+
+    def among(self, start: I64) -> npt.NDArray[np.bool_]:
+        """Which of some device work, by start in ns since 1970, is asked about."""
+        found = np.ones(len(start), np.bool_)
+        if self.window is not None:
+            found &= (start >= self.window[0]) & (start < self.window[1])
+        if self.step is not None:
+            steps = self.steps
+            inside = np.zeros(len(start), np.bool_)
+            for each in steps:
+                inside |= (start >= (each.low if each.low is not None else INT_MISSING + 1)) & (
+                    start < each.high if each.high is not None else True
+                )
+            found &= inside
+        return found
+
+    def moment(self, key: str, title: str, **more: Any) -> Column:
+        """A column of times since 1970, which people are shown as the time line has them."""
+        return Column(key, title, "time", epoch_ns=self.zero, **more)
+
+    def moments(self, values: I64) -> I64:
+        """Times since 1970 as such a column holds them."""
+        return np.where(values == INT_MISSING, INT_MISSING, values - self.zero)
+
+    def moment_fact(self, key: str, title: str, value: int | None) -> Fact:
+        """One such time."""
+        return Fact(key, title, None if value is None else value - self.zero, "time", epoch_ns=self.zero)
+
+
+def of_workers(query: Query, compute: Callable[[Asked], Answer]) -> Answer:
+    """What a view says of one worker; of several, their rows one after the other and figures that name the worker."""
+    zero = query.profile.epoch_ns
+    window = None if query.range is None else (query.range[0] + zero, query.range[1] + zero)
+    found = [(run.worker.key, compute(Asked(run, zero, window, query.step))) for run in runs_of(query)]
+    if query.filter:
+        note = "These figures do not follow the filter."
+        found = [(key, replace(answer, notes=(*answer.notes, note))) for key, answer in found]
+    if len(found) == 1:
+        return found[0][1]
+    tables: dict[str, list[tuple[str, Table]]] = {}
+    for key, answer in found:
+        for table in answer.tables:
+            tables.setdefault(table.key, []).append((key, table))
+    return Answer(
+        facts=tuple(replace(fact, about=key) for key, answer in found for fact in answer.facts),
+        tables=tuple(_stacked(parts) for parts in tables.values()),
+        notes=tuple(dict.fromkeys(note for _, answer in found for note in answer.notes)),
+        missing=tuple(dict.fromkeys(each for _, answer in found for each in answer.missing)),
+        source=", ".join(dict.fromkeys(answer.source for _, answer in found if answer.source)),
+    )
+
+
+def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
+    """Tables of several workers as one; columns that not all of them have are empty elsewhere."""
+    columns = {column.key: column for _, table in parts for column in table.columns}
+    values: list[list[Any]] = [[] for _ in columns]
+    workers: list[str] = []
+    for key, table in parts:
+        workers += [key] * len(table)
+        known = {column.key for column in table.columns}
+        for place, name in enumerate(columns):
+            values[place] += table.column(name) if name in known else [None] * len(table)
+    first = parts[0][1]
+    return Table(first.key, first.title, (_WORKER, *columns.values()), (workers, *values), notes=first.notes,
+                 word=first.word, shown=first.shown)  # fmt: skip
+
+
+class Sums:
+    """Rows grouped by codes.
+
+    Attributes:
+        rows: A row of each group.
+        count, total, least, most: Of each group: rows, and of their values the sum, the smallest and the largest.
+        order: Groups by falling total.
+    """
+
+    def __init__(self, values: I64, *codes: npt.NDArray[Any]) -> None:
+        if len(codes) == 1:
+            _, self.rows, place = np.unique(codes[0], return_index=True, return_inverse=True)
+        else:
+            stacked = np.stack([np.asarray(each, np.int64) for each in codes], axis=1)
+            _, self.rows, place = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
+        self.place = np.asarray(place).reshape(-1)
+        groups = len(self.rows)
+        known = values != INT_MISSING
+        kept, place = values[known], self.place[known]
+        self.count = np.bincount(self.place, minlength=groups).astype(np.int64)
+        self.total = np.zeros(groups, np.int64)
+        np.add.at(self.total, place, kept)
+        self.least = np.full(groups, np.iinfo(np.int64).max)
+        np.minimum.at(self.least, place, kept)
+        self.most = np.full(groups, INT_MISSING)
+        np.maximum.at(self.most, place, kept)
+        self.least[self.most == INT_MISSING] = INT_MISSING
+        self.order = np.argsort(-self.total, kind="stable")
+
+    def added(self, values: I64) -> I64:
+        """Sum of other values of each group, what is missing counting nothing."""
+        found = np.zeros(len(self.rows), np.int64)
+        np.add.at(found, self.place, np.where(values == INT_MISSING, 0, values))
+        return found
+
+    def time_columns(self) -> tuple[tuple[Column, ...], tuple[Any, ...]]:
+        """Count, sum, smallest, mean, largest and share of each group, in order."""
+        order = self.order
+        whole = int(self.total.sum())
+        total = self.total[order]
+        return TIMES, (
+            self.count[order], total, self.least[order], total / np.maximum(self.count[order], 1), self.most[order],
+            total / whole if whole else np.full(len(order), np.nan),
+        )  # fmt: skip
+
+
+TIMES: Final = (
+    Column("count", "Count", "count"), Column("total_us", "Total Time", "duration", bar=True),
+    Column("min_us", "Min Time", "duration", spare=2), Column("avg_us", "Avg Time", "duration"),
+    Column("max_us", "Max Time", "duration", spare=1), Column("share", "Ratio", "share"),
+)  # fmt: skip
+
+
+def by_texts(key: str, title: str, names: Sequence[tuple[str, str, Texts]], values: I64) -> Table:
+    """A table of sums by texts: their columns, and of each group its times.
+
+    Args:
+        key, title: Of the table.
+        names: Key, title and texts of each column that it is grouped by.
+        values: ns of each row.
+    """
+    sums = Sums(values, *(texts.codes for _, _, texts in names))
+    columns, times = sums.time_columns()
+    told = [texts.values(sums.rows[sums.order]) for _, _, texts in names]
+    heads = [Column(name, head) for name, head, _ in names]
+    return Table(key, title, (*heads, *columns), (*told, *times))
+
+
+def ns(value: float | None) -> float | None:
+    """A time of a table that may be missing."""
+    return None if value is None or value == INT_MISSING else value
+
+
+def lacks(key: str, told: str, needs: str, do: str) -> Missing:
+    """A table that cannot be given: its key, a sentence for people, what it needs, and what to type."""
+    return Missing(key, needs, do, told)

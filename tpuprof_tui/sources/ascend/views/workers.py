@@ -1,0 +1,28 @@
+"""Who recorded a profile: a worker for each rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.model import Profile
+from tpuprof_tui.views.report import Worker
+
+from ..read.profile import AscendProfile, AscendWorker
+
+
+def workers(profile: Profile) -> tuple[Worker, ...]:
+    """The workers of a profile, in the order of its groups; none of a folder of figures about a cluster."""
+    assert isinstance(profile, AscendProfile)
+    return tuple(
+        Worker(each.key, Scope(each.group), each.rank.rank, each.rank.place.name, each.span, each.rank.files,
+               (_device(each),))
+        for each in profile.ranks
+    )  # fmt: skip
+
+
+def _device(worker: AscendWorker) -> dict[str, Any]:
+    rank = worker.rank
+    device = rank.device if rank.device >= 0 else None
+    name = rank.chip or ("NPU" if device is None else f"NPU {device}")
+    return {"name": name, "id": device}

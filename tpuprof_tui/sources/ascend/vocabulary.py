@@ -1,0 +1,76 @@
+"""What Ascend profiles call things."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tpuprof_tui.model.activity import Activity
+from tpuprof_tui.model.view import View
+from tpuprof_tui.model.vocabulary import (
+    NAMES,
+    Capability,
+    Category,
+    GroupKind,
+    LaneKind,
+    Shades,
+    Vocabulary,
+    Word,
+)
+
+DEVICE: Final = "device"
+_VIEWS: Final = "tpuprof_tui.sources.ascend.views"
+
+VOCABULARY: Final = Vocabulary(
+    source="ascend",
+    title="Ascend profile",
+    unit=Word("NPU"),
+    lane=Word("lane"),
+    event=Word("task"),
+    scope=Word("operator"),
+    operation=Word("name"),
+    lane_kinds=(
+        LaneKind("python", "Python", Activity.HOST, 0, shades=Shades("#60a060")),
+        LaneKind("cann", "CANN", Activity.HOST, 1, shades=Shades("#b070c0")),
+        LaneKind("stream", "Stream", Activity.COMPUTE, 2, shades=Shades("#5b9bd5")),
+        LaneKind("communication", "Communication", Activity.COMMUNICATION, 3, shades=Shades("#d08a4a")),
+        LaneKind("plane", "Plane", Activity.COMMUNICATION, 4, shades=Shades("#b08050")),
+        LaneKind("overlap", "Overlap Analysis", Activity.COMPUTE, 5, shades=Shades("#8a8a8a")),
+        LaneKind("other", "Other", Activity.HOST, 6),
+    ),
+    group_kinds=(
+        GroupKind("rank", "Ranks", Word("rank")),
+        GroupKind("layer", "Layers", Word("layer")),
+        GroupKind("npu", "NPUs", Word("NPU")),
+    ),
+    categories=(
+        Category("communication", "N", Shades("#d08a4a"), ("hcom", "hccl", "allreduce", "communication")),
+        Category("copies", "C", Shades("#c0a040"), ("memcpy", "sdma", "pcie")),
+        Category("waits", "W", Shades("#8a8a8a"), ("wait", "record", "free")),
+        Category("formats", "T", Shades("#c86060"), ("transdata", "transpose", "cast")),
+        Category("cube", "M", Shades("#5b9bd5"), ("matmul", "conv2d", "conv3d", "attention", "batchmatmul")),
+        Category("frames", "P", Shades("#c0b050"), ("python_function",)),
+        Category("operators", "O", Shades("#60a060"), ("cpu_op",)),
+        Category("queue", "Q", Shades("#609090"), ("enqueue", "dequeue", "queue")),
+    ),
+    capabilities=(Capability(NAMES, "names", "any profile"), Capability(DEVICE, "device work", "activities NPU")),
+    searched=("engine", "name", "type", "accelerator"),
+    columns_entry="tpuprof_tui.sources.ascend.schema:COLUMNS",
+    views=(
+        View("overview", "Overview", "Computing, communication and free time of each step, beside the recorded table.",
+             f"{_VIEWS}.overview:overview"),
+        View("operators", "Operators", "Time by type of kernel, and of framework operators on host and device.",
+             f"{_VIEWS}.operators:operators"),
+        View("kernels", "Kernels", "Every kernel, its metrics and the pipe that binds it; sums by name, type, core.",
+             f"{_VIEWS}.kernels:kernels"),
+        View("memory", "Memory", "Memory over time, its peaks, allocations and what was never released.",
+             f"{_VIEWS}.memory:memory"),
+        View("communication", "Communication", "Communication operators: transfer, wait, links, packets, matrix.",
+             f"{_VIEWS}.communication:communication"),
+        View("api", "Calls of CANN", "Time of calls by name, and how long launches took.", f"{_VIEWS}.api:api"),
+        View("free", "Free", "Every gap of the device with its cause, and the gaps between steps.",
+             f"{_VIEWS}.free:free"),
+        View("cluster", "Cluster", "Ranks side by side: steps, links, the slow and the late one.",
+             f"{_VIEWS}.cluster:cluster", together=True),
+    ),
+    entries={"workers": f"{_VIEWS}.workers:workers"},
+)  # fmt: skip

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from command_line import SAMPLES
-from installed_sources import OVEN, installed, offered
+from installed_sources import OVEN, installed
 from kept_traces import unpacked_trace
 
 _HOST = SAMPLES / "aks_host_trace"
@@ -17,7 +17,7 @@ NAMES = (*sorted(path.name for path in SAMPLES.glob("aks*")), "host trace", "ove
 @contextmanager
 def every_source(parent: Path) -> Iterator[dict[str, list[str]]]:
     """Words that name each profile on a command line, by ``NAMES``, while all sources are installed."""
-    with installed(OVEN), offered(parent, ascend="slow_ascend:SOURCE"):
+    with installed(OVEN):
         from tpuprof_oven.example import bakery
         from tpuprof_oven.recording import write_recording
 

@@ -44,7 +44,7 @@ VOCABULARY: Final = Vocabulary(
     ),
     categories=(
         Category("communication", "N", Shades("#d08a4a"), ("hcom", "hccl", "allreduce", "communication")),
-        Category("copies", "C", Shades("#c0a040"), ("memcpy", "sdma", "pcie")),
+        Category("copies", "C", Shades("#c0a040"), ("memcpy", "dma")),
         Category("waits", "W", Shades("#8a8a8a"), ("wait", "record", "free")),
         Category("formats", "T", Shades("#c86060"), ("transdata", "transpose", "cast")),
         Category("cube", "M", Shades("#5b9bd5"), ("matmul", "conv2d", "conv3d", "attention", "batchmatmul")),

@@ -61,7 +61,7 @@ COMMUNICATION_CORES: Final = ("HCCL", "COMMUNICATION")
 #: Cores of AI Core kernels, for the columns "With AICore".
 AI_CORES: Final = re.compile("AI_CORE|AI_VECTOR_CORE|MIX_")
 _KERNELS: Final = re.compile("AI_?CORE|AI_VECTOR_CORE|AIV(EC)?$|MIX_AI[CV]|AI_?CPU|DSA|KERNEL_(AI|MIX)", re.IGNORECASE)
-_COPIES: Final = re.compile("PCIE_DMA|SDMA|MEM_?CPY", re.IGNORECASE)
+_COPIES: Final = re.compile("(PCIE_|S)DMA|MEM_?CPY", re.IGNORECASE)
 _WAITS: Final = re.compile("(EVENT|NOTIFY)[ _]?WAIT", re.IGNORECASE)
 
 

@@ -382,7 +382,13 @@ def _measured(database: Database) -> Any:
     labels = [f"LLC {each} {strings.get(how, '').capitalize()}" for each, how in zip(number, kind, strict=True)]
     yield from of("LLC", "%", [f"{each}/Hit Rate" for each in labels], time, hits)
     yield from of("LLC", "MB/s", [f"{each}/Throughput" for each in labels], time, through, _MEGA)
-    time, kind, ddr, hbm = database.columns("NPU_MEM", "timestampNs", "type", "ddr", "hbm")
-    who = [{"app": "APP"}.get(strings.get(each, "").lower(), strings.get(each, "").capitalize()) for each in kind]
-    yield from of("NPU MEM", "KB", [f"{each}/DDR" for each in who], time, ddr, 1024)
-    yield from of("NPU MEM", "KB", [f"{each}/HBM" for each in who], time, hbm, 1024)
+    for part in memory_columns(database):
+        time, kind, amount = database.columns("NPU_MEM", "timestampNs", "type", part)
+        who = [strings.get(each, "") for each in kind]
+        labels = [f"{each.upper() if each == 'app' else each.capitalize()}/{part.upper()}" for each in who]
+        yield from of("NPU MEM", "KB", labels, time, amount, 1024)
+
+
+def memory_columns(database: Database) -> list[str]:
+    """The columns of NPU_MEM that hold bytes, one for each memory of the card."""
+    return [each for each in database.tables.get("NPU_MEM", ()) if each not in ("type", "timestampNs", "deviceId")]

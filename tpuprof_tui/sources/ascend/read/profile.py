@@ -329,7 +329,7 @@ class _Columns:
         collective = timeline.connection[timeline.rows(What.COLLECTIVE)]
         self._of_collective = np.isin(timeline.connection, collective[collective != INT_MISSING])
         roles = np.full(len(What), Role.WORK, np.int8)
-        roles[[What.WAIT, What.SYNC, What.DERIVED]] = (Role.WAIT, Role.SYNC, Role.ANNOTATION)
+        roles[[What.WAIT, What.SYNC]] = (Role.WAIT, Role.SYNC)
         self._role = roles[timeline.what]
         # tasks of collectives that wait for each other stand on planes by their names alone
         waits = timeline.named(lambda name: "wait" in name.lower() and "notify" in name.lower())

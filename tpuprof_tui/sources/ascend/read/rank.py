@@ -16,7 +16,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .communication import Communicated, add_matrix, number, of_database, of_json
 from .csv_table import CsvTable, Kind
-from .database import Database, kernels_of_database, real, timeline_of_database, whole
+from .database import Database, kernels_of_database, memory_columns, real, timeline_of_database, whole
 from .kernels import Kernels, kernels_of_table, kernels_of_timeline
 from .places import Place, relative
 from .timeline import Timeline
@@ -404,15 +404,17 @@ def _memory_of(database: Database) -> tuple[str, dict[str, Any]]:
     """MEMORY_RECORD, and of NPU_MEM the rows of the process."""
     names = ("component", "timestamp", "totalAllocated", "totalReserved", "totalActive", "deviceId")
     component, time, allocated, reserved, active, device = database.columns("MEMORY_RECORD", *names)
-    rows = [row for row in database.rows("NPU_MEM", "type", "ddr", "hbm", "timestampNs", "deviceId")
+    parts = memory_columns(database)
+    rows = [row for row in database.rows("NPU_MEM", "type", "timestampNs", "deviceId", *parts)
             if database.strings.get(row[0], "").lower() == "app"]  # fmt: skip
+    used = sum((real([row[3 + place] for row in rows]) for place in range(len(parts))), np.zeros(len(rows)))
     components = [database.strings.get(each, "") for each in component] + ["APP"] * len(rows)
     more = [np.nan] * len(rows)
     mega = 1 << 20
     return database.name, {
-        "component": _texts(components), "time": whole([*time, *(row[3] for row in rows)]),
+        "component": _texts(components), "time": whole([*time, *(row[1] for row in rows)]),
         "allocated": real([*allocated, *more]) / mega,
-        "reserved": np.append(real(reserved), real([row[1] for row in rows]) + real([row[2] for row in rows])) / mega,
+        "reserved": np.append(real(reserved), used) / mega,
         "active": real([*active, *more]) / mega,
-        "device": _texts([f"NPU:{each}" for each in [*device, *(row[4] for row in rows)]]), "plotted": True,
+        "device": _texts([f"NPU:{each}" for each in [*device, *(row[2] for row in rows)]]), "plotted": True,
     }  # fmt: skip

@@ -58,7 +58,7 @@ def _communication(asked: Asked) -> Answer:
     if found.matrix:
         tables.append(_matrix(found.pairs))
     kept = [each for each in missing if each.what == "matrix" and not found.matrix]
-    notes = ("Each link's bytes count for itself: SDMA repeats what HCCS moved, so links do not add up.",)
+    notes = ("Each link's bytes count for itself: the engine repeats what HCCS moved, so links do not add up.",)
     return Answer(facts, tuple(tables), notes=notes, missing=tuple(kept), source=found.file)
 
 

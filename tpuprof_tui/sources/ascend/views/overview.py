@@ -51,7 +51,7 @@ def _overview(asked: Asked) -> Answer:
     sums = {key: _sum([each.values[place] for each in told]) for place, key in enumerate(_KEYS)}
     stage = sums["stage_us"]
     facts = [
-        Fact(key, title, sums[key], "duration", share=sums[key] / stage if stage and sums[key] is not None else None)  # type: ignore[operator]
+        Fact(key, title, sums[key], "duration", share=_share(sums[key], stage))
         for title, _, key in STEP_COLUMNS if key in _FACTS and rows
     ]  # fmt: skip
     if rows:
@@ -85,6 +85,10 @@ def _notes(asked: Asked) -> tuple[str, ...]:
     if run.timeline is not None and not len(run.timeline.steps):
         notes.append("No step was marked: call prof.step() after each.")
     return tuple(notes)
+
+
+def _share(value: float | None, whole: float | None) -> float | None:
+    return value / whole if value is not None and whole else None
 
 
 def _sum(values: list[float | None]) -> float | None:

@@ -89,7 +89,8 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer]) -> Answer:
         for table in answer.tables:
             tables.setdefault(table.key, []).append((key, table))
     return Answer(
-        facts=tuple(replace(fact, about=key) for key, answer in found for fact in answer.facts),
+        # the tables tell people the same of each
+        facts=tuple(replace(fact, about=key, shown=False) for key, answer in found for fact in answer.facts),
         tables=tuple(_stacked(parts) for parts in tables.values()),
         notes=tuple(dict.fromkeys(note for _, answer in found for note in answer.notes)),
         missing=tuple(dict.fromkeys(each for _, answer in found for each in answer.missing)),

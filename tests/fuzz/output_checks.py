@@ -111,14 +111,20 @@ def _below(folder: Path) -> set[Path]:
 
 
 def check_workbook(path: Path) -> None:
-    """All parts are XML, nothing is a formula or a link, and no text can steer."""
+    """All parts are XML, no cell is a formula, links and charts stay in the workbook, and no text can steer."""
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             assert not name.startswith("/")
             assert ".." not in name
             for element in ElementTree.fromstring(archive.read(name)).iter():
                 tag = element.tag.rpartition("}")[2]
-                assert tag not in ("f", "hyperlink", "externalReference"), name
+                assert tag != "externalReference", name
+                if tag == "f":
+                    assert name.startswith("xl/charts/"), name
+                    assert re.fullmatch(r"'Charts'!\$?[A-Z]+\$?\d+(:\$[A-Z]+\$\d+)?", element.text or ""), element.text
+                if tag == "hyperlink":
+                    assert set(element.attrib) <= {"ref", "location", "display"}, element.attrib
+                    assert re.fullmatch(r"'[\w ()]+'!A1", element.attrib["location"]), element.attrib
                 assert element.attrib.get("TargetMode") != "External", name
                 assert not _STEERS.search(element.text or "")
 

@@ -42,11 +42,18 @@ def test_headless_commands_need_numpy_alone(command):
     assert done.stdout == tool((), command, SAMPLE).stdout != ""
 
 
-def test_all_exports_but_the_trace_need_numpy_alone(tmp_path):
-    done = tool(OPTIONAL, "export", SAMPLE, tmp_path / "out", "--only", "xlsx,web,summary,regs")
+def test_all_exports_but_trace_and_workbook_need_numpy_alone(tmp_path):
+    done = tool(OPTIONAL, "export", SAMPLE, tmp_path / "out", "--only", "web,summary,regs")
     assert done.returncode == 0, done.stderr
     names = {path.name for path in (tmp_path / "out").rglob("*")}
-    assert {"PerfAI_output.xlsx", "PerfAI_output.csv", "result.html", "summary.txt", "tiuRegInfo_0.txt"} <= names
+    assert {"result.html", "summary.txt", "tiuRegInfo_0.txt"} <= names
+
+
+def test_the_workbook_says_what_it_needs_and_leaves_nothing(tmp_path):
+    done = tool(("openpyxl",), "export", SAMPLE, tmp_path / "out", "--only", "xlsx")
+    assert done.returncode == 2
+    assert "The workbook needs the package openpyxl, which is not installed." in done.stderr
+    assert not list((tmp_path / "out").rglob("*.xlsx"))
 
 
 @pytest.mark.parametrize(("hidden", "package"), [("perfetto", "perfetto"), ("google", "protobuf")])

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.errors import needed_for
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.book import Book
 from tpuprof_tui.formats.xlsx.styles import PLAIN
@@ -35,9 +34,6 @@ def write_views(profile: Profile, path: Path, selection: Selection) -> None:
         WriteError: The file could not be written; nothing is left behind.
         MissingPackageError: openpyxl is not installed.
     """
-    with needed_for("The workbook"):
-        import openpyxl  # noqa: F401
-
     query = Query(Session.build(selected_profile(profile, selection)))
     book = Book(profile.name)
     for sheet in sheets(query):

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 
+from tpuprof_tui.errors import needed_for
+
 from ..escape import sheet_text, starts_formula
 from .rows import EXACT, RowWriter, SheetColumn
 from .styles import COLUMN_HEADER, KEY_CELL, LINK, Style
@@ -133,7 +135,13 @@ class Book:
     """A workbook that is being built; `save` writes it."""
 
     def __init__(self, title: str) -> None:
-        from openpyxl import Workbook
+        """An empty workbook.
+
+        Raises:
+            MissingPackageError: openpyxl is not installed.
+        """
+        with needed_for("The workbook"):
+            from openpyxl import Workbook
 
         self.workbook: Workbook = Workbook()
         self.workbook.remove(self.workbook.worksheets[0])

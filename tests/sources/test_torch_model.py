@@ -14,7 +14,10 @@ import pytest
 from kept_traces import unpacked_trace
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.links.session_dependencies import dependencies_of
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
+from tpuprof_tui.app.panes.detail_entries import entries_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Activity, Role
 from tpuprof_tui.views.info import info_record
@@ -134,6 +137,24 @@ def test_host_and_annotations_count_in_no_figure(trace):
     ]  # fmt: skip
     assert record["steps"] == [{"name": "ProfilerStep#6", "count": 1}]
     assert {counter["name"] for counter in record["counters"]} >= {"GPU0 allocated", "GPU0 reserved"}
+
+
+def test_detail_tells_what_an_event_lies_in_and_its_arguments(trace):
+    session = Session.build(trace)
+    number = next(number for number, lane in enumerate(trace.lanes) if lane.kind == "stream")
+    found = list(entries_of(session, number, 0, dependencies_of(session)))
+    chain = [each.text for each in found if each.label == "Started in"]
+    assert chain[0].startswith("aten::")
+    assert any("nn.Module: " in text for text in chain)
+    told = {each.label: each.text for each in found if each.kind == "field"}
+    assert told["registers per thread"].isdecimal()
+    assert json.loads(told["block"]) == [128, 1, 1]
+    thread = next(
+        number for number, lane in enumerate(trace.lanes) if "parent" in lane and int(lane["depth"].max()) > 3
+    )
+    deepest = int(trace.lanes[thread]["depth"].argmax())
+    inside = [each for each in entries_of(session, thread, deepest, None) if each.label == "Inside"]
+    assert len(inside) == min(int(trace.lanes[thread]["depth"][deepest]), 24)
 
 
 async def test_explorer(trace, monkeypatch, tmp_path):

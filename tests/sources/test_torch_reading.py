@@ -15,7 +15,7 @@ from kept_traces import unpacked_trace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.sources.chrome import chunks
+from tpuprof_tui.sources.chrome import chunks, inflate
 from tpuprof_tui.sources.chrome.times import exact_ns
 from tpuprof_tui.sources.torch.read.trace import Trace, read_trace
 
@@ -90,6 +90,8 @@ def test_events_are_those_of_a_slow_reader(tmp_path_factory, events, bare, packe
         trace = read_trace(path)
     assert told(trace) == slow(path)
     assert trace.problems == ()
+    arguments = [each.get("args", {}) for each in events if each["ph"] == "X"]
+    assert [trace.arguments.of(number) for number in range(len(trace))] == arguments
     if not bare:
         assert trace.metadata == {"before": {"traceEvents": 1}, "behind": [1, "}]"]}
 
@@ -117,6 +119,21 @@ def test_what_is_no_time_is_missing(text):
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     return unpacked_trace("tl_bert_small_h100", tmp_path_factory.mktemp("traces")) / "h100.pt.trace.json.gz"
+
+
+def test_arguments_are_read_from_the_middle_of_a_packed_file(sound, monkeypatch, tmp_path):
+    events = json.loads(gzip.decompress(sound.read_bytes()))["traceEvents"]
+    wanted = [each.get("args", {}) for each in events if each["ph"] == "X"]
+    monkeypatch.setattr(inflate, "_BETWEEN", 1 << 16)
+    monkeypatch.setattr(chunks, "CHUNK", 1 << 15)
+    path = tmp_path / sound.name
+    path.write_bytes(sound.read_bytes())
+    trace = read_trace(path)
+    assert len(trace.arguments.places) > 5
+    rows = range(0, len(wanted), 97)
+    assert [trace.arguments.of(number) for number in rows] == [wanted[number] for number in rows]
+    path.write_bytes(sound.read_bytes() + b"\0")
+    assert trace.arguments.of(0) == {}, "another file now"
 
 
 def test_a_kept_trace_is_read_as_the_slow_reader_does(sound):

@@ -97,6 +97,7 @@ class Lane:
         role_guessed: True where work and wait are told apart by guesswork (PMU-only captures).
         registers: Register fields of the commands; None where the capture holds none.
         describe: One line that says what the event of a row did.
+        arguments: What was recorded of the event of a row beyond its columns, by name, read when it is asked for.
         meaning: What its columns mean; its profile gives it.
     """
 
@@ -111,6 +112,7 @@ class Lane:
     role_guessed: bool = False
     registers: RegisterFields | None = None
     describe: Callable[[int], str] | None = None
+    arguments: Callable[[int], Mapping[str, Any]] | None = None
     meaning: Meaning | None = None
 
     def __post_init__(self) -> None:
@@ -213,7 +215,7 @@ class Lane:
         keys = [key for key in self.columns if not only or key in only or key == "activity"]
         now = {"start", *eager}
         columns = {key: self.take(key, numbers) if key in now else self._later(key, numbers) for key in keys}
-        return replace(self, columns=columns, registers=None, describe=None)
+        return replace(self, columns=columns, registers=None, describe=None, arguments=None)
 
     def _later(self, key: str, numbers: npt.NDArray[np.integer[Any]]) -> LazyColumn:
         return lambda wanted: self.take(key, numbers[wanted])

@@ -69,6 +69,10 @@ def unit_reason(session: Session, unit: int, start: int, end: int) -> UnitReason
     return UnitReason(own, place, len(busy), mean, pauses, differences)
 
 
+#: What a lane does in an event that is no work; annotations say nothing of it.
+_DOES: Final = {int(Role.WAIT): "waits", int(Role.SYNC): "synchronises"}
+
+
 def longest_pauses(session: Session, unit: int, start: int, end: int) -> tuple[Pause, ...]:
     """The longest stretches of the window in which a unit did no work, the longest first."""
     busy = session.indexes.by_unit[unit].either.clip(start, end)
@@ -90,11 +94,11 @@ def _told(session: Session, unit: int, start: int, end: int) -> str:
     profile = session.profile
     for index in session.indexes.by_unit[unit].lanes:
         lane, row = index.lane, event_at(index, (start + end) // 2) if len(index.lane) else -1
-        if row < 0 or int(lane.take("role", slice(row, row + 1))[0]) == Role.WORK:
+        role = int(lane.take("role", slice(row, row + 1))[0]) if row >= 0 else Role.WORK
+        if role not in _DOES:
             continue
-        role = "waits" if int(lane.take("role", slice(row, row + 1))[0]) == Role.WAIT else "synchronises"
         name, kernel = (text_of(profile, lane, key, row) for key in ("name", "kernel"))
-        return f"{lane.label} {role}{f' ({name})' if name else ''}{f' in {kernel}' if kernel else ''}"
+        return f"{lane.label} {_DOES[role]}{f' ({name})' if name else ''}{f' in {kernel}' if kernel else ''}"
     return "nothing runs"
 
 

@@ -250,7 +250,7 @@ def submitted_lane(lanes: Iterable[Lane], within: Collection[int]) -> Lane | Non
         return None
     order = np.argsort(np.concatenate(parts["start"]), kind="stable")
     columns = {key: np.concatenate(values)[order] for key, values in parts.items()}
-    return replace(found, label=found.kind, number=-1, columns=columns, registers=None, describe=None)
+    return replace(found, label=found.kind, number=-1, columns=columns, registers=None, describe=None, arguments=None)
 
 
 def lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -24,6 +25,10 @@ Kind = Literal["name", "text", "remark", "warning", "group", "field", "link"]
 
 #: So many of what it waited for, and of what waited for it, are listed.
 MOST_LINKS: Final = 8
+#: So many of what it lies in are listed.
+MOST_AROUND: Final = 24
+#: Characters of an argument that are shown.
+_LONGEST: Final = 4096
 #: Columns that every lane can answer, whether the source names them or not.
 _OF_EVERY_LANE: Final = ("engine", "core", "duration")
 _REGISTER_GROUPS: Final = ("shape", "addresses", "options", "reserved")
@@ -75,11 +80,13 @@ def entries_of(session: Session, number: int, row: int, dependencies: Dependenci
         yield Entry("warning", f"{about_text(problem)} {clean(problem.done)}")
     if dependencies is not None:
         yield from _dependencies(session, dependencies, number, row)
+    yield from _around(session, dependencies, number, row)
     yield from _compared(session, lane, number, row)
     yield from _beside(session, number, row)
     yield from _missing(session, lane)
     yield from _fields(session, lane, row)
     yield from _recorded(session, lane, row)
+    yield from _arguments(lane, row)
 
 
 def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[Entry]:
@@ -112,6 +119,27 @@ def _dependencies(session: Session, dependencies: Dependencies, number: int, row
         yield Entry("link", text, "Released", leads_to=each.waiter)
     if len(released) > MOST_LINKS:
         yield Entry("remark", f"Released {len(released) - MOST_LINKS:,} more; ] follows the closest")
+
+
+def _around(session: Session, dependencies: Dependencies | None, number: int, row: int) -> Iterator[Entry]:
+    """What it lies in, from the inside out; of what was started elsewhere, what that lay in."""
+    lane, label = session.profile.lanes[number], "Inside"
+    if "parent" not in lane and dependencies is not None:
+        started = (each.releaser for each in dependencies.waits_for(number, row))
+        number, row = next((each for each in started if "parent" in session.profile.lanes[each[0]]), (number, row))
+        lane, label = session.profile.lanes[number], "Started in"
+    if "parent" not in lane:
+        return
+    parent = int(lane.take("parent", slice(row, row + 1))[0])
+    for _ in range(MOST_AROUND):
+        if parent < 0:
+            return
+        start, end = session.span_of(number, parent)
+        name = text_of(session.profile, lane, "name", parent) or session.say("{event}")
+        yield Entry("link", f"{name}, {time_text(end - start)}", label, leads_to=(number, parent), back=True)
+        parent = int(lane.take("parent", slice(parent, parent + 1))[0])
+    if parent >= 0:
+        yield Entry("remark", "and in more")
 
 
 def _compared(session: Session, lane: Lane, number: int, row: int) -> Iterator[Entry]:
@@ -191,6 +219,16 @@ def _recorded(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
             about = words.phrase("field", "Field {name}, as it was captured.", name=clean(name))
             yield Entry("field", text, clean(name), about)
     yield from _raw(raw, f"{word}: the rest is not known", about_bytes)
+
+
+def _arguments(lane: Lane, row: int) -> Iterator[Entry]:
+    """What was recorded of it beyond its columns."""
+    found = lane.arguments(row) if lane.arguments is not None else {}
+    if found:
+        yield Entry("group", "arguments")
+    for name, value in found.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield Entry("field", clean(text[:_LONGEST]), clean(str(name)), "As it was recorded.")
 
 
 def _raw(raw: bytes, why: str, about: str) -> Iterator[Entry]:

@@ -51,6 +51,7 @@ class EventChunks(Generic[Event]):
         metadata_lost: Whether some of it could not be decoded.
         more: Whether there is another list of events in it.
         offset: Where the text of the events that came last begins.
+        list_end: Where the text of all events ends.
     """
 
     def __init__(
@@ -72,12 +73,19 @@ class EventChunks(Generic[Event]):
         self.metadata: dict[str, Any] = {}
         self.metadata_lost = False
         self.more = False
-        self.offset = 0
+        self.offset = self.list_end = 0
 
     def __iter__(self) -> Iterator[list[Event]]:
         in_object = self._find_list()
         if in_object is None:
             return
+        yield from self.inside()
+        self.list_end = self._offset
+        if in_object and not self.truncated:
+            self._behind()
+
+    def inside(self) -> Iterator[list[Event]]:
+        """The same of a text that begins inside the list, at an event."""
         self.found = True
         closed = False
         while not closed:
@@ -87,8 +95,6 @@ class EventChunks(Generic[Event]):
             if not closed and self._ended and not self._held.strip(b", \t\r\n"):
                 self.truncated = True
                 return
-        if in_object:
-            self._behind()
 
     # -- text
 

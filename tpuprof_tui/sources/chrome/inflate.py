@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import zlib
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 #: Compressed bytes that are taken at a time: damage costs the text of no more than these.
 _PIECE: Final = 4096
 _GZIP_FORMAT: Final = 31
+#: Bytes of text between places from which reading can go on later.
+_BETWEEN: Final = 4 << 20
+
+
+class Place(NamedTuple):
+    """From where the text can be read without what comes before.
+
+    Attributes:
+        text: Bytes of text before it.
+        raw: Compressed bytes before it.
+        member: What decompresses from there on.
+        waiting: Compressed bytes that were taken before it.
+    """
+
+    text: int
+    raw: int
+    member: Any
+    waiting: bytes
 
 
 class Inflated:
@@ -15,6 +33,7 @@ class Inflated:
 
     Attributes:
         damaged: Whether the data ended early or could not be decompressed; the text before that is sound.
+        places: From where the text can be read again, ascending.
     """
 
     def __init__(self, raw: BinaryIO) -> None:
@@ -22,7 +41,17 @@ class Inflated:
         self._member = zlib.decompressobj(_GZIP_FORMAT)
         self._waiting = b""
         self._begun = False
+        self._given = 0
         self.damaged = False
+        self.places = [Place(0, 0, self._member.copy(), b"")]
+
+    @classmethod
+    def from_place(cls, raw: BinaryIO, place: Place) -> Inflated:
+        """The text from one of ``places`` on."""
+        raw.seek(place.raw)
+        found = cls(raw)
+        found._member, found._waiting, found._begun = place.member.copy(), place.waiting, bool(place.text)
+        return found
 
     def read(self, count: int) -> bytes:
         """At most ``count`` bytes of text; none at the end or where the data are damaged."""
@@ -46,4 +75,8 @@ class Inflated:
             if self._member.eof:
                 self._waiting = self._member.unused_data
                 self._member = zlib.decompressobj(_GZIP_FORMAT)
-        return b"".join(parts)
+        found = b"".join(parts)
+        self._given += len(found)
+        if self._given - self.places[-1].text >= _BETWEEN and not self.damaged:
+            self.places.append(Place(self._given, self._raw.tell(), self._member.copy(), self._waiting))
+        return found

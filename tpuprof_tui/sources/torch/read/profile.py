@@ -282,7 +282,9 @@ class _Columns:
         number = int(tid[:9]) if tid.isdecimal() else -1
         what = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
         label = f"{what} {tid.removeprefix('stream ')}" if what else title if tid in title else f"{title} {tid}".strip()
+        places = columns["order"]
         return Lane(kind=kind, group=group, label=label, number=number, sublanes=sublanes, columns=columns,
+                    arguments=lambda row: trace.arguments.of(int(places[row])),
                     activity=Activity.HOST if kind == "thread" else Activity.COMPUTE)  # fmt: skip
 
     @staticmethod

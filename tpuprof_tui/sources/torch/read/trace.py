@@ -22,6 +22,7 @@ from tpuprof_tui.sources.chrome.chunks import EventChunks
 from tpuprof_tui.sources.chrome.inflate import Inflated
 from tpuprof_tui.sources.chrome.times import exact_ns
 
+from .arguments import Arguments, state_of
 from .categories import KINDS, Kind
 
 I32 = npt.NDArray[np.int32]
@@ -212,6 +213,7 @@ class Trace:
         flow_ends: Ends of flows from forward to backward operators.
         process_names, thread_names: What the file calls them, by process, and by process and thread.
         problems: What could not be used.
+        arguments: Arguments of single events, by their place in the file.
     """
 
     path: Path
@@ -241,6 +243,7 @@ class Trace:
     process_names: dict[str, str]
     thread_names: dict[tuple[str, str], str]
     problems: tuple[Problem, ...]
+    arguments: Arguments
 
     def __len__(self) -> int:
         return len(self.start)
@@ -394,12 +397,18 @@ class _Reader:
 
     def trace(self) -> Trace:
         chunks: EventChunks[Any] = EventChunks(self._read, _ANY_EVENT, _loose)
+        first, offset = [], []
         for events in chunks:
+            first.append(self._count)
+            offset.append(chunks.offset)
             self._add(events)
+        offset.append(chunks.list_end)
         if not chunks.found:
             raise UnreadableError(f"{self._path} holds no list of events.",
                                   "A PyTorch trace is Chrome-trace JSON with traceEvents.")  # fmt: skip
-        return self._finished(chunks.metadata, tuple(self._problems(chunks)))
+        places = self._source.places if isinstance(self._source, Inflated) else ()
+        arguments = Arguments(self._path, state_of(self._raw.fileno()), first, offset, places)
+        return self._finished(chunks.metadata, tuple(self._problems(chunks)), arguments)
 
     # -- one chunk
 
@@ -526,7 +535,7 @@ class _Reader:
 
     # -- the whole
 
-    def _finished(self, metadata: dict[str, Any], problems: tuple[Problem, ...]) -> Trace:
+    def _finished(self, metadata: dict[str, Any], problems: tuple[Problem, ...], arguments: Arguments) -> Trace:
         # every column is there, of files without such events too
         nothing = np.zeros(0, np.int64)
         self._add_work(nothing, [], [])
@@ -570,6 +579,7 @@ class _Reader:
             frame_rows=tables[2][0], frames=tables[2][1],
             flow_ends=FlowEnds(flows[0].astype(np.bool_), flows[1], _looked_up(lane_of_key, flows[2]), flows[3] - zero),
             process_names=self._process_names, thread_names=self._thread_names, problems=problems,
+            arguments=arguments,
         )  # fmt: skip
 
     def _memory_columns(self, time: I64, known: npt.NDArray[np.bool_], lane_of_key: I32) -> Memory:

@@ -20,6 +20,9 @@ from .tables import of_workers, ratio
 
 I64 = npt.NDArray[np.int64]
 PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
+#: What is left out of narrow tables, the highest first.
+_SPARE: Final = {"kernel": 0, "communication": 0, "other": 2, "dataloader": 3, "cpu": 4, "runtime": 5, "memcpy": 6,
+                 "memset": 7}  # fmt: skip
 _TITLES: Final = ("Kernel", "Copy", "Set", "Communication", "Runtime", "Data loader", "CPU", "Other")
 
 
@@ -104,7 +107,7 @@ def _overview(asked: Asked) -> Answer:
     columns = [
         Column("step", "Step"), Column("start_us", "Start", "time"), Column("host_us", "Host", "duration", spare=1),
         Column("step_us", "Step", "duration", bar=True),
-        *(Column(f"{key}_us", title, "duration") for key, title in zip(PARTS, _TITLES, strict=True)),
+        *(Column(f"{key}_us", title, "duration", spare=_SPARE[key]) for key, title in zip(PARTS, _TITLES, strict=True)),
     ]  # fmt: skip
     rows = [
         (found.label[step], int(found.start[step]) + shift, int(found.host_end[step] - found.host_start[step]),

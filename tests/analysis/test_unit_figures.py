@@ -157,7 +157,7 @@ def test_lanes_that_are_not_counted_count_for_themselves_alone():
     one, other = (operations(Query(each, Scope(1))).table("by_name") for each in (session, Session.build(profile)))
     assert one.rows() == other.rows()
     assert sum(chart_data(session, view, view.scope).durations) == 6
-    found = findings(session, view, Scope())
+    found = findings(session, view, Scope(), 3)
     assert all(each.lane != number for each in (*found.exposed, *found.slow, *found.wait))
     alone = replace(view, scope=Scope(-1, number))
     told = operations(Query(session, alone.scope)).table("by_name")

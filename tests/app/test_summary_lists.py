@@ -90,7 +90,7 @@ async def test_enter_on_an_instruction_selects_it(profile):
         row = table.column("rule").index("exposed_transfer")
         screen.summary.go_to(row)
         await press(pilot, "enter")
-        found = findings(screen.session, screen.view, Scope()).exposed[0]
+        found = findings(screen.session, screen.view, Scope(), 3).exposed[0]
         assert (screen.view.selection.lane, screen.view.selection.row) == (found.lane, found.row)
 
 
@@ -222,7 +222,7 @@ def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
     session = Session.build(profile)
     view = ViewState.of(profile.start_ns, profile.end_ns)
     for scope in (Scope(), Scope(1), Scope(0, 1), Scope(-1, len(profile.lanes) - 1)):
-        found = findings(session, view, scope)
+        found = findings(session, view, scope, 3)
         waits = []
         for number in session.lanes_in(scope):
             lane = session.profile.lanes[number]
@@ -235,11 +235,11 @@ def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
         assert [(-each.value, each.lane, each.row) for each in found.wait] == sorted(waits)[:3]
     from dataclasses import replace
 
-    only = findings(session, replace(view, filter="engine=SDMA core=1"), Scope())
+    only = findings(session, replace(view, filter="engine=SDMA core=1"), Scope(), 3)
     lanes = {profile.title_of(session.profile.lanes[each.lane]) for each in (*only.exposed, *only.wait)}
     assert lanes == {"Core 1 SDMA"}
     every = findings(
-        session, view, Scope(1, next(n for n, lane in enumerate(profile.lanes) if profile.title_of(lane) in lanes))
+        session, view, Scope(1, next(n for n, lane in enumerate(profile.lanes) if profile.title_of(lane) in lanes)), 3
     )
     assert only.wait == every.wait
 

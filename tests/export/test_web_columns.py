@@ -12,7 +12,7 @@ from profiles import Texts, make_lane, make_profile
 from web_reading import chunk, page_of
 
 from tpuprof_tui.export.web.kinds import Kinds
-from tpuprof_tui.export.web.lanes import ChosenLane, bytes_in_cells, edges_of
+from tpuprof_tui.export.web.lanes import CELLS, ChosenLane, bytes_in_cells, edges_of
 from tpuprof_tui.formats.escape import script_json
 from tpuprof_tui.formats.web_codec import LARGEST, Chunk, scaled
 from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
@@ -98,7 +98,7 @@ def test_bytes_in_cells_add_up(events, first, length):
     ends = starts + np.array([event[1] for event in events], np.int64)
     rates = np.array([event[2] for event in events])
     lane = make_lane("GDMA", 0, starts=starts, ends=ends, ddr_bandwidth=rates)
-    edges = edges_of((first, first + length), 7)
+    edges = edges_of(first, first + length, 7)
     expected = []
     for left, right in itertools.pairwise(edges.tolist()):
         inside = np.maximum(np.minimum(lane["end"], right) - np.maximum(lane["start"], left), 0)
@@ -109,7 +109,7 @@ def test_bytes_in_cells_add_up(events, first, length):
 
 @given(st.integers(-(1 << 50), 1 << 50), st.integers(1, 1 << 51))
 def test_edges_cover_the_window(start, length):
-    edges = edges_of((start, start + length))
+    edges = edges_of(start, start + length, CELLS)
     assert (edges[0], edges[-1]) == (start, start + length)
     assert (np.diff(edges) >= 0).all()
     assert np.diff(edges).max() - np.diff(edges).min() <= 1

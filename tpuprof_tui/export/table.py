@@ -30,7 +30,10 @@ TextForm = Literal["jsonl", "csv"]
 #: Rows that are rendered and written at a time.
 SLICE: Final = 16_384
 #: Each row's duration of the sum of all durations that are written: a column of the table, none of the source.
-SHARE: Final = Column("share", "% of all", "% of all", "percent", "%", decimals=3)
+SHARE: Final = Column(
+    "share", "% of all", "% of all", "percent", "%", width=9, decimals=3,
+    help="Duration over the sum of the durations of all rows of the table.",
+)  # fmt: skip
 
 
 class ByteSink(Protocol):

@@ -1,4 +1,4 @@
-"""Tables for people: what they hold, and as plain text. How a terminal shows them is in `report_rich`."""
+"""Tables for people: what they hold, and as plain text. How a terminal shows them is in `tables_rich`."""
 
 from __future__ import annotations
 

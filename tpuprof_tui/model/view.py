@@ -20,7 +20,7 @@ class View:
         compute: Entry ("module:function") of a function ``(Query) -> Answer`` (``views.answer``).
         needs: Keys of the capabilities a profile must have.
         untimed: Whether it has something to say of events without times.
-        summed_up: Whether ``tpuprof summary`` tells it.
+        summed_up: Whether ``tpuprof summary`` and the web page tell it.
         together: Whether it is of all workers together.
         place: Where the summary pane tells it.
         quick: Whether it is computed with every key; others come when keys rest.

@@ -63,7 +63,7 @@ class Query:
     @property
     def passes(self) -> str:
         """The filter with the step."""
-        return self.filter if self.step is None else _of_step(self.step, self.filter)
+        return self.filter if self.step is None else with_step(self.filter, self.step)
 
     @cached_property
     def shown(self) -> Session:
@@ -77,7 +77,7 @@ class Query:
         state = ViewState.of(profile.start_ns, profile.end_ns)
         start, end = self.range or (state.start, state.end)
         if self.range is None and self.step is not None:
-            start, end = shown_session(self.session, _of_step(self.step)).device_window
+            start, end = shown_session(self.session, with_step("", self.step)).device_window
         return replace(state, start=start, end=max(end, start), scope=self.scope, filter=self.passes)
 
     @cached_property
@@ -117,15 +117,6 @@ class Query:
     def step_text(self) -> str:
         """The step it is about, behind a heading; empty: all of them."""
         return "" if self.step is None else f", {self.session.steps.word.one} {self.step} alone"
-
-    def scope_text(self) -> str:
-        """What it is about, for headings; empty: everything."""
-        return "" if self.scope.everything else self.session.scope_title(self.scope)
-
-
-def _of_step(step: int, text: str = "") -> str:
-
-    return with_step(text, step)
 
 
 def query_of(profile: Profile, **asked: Any) -> Query:

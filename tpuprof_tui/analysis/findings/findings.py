@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from ..index.extremes import best_rows, exposed_score, slow_score, wait_score
 from ..selecting.passing import row_of_all, shown_session
 from ..selecting.session import Session
 from ..selecting.state import Scope, ViewState
-
-#: How many of each kind.
-MOST: Final = 3
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,7 @@ class Findings:
     wait: tuple[Found, ...] = ()
 
 
-def findings(session: Session, view: ViewState, scope: Scope, most: int = MOST) -> Findings:
+def findings(session: Session, view: ViewState, scope: Scope, most: int) -> Findings:
     """What is worth a look; O(instructions) the first time, then O(lanes + blocks): meant for a thread.
 
     Args:

@@ -19,6 +19,7 @@ from tpuprof_tui.analysis.selecting.passing import numbers_shown, total_duration
 from tpuprof_tui.analysis.selecting.search import SEARCHED, pattern_of
 from tpuprof_tui.analysis.selecting.session import Ints, Session, ordered
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.model import Column
@@ -36,13 +37,6 @@ KEPT_ROWS = 2_000
 GAP = 1
 #: How a cell that matches the search looks.
 _FOUND = Style(bold=True, underline=True)
-
-
-#: Beside the duration where it is asked for; no column of the source.
-SHARE = Column(
-    "share", "% of all", kind="percent", width=9, decimals=3,
-    help="Duration over the sum of the durations of all rows of the table.",
-)  # fmt: skip
 
 
 def shown_columns(session: Session, view: ViewState) -> tuple[Column, ...]:

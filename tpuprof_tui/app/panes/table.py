@@ -10,12 +10,13 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from tpuprof_tui.analysis.selecting.state import Selection, Sort, ViewState
+from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.formats.units import plural
 
 from ..settings.actions import bindings
 from ..settings.column_names import columns_named
 from ..shell.messages import Change, Say, ShowDetail
-from .instructions import SHARE, InstructionRows
+from .instructions import InstructionRows
 from .prompt import Note, Prompt, Question
 from .timeline.rows import stepped_event
 

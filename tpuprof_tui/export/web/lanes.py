@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import LaneIndex, build_index, cells
 from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.totals.figures import lane_figures
@@ -164,15 +165,6 @@ def moves_data(vocabulary: Vocabulary, lane: Lane) -> bool:
     return activity is Activity.TRANSFER
 
 
-def edges_of(window: tuple[int, int], cells_wanted: int = CELLS) -> Ints:
-    """The edges of the overview's cells, ns."""
-    start, end = window
-    places = np.arange(cells_wanted + 1, dtype=np.int64)
-    whole, rest = divmod(end - start, cells_wanted)
-    # in two steps: the product of a long time and the number of cells may not fit
-    return np.asarray(start + whole * places + rest * places // cells_wanted, np.int64)
-
-
 def _column(chosen: ChosenLane, key: str, count: int) -> Ints:
     rows = slice(0, count) if isinstance(chosen.rows, slice) else chosen.rows[:count]
     return np.asarray(chosen.lane.take(key, rows), dtype=np.int64)
@@ -230,7 +222,7 @@ def _overview_cells(
     """What fills each cell of the overview: ns of work, of waits and syncs; and bytes where asked for."""
     wanted = FINE_CELLS if bandwidth else CELLS
     chunk = Chunk(wanted)
-    edges = edges_of(window, wanted)
+    edges = edges_of(*window, wanted)
     found = cells(index, edges)
     chunk.add("busy", [found.busy])
     chunk.add("still", [found.wait + found.sync])

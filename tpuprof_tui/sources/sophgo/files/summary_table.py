@@ -223,14 +223,14 @@ def _tiu_weights(profile: Profile, lane: Lane, rows: Rows) -> list[Array]:
 def _gdma_weights(profile: Profile, lane: Lane, rows: Rows) -> list[Array]:
     work = _works(profile, lane, rows)
     cycles, sizes = _counted(lane, "cycles", rows, work), _counted(lane, "bytes", rows, work)
-    ddr, l2 = _touches(profile, lane, "DDR", rows), _touches(profile, lane, "L2", rows)
+    ddr, l2 = touches(profile, lane, "DDR", rows), touches(profile, lane, "L2", rows)
     to_ddr, to_l2 = (sizes > 0) & ddr, (sizes > 0) & l2 & ~ddr
     return [cycles, sizes * to_ddr, cycles * to_ddr, sizes * to_l2, cycles * to_l2]
 
 
 def _sdma_weights(profile: Profile, lane: Lane, rows: Rows) -> list[Array]:
     counted = lane.take("role", rows) != Role.WAIT
-    ddr = counted & _touches(profile, lane, "DDR", rows)
+    ddr = counted & touches(profile, lane, "DDR", rows)
     return [_counted(lane, "cycles", rows, counted), _counted(lane, "bytes", rows, ddr),
             _counted(lane, "cycles", rows, ddr)]  # fmt: skip
 
@@ -258,7 +258,7 @@ def _with_placeholder(lane: Lane, key: str, rows: Rows) -> Array:
     return np.where(is_missing(values), placeholder, values).astype(np.int64)
 
 
-def _touches(profile: Profile, lane: Lane, memory: str, rows: Rows) -> Array:
+def touches(profile: Profile, lane: Lane, memory: str, rows: Rows) -> Array:
     """Whether the direction of each row names a memory."""
     unknown = memory in str(column("direction").placeholder)
     if "direction" not in lane:

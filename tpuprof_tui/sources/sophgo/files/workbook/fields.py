@@ -99,14 +99,14 @@ class LaneFields:
     def _tiu(self, operation: int) -> FieldSet:
         layout = layout_of(self.lane)
         if operation < 0:
-            extra = {name: self._column(key) for key, name in _NODE.items()}
+            extra = {name: self.source_of(key) for key, name in _NODE.items()}
             precision = self._precision if not layout.unless_rvt else self._plain_precision
             extra["des_opt_res0_prec"] = Source("int", precision)
             return FieldSet(self._named((*layout.condensed, *META)), extra)
         extra = self._registers(operation, "des_")
         for key in layout.after:
             # what has no message names message 0
-            source = self._column(str(key))
+            source = self.source_of(str(key))
             extra[column(str(key)).file_name] = Source("int", source.values, 0)
         return FieldSet(self._named((*layout.decoded, *META)), extra)
 
@@ -127,7 +127,7 @@ class LaneFields:
         fields = {**registers, **own}
         for key, absent in (("direction", f"{layout.memory}->{layout.memory}"), ("from_memory", layout.memory),
                             ("to_memory", layout.memory)):  # fmt: skip
-            fields[column(key).file_name] = replace(self._column(key), absent=absent)
+            fields[column(key).file_name] = replace(self.source_of(key), absent=absent)
         if layout is TRANSFER:
             for key, memory, other in (("ddr_bandwidth", "DDR", ""), ("l2_bandwidth", "L2M", "DDR")):
                 fields[column(key).file_name] = Source("float", partial(self._bandwidth, key, memory, other), 0)
@@ -162,9 +162,9 @@ class LaneFields:
             if isinstance(entry, Filler):
                 fields[entry.name] = Source("text", None, entry.text, filler=True)
             elif isinstance(entry, Same):
-                fields[entry.name] = self._column(entry.key)
+                fields[entry.name] = self.source_of(entry.key)
             else:
-                fields[column(entry).file_name] = self._column(entry)
+                fields[column(entry).file_name] = self.source_of(entry)
         return fields
 
     def _registers(self, operation: int, prefix: str = "") -> dict[str, Source]:
@@ -177,7 +177,7 @@ class LaneFields:
 
     # -- fields -----------------------------------------------------------
 
-    def _column(self, key: str) -> Source:
+    def source_of(self, key: str) -> Source:
         """A column of the model; the same object whenever it is asked for."""
         if key not in self._sources:
             self._sources[key] = self._new_column(key)

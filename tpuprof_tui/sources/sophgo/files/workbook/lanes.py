@@ -16,6 +16,7 @@ from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.columns import COUNTERS as COUNTER_GROUP
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.sophgo.counters import COUNTERS
+from tpuprof_tui.sources.sophgo.schema import SCHEMA
 from tpuprof_tui.sources.sophgo.schema import column as column_of
 
 from ..instructions import ENGINES
@@ -94,15 +95,16 @@ class LaneRows:
 
     @cached_property
     def beyond_text(self) -> dict[str, Source]:
-        """What the register text has not: what a command waits for or tells, and the counters of its record."""
-        keys = [key for key in _LINKS if key in self.lane]
-        keys += [column.key for column in COUNTERS if column.key in self.lane]
-        sources = {}
-        for key in keys:
+        """What a command waits for or tells, the counters of its record, further columns that have a name in files."""
+        keys = [*_LINKS, *(column.key for column in COUNTERS)]
+        named = [key for key, spec in SCHEMA.items() if spec.file_name and spec.group != "codes" and key != "engine"]
+        sources: dict[str, Source] = {}
+        for key in dict.fromkeys([*keys, *named]):
             spec = column_of(key)
             name = spec.key if spec.group == COUNTER_GROUP else spec.file_name or spec.title
-            if name not in self.occurring:
-                sources[name] = Source("int", partial(self.lane.take, key))
+            if key in self.lane and spec.applies_to(self.lane.kind) and name not in self.occurring:
+                own = Source("int", partial(self.lane.take, key)) if key in keys else self.fields.source_of(key)
+                sources[name] = own
         return sources
 
     @cached_property

@@ -23,9 +23,9 @@ from tpuprof_tui.formats.xlsx.styles import (
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows
 
-from ..summary_table import to_ns
+from ..summary_table import to_ns, touches
 from .layers import Layer, LayerMap
-from .statistics import counted, ratio, touches
+from .statistics import counted, ratio
 
 Array = npt.NDArray[Any]
 

@@ -13,7 +13,7 @@ from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.sophgo.schema import column
 
-from ..summary_table import to_ns
+from ..summary_table import to_ns, touches
 
 Array = npt.NDArray[Any]
 
@@ -136,16 +136,6 @@ def counted(lane: Lane, key: str, rows: Rows) -> Array:
     values = lane.take(key, rows)
     missing = is_missing(values)
     return np.where(missing, placeholder or 0, values) if bool(missing.any()) else values
-
-
-def touches(profile: Profile, lane: Lane, memory: str, rows: Rows) -> Array:
-    """Whether the direction of each row names a memory."""
-    unknown = memory in str(column("direction").placeholder)
-    if "direction" not in lane:
-        return np.full(len(lane.take("start", rows)), unknown, dtype=np.bool_)
-    # code -1 takes the last place
-    named = np.array([*(memory in text for text in profile.strings["direction"]), unknown], dtype=np.bool_)
-    return np.asarray(named[lane.take("direction", rows)], dtype=np.bool_)
 
 
 # -- TIU: by function type ----------------------------------------------------

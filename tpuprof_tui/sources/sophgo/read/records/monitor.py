@@ -17,7 +17,7 @@ I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 Bools = npt.NDArray[np.bool_]
 
-_WRAP = 1 << 32
+WRAP = 1 << 32
 _HALF = 1 << 31
 #: A 16-bit id counter wraps when an id in this range is followed by one below 1000.
 _LAST_IDS = (65001, 65535)
@@ -263,9 +263,9 @@ def in_order(stream: Stream, chip: Chip, report: Report, *, file: str) -> Stream
     return stream
 
 
-def _signed(values: I64) -> I64:
+def signed(values: I64) -> I64:
     """Differences of 32-bit counters as signed 32-bit numbers."""
-    return ((values + _HALF) & (_WRAP - 1)) - _HALF
+    return ((values + _HALF) & (WRAP - 1)) - _HALF
 
 
 def _ring_seam(stream: Stream, chip: Chip) -> int:
@@ -277,9 +277,9 @@ def _ring_seam(stream: Stream, chip: Chip) -> int:
     """
     if len(stream) < 3 or begins_with_preamble(stream, chip):
         return 0
-    step = _signed(np.diff(stream.start))
+    step = signed(np.diff(stream.start))
     seam = int(step.argmin()) + 1
-    closing = int(_signed(stream.start[:1] - stream.end[-1:])[0])
+    closing = int(signed(stream.start[:1] - stream.end[-1:])[0])
     back = -int(step[seam - 1])
     if back > 0 and closing > -DISORDER and back > 2 * max(0, -closing):
         others = int((step < -DISORDER).sum())
@@ -321,7 +321,7 @@ def _unwrapped(stream: Stream, report: Report, *, file: str) -> Stream:
     """
     start, end = stream.start, stream.end
     length = end - start
-    length[length < 0] += _WRAP
+    length[length < 0] += WRAP
     step = np.diff(start)
     jumps = np.flatnonzero((step < -DISORDER) | (step > _HALF)) + 1
     offsets = np.zeros(len(jumps) + 1, np.int64)
@@ -329,12 +329,12 @@ def _unwrapped(stream: Stream, report: Report, *, file: str) -> Stream:
     for number, place in enumerate(jumps.tolist()):
         change = int(step[place - 1])
         if change < 0:
-            lift += _WRAP
+            lift += WRAP
             if change >= -_HALF:
                 records = stream.dumped(slice(place, place + 1))
                 report.warning(*BACK_IN_TIME, file=file, core=stream.core, lane=stream.engine, records=records)
-        elif lift and change - _WRAP > -DISORDER:
-            lift -= _WRAP  # written after the wrap, started before it
+        elif lift and change - WRAP > -DISORDER:
+            lift -= WRAP  # written after the wrap, started before it
         offsets[number + 1] = lift
     if len(jumps):
         edges = np.concatenate([[0], jumps, [len(start)]])

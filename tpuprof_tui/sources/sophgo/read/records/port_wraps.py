@@ -8,12 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..problems import Report
-from .monitor import BACK_IN_TIME, Stream
+from .monitor import BACK_IN_TIME, WRAP, Stream, signed
 from .plausible import DISORDER
 
 I64 = npt.NDArray[np.int64]
-_WRAP = 1 << 32
-_HALF = 1 << 31
 
 
 def unwrapped_port(stream: Stream, report: Report, *, file: str) -> Stream:
@@ -26,14 +24,14 @@ def unwrapped_port(stream: Stream, report: Report, *, file: str) -> Stream:
     """
     if not len(stream):
         return stream
-    length = (stream.end - stream.start) & (_WRAP - 1)
-    begins, ends = _signed(np.diff(stream.start)), _signed(np.diff(stream.end))
-    behind = _signed(stream.start[1:] - stream.end[:-1])
+    length = (stream.end - stream.start) & (WRAP - 1)
+    begins, ends = signed(np.diff(stream.start)), signed(np.diff(stream.end))
+    behind = signed(stream.start[1:] - stream.end[:-1])
     steps = np.stack([begins, length[:-1] + behind, length[:-1] + ends - length[1:]])
     nearest = np.abs(np.stack([begins, behind, ends])).argmin(axis=0)
     step = np.take_along_axis(steps, nearest[None], axis=0)[0]
     back = np.flatnonzero(step + length[1:] < -DISORDER) + 1
-    step[back - 1] += _WRAP
+    step[back - 1] += WRAP
     stream.start = stream.start[0] + np.concatenate([[0], np.cumsum(step)])
     stream.end = stream.start + length
     if len(back):
@@ -43,14 +41,9 @@ def unwrapped_port(stream: Stream, report: Report, *, file: str) -> Stream:
     return stream
 
 
-def _signed(values: I64) -> I64:
-    """Differences of 32-bit counters as signed 32-bit numbers."""
-    return ((values + _HALF) & (_WRAP - 1)) - _HALF
-
-
 def wrap_ns(mhz: float) -> int:
     """How long a counter of that clock takes to wrap, ns."""
-    return round(_WRAP * 1000 / mhz)
+    return round(WRAP * 1000 / mhz)
 
 
 def turns_into(start: int, stop: int, window: tuple[int, int], wrap: int) -> int | None:

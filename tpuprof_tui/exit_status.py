@@ -9,6 +9,8 @@ from typing import Final
 FINE: Final = 0
 LOST: Final = 1
 NOTHING: Final = 2
+FAILED: Final = 3
+UNCERTAIN: Final = 4
 STOPPED: Final = 130
 
 
@@ -41,6 +43,9 @@ TABLE: Final = (
                      "什么都无法显示或写出；stderr 上有一句话说明原因"), {
         "options": ("unreadable, or a wish that is not understood or cannot be", "无法读取，或愿望看不懂、无法满足"),
     }),
+    Status(FAILED, ("tpuprof gate: a rule is broken", "tpuprof gate：有规则被违反")),
+    Status(UNCERTAIN, ("tpuprof gate: no rule is broken, but noise hides whether one is",
+                       "tpuprof gate：没有规则被违反，但噪声使其中一些无法判断")),
     Status(STOPPED, ("stopped with Ctrl+C", "被 Ctrl+C 中止")),
 )  # fmt: skip
 #: Languages of the table, in the order of its texts.

@@ -26,10 +26,12 @@ from .options import OPTIONS, OWN_OPTIONS, Option, known_outputs, source_option
 from .profiling_options import add_arguments, completions, localise, options_command
 from .steps import check_step
 from .texts import (
+    BASELINE_HELP,
     COMPLETION_EXAMPLES,
     COMPLETION_HELP,
     DESCRIBE_HELP,
     DIFF_HELP,
+    GATE_HELP,
     HELP_EXAMPLES,
     HELP_HELP,
     INFO_HELP,
@@ -199,7 +201,7 @@ def parsed(name: str, words: Sequence[str]) -> argparse.Namespace:
 
 def _parse(parser: Parser, name: str, words: Sequence[str]) -> argparse.Namespace:
     # words of a command that takes many may stand before and behind options
-    mixed = COMMANDS[name].arguments is not None or name in ("report", "diff")
+    mixed = COMMANDS[name].arguments is not None or name in ("report", "diff", "gate", "baseline")
     return (parser.parse_intermixed_args if mixed else parser.parse_args)(words)
 
 
@@ -347,6 +349,20 @@ def diff_command(options: argparse.Namespace) -> int:
     from .diff import print_diff
 
     return print_diff(options, lambda path: _opened(path, options), _show)
+
+
+def gate_command(options: argparse.Namespace) -> int:
+    """Says whether a change may pass."""
+    from .gate import print_gate
+
+    return print_gate(options, lambda path: _opened(path, options), _show)
+
+
+def baseline_command(options: argparse.Namespace) -> int:
+    """Keeps figures of captures."""
+    from .gate import save_baseline
+
+    return save_baseline(options, lambda path: _opened(path, options))
 
 
 def export_command(options: argparse.Namespace) -> int:
@@ -499,6 +515,22 @@ COMMANDS: Final = {
             ("base", {"metavar": "CAPTURE", "help": "what is compared with"}),
             ("other", {"metavar": "CAPTURE", "help": "what is compared"}),
             ("views", {"metavar": "VIEW", "nargs": "*", "help": "also these views, with differences"}),
+        ),
+    ),
+    "gate": Command(
+        "whether a change may pass: PASS, FAIL or INCONCLUSIVE",
+        gate_command,
+        GATE_HELP,
+        operands=(("others", {"metavar": "CAPTURE", "nargs": "+", "help": "runs that are judged"}),),
+    ),
+    "baseline": Command(
+        "keep figures of captures in a small file, for gate",
+        baseline_command,
+        BASELINE_HELP,
+        operands=(
+            ("what", {"choices": ("save",), "help": "what to do"}),
+            ("name", {"metavar": "FILE", "help": "file to write (.json is added where it has no ending)"}),
+            ("captures", {"metavar": "CAPTURE", "nargs": "+", "help": "runs of the same"}),
         ),
     ),
     "describe": Command(

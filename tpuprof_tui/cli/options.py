@@ -101,7 +101,7 @@ OPTIONS: Final = (
     Option(
         ("--json",),
         {"action": "store_true", "help": "one JSON object"},
-        ("describe", "diff", "info", "report"),
+        ("describe", "diff", "gate", "info", "report"),
     ),
     Option(
         ("--list",),
@@ -140,7 +140,22 @@ OPTIONS: Final = (
             "default": 0.02,
             "help": "how far runs of the same lie apart where nothing measures it (default: 2%%)",
         },
-        ("diff",),
+        ("diff", "gate"),
+    ),
+    Option(
+        ("--against",),
+        {"nargs": "+", "metavar": "CAPTURE", "help": "what they are compared with: runs, or a baseline file"},
+        ("gate",),
+    ),
+    Option(
+        ("--fail-on",),
+        {"action": "append", "metavar": "RULE", "help": "what must not be, such as 'total>3%%'; any number of these"},
+        ("gate",),
+    ),
+    Option(
+        ("--level",),
+        {"type": share, "metavar": "SHARE", "default": 0.01, "help": "chance of a false alarm (default: 1%%)"},
+        ("gate",),
     ),
     Option(
         ("--offset",),
@@ -183,6 +198,11 @@ OPTIONS: Final = (
         ("--output",),
         {"metavar": "FILE", "help": "a file instead of stdout; it appears whole or not at all"},
         ("instructions",),
+    ),
+    Option(
+        ("--output",),
+        {"metavar": "FILE", "help": "also a file: .json, .md (Markdown) or .xml (JUnit) by how its name ends"},
+        ("gate",),
     ),
     Option(
         ("--lane",),

@@ -53,6 +53,22 @@ Something is more or less only beyond what repeats within each capture differ by
 is assumed (--run-noise) for one capture a side. Views: those of report, waits and alignment, joined by what names their
 rows. Status 0 whatever the difference; tpuprof gate judges.
 """
+GATE_HELP: Final = """\
+Whether a change may pass, for continuous integration: medians of several runs a side are compared.
+
+A rule fails where the low end of the difference's interval is beyond its limit, passes where the high end is not, and
+is inconclusive else. Without --fail-on: total>5%, and no kernel function or operation longer beyond noise.
+From three runs a side on noise between runs is measured, else assumed (--run-noise). Many figures are looked through at
+once: the share of false alarms is held (--level).
+
+RULE is FIGURE>NUMBER% or FIGURE>NUMBERus; FIGURE is total, step, kernel:NAME, operation:NAME or VIEW.figure as report
+--json names them; names with > stand in quotes.
+"""
+BASELINE_HELP: Final = """\
+Keeps figures of captures in a small file: what tpuprof gate --against takes in place of them, without the captures.
+
+Several runs of the same say how far runs lie apart: save three or more.
+"""
 HELP_HELP: Final = """\
 Help of a command, or on a topic:
 

@@ -139,7 +139,7 @@ class Comparison:
 
     def _judged(self, amount: Amount, variance: float, freedom: float) -> Amount:
         low, high = interval(amount.delta, variance, freedom) or (None, None)
-        amount = replace(amount, low=low, high=high)
+        amount = replace(amount, low=low, high=high, variance=variance, freedom=freedom)
         return replace(amount, status=status_of(amount, self.noise, self.lost))
 
     def _strata_of_launches(self, work: Work) -> Strata:
@@ -161,10 +161,10 @@ class Comparison:
     def total(self, base: int, other: int) -> Amount:
         """The lengths of both, ns, with how far they may lie apart by chance.
 
-        That is told by their steps, else by launches of one unit behind another.
+        That is told by launches of one unit behind another, of events that run side by side by the steps.
         """
         variance, freedom = 0.0, 0.0
-        if self._steps is not None:
+        if self._steps is not None and not self.both.base.launches.whole:
             spreads = [_as_strata(each).spread(1, None) for each in self._steps]
             variance, freedom = (sum(float(getattr(each, key)[0]) for each in spreads)
                                  for key in ("variance", "freedom"))  # fmt: skip

@@ -66,6 +66,8 @@ class Amount:
         base_count, other_count: Of how many.
         low, high: Interval of the difference, ns; None where nothing measures it.
         status: See ``status_of``.
+        variance, freedom: Of the difference by what repeats within each side, ns squared, and the degrees of freedom
+            it rests on; NaN where nothing measures it.
     """
 
     name: str
@@ -76,6 +78,8 @@ class Amount:
     low: float | None = None
     high: float | None = None
     status: Status = "same"
+    variance: float = math.nan
+    freedom: float = 0.0
 
     @property
     def delta(self) -> int:

@@ -114,9 +114,10 @@ def both_works(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] |
     sequences = _Sequences()
     works = [
         _work(profile, names[side], scopes[side], unit_of[side], operands, whole, sequences)
-        for side, profile in enumerate((base, other))
+        # a profile beside itself has the same work
+        for side, profile in enumerate((base,) if base is other else (base, other))
     ]
-    return Both(works[0], works[1], operations, kernels if whole else operations, units, renamed)
+    return Both(works[0], works[-1], operations, kernels if whole else operations, units, renamed)
 
 
 # what is the same on both sides

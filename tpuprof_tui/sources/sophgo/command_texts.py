@@ -54,6 +54,15 @@ Figures are those of the explorer; `tpuprof export CAPTURE OUT --only summary` w
   tpuprof diff before after --step 2 --json | jq .verdict.why
   tpuprof diff before after --markdown > comment.md             for a merge request
 """,
+    "gate": """\
+  tpuprof gate after --against before                           one run a side: noise between runs is assumed
+  tpuprof gate after1 after2 after3 --against before1 before2 before3
+  tpuprof gate after1 after2 after3 --against main.json --fail-on "total>3%" --fail-on "kernel:softmax_multi_core>5%"
+  tpuprof gate after --against before --fail-on "overview.busiest_us>10us" --output result.xml
+""",
+    "baseline": """\
+  tpuprof baseline save main.json run1 run2 run3
+""",
     "instructions_help": """\
 Every instruction on stdout: by core, then TIU, GDMA, SDMA, then CDMA port, each in stream order.
 

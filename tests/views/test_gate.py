@@ -1,0 +1,170 @@
+"""``tpuprof gate``: how often it is wrong, by simulation, and what it says of captures."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from tpuprof_tui.analysis.compare.gating import Figure, Rule, Run, gate
+from tpuprof_tui.analysis.compare.students_t import quantile, upper_tail
+from tpuprof_tui.cli.json_schema import schema_text
+from tpuprof_tui.cli.main import main
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+sys.path.insert(0, str(SAMPLES))
+
+from capture_writer.capture import write_capture  # noqa: E402
+from capture_writer.options import Options  # noqa: E402
+
+LAUNCHES, LAUNCH_NOISE, RUN_NOISE = 40, 0.02, 0.01
+
+
+def a_run(random: np.random.Generator, slower: float = 1.0, *, together: bool = True) -> Run:
+    """A run of ten kernels of equal time; a run is slower or faster as a whole, or each kernel by itself."""
+    common = 1 + RUN_NOISE * random.standard_normal()
+    figures, total = {}, 0.0
+    for number in range(10):
+        pace = common if together else 1 + RUN_NOISE * random.standard_normal()
+        mean = 10_000 * pace * (slower if number == 0 else 1)
+        took = mean * (1 + LAUNCH_NOISE * random.standard_normal(LAUNCHES))
+        figures[f"kernel:k{number}"] = Figure(took.sum(), LAUNCHES, LAUNCHES * took.var(ddof=1), LAUNCHES - 1)
+        total += took.sum()
+    return Run("", {**figures, "total": Figure(total, 1, sum(each.variance for each in figures.values()), 300)})
+
+
+def runs(random: np.random.Generator, *, slower: float = 1.0, together: bool = True) -> list[Run]:
+    return [a_run(random, slower, together=together) for _ in range(5)]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_noise_alone_seldom_raises_an_alarm(together):
+    random = np.random.default_rng(1)
+    alarms = sum(
+        gate(runs(random, together=together), runs(random, together=together)).result == "FAIL" for _ in range(400)
+    )
+    assert alarms <= 12
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_slower_kernel_is_found(together):
+    random = np.random.default_rng(2)
+    found = 0
+    for _ in range(100):
+        result = gate(runs(random, together=together), runs(random, slower=1.05, together=together))
+        found += any(each.rule.figure == "kernel:k0" and each.result == "FAIL" for each in result.rules)
+    assert found >= 95
+
+
+def test_one_run_a_side_rests_on_what_is_stated():
+    random = np.random.default_rng(3)
+    one, same, slower = a_run(random), a_run(random), a_run(random, 1.2)
+    assert gate([one], [one]).result == "PASS"
+    assert gate([one], [same], [Rule.typed("kernel:k0>5%")], run_noise=0.02).result != "FAIL"
+    assert gate([one], [slower], [Rule.typed("kernel:k0>5%")], run_noise=0.02).result == "FAIL"
+    assert gate([one], [slower], [Rule.typed("kernel:k0>5%")], run_noise=0.3).result == "INCONCLUSIVE"
+    assert gate([one], [slower]).noise.stated
+    assert not gate([one] * 3, [slower] * 3).noise.stated
+
+
+def test_what_is_new_fails_and_what_is_gone_passes():
+    run = Run("", {"total": Figure(100.0), "kernel:a": Figure(10.0, 3, 0.1, 2)})
+    without = Run("", {"total": Figure(100.0)})
+    for text in ("kernel:a>5%", "kernel:a>0%"):
+        assert gate([without], [run], [Rule.typed(text)]).result == "FAIL"
+        assert gate([run], [without], [Rule.typed(text)]).result == "PASS"
+    assert gate([without], [run], [Rule.typed("kernel:a>0.02us")]).result == "PASS"
+    assert gate([without], [run], [Rule.typed("kernel:a>0.001us")]).result == "FAIL"
+
+
+def test_rules_are_cut_at_their_last_sign_outside_quotes():
+    assert Rule.typed("total>5%") == Rule("total>5%", "total", 0.05)
+    assert Rule.typed("step > 1.5us").ns == 1500
+    assert Rule.typed("kernel:f<int>(x)>2%").figure == "kernel:f<int>(x)"
+    assert Rule.typed('kernel:"a > b">2%').figure == "kernel:a > b"
+    for text in ("", "total", "total>5", ">5%", "total>x%", "total>5%%", 'kernel:"a>5%"'):
+        with pytest.raises(ValueError, match="^" + re.escape(text) + "$"):
+            Rule.typed(text)
+
+
+def test_the_distribution_is_students():
+    """Values from tables."""
+    for tail, freedom, value in ((0.025, 1, 12.7062), (0.025, 10, 2.2281), (0.005, 8, 3.3554), (0.0005, 20, 3.8495)):
+        assert quantile(tail, freedom) == pytest.approx(value, abs=1e-4)
+        assert upper_tail(value, freedom) == pytest.approx(tail, rel=1e-3)
+    assert quantile(0.025, 1e9) == pytest.approx(1.959964, abs=1e-5)
+    assert upper_tail(-1.0, 5) == pytest.approx(1 - upper_tail(1.0, 5))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    base = Options("base", layers=1, batches=4, cores=(0, 1))
+    for number in range(1, 7):
+        slower = ("mlp:1.1",) if number > 3 else ()
+        write_capture(replace(base, name=f"run{number}", run=number, slower=slower), folder, truth=False)
+    return folder
+
+
+def test_captures(capsys, written, tmp_path):
+    before, after = ([str(written / f"run{number}") for number in numbers] for numbers in ((1, 2, 3), (4, 5, 6)))
+    kept = tmp_path / "main.json"
+    assert main(["baseline", "save", str(tmp_path / "main"), *before]) == 0
+    assert kept.stat().st_size < 20_000
+    capsys.readouterr()
+    answers = []
+    for base in (before, [str(kept)]):
+        assert main(["gate", *after, "--against", *base, "--json"]) == 3
+        answers.append(json.loads(capsys.readouterr().out))
+    jsonschema.Draft202012Validator(json.loads(schema_text("gate"))).validate(answers[0])
+    # a baseline says what its captures say
+    assert answers[0] == answers[1]
+    broken = [each["rule"] for each in answers[0]["rules"] if each["result"] == "FAIL"]
+    assert "kernel:llama_mlp_multi_core>0%" in broken
+    assert not [rule for rule in broken if rule.startswith("kernel:") and "mlp" not in rule]
+    assert "llama_mlp_multi_core grew by" in answers[0]["verdict"]["why"]
+    assert not answers[0]["verdict"]["noise"]["stated"]
+    # and less is no failure
+    assert main(["gate", *before, "--against", *after, "--fail-on", "kernel:llama_mlp_multi_core>1%"]) == 0
+    assert main(["gate", before[0], "--against", before[0]]) == 0
+    assert main(["gate", after[0], "--against", before[0], "--fail-on", "overview.busiest_us>1000000us"]) == 0
+    capsys.readouterr()
+
+
+def test_files_of_results(capsys, written, tmp_path):
+    words = ["gate", str(written / "run4"), "--against", str(written / "run1"), "--fail-on", "total>0.001us",
+             "--fail-on", "kernel:llama_mlp_multi_core>1%", "--fail-on", "kernel:rmsnorm_multi_core>50%"]  # fmt: skip
+    paths = [tmp_path / f"gate{ending}" for ending in (".json", ".md", ".xml")]
+    for path in paths:
+        assert main([*words, "--output", str(path)]) == 3
+    assert json.loads(paths[0].read_text())["result"] == "FAIL"
+    assert paths[1].read_text().startswith("### tpuprof gate: FAIL\n")
+    suite = ElementTree.parse(paths[2]).getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
+    assert main([*words, "--output", str(tmp_path / "gate.txt")]) == 2
+    assert capsys.readouterr().out.startswith("FAIL\n")
+
+
+def test_what_cannot_be_judged(capsys, tmp_path, written):
+    run = str(written / "run1")
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"tpuprof_baseline": "1.0", "runs": [{"figures": {"total": [1e999, 1, 0, 0]}}]}')
+    newer = tmp_path / "newer.json"
+    newer.write_text('{"tpuprof_baseline": "9.0"}')
+    for words, told in (
+        (["gate", run], "--against"),
+        (["gate", run, "--against", str(SAMPLES / "aksv_cdma")], "AKSV"),
+        (["gate", run, "--against", run, "--fail-on", "kernel:nope>1%"], "kernel:nope"),
+        (["gate", run, "--against", run, "--fail-on", "nonsense"], "nonsense"),
+        (["gate", run, "--against", str(broken)], "broken.json"),
+        (["gate", run, "--against", str(newer)], "another version"),
+    ):
+        assert main(words) == 2
+        assert told in capsys.readouterr().err

@@ -1,0 +1,132 @@
+"""``tpuprof gate`` and ``tpuprof baseline``: whether a change may pass."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.exit_status import FAILED, FINE, UNCERTAIN
+
+if TYPE_CHECKING:
+    from tpuprof_tui.analysis.compare.gating import Rule
+    from tpuprof_tui.model import Profile
+    from tpuprof_tui.views.gating import Side
+
+_STATUS: Final = {"PASS": FINE, "FAIL": FAILED, "INCONCLUSIVE": UNCERTAIN}
+#: What a file of results is, by how its name ends.
+_FORMS: Final = (".json", ".md", ".xml")
+_MOST_NAMED: Final = 6
+
+
+def print_gate(options: argparse.Namespace, opened: Callable[[str], Profile], show: Callable[[Any], None]) -> int:
+    """Judges and says it; gives the exit status.
+
+    Args:
+        options: As they were given.
+        opened: Opens a profile.
+        show: Prints a page of tables.
+    """
+    from tpuprof_tui.analysis.compare.gating import gate
+    from tpuprof_tui.formats.answers import answer_text
+    from tpuprof_tui.formats.files import whole_file
+    from tpuprof_tui.views.gating import (
+        gate_junit,
+        gate_markdown,
+        gate_record,
+        gate_report,
+        refuse_unlike_sides,
+        why_gated,
+    )
+
+    if not options.against:
+        raise UsageError("What to compare with is not said.", "Name it: tpuprof gate OTHER ... --against BASE ...")
+    output = Path(options.output) if options.output else None
+    if output is not None and output.suffix not in _FORMS:
+        raise UsageError(
+            f"{output}: a file of results ends in {', '.join(_FORMS)}.", "These are JSON, Markdown, JUnit."
+        )
+    rules = [_rule(text) for text in options.fail_on or ()]
+    other, base = (_side(paths, opened) for paths in (options.others, options.against))
+    refuse_unlike_sides(base, other)
+    _known(rules, base, other)
+    result = gate(base.runs, other.runs, rules, run_noise=options.run_noise, level=options.level)
+    record = answer_text(gate_record(result, base, other, why_gated(result, base, other)),
+                         indent=None)  # fmt: skip
+    if output is not None:
+        made = {".json": lambda: f"{record}\n", ".md": lambda: gate_markdown(result, base, other),
+                ".xml": lambda: gate_junit(result, base, other)}  # fmt: skip
+        with whole_file(output) as stream:
+            stream.write(made[output.suffix]().encode("utf-8", "backslashreplace"))
+    if options.json:
+        print(record)
+    else:
+        show(gate_report(result, base, other))
+    return _STATUS[result.result]
+
+
+def save_baseline(options: argparse.Namespace, opened: Callable[[str], Profile]) -> int:
+    """Keeps figures of some runs in a small file."""
+    from tpuprof_tui.formats.files import whole_file
+    from tpuprof_tui.views.gating import baseline_text
+
+    path = Path(options.name)
+    path = path if path.suffix else path.with_suffix(".json")
+    side = _side(options.captures, opened)
+    with whole_file(path) as stream:
+        stream.write(baseline_text(Path(options.name).stem, side).encode("utf-8", "backslashreplace"))
+    runs = f"{len(side.runs)} run{'' if len(side.runs) == 1 else 's'}"
+    print(f"{path}: {runs}, {path.stat().st_size:,} bytes. Use it: tpuprof gate OTHER --against {path}")
+    return FINE
+
+
+def _rule(text: str) -> Rule:
+    from tpuprof_tui.analysis.compare.gating import Rule
+
+    try:
+        return Rule.typed(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no rule.",
+                         "Write FIGURE>NUMBER% or FIGURE>NUMBERus, such as 'total>3%' or 'kernel:rmsnorm>20us'."
+                         ) from None  # fmt: skip
+
+
+def _side(paths: Sequence[str], opened: Callable[[str], Profile]) -> Side:
+    """What is known of some runs: each is opened in its turn, and let go."""
+    from tpuprof_tui.analysis.selecting.session import Session
+    from tpuprof_tui.views.gating import is_baseline, read_baseline, refuse_unlike_sides, side_of
+    from tpuprof_tui.views.query import Query
+
+    found: Side | None = None
+    for path in paths:
+        known = Path(path)
+        if known.is_file() and is_baseline(known):
+            side = read_baseline(known)
+        else:
+            side = side_of(Query(Session.build(opened(path))), path)
+        if found is not None:
+            refuse_unlike_sides(found, side)
+        found = side if found is None else found.joined(side)
+    assert found is not None
+    return found
+
+
+def _known(rules: Sequence[Rule], base: Side, other: Side) -> None:
+    """Whether rules are about figures that there are.
+
+    Raises:
+        UsageError: One is not.
+    """
+    from tpuprof_tui.views.gating import known_figures
+
+    known = known_figures(base, other)
+    for rule in rules:
+        if rule.figure not in known:
+            kind = rule.figure.partition(":")[0]
+            alike = [name for name in known if name.startswith(f"{kind}:")] or [
+                name for name in known if ":" not in name
+            ]  # fmt: skip
+            named = ", ".join(alike[:_MOST_NAMED]) + (", ..." if len(alike) > _MOST_NAMED else "")
+            raise UsageError(f"Neither side has a figure {rule.figure!r}.", f"There are: {named}.")

@@ -1,0 +1,356 @@
+"""What ``tpuprof gate`` says: rules and what became of them, for people, as JSON, Markdown and JUnit; baselines."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+
+from tpuprof_tui.analysis.compare.gating import Figure, Gate, Judged, Run
+from tpuprof_tui.analysis.compare.noise import Amount, Lost, status_of
+from tpuprof_tui.errors import UnreadableError, UsageError
+from tpuprof_tui.formats.answers import SCHEMA
+from tpuprof_tui.formats.escape import html_text, line_text, markdown_text
+from tpuprof_tui.formats.tables import Report
+from tpuprof_tui.formats.tables import Table as TextTable
+from tpuprof_tui.formats.units import percent_text, time_text
+
+from .answer import plain
+from .comparing import Compared
+from .diff import markdown_table, noise_record, status_word
+from .query import Query
+from .registry import answer, views_of
+
+#: What a file with a baseline begins with.
+BASELINE: Final = "tpuprof_baseline"
+#: Views by the kind of their parts.
+_KINDS: Final = {"kernels": "kernel", "operations": "operation", "operators": "operation"}
+_VIEWS: Final = {"kernel": "kernels", "operation": "operations"}
+#: Parts that people are told.
+_TOLD: Final = 10
+_US: Final = 1000
+
+
+@dataclass(frozen=True)
+class Side:
+    """Runs of one side.
+
+    Attributes:
+        runs: What is known of each.
+        source, chip: What they are of.
+        column: Column that tells of which kernel an event is.
+    """
+
+    runs: tuple[Run, ...]
+    source: str
+    chip: str
+    column: str = ""
+
+    def joined(self, other: Side) -> Side:
+        """Both together."""
+        return Side((*self.runs, *other.runs), self.source, self.chip, self.column)
+
+
+def side_of(query: Query, path: str) -> Side:
+    """What is known of one profile."""
+    compared = Compared(query, query)
+    figures: dict[str, Figure] = {}
+    total = compared.total
+    figures["total"] = _figure_of(total)
+    steps = query.session.steps
+    if len(steps):
+        lengths = (steps.steps.end - steps.steps.start)[steps.usual]
+        spread = float(lengths.var(ddof=1)) / len(lengths) if len(lengths) > 1 else math.nan
+        figures["step"] = Figure(
+            float(np.median(lengths)) if len(lengths) else 0.0, max(len(lengths), 1), spread, max(len(lengths) - 1, 0)
+        )
+    for view, parts in compared.cuts.items():
+        kind = _KINDS.get(view, "kernel")
+        for part in parts:
+            figures[f"{kind}:{part.name}"] = _figure_of(part)
+    for each in views_of(query.vocabulary):
+        if not each.compared or each.together:
+            continue
+        for fact in answer(each, query).facts:
+            value = plain(fact.value)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                figures.setdefault(f"{each.id}.{fact.key}", Figure(value))
+    launches = compared.comparison.both.base.launches
+    names = compared.comparison.both.kernels
+    signatures = {}
+    for kernel in np.unique(launches.kernel[launches.kernel >= 0]).tolist():
+        mine = launches.signature[launches.kernel == kernel]
+        signatures[names[kernel]] = (len(mine), int(np.bitwise_xor.reduce(np.unique(mine))))
+    run = Run(path, figures, compared.comparison.lost.base, signatures if launches.whole else {})
+    words = query.vocabulary
+    chip = query.profile.device.chip if words.one_chip else ""
+    return Side((run,), words.source, chip, dict(words.work_cuts).get("kernels", ""))
+
+
+def _figure_of(amount: Amount) -> Figure:
+    """A sum beside itself as a figure: its variance is that of the difference by half."""
+    return Figure(amount.base, amount.base_count, amount.variance / 2, amount.freedom / 2)
+
+
+def refuse_unlike_sides(base: Side, other: Side) -> None:
+    """Whether two sides can be compared.
+
+    Raises:
+        UsageError: They are of different sources or chips; the sentence names both.
+    """
+    ours, theirs = base.runs[0].path, other.runs[0].path
+    for one, two in ((base.source, other.source), (base.chip, other.chip)):
+        if one != two:
+            raise UsageError(f"{ours} is of {one}, {theirs} of {two}.", "They cannot be compared.")
+
+
+# baselines
+
+
+def baseline_text(name: str, side: Side) -> str:
+    """A side as a small file."""
+    record = {
+        BASELINE: SCHEMA, "name": name, "source": side.source, "chip": side.chip,
+        "runs": [
+            {"path": run.path, "lost": run.lost,
+             "signatures": {key: list(value) for key, value in run.signatures.items()},
+             "figures": {key: [each.value, each.count, None if math.isnan(each.variance) else each.variance,
+                               each.freedom] for key, each in run.figures.items()}}
+            for run in side.runs
+        ],
+    }  # fmt: skip
+    return json.dumps(record, indent=1) + "\n"
+
+
+def is_baseline(path: Path) -> bool:
+    """Whether a path is such a file, by how it begins."""
+    try:
+        with path.open("rb") as stream:
+            return f'"{BASELINE}"'.encode() in stream.read(100)
+    except OSError:
+        return False
+
+
+def read_baseline(path: Path) -> Side:
+    """A side from a file.
+
+    Raises:
+        UnreadableError: It is none.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if str(record[BASELINE]).partition(".")[0] != SCHEMA.partition(".")[0]:
+            raise UnreadableError(f"{path} is a baseline of another version ({line_text(str(record[BASELINE]), 20)}).",
+                                  "Save it anew: tpuprof baseline save.")  # fmt: skip
+        runs = tuple(
+            Run(str(run["path"]), {str(key): _figure(*value) for key, value in run["figures"].items()},
+                int(run["lost"]), {str(key): (int(count), int(number))
+                                   for key, (count, number) in run["signatures"].items()})
+            for run in record["runs"]
+        )  # fmt: skip
+        if not runs:
+            raise ValueError("no runs")
+        return Side(runs, str(record["source"]), str(record["chip"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnreadableError(
+            f"{path} cannot be read as a baseline.", "Save it anew: tpuprof baseline save."
+        ) from error
+
+
+def _figure(value: float, count: int, variance: float | None, freedom: float) -> Figure:
+    found = Figure(float(value), int(count), math.nan if variance is None else float(variance), float(freedom))
+    if not math.isfinite(found.value + found.freedom) or min(found.count, found.freedom) < 0 or found.variance < 0:
+        raise ValueError("no figure")
+    return found
+
+
+# what is said
+
+
+def gate_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, Any]:
+    """All of it as plain values."""
+    return {
+        "result": result.result,
+        "rules": [_rule_record(each) for each in result.rules],
+        "verdict": _verdict_record(result, base, other, why),
+    }  # fmt: skip
+
+
+def _rule_record(judged: Judged) -> dict[str, Any]:
+    scale = _US if is_time(judged.rule.figure) else 1
+    return {"rule": judged.rule.text, "result": judged.result, "base": judged.base / scale,
+            "other": judged.other / scale, "delta": judged.delta / scale,
+            "low": None if judged.low is None else judged.low / scale,
+            "high": None if judged.high is None else judged.high / scale}  # fmt: skip
+
+
+def is_time(figure: str) -> bool:
+    """Whether a figure is held in ns."""
+    return "." not in figure or figure.endswith("_us") or figure.startswith(("kernel:", "operation:"))
+
+
+def _amounts(result: Gate, base: Side, other: Side) -> dict[str, Amount]:
+    """Medians of each figure that is a sum, judged."""
+    found = {}
+    lost = Lost(*(max(run.lost for run in side.runs) for side in (base, other)))
+    for name in sorted({name for side in (base, other) for run in side.runs for name in run.figures}):
+        if not (name == "total" or name.startswith(("kernel:", "operation:"))):
+            continue
+        values = [[run.figures.get(name, Figure(0.0, 0, 0.0)) for run in side.runs] for side in (base, other)]
+        sums = [round(median(each.value for each in side)) for side in values]
+        counts = [round(median(each.count for each in side)) for side in values]
+        wide = result.errors.get(name)
+        delta = sums[1] - sums[0]
+        low, high = (delta - wide, delta + wide) if wide is not None else (None, None)
+        amount = Amount(name.partition(":")[2], sums[0], sums[1], counts[0], counts[1], low, high)
+        found[name] = replace(amount, status=status_of(amount, result.noise, lost))
+    return found
+
+
+def _verdict_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, Any]:
+    amounts = _amounts(result, base, other)
+    parts = [(name, each) for name, each in amounts.items() if name != "total"]
+    parts.sort(key=lambda part: -abs(part[1].delta))
+    kind = "kernel:" if any(name.startswith("kernel:") for name, _ in parts) else "operation:"
+    work = [sum(getattr(each, side) for name, each in parts if name.startswith(kind)) for side in ("base", "other")]
+    return {
+        "status": status_word(amounts["total"]),
+        "total": _amount_record(amounts["total"]),
+        "work": {"base_us": work[0] / _US, "other_us": work[1] / _US, "delta_us": (work[1] - work[0]) / _US},
+        "contributors": [
+            {"view": _VIEWS[name.partition(":")[0]], "name": each.name, **_amount_record(each),
+             "base_count": each.base_count, "other_count": each.other_count, "status": each.status}
+            for name, each in parts
+        ],
+        "lost": {"base": sum(run.lost for run in base.runs), "other": sum(run.lost for run in other.runs)},
+        "noise": noise_record(result.noise),
+        "why": why,
+    }  # fmt: skip
+
+
+def _amount_record(amount: Amount) -> dict[str, Any]:
+    return {"base_us": amount.base / _US, "other_us": amount.other / _US, "delta_us": amount.delta / _US,
+            "low_us": None if amount.low is None else amount.low / _US,
+            "high_us": None if amount.high is None else amount.high / _US}  # fmt: skip
+
+
+def why_gated(result: Gate, base: Side, other: Side) -> str:
+    """One sentence: what is broken the most, or that nothing is."""
+    broken = [each for each in result.rules if each.result == "FAIL"]
+    changed = _other_launches(base, other)
+    note = f" {changed}" if changed else ""
+    parts = [each for each in broken if each.rule.figure.startswith(("kernel:", "operation:"))]
+    if broken:
+        most = max(parts or broken, key=lambda each: (each.rule.figure.startswith("kernel:"), each.delta))
+        return f"{_sentence(most)}.{note}"
+    unsure = [each for each in result.rules if each.result == "INCONCLUSIVE"]
+    if unsure:
+        return f"Noise is as large as the limit of {unsure[0].rule.text}: more runs a side tell it.{note}"
+    return f"Nothing grew beyond its limit.{note}"
+
+
+def _other_launches(base: Side, other: Side) -> str:
+    """Kernels that are not launched as before."""
+    ours, theirs = base.runs[0].signatures, other.runs[0].signatures
+    names = [name for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
+    if not names or not ours or not theirs:
+        return ""
+    told = ", ".join(line_text(name, 40) for name in names[:3]) + (", ..." if len(names) > 3 else "")
+    return f"Launched or built otherwise than before: {told}."
+
+
+def _sentence(judged: Judged) -> str:
+    figure = judged.rule.figure
+    kind, _, name = figure.partition(":")
+    what = f"The {kind} {line_text(name, 40)}" if name else f"The {kind}" if kind in ("total", "step") else figure
+    grew = f" ({percent_text(judged.delta / judged.base)})" if judged.base else ""
+    value = time_text(round(judged.delta)) if is_time(figure) else f"{judged.delta:g}"
+    return f"{what} grew by {value}{grew}" if judged.base else f"{what} is new: {value}"
+
+
+def gate_report(result: Gate, base: Side, other: Side) -> Report:
+    """The same for people."""
+    noise = result.noise
+    between = f"between runs {percent_text(noise.between)}"
+    stated = "assumed: three runs a side measure it" if noise.stated else "measured"
+    lines = (
+        f"Why: {why_gated(result, base, other)}", "",
+        f"Base   {_runs_text(base)}", f"Other  {_runs_text(other)}", f"Noise  {between}, {stated}",
+        *(f"See    {line}" for line in _commands(result, other)),
+    )  # fmt: skip
+    return Report(result.result, lines, (_table(result),) if result.rules else ())
+
+
+def _runs_text(side: Side) -> str:
+    paths = [line_text(run.path) for run in side.runs]
+    return f"{len(paths)} runs: {paths[0]}, ..." if len(paths) > 1 else paths[0]
+
+
+def _table(result: Gate) -> TextTable:
+    shown = sorted(result.rules, key=lambda each: ("FAIL", "INCONCLUSIVE", "PASS").index(each.result))
+    rows = tuple(
+        (each.result, line_text(each.rule.text, 44), *(_value(each, value) for value in
+                                                        (each.base, each.other, each.delta, each.low, each.high)))
+        for each in shown[:_TOLD]
+    )  # fmt: skip
+    more = len(shown) - len(rows)
+    notes = (f"{more:,} more: --json tells all.",) if more else ()
+    return TextTable("Rules", ("Result", "Rule", "Base", "Other", "Delta", "Low", "High"), rows,
+                     left=frozenset((0, 1)), notes=notes)  # fmt: skip
+
+
+def _value(judged: Judged, value: float | None) -> str:
+    if value is None:
+        return "-"
+    return time_text(round(value)) if is_time(judged.rule.figure) else f"{value:,.4g}"
+
+
+def _commands(result: Gate, other: Side) -> Iterator[str]:
+    """What shows where the most of it is."""
+    parts = [each for each in result.rules if each.result == "FAIL" and each.rule.figure.startswith("kernel:")]
+    if parts:
+        name = max(parts, key=lambda each: each.delta).rule.figure.partition(":")[2]
+        path = line_text(other.runs[0].path)
+        if other.column and not {"'", '"'} & set(name):
+            yield (f"tpuprof instructions {path} --filter '{other.column}=\"{line_text(name)}\"' "
+                   "--columns name,start,dur --sort dur:desc --limit 20")  # fmt: skip
+
+
+def gate_markdown(result: Gate, base: Side, other: Side) -> str:
+    """The same for a merge request."""
+    lines = [f"### tpuprof gate: {result.result}", "", markdown_text(why_gated(result, base, other)), ""]
+    lines += markdown_table(_table(result)) if result.rules else []
+    report = gate_report(result, base, other)
+    lines += [f"- {markdown_text(line)}" for line in report.lines[2:5]]
+    lines += ["", *(f"`{command}`" for command in _commands(result, other))]
+    return "\n".join(lines) + "\n"
+
+
+def gate_junit(result: Gate, base: Side, other: Side) -> str:
+    """The same as a test report: each rule is a test, one that noise hides is skipped."""
+    failures = sum(each.result == "FAIL" for each in result.rules)
+    skipped = sum(each.result == "INCONCLUSIVE" for each in result.rules)
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>',
+             f'<testsuite name="tpuprof gate" tests="{len(result.rules)}" failures="{failures}" errors="0" '
+             f'skipped="{skipped}">']  # fmt: skip
+    for each in result.rules:
+        lines.append(f'  <testcase classname="tpuprof.gate" name="{html_text(each.rule.text)}">')
+        numbers = f"{_value(each, each.base)} -> {_value(each, each.other)}, {_value(each, each.low)} to " \
+                  f"{_value(each, each.high)}"  # fmt: skip
+        if each.result == "FAIL":
+            lines.append(f'    <failure message="{html_text(_sentence(each))}">{html_text(numbers)}</failure>')
+        elif each.result == "INCONCLUSIVE":
+            lines.append(f'    <skipped message="noise is as large as the limit: {html_text(numbers)}"/>')
+        lines.append("  </testcase>")
+    return "\n".join([*lines, "</testsuite>"]) + "\n"
+
+
+def known_figures(*sides: Side) -> Mapping[str, None]:
+    """Names of the figures that rules can be about."""
+    return dict.fromkeys(name for side in sides for run in side.runs for name in run.figures)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import random
+import sys
+import tarfile
 
 import pytest
 from kept_traces import unpacked_trace
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.cli.main import main
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.sources.torch.views.overview import PARTS
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
@@ -177,3 +183,53 @@ def test_secrets_are_not_told(folder, tmp_path):
     path = tmp_path / NAME.removesuffix(".gz")
     path.write_text(json.dumps(trace))
     assert "hidden-value" not in json.dumps(report(path))
+
+
+def test_parts_follow_range_scope_and_filter(folder, record):
+    whole = figures(record, "overview")
+    kernels = figures(report(folder / NAME, filter="type=kernel"), "overview")
+    assert kernels["kernel_us"] == whole["kernel_us"]
+    assert kernels["memcpy_us"] == kernels["runtime_us"] == kernels["cpu_us"] == 0
+    assert kernels["step_us"] == whole["step_us"]
+    profile = open_profile(folder / NAME)
+    middle = (profile.start_ns + profile.end_ns) // 2
+    for asked in ({"range": (profile.start_ns, middle)}, {"range": (middle, profile.end_ns)}):
+        (step,) = rows(report(folder / NAME, **asked), "overview", "steps")
+        parts = [step[f"{key}_us"] for key in PARTS]
+        assert min(parts) >= 0
+        assert sum(parts) == pytest.approx(step["step_us"])
+    assert step["start_us"] == pytest.approx((middle - profile.start_ns) / 1000)
+
+
+def write_archive(path, files) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        for file in files:
+            archive.add(file, f"run/{file.name}")
+
+
+def test_an_archive_a_pipe_and_a_packed_file_tell_what_the_file_tells(folder, record, tmp_path, monkeypatch, capsys):
+    archive = tmp_path / "run.tar.gz"
+    write_archive(archive, [folder / "oracle_tb.json", folder / NAME])
+    found = report(archive)
+    assert {**found["views"], "findings": 0} == {**record["views"], "findings": 0}
+    assert found["workers"] == record["workers"]
+    text = gzip.decompress((folder / NAME).read_bytes())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main(["report", "-", "overview", "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["views"]["overview"]["workers"].values()
+    assert told["figures"] == figures(record, "overview")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"no trace")))
+    assert main(["report", "-"]) == 2
+    assert "Standard input is no capture" in capsys.readouterr().err
+    packed = tmp_path / "h100.pt.trace.json.zst"
+    packed.write_bytes(b"\x28\xb5\x2f\xfd" + text[:100])
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(UnreadableError, match="needs the package zstandard"):
+        open_profile(packed)
+
+
+def test_a_trace_beyond_memory_is_refused_with_what_it_would_need(folder, monkeypatch):
+    monkeypatch.setattr("tpuprof_tui.sources.torch.read.packed.memory_bytes", lambda: 1 << 18)
+    monkeypatch.setattr("tpuprof_tui.sources.torch.read.packed._LARGE", 0)
+    with pytest.raises(UnreadableError, match=r"reading it takes about \S+ \S+ of memory, and there are 256\S* KiB"):
+        open_profile(folder / NAME)

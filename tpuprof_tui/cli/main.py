@@ -446,10 +446,32 @@ def _opened(capture: str | None, options: argparse.Namespace) -> Profile:
         raise UsageError(*NO_CAPTURE)
     from tpuprof_tui import open_profile
 
+    if capture == "-":
+        return _piped(options)
     try:
         return open_profile(capture, **options.source)
     except UnreadableError as error:
         raise _folder_error(capture) or error from None
+
+
+def _piped(options: argparse.Namespace) -> Profile:
+    """A profile of one file that comes by standard input."""
+    import shutil
+    import tempfile
+    from dataclasses import replace
+
+    from tpuprof_tui import open_profile
+
+    if sys.stdin.isatty():
+        raise UsageError("Nothing comes by standard input.", "Pipe a trace into it: zcat trace.json.gz | tpuprof ... -")
+    with tempfile.TemporaryDirectory(prefix="tpuprof") as folder:
+        file = Path(folder, "stdin.json")
+        with file.open("wb") as target:
+            shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
+        try:
+            return replace(open_profile(file, **options.source), path="-")
+        except UnreadableError as error:
+            raise UnreadableError(str(error).replace(str(file), "Standard input")) from None
 
 
 def _must_exist(path: str, hint: str) -> None:

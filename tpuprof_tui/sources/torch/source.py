@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import shutil
+import tarfile
+import tempfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,8 +18,9 @@ from tpuprof_tui.sources.source import Progress, ProgressCallback, Source, Verdi
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
 
-_NAMED: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz)?")
-_JSON: Final = re.compile(r".*\.json(?:\.gz)?")
+_NAMED: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz|\.zst)?")
+_JSON: Final = re.compile(r".*\.json(?:\.gz|\.zst)?")
+_ARCHIVE: Final = re.compile(r".*\.(?:tar|tar\.gz|tgz)")
 #: What stands in the first bytes of a trace: its list of events, or keys that PyTorch writes before it.
 _MARKS: Final = (b'"traceEvents"', b'"ph"')
 _OWN_KEYS: Final = re.compile(rb'\s*\{\s*"(?:schemaVersion|traceEvents|deviceProperties|displayTimeUnit|metadata)"')
@@ -36,6 +42,9 @@ class TorchSource(Source):
             return self._folder(path)
         if _NAMED.fullmatch(path.name):
             return Verdict("name", f"it is called as traces are ({path.name})")
+        if _ARCHIVE.fullmatch(path.name):
+            name = _first_in_archive(path)
+            return Verdict("content", f"it holds {name}") if name else Verdict("", "no trace begins the archive")
         if _JSON.fullmatch(path.name) and _begins_as_trace(path):
             return Verdict("content", "it begins as a trace does")
         return Verdict("", "neither *.pt.trace.json[.gz] nor JSON with traceEvents")
@@ -51,13 +60,18 @@ class TorchSource(Source):
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
         """Reads a file, or all of a folder; a file of a folder that cannot be read is a problem."""
         del options
+        if not _ARCHIVE.fullmatch(path.name) or os.path.isdir(path):
+            return self._read(path, self.files(path), progress)
+        with tempfile.TemporaryDirectory(prefix="tpuprof") as folder:
+            return self._read(path, _unpacked(path, Path(folder)), progress)
+
+    def _read(self, path: Path, files: Sequence[Path], progress: ProgressCallback | None) -> Profile:
         from tpuprof_tui.errors import UnreadableError
         from tpuprof_tui.model import Problem, Severity
 
         from .read.profile import profile_of
         from .read.trace import read_trace
 
-        files = self.files(path)
         sizes = [file.stat().st_size for file in files]
         traces, problems = [], []
         for number, file in enumerate(files):
@@ -89,6 +103,41 @@ class TorchSource(Source):
             return [path]
         names = sorted(name for name in os.listdir(path) if _JSON.fullmatch(name) and (path / name).is_file())
         return [path / name for name in names if _NAMED.fullmatch(name) or _begins_as_trace(path / name)]
+
+
+def _first_in_archive(path: Path) -> str:
+    """The name of the first trace in an archive, as far as its beginning tells; empty without."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(first_bytes(path)), mode="r:") as archive:
+            for member in archive:
+                name = Path(member.name).name
+                if member.isfile() and _JSON.fullmatch(name):
+                    return name
+    except (tarfile.TarError, OSError, EOFError):
+        pass
+    return ""
+
+
+def _unpacked(path: Path, folder: Path) -> list[Path]:
+    """The traces of an archive, written into a folder; what the archive calls their folders does not count."""
+    from tpuprof_tui.errors import UnreadableError
+
+    found: list[Path] = []
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                content = archive.extractfile(member) if member.isfile() else None
+                file = folder / Path(member.name).name
+                if content is None or not _JSON.fullmatch(file.name) or file in found:
+                    continue
+                with file.open("wb") as target:
+                    shutil.copyfileobj(content, target, 1 << 20)
+                if _NAMED.fullmatch(file.name) or _begins_as_trace(file):
+                    found.append(file)
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        if not found:
+            raise UnreadableError(f"{path} cannot be unpacked ({error}).") from None
+    return sorted(found)
 
 
 def _begins_as_trace(path: Path) -> bool:

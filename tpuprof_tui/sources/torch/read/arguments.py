@@ -36,14 +36,14 @@ class Arguments:
         state: Its size and time of change when it was read; arguments of a file that has changed are not known.
         first: Number of the first complete event of each piece of text.
         offset: Where each piece begins, and where the last one ends.
-        places: From where a packed file can be read; none of a plain one.
+        places: From where a packed file can be read; none of a plain one, None where it can only be read as a whole.
     """
 
     path: Path
     state: tuple[int, int]
     first: Sequence[int]
     offset: Sequence[int]
-    places: Sequence[Place]
+    places: Sequence[Place] | None
 
     def of(self, number: int) -> dict[str, Any]:
         """Arguments of the complete event of a number; none where they cannot be read any more."""
@@ -70,7 +70,7 @@ class Arguments:
 
     def _text(self, begin: int, end: int) -> bytes | None:
         with self.path.open("rb") as raw:
-            if state_of(raw.fileno()) != self.state:
+            if self.places is None or state_of(raw.fileno()) != self.state:
                 return None
             if not self.places:
                 raw.seek(begin)

@@ -24,12 +24,14 @@ from tpuprof_tui.sources.chrome.times import exact_ns
 
 from .arguments import Arguments, state_of
 from .categories import KINDS, Kind
+from .packed import Unpacked, check_memory
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
 _GZIP: Final = b"\x1f\x8b"
+_ZSTD: Final = b"\x28\xb5"
 _LONGEST_NAME: Final = 1 << 16
 _MOST_NS: Final = 1 << 61
 #: Calls with an id equal to their correlation from which on a file's ids are taken for those of launches.
@@ -375,7 +377,10 @@ class _Reader:
         self._size = os.fstat(raw.fileno()).st_size
         head = raw.read(2)
         raw.seek(0)
-        self._source: Inflated | BinaryIO = Inflated(raw) if head == _GZIP else raw
+        check_memory(path, raw, self._size, packed=head == _GZIP)
+        self._source: Inflated | Unpacked | BinaryIO = raw
+        if head in (_GZIP, _ZSTD):
+            self._source = Inflated(raw) if head == _GZIP else Unpacked(path, raw)
         self._passed = 0
         self._names, self._keys, self._texts = _Codes(), _Codes(), _Codes()
         self._shown = _ShownCodes(self._texts)
@@ -406,7 +411,7 @@ class _Reader:
         if not chunks.found:
             raise UnreadableError(f"{self._path} holds no list of events.",
                                   "A PyTorch trace is Chrome-trace JSON with traceEvents.")  # fmt: skip
-        places = self._source.places if isinstance(self._source, Inflated) else ()
+        places = () if self._source is self._raw else getattr(self._source, "places", None)
         arguments = Arguments(self._path, state_of(self._raw.fileno()), first, offset, places)
         return self._finished(chunks.metadata, tuple(self._problems(chunks)), arguments)
 
@@ -602,7 +607,7 @@ class _Reader:
 
     def _problems(self, chunks: EventChunks[Any]) -> list[Problem]:
         name, found = self._path.name, []
-        if isinstance(self._source, Inflated) and self._source.damaged:
+        if isinstance(self._source, (Inflated, Unpacked)) and self._source.damaged:
             found.append(Problem(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.",
                                  file=name, offset=self._passed))  # fmt: skip
         elif chunks.truncated:

@@ -59,21 +59,25 @@ def _steps(asked: Asked) -> Answer:
     return Answer(facts, (Table.of_rows("steps", "Steps", columns, rows, notes=notes, ordered=True),))
 
 
-def parts_of(run: Run, asked_about: npt.NDArray[np.bool_]) -> list[I64]:
+def parts_of(asked: Asked, steps: I64) -> list[I64]:
     """Time of each part (``PARTS``, in that order) in some steps: what is left by those before it."""
-    found = run.steps
-    start, end = found.start[asked_about], found.end[asked_about]
-    trace = run.trace
+    run, trace = asked.run, asked.run.trace
+    start, end = asked.spans(steps)
     host_cpu = (trace.kind == Kind.OPERATOR) & ~of_names(trace, lambda name: name.startswith(STEP))
+    mine = asked.narrow_work
     work = [run.kernels & ~run.communicates, run.work_kind == Kind.COPY, run.work_kind == Kind.SET]
-    talk = run.work_union(run.communicates).union_with(run.union(run.collectives))
+
+    def union(rows: I64) -> Intervals:
+        return run.union(asked.narrow(rows))
+
+    talk = run.work_union(run.communicates & mine).union_with(union(run.collectives))
     unions = [
-        *map(run.work_union, work), talk, run.union(run.calls), run.union(run.loaders),
-        run.union(np.flatnonzero(host_cpu | (trace.kind == Kind.OLD_FRAME))),
+        *(run.work_union(which & mine) for which in work), talk, union(run.calls), union(run.loaders),
+        union(np.flatnonzero(host_cpu | (trace.kind == Kind.OLD_FRAME))),
     ]  # fmt: skip
     so_far, before, parts = Intervals.empty(), np.zeros(len(start), np.int64), []
-    for union in unions:
-        so_far = so_far.union_with(union)
+    for each in unions:
+        so_far = so_far.union_with(each)
         covered = so_far.covered(end) - so_far.covered(start)
         parts.append(covered - before)
         before = covered
@@ -84,16 +88,17 @@ def _overview(asked: Asked) -> Answer:
     run = asked.run
     found, shift = run.steps, run.worker.shift_ns
     counted = np.flatnonzero(found.counted & asked.steps)
-    start, end = found.start[counted], found.end[counted]
+    start, end = asked.spans(counted)
     length = end - start
-    parts = parts_of(run, found.counted & asked.steps)
+    parts = parts_of(asked, counted)
     count = len(counted)
     window = int(end.max() - start.min()) if count else None
 
     def mean(values: I64) -> float | None:
         return int(values.sum()) / count if count else None
 
-    kernel_time = int((run.work_end - run.work_start)[run.kernels].sum())
+    mine = asked.narrow_work
+    kernel_time = int((run.work_end - run.work_start)[run.kernels & mine].sum())
     facts = [
         Fact("steps", "Steps", count),
         Fact("step_us", "Step", mean(length), "duration"),
@@ -102,7 +107,7 @@ def _overview(asked: Asked) -> Answer:
         Fact("window_us", "Window", window, "duration"),
     ]  # fmt: skip
     if run.kernels.any():
-        tensor = int((run.work_end - run.work_start)[run.tensor_cores].sum())
+        tensor = int((run.work_end - run.work_start)[run.tensor_cores & mine].sum())
         facts.append(Fact("tensor_core_share", "Tensor cores", ratio(tensor, kernel_time), "share"))
     columns = [
         Column("step", "Step"), Column("start_us", "Start", "time"), Column("host_us", "Host", "duration", spare=1),
@@ -110,16 +115,16 @@ def _overview(asked: Asked) -> Answer:
         *(Column(f"{key}_us", title, "duration", spare=_SPARE[key]) for key, title in zip(PARTS, _TITLES, strict=True)),
     ]  # fmt: skip
     rows = [
-        (found.label[step], int(found.start[step]) + shift, int(found.host_end[step] - found.host_start[step]),
+        (found.label[step], int(start[n]) + shift, int(found.host_end[step] - found.host_start[step]),
          int(length[n]), *(int(part[n]) for part in parts))
         for n, step in enumerate(counted.tolist())
     ]  # fmt: skip
-    devices = _devices(run, counted)
+    devices = _devices(asked, start, end)
     notes = []
     if not found.counted.all():
         notes.append("Last steps whose device work was not recorded to its end do not count.")
-    if asked.window is not None or (asked.events is not None and asked.step is None):
-        notes.append("Steps are told whole: they do not follow the range, the scope or the filter.")
+    if asked.window is not None:
+        notes.append("Of steps the part within the range is told.")
     return Answer(
         tuple(facts),
         (
@@ -131,9 +136,9 @@ def _overview(asked: Asked) -> Answer:
     )
 
 
-def _devices(run: Run, counted: I64) -> Table:
-    found = run.steps
-    trace = run.trace
+def _devices(asked: Asked, starts: I64, ends: I64) -> Table:
+    run, trace = asked.run, asked.run.trace
+    kernels = run.kernels & asked.narrow_work
     columns = (
         Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes"),
         Column("compute_capability", "Capability"), Column("utilization", "Utilization", "share", bar=True),
@@ -141,10 +146,10 @@ def _devices(run: Run, counted: I64) -> Table:
         Column("tensor_core_share", "Tensor cores", "share"),
     )  # fmt: skip
     known = {str(each.get("id")): each for each in properties_of(trace)}
-    low, high = (int(found.start[counted].min()), int(found.end[counted].max())) if len(counted) else (0, 0)
+    low, high = (int(starts.min()), int(ends.max())) if len(starts) else (0, 0)
     rows: list[tuple[Any, ...]] = []
     device = trace.work.get("device", np.zeros(0, np.int32))
-    codes = np.unique(device[run.kernels]).tolist()
+    codes = np.unique(device[kernels]).tolist()
     codes.sort(key=lambda code: (len(trace.texts[code]), trace.texts[code]))
     launcher = run.launcher
     of_operator = (launcher >= 0) & (run.call >= 0)
@@ -152,7 +157,7 @@ def _devices(run: Run, counted: I64) -> Table:
         of_operator &= run.operators[launcher]
     length = run.work_end - run.work_start
     for code in codes:
-        mine = run.kernels & (device == code)
+        mine = kernels & (device == code)
         told = known.get(trace.texts[code], {})
         span = high - low
         used = run.work_union(mine).between(low, high) / span if span > 0 else None

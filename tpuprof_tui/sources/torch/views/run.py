@@ -418,12 +418,14 @@ class Asked:
         events: By event: whether it is asked about; None: all are.
         window: Start and end, ns of the trace, at which unions are cut; None: nowhere.
         step: Number of the step that is asked about; None: all are.
+        narrowed: Whether scope, range or filter leave events out: a step alone tells all that ran in it.
     """
 
     run: Run
     events: Mask | None
     window: tuple[int, int] | None
     step: int | None = None
+    narrowed: bool = False
 
     def among(self, rows: I64) -> Mask:
         """Which of some events are asked about."""
@@ -436,9 +438,26 @@ class Asked:
 
     @cached_property
     def steps(self) -> Mask:
-        """Which steps are asked about."""
+        """Which steps are asked about: of a window those that touch it."""
         steps = self.run.steps
-        return np.ones(len(steps.label), np.bool_) if self.step is None else step_numbers(steps.label) == self.step
+        asked = np.ones(len(steps.label), np.bool_) if self.step is None else step_numbers(steps.label) == self.step
+        if self.window is not None:
+            asked &= (steps.start < self.window[1]) & (steps.end > self.window[0])
+        return np.asarray(asked)
+
+    @property
+    def narrow_work(self) -> Mask:
+        """Which device work fills the steps that are asked about."""
+        return self.work if self.narrowed else np.ones(len(self.run.trace.work_rows), np.bool_)
+
+    def narrow(self, rows: I64) -> I64:
+        """Those of some events that fill the steps that are asked about."""
+        return rows[self.among(rows)] if self.narrowed else rows
+
+    def spans(self, steps: I64) -> tuple[I64, I64]:
+        """Start and end of some steps, as far as they lie in the window."""
+        start, end = self.run.steps.start[steps], self.run.steps.end[steps]
+        return (start, end) if self.window is None else (np.clip(start, *self.window), np.clip(end, *self.window))
 
     def clip(self, covered: Intervals) -> Intervals:
         """A union within the window."""
@@ -482,4 +501,4 @@ def asked_of(query: Query, run: Run) -> Asked:
         window = (low, high)
         inside = (run.trace.start >= low) & (run.trace.start < high)
         events = inside if events is None else events & inside
-    return Asked(run, events, window, query.step)
+    return Asked(run, events, window, query.step, bool(query.filter) or not whole or query.range is not None)

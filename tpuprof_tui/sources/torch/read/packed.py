@@ -1,0 +1,90 @@
+"""What a file takes to be read: memory, and for zstd a package."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.units import bytes_text
+
+#: Memory that reading takes, in parts of the text, measured on traces of 50 MB to 1.3 GB.
+_SHARE: Final = 0.7
+#: How much longer the text of a packed trace is at most, where the file does not tell.
+_PACKED: Final = 25
+#: Text from which on memory is looked at.
+_LARGE: Final = 256 << 20
+
+
+def check_memory(path: Path, raw: BinaryIO, size: int, *, packed: bool) -> None:
+    """Whether there is memory enough.
+
+    Raises:
+        UnreadableError: There is not; what it would take.
+    """
+    text = _unpacked_size(raw, size) if packed else size
+    there = memory_bytes()
+    if text < _LARGE or not there or text * _SHARE <= there:
+        return
+    raise UnreadableError(
+        f"{path} holds {bytes_text(text)} of text: reading it takes about {bytes_text(int(text * _SHARE))} of memory, "
+        f"and there are {bytes_text(there)}.",
+        "Record fewer steps (torch.profiler.schedule), or read it where there is more.",
+    )
+
+
+def memory_bytes() -> int:
+    """Memory of the machine, or what the group of processes may take of it; 0 where it is not known."""
+    try:
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 0
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        limit = ""
+    return min(found, int(limit)) if limit.isdecimal() else found
+
+
+def _unpacked_size(raw: BinaryIO, size: int) -> int:
+    """Bytes of text in a gzip file: what its end says, modulo 4 GiB, as long as that is likely."""
+    if size < 18:
+        return 0
+    raw.seek(-4, os.SEEK_END)
+    told = int.from_bytes(raw.read(4), "little")
+    raw.seek(0)
+    while told < size:
+        told += 1 << 32
+    return min(told, size * _PACKED)
+
+
+class Unpacked:
+    """The text of a file that zstd packed.
+
+    Attributes:
+        damaged: Whether the data could not be decompressed; the text before that is sound.
+
+    Raises:
+        UnreadableError: The package that unpacks it is not installed.
+    """
+
+    def __init__(self, path: Path, raw: BinaryIO) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            raise UnreadableError(
+                f"{path} is packed with zstd, which needs the package zstandard.",
+                "Install it (pip install zstandard), or unpack the file (zstd -d).",
+            ) from None
+        self._error = zstandard.ZstdError
+        self._stream = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+        self.damaged = False
+
+    def read(self, count: int) -> bytes:
+        """At most ``count`` bytes of text; none at the end or where the data are damaged."""
+        try:
+            found: bytes = self._stream.read(count)
+        except self._error:
+            self.damaged, found = True, b""
+        return found

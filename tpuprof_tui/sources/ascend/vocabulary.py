@@ -71,6 +71,8 @@ VOCABULARY: Final = Vocabulary(
              f"{_VIEWS}.free:free"),
         View("cluster", "Cluster", "Ranks side by side: steps, links, the slow and the late one.",
              f"{_VIEWS}.cluster:cluster", together=True),
+        View("findings", "Findings", "What is worth a look, by the time that could be won; the vendor's own advice.",
+             f"{_VIEWS}.findings:findings", together=True, place="first"),
     ),
     entries={"workers": f"{_VIEWS}.workers:workers"},
 )  # fmt: skip

@@ -252,7 +252,8 @@ class _Builder:
             "name": np.array([self._names[each] for each in names], np.int32),
             "kind": np.array([self._kinds[each] for each in kinds], np.int32),
             "what": np.array(what, np.int8), "place": self._count + np.arange(count), "connection": whole(connection),
-            "size": np.full(count, INT_MISSING), "shapes": np.array(texts, np.int32),
+            "size": np.full(count, INT_MISSING), "finer": np.zeros(count, np.float32),
+            "shapes": np.array(texts, np.int32),
             "stacks": np.full(count, -1, np.int32),
         }  # fmt: skip
         self._count += count

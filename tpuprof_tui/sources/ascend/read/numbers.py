@@ -71,6 +71,18 @@ class Numbers:
             found[place] = ns if abs(ns) < _MOST_NS else INT_MISSING
         return found
 
+    def finer(self, per_unit: int = 3) -> npt.NDArray[np.float32]:
+        """What `nanoseconds` rounds away, ns; 0 where there is no number."""
+        found = np.zeros(len(self.mantissa), np.float32)
+        rows = np.flatnonzero(self.known & (self.places > per_unit))
+        divisor = _POWERS[np.clip(self.places[rows] - per_unit, 0, 18)]
+        part = self.mantissa[rows] % divisor / divisor
+        found[rows] = part - (self.nanoseconds(per_unit)[rows] - self.mantissa[rows] // divisor)
+        for place, number in self.others:
+            ns = number.scaleb(per_unit, _EXACT)
+            found[place] = float(ns - ns.to_integral_value(ROUND_HALF_EVEN, _EXACT)) if abs(ns) < _MOST_NS else 0
+        return found
+
     def floats(self) -> F64:
         """float64, NaN where there is no number; the nearest one to what is written."""
         found = self.mantissa / _POWERS[np.clip(self.places, 0, 18)]

@@ -15,6 +15,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .communication import Communicated, add_matrix, number, of_database, of_json
+from .coverage import coverage_of
 from .csv_table import CsvTable, Kind
 from .database import Database, kernels_of_database, memory_columns, real, timeline_of_database, whole
 from .kernels import Kernels, kernels_of_table, kernels_of_timeline
@@ -46,6 +47,8 @@ PARTS: Final = (
 )  # fmt: skip
 DATABASES: Final = ("ascend_pytorch_profiler.db", "ascend_mindspore_profiler.db", "msprof.db")
 _MOST_INFO: Final = 64 << 20
+#: Sums that lie further apart are of different kernels.
+_APART_NS: Final = 1000
 Result = TypeVar("Result")
 #: A step as it was recorded: its name and values in ns, in the order of ``STEP_COLUMNS``.
 RecordedStep = tuple[str | None, tuple[float | None, ...]]
@@ -70,10 +73,33 @@ class Rank:
         """Reads all that views will ask for, so that what is wrong with it is known."""
         _ = (self.timeline, self.kernels, self.statistic, self.operators, self.apis, self.memory, self.allocations,
              self.modules, self.recorded_steps, self.communicated, self.rules)  # fmt: skip
+        self._compare()
         for table in self._tables.values():
             self.problems += table.problems if table is not None else []
         for database in (self.database, self.analysis):
             self.problems += database.problems if database is not None else []
+
+    def _compare(self) -> None:
+        """Says where a table of kernels is only a part of what others counted."""
+        kernels, recorded, told = self.kernels, self.recorded_steps, self.statistic
+        if kernels is None or kernels.file.endswith((".db", ".json")):
+            return
+        if recorded is not None and not (self.timeline is not None and len(self.timeline)):
+            coverage = coverage_of(None, kernels)
+            sums = [sum(values[place] or 0 for _, values in recorded[1]) for place in (0, 1)]
+            if coverage is not None and any(
+                abs(mine.total - theirs) > _APART_NS
+                for mine, theirs in zip((coverage.computing, coverage.communication), sums, strict=True)
+            ):
+                self._part(kernels.file, recorded[0])
+        if told is not None and {"count", "total"} <= set(told) and len(kernels):
+            mine = int((~kernels.communicates).sum())
+            if mine != int(np.nansum(told["count"])):
+                self._part(kernels.file, "op_statistic")
+
+    def _part(self, file: str, other: str) -> None:
+        self.problems.append(Problem(Severity.WARNING, f"The kernels here are only a part of those in {other}.",
+                                     f"Totals are those of {other}.", file))  # fmt: skip
 
     @cached_property
     def files(self) -> tuple[str, ...]:

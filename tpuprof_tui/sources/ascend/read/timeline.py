@@ -101,6 +101,7 @@ class Timeline:
         place: int64, place in the file.
         connection: int64, what joins calls and tasks; ``INT_MISSING`` without.
         size: int64 bytes of tasks of communication; ``INT_MISSING`` without.
+        finer: float32 ns by which each lasts longer than whole ns say: sums of many stay exact with it.
         shapes, stacks: int32 codes into ``texts`` of operators' inputs and call stacks; -1 without.
         flows: Links between slices.
         measured: What was measured beside them.
@@ -119,6 +120,7 @@ class Timeline:
     place: I64
     connection: I64
     size: I64
+    finer: npt.NDArray[np.float32]
     shapes: I32
     stacks: I32
     names: tuple[str, ...]

@@ -161,13 +161,14 @@ class _Reader:
             self._add_others(events)
         if not slices:
             return
-        start, length = (numbers_of(texts).nanoseconds() for texts in (
-            [each.ts for each in slices], [each.dur or b"0" for each in slices]))  # fmt: skip
+        start = numbers_of([each.ts for each in slices]).nanoseconds()
+        told = numbers_of([each.dur or b"0" for each in slices])
+        length, finer = told.nanoseconds(), told.finer()
         sound = (start != INT_MISSING) & (length != INT_MISSING) & (np.abs(start) < _MOST_NS) & (length < _MOST_NS)
         if not sound.all():
             self._untimed += int((~sound).sum())
             slices = [each for each, good in zip(slices, sound.tolist(), strict=True) if good]
-            start, length = start[sound], length[sound]
+            start, length, finer = start[sound], length[sound], finer[sound]
         self._clamped += int((length < 0).sum())
         names, kinds, keys, texts = self._names, self._kinds, self._keys, self._texts
         args = [_NO_ARGS if each.cat == "python_function" or not each.args else _arguments(each.args)
@@ -182,6 +183,7 @@ class _Reader:
             place=self._count + np.arange(len(slices)),
             connection=np.array([_whole(each.connection_id) for each in args], np.int64),
             size=np.array([_whole(each.size_old if each.size is None else each.size) for each in args], np.int64),
+            finer=finer,
             shapes=np.array([texts[each.dims] if type(each.dims) is str else -1 for each in args], np.int32),
             stacks=np.array([texts[each.stack] if type(each.stack) is str else -1 for each in args], np.int32),
         )  # fmt: skip
@@ -352,7 +354,7 @@ class _Slices:
 #: Columns that slices come with.
 _COLUMNS: Final = {
     "track": np.int64, "start": np.int64, "end": np.int64, "name": np.int32, "kind": np.int32, "place": np.int64,
-    "connection": np.int64, "size": np.int64, "shapes": np.int32, "stacks": np.int32,
+    "connection": np.int64, "size": np.int64, "finer": np.float32, "shapes": np.int32, "stacks": np.int32,
 }  # fmt: skip
 _PLAIN: Final = (str, type(None))
 

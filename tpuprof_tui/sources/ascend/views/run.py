@@ -366,13 +366,15 @@ class OperatorTimes:
     def _sums(owner: I64, task: I64, timeline: Timeline, above: I64) -> tuple[I64, I64]:
         own = np.zeros(len(above), np.int64)
         np.add.at(own, owner, timeline.end[task] - timeline.start[task])
-        total = own.copy()
+        finer = np.zeros(len(above))
+        np.add.at(finer, owner, timeline.finer[task])
+        total, more = own.copy(), finer.copy()
         # children stand behind their parents
-        for place in range(len(above) - 1, -1, -1):
-            parent = above[place]
-            if parent >= 0 and total[place]:
-                total[parent] += total[place]
-        return own, total
+        for place in np.flatnonzero(above >= 0)[::-1].tolist():
+            if total[place]:
+                total[above[place]] += total[place]
+                more[above[place]] += more[place]
+        return own + np.rint(finer).astype(np.int64), total + np.rint(more).astype(np.int64)
 
 
 def _number(label: str | None) -> int:

@@ -1,0 +1,454 @@
+"""What is worth a look: rules about steps, gaps, kernels, communication and memory; and the vendor's own advice.
+
+Each rule says its figure and the threshold in its evidence. Shares are of Stage where nothing else is said. What could
+be won is an upper bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.formats.escape import utf8_text
+from tpuprof_tui.formats.units import percent_text, time_text
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.views.answer import Answer, Column, Table, Target
+from tpuprof_tui.views.query import Query
+
+from ..read.categories import What
+from ..read.coverage import union
+from ..read.kernels import Kernels
+from ..read.rank import STEP_COLUMNS
+from .run import CAUSES, Run, runs_of
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+#: From this share of Stage on a finding is more than a note.
+WARNS_FROM: Final = 0.01
+_PLACE: Final = {key: place for place, (*_, key) in enumerate(STEP_COLUMNS)}
+_CUBE: Final = re.compile("MatMul|BatchMatMul|Conv[23]D|.*Attention", re.IGNORECASE)
+_ENGINES: Final = re.compile("[SR]DMA")
+_SYNCHRONISES: Final = re.compile(r"(?:.*@)?aclrtSynchronize|aten::item$|aten::_local_scalar_dense$")
+#: The longest text of a vendor's rule that is shown.
+_LONGEST: Final = 2000
+_SHORT_NS: Final = 10_000
+_LARGE_MB: Final = 100
+_MOST_OF_RULE: Final = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding.
+
+    Attributes:
+        rule: Its name.
+        worker: Key of the worker; empty: of all together.
+        gain: Time that could be won, ns; None where nobody knows.
+        text, advice: What is so, and what to try.
+        figure, value, threshold: What was compared with what.
+        where: Start and end of what it is about, ns since 1970, and its name; None: of the whole.
+        source: Whose rule it is.
+    """
+
+    rule: str
+    worker: str
+    gain: float | None
+    text: str
+    advice: str
+    figure: str = ""
+    value: float | None = None
+    threshold: float | None = None
+    where: tuple[int, int, str] | None = None
+    source: str = "tpuprof"
+
+
+def findings(query: Query) -> Answer:
+    """The view."""
+    runs = runs_of(query)
+    found = [each for run in runs for rule in RULES for each in rule(run)]
+    found += _slow_rank(runs)
+    found += _slow_links(runs)
+    stages = {run.worker.key: stage_of(run) for run in runs}
+    found.sort(key=lambda each: -(each.gain or 0))
+    zero = query.profile.epoch_ns
+    scopes = {run.worker.key: run.worker.unit for run in runs}
+    rows = []
+    for each in found:
+        stage = stages.get(each.worker) or max(stages.values(), default=0)
+        gain = None if each.gain is None else min(each.gain, stage) if stage else each.gain
+        severity = "warning" if gain is not None and stage and gain >= WARNS_FROM * stage else "note"
+        unit = scopes.get(each.worker, -1)
+        group = query.profile.groups.title(unit) if unit >= 0 else ""
+        start, end, name = each.where or (None, None, "")
+        evidence = {
+            "group": group, "lane": None, "start_us": None if start is None else (start - zero) / 1000,
+            "duration_us": None if start is None or end is None else (end - start) / 1000, "name": name,
+            "figure": each.figure, "value": each.value, "threshold": each.threshold,
+        }  # fmt: skip
+        rows.append((severity, each.rule, each.worker, group, gain, each.text, [evidence], each.advice, each.source))
+    columns = (
+        Column("severity", "Severity", spare=3), Column("rule", "Rule", spare=4),
+        Column("worker", "Worker", spare=2, shown=len(runs) > 1), Column("group", "Where", shown=False),
+        Column("gain_us", "To win", "duration"), Column("text", "What"),
+        Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=1),
+        Column("source", "Source", shown=False),
+    )  # fmt: skip
+
+    def target(row: int) -> Target | None:
+        where, unit = found[row].where, scopes.get(found[row].worker, -1)
+        if where is not None:
+            return Target(time=(where[0] - zero, where[1] - zero))
+        return Target(scope=Scope(unit)) if unit >= 0 else None
+
+    sources = dict.fromkeys(each.source for each in found)
+    return Answer(
+        tables=(Table.of_rows("findings", "Findings", columns, rows, target=target, word="finding",
+                              notes=("To win: an upper bound.",)),),
+        source=", ".join(sources),
+    )  # fmt: skip
+
+
+# -- figures that several rules ask for
+
+
+def stage_of(run: Run) -> float:
+    """Stage of all steps of a worker, ns; 0 where it is not known."""
+    return _sum(run, "stage_us") or 0
+
+
+def _sum(run: Run, key: str) -> float | None:
+    known = [value for step in run.steps[1] if (value := step.values[_PLACE[key]]) is not None]
+    return sum(known) if known else None
+
+
+def _share(part: float | None, whole: float | None) -> float:
+    return part / whole if part and whole else 0.0
+
+
+def _lengths(kernels: Kernels) -> I64:
+    return np.where(kernels.duration == INT_MISSING, 0, kernels.duration)
+
+
+# -- rules of one worker
+
+
+def _free(run: Run) -> Iterator[Finding]:
+    free, stage = _sum(run, "free_us"), stage_of(run)
+    share = _share(free, stage)
+    if share > 0.1 and free is not None:
+        causes = {cause: ns for cause, ns in run.cause_times.items() if ns and cause != "unknown"}
+        most = max(causes, key=lambda cause: causes[cause]) if causes else ""
+        why = {"host": "most of it because the host had not called yet",
+               "dispatch": "most of it between call and launch",
+               "device": "most of it while what was launched waited"}.get(most, "why is not known")  # fmt: skip
+        yield Finding("free", run.worker.key, free, f"The device did nothing for {time_text(round(free))}, "
+                      f"{percent_text(share)} of Stage: {why}.", "See the view `free`: each gap and its cause.",
+                      "free / stage", share, 0.1)  # fmt: skip
+
+
+def _exposed(run: Run) -> Iterator[Finding]:
+    exposed, stage = _sum(run, "communication_not_overlapped_us"), stage_of(run)
+    whole, covered = _sum(run, "communication_us"), _sum(run, "overlapped_us")
+    share, overlap = _share(exposed, stage), _share(covered, whole)
+    if share > 0.1 and overlap < 0.5 and exposed is not None:
+        yield Finding("exposed_communication", run.worker.key, exposed,
+                      f"Communication that no computing covers takes {percent_text(share)} of Stage; "
+                      f"{percent_text(overlap)} of it is covered.",
+                      "Start it earlier, in smaller buckets, or find the rank that the others wait for.",
+                      "not overlapped / stage", share, 0.1)  # fmt: skip
+
+
+def _gap(run: Run) -> Iterator[Finding]:
+    gaps, stage = run.gaps, stage_of(run)
+    if not len(gaps) or not stage:
+        return
+    row = int(np.argmax(gaps.length))
+    length = int(gaps.length[row])
+    if length > 0.05 * stage:
+        cause = CAUSES[run.causes[row]]
+        yield Finding("long_gap", run.worker.key, length,
+                      f"One gap of {time_text(length)}, {percent_text(length / stage)} of Stage; cause: {cause}.",
+                      "See what the host did meanwhile (view `free`).", "gap / stage", length / stage, 0.05,
+                      (int(gaps.start[row]), int(gaps.end[row]), "Free"))  # fmt: skip
+
+
+def _launch_bound(run: Run) -> Iterator[Finding]:
+    times = run.cause_times
+    host, free = times["host"], sum(times.values())
+    if host > 0.5 * free:
+        yield Finding("launch_bound", run.worker.key, host,
+                      f"{percent_text(host / free)} of the free time the device waited for the host to call.",
+                      "Fewer and larger operators, fused optimisers, graph mode, less Python between calls.",
+                      "host / free", host / free, 0.5)  # fmt: skip
+
+
+def _of_kernels(
+    rule: str, most: float, test: Callable[[Kernels], Mask], text: str, advice: str
+) -> Callable[[Run], Iterator[Finding]]:
+    """A rule about the time of some kernels as a share of Stage."""
+
+    def found(run: Run) -> Iterator[Finding]:
+        kernels, stage = run.kernels, stage_of(run)
+        if kernels is None or not stage:
+            return
+        mine = test(kernels)
+        total = int(_lengths(kernels)[mine].sum())
+        if total > most * stage:
+            count = int(mine.sum())
+            what = text.format(count=f"{count:,}", share=percent_text(total / stage))
+            yield Finding(rule, run.worker.key, total, what, advice, "time / stage", total / stage, most)
+
+    return found
+
+
+def _dynamic(run: Run) -> Iterator[Finding]:
+    kernels = run.kernels
+    if kernels is None:
+        return
+    states = kernels.other("op_state")
+    known = int((states.codes >= 0).sum())
+    dynamic = int(states.where(lambda text: text.lower() == "dynamic").sum())
+    if known and dynamic > 0.5 * known:
+        yield Finding("dynamic_shapes", run.worker.key, None,
+                      f"{dynamic:,} of {known:,} kernels ran with dynamic shapes.",
+                      "torch_npu.npu.set_compile_mode(jit_compile=False), and shapes that do not change.",
+                      "dynamic / kernels", dynamic / known, 0.5)  # fmt: skip
+
+
+def _cube(run: Run) -> Iterator[Finding]:
+    kernels, stage = run.kernels, stage_of(run)
+    if kernels is None or not stage or "aic_mac_ratio" not in kernels.metrics:
+        return
+    ratio = kernels.load(["aic_mac_ratio"])["aic_mac_ratio"]
+    lengths = _lengths(kernels)
+    rows = np.flatnonzero(kernels.type.where(_CUBE.match) & (ratio < 0.4) & (lengths > 0.02 * stage))
+    for row in rows[np.argsort(-lengths[rows], kind="stable")][:_MOST_OF_RULE].tolist():
+        name = kernels.name.values([row])[0] or ""
+        yield Finding("cube_idle", run.worker.key, float(lengths[row]) * (1 - float(ratio[row])),
+                      f"{name} keeps the cube core busy for {percent_text(float(ratio[row]))} of its time.",
+                      "Shapes that are multiples of 16, float16 or bfloat16, formats without conversion.",
+                      "aic_mac_ratio", float(ratio[row]), 0.4, _span(kernels, row, name))  # fmt: skip
+
+
+def _span(kernels: Kernels, row: int, name: str) -> tuple[int, int, str] | None:
+    if not kernels.timed[row]:
+        return None
+    return int(kernels.start[row]), int(kernels.end[row]), name
+
+
+def _small(run: Run) -> Iterator[Finding]:
+    kernels = run.kernels
+    if kernels is None:
+        return
+    known = ~kernels.communicates & (kernels.duration != INT_MISSING)
+    count, small = int(known.sum()), int((known & (kernels.duration < _SHORT_NS)).sum())
+    if count and small > 0.5 * count:
+        yield Finding("small_kernels", run.worker.key, None,
+                      f"{small:,} of {count:,} kernels take less than 10 us.",
+                      "Larger batches, fused operators, graph mode: launching costs as much.",
+                      "short kernels / kernels", small / count, 0.5)  # fmt: skip
+
+
+def _blocks(run: Run) -> Iterator[Finding]:
+    kernels, stage = run.kernels, stage_of(run)
+    if kernels is None or not stage:
+        return
+    told = kernels.other("blocks")
+    values = np.array([int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else -1
+                       for text in told.texts] + [-1])[told.codes]  # fmt: skip
+    values = np.where(kernels.communicates, -1, values)
+    most = int(values.max(initial=-1))
+    lengths = _lengths(kernels)
+    rows = np.flatnonzero((values > 0) & (values < most) & (lengths > 0.01 * stage))
+    for row in rows[np.argsort(-lengths[rows], kind="stable")][:_MOST_OF_RULE].tolist():
+        name = kernels.name.values([row])[0] or ""
+        gain = float(lengths[row]) * (1 - float(values[row]) / most)
+        yield Finding("few_blocks", run.worker.key, gain, f"{name} asks for {values[row]} cores, others for {most}.",
+                      "Larger shapes, or another split of the work.", "Block Dim", float(values[row]), float(most),
+                      _span(kernels, row, name))  # fmt: skip
+
+
+def _synchronises(run: Run) -> Iterator[Finding]:
+    timeline = run.timeline
+    if timeline is None:
+        return
+    host = timeline.rows(What.OPERATOR, What.CALL, What.HOST, What.STEP)
+    rows = timeline.rows(What.OPERATOR, What.CALL)
+    rows = rows[timeline.named(_SYNCHRONISES.match)[rows]]
+    if not len(rows):
+        return
+    waits = union(timeline.start[rows], timeline.end[rows]).total
+    whole = int(timeline.end[host].max() - timeline.start[host].min())
+    if waits > 0.1 * whole:
+        yield Finding("host_synchronises", run.worker.key, waits,
+                      f"The host waits for the device {percent_text(waits / whole)} of its time "
+                      f"({len(rows):,} calls).",
+                      "Do not read values every step: .item(), print, synchronize().",
+                      "waits / host", waits / whole, 0.1)  # fmt: skip
+
+
+def _uneven_steps(run: Run) -> Iterator[Finding]:
+    steps = [(each.label, value) for each in run.steps[1] if (value := each.values[0])]
+    if len(steps) < 2:
+        return
+    values = [value for _, value in steps]
+    mean = sum(values) / len(values)
+    spread = (max(values) - min(values)) / mean
+    if spread > 0.1:
+        slow = max(steps, key=lambda each: each[1])
+        yield Finding("uneven_steps", run.worker.key, max(values) - min(values),
+                      f"Computing differs by {percent_text(spread)} between steps; step {slow[0]} takes longest.",
+                      "Leave warm-up steps out; look for shapes that change.",
+                      "(max - min) / mean", spread, 0.1)  # fmt: skip
+
+
+def _grows(run: Run) -> Iterator[Finding]:
+    """Memory that allocations hold at the end of each step."""
+    timeline, told = run.timeline, run.rank.allocations
+    if timeline is None or told is None or len(timeline.steps) < 3:
+        return
+    each = told[1]
+    ends = timeline.end[timeline.steps]
+    begun = np.where(each["allocated"] == INT_MISSING, np.iinfo(np.int64).max, each["allocated"])
+    until = np.where(each["released"] == INT_MISSING, np.iinfo(np.int64).max, each["released"])
+    held = [float(np.nan_to_num(each["size"])[(begun <= end) & (until > end)].sum()) for end in ends.tolist()]
+    if all(one < other for one, other in pairwise(held)) and held[-1] > 1.01 * held[0]:
+        yield Finding("memory_grows", run.worker.key, None,
+                      f"Memory that is held grows with each step, {(held[-1] - held[0]) / 1024:,.1f} MB in all.",
+                      "Look for tensors that are kept: lists of losses, outputs without detach().",
+                      "held at the last step / at the first", held[-1] / max(held[0], 1), 1.01)  # fmt: skip
+
+
+def _small_packets(run: Run) -> Iterator[Finding]:
+    found = run.rank.communicated
+    for each in found.transfers if found is not None else ():
+        large = each.large_packets
+        if (
+            _ENGINES.match(each.link)
+            and each.size_mb > _LARGE_MB
+            and large is not None
+            and large < 0.2
+            and "@" in each.op
+        ):
+            yield Finding("small_packets", run.worker.key, None,
+                          f"{each.op} moves {each.size_mb:,.0f} MB over {each.link} in small packets.",
+                          "Larger buckets, aligned gradients (HCCL).", "Large Packet Ratio", large, 0.2)  # fmt: skip
+
+
+def _level(run: Run) -> Iterator[Finding]:
+    level = run.rank.level
+    metrics = str(run.rank.setting("config", "experimental_config", "_aic_metrics") or "")
+    if level == "Level0":
+        yield Finding("level0", run.worker.key, None,
+                      "Recorded at Level0: no operator types, no metrics, no calls of CANN, no transfers.",
+                      "Record with profiler_level=Level1.", "profiler_level", 0, 1)  # fmt: skip
+    elif metrics.replace("_", "").upper().endswith("AICORENONE") or (
+        run.kernels is not None and run.kernels.type.texts and not run.kernels.metrics
+    ):  # fmt: skip
+        yield Finding("no_metrics", run.worker.key, None,
+                      "Recorded without AI Core metrics: what binds a kernel is not known.",
+                      "Record with aic_metrics=PipeUtilization (Level1).", "metrics", 0, 1)  # fmt: skip
+
+
+def _vendors(run: Run) -> Iterator[Finding]:
+    """``prof_rule_*.json``, as it stands."""
+    for file, told in run.rank.rules:
+        for rule in _objects(told):
+            kind = _first(rule, "rule_type", "type")
+            results = rule.get("result")
+            for each in results if isinstance(results, list) else []:
+                advice = _keyed(each) if isinstance(each, dict) else {}
+                text = _first(advice, "rule_suggestion", "suggestion", "description") or _first(rule, "description")
+                sub = _first(advice, "rule_subtype", "subtype")
+                about = _first(advice, "op_list", "tuning_data")
+                yield Finding(": ".join(filter(None, (kind, sub))) or "prof_rule", run.worker.key, None,
+                              " ".join(filter(None, (text, about))), "", source=file)  # fmt: skip
+
+
+def _objects(told: Any) -> Iterator[Mapping[str, Any]]:
+    """The rules of a file: a list, or an object with one in ``data``; keys in one spelling."""
+    rules = told.get("data") if isinstance(told, dict) else told
+    for each in rules if isinstance(rules, list) else []:
+        if isinstance(each, dict):
+            yield _keyed(each)
+
+
+def _keyed(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {str(key).strip().lower().replace(" ", "_"): each for key, each in value.items()}
+
+
+def _first(value: Mapping[str, Any], *keys: str) -> str:
+    found = next((value[key] for key in keys if value.get(key)), "")
+    if isinstance(found, list):
+        found = ", ".join(map(str, found[:20]))
+    return utf8_text(str(found)[:_LONGEST])
+
+
+# -- rules of several workers
+
+
+def _slow_rank(runs: Sequence[Run]) -> Iterator[Finding]:
+    """Ranks that wait for the slowest one; which that is, is the one that waits least."""
+    waits: dict[str, tuple[float, float]] = {}
+    for run in runs:
+        found = run.rank.communicated
+        operations = [each for each in (found.operations if found is not None else ()) if not each.is_total]
+        wait = sum(each.wait or 0 for each in operations)
+        if wait:
+            waits[run.worker.key] = (wait, sum(each.synchronization or 0 for each in operations))
+    ranks = {run.worker.key: run for run in runs}
+    late = min(waits, key=lambda key: waits[key][0]) if len(waits) > 1 else ""
+    for key, (wait, synchronization) in waits.items():
+        if synchronization > 0.5 * wait:
+            who = ranks[late].worker.rank.rank if late and late != key else None
+            told = f"; the others waited for rank {who}" if who is not None else ""
+            yield Finding("slow_rank", key, synchronization,
+                          f"{percent_text(synchronization / wait)} of the wait in communication is for the slowest "
+                          f"rank to begin{told}.",
+                          "Compare the ranks' steps (view `cluster`): data, computing, placement.",
+                          "synchronization / wait", synchronization / wait, 0.5)  # fmt: skip
+
+
+def _slow_links(runs: Sequence[Run]) -> Iterator[Finding]:
+    sums: dict[str, dict[str, list[float]]] = {}
+    for run in runs:
+        found = run.rank.communicated
+        for each in found.transfers if found is not None else ():
+            if "@" in each.op or each.op.startswith("hcom_"):
+                into = sums.setdefault(each.link, {}).setdefault(run.worker.key, [0.0, 0.0])
+                into[0] += each.size_mb
+                into[1] += each.transit or 0
+    for link, of_worker in sums.items():
+        speeds = {key: size / time * 1_000_000 for key, (size, time) in of_worker.items() if time}
+        if len(speeds) < 2:
+            continue
+        mean = sum(speeds.values()) / len(speeds)
+        for key, speed in speeds.items():
+            if speed < 0.8 * mean:
+                time = of_worker[key][1]
+                yield Finding("slow_link", key, time * (1 - speed / mean),
+                              f"{link} of this rank moves {speed:,.2f} GB/s, the mean is {mean:,.2f} GB/s.",
+                              "Look at the link, and at who else uses it.",
+                              "bandwidth / mean", speed / mean, 0.8)  # fmt: skip
+
+
+#: The rules about one worker.
+RULES: Final = (
+    _free, _exposed, _gap, _launch_bound,
+    _of_kernels("ai_cpu", 0.02, lambda kernels: kernels.core.where(lambda core: re.match("AI_?CPU", core)),
+                "{count} kernels on AI CPUs take {share} of Stage.",
+                "Operators or types that AI Core has: see which in the view `kernels`."),
+    _of_kernels("transdata", 0.05, lambda kernels: kernels.type.where("TransData".__eq__),
+                "{count} conversions of formats (TransData) take {share} of Stage.",
+                "torch_npu.npu.config.allow_internal_format = False, or formats that fit."),
+    _of_kernels("cast", 0.05, lambda kernels: kernels.type.where("Cast".__eq__),
+                "{count} casts take {share} of Stage.", "One type through the model: amp, or types at the source."),
+    _dynamic, _cube, _small, _blocks, _synchronises, _uneven_steps, _grows, _small_packets, _level, _vendors,
+)  # fmt: skip

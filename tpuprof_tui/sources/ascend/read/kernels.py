@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,9 @@ OTHERS: Final = (
     "input_types", "input_formats", "output_shapes", "output_types", "output_formats", "context",
 )  # fmt: skip
 _TIMES: Final = ("start", "duration", "wait")
+#: What is read when a table is opened, and what is read alone when it is asked for.
+_AT_ONCE: Final = (*_TIMES, "name", "type", "core", "step", "blocks")
+_ALONE: Final = ("stream", "input_shapes", "op_state")
 #: Pipes of the cores, in the order that decides where several are as full; without ``aic_`` of one core for both.
 PIPES: Final = (
     "aic_mac", "aic_scalar", "aic_mte1", "aic_mte2", "aic_mte3", "aic_fixpipe",
@@ -118,14 +121,14 @@ class Kernels:
 
 
 def kernels_of_table(table: CsvTable) -> Kernels:
-    """Those of a csv file."""
+    """Those of a csv file: what every view asks for at once, all else when it is asked for."""
     names: dict[str, str] = {}
     for column in table.columns:
         if column in KEYS:
             names.setdefault(KEYS[column], column)
-    kinds: dict[str, Kind] = {column: "time" if key in _TIMES else "text" for key, column in names.items()}
+    kinds: dict[str, Kind] = {names[key]: "time" if key in _TIMES else "text" for key in _AT_ONCE if key in names}
     read = table.read(kinds)
-    found = {key: read[column] for key, column in names.items()}
+    found = {key: read[column] for key, column in names.items() if column in read}
     count = table.rows
 
     def times(key: str) -> I64:
@@ -138,12 +141,37 @@ def kernels_of_table(table: CsvTable) -> Kernels:
         return table.read(dict.fromkeys(wanted, "number"))
 
     start, duration, wait = (times(key) for key in _TIMES)
-    others: dict[str, Texts] = {key: found[key] for key in ("step", "blocks", *OTHERS) if key in found}
     return Kernels(
         table.name, texts("name"), texts("type"), texts("core"), start, duration,
-        wait if "wait" in found else waits(start, duration), others,
+        wait if "wait" in found else waits(start, duration), _Others(table, names, found),
         tuple(column for column in table.columns if column not in KEYS), load,
     )  # fmt: skip
+
+
+class _Others(Mapping[str, Texts]):
+    """Further columns of a table; the first of those that were not read yet reads them all."""
+
+    def __init__(self, table: CsvTable, names: Mapping[str, str], found: Mapping[str, Any]) -> None:
+        self._table = table
+        self._names = {key: names[key] for key in ("step", "blocks", *OTHERS) if key in names}
+        self._found: dict[str, Texts] = {key: found[key] for key in self._names if key in found}
+
+    def __getitem__(self, key: str) -> Texts:
+        name = self._names[key]
+        if key not in self._found:
+            # shapes stand on the screen; the rest is for detail and files
+            wanted = (name,) if key in _ALONE else [
+                each for other, each in self._names.items() if other not in self._found
+            ]  # fmt: skip
+            read = self._table.read(dict.fromkeys(wanted, "text"))
+            self._found |= {other: read[each] for other, each in self._names.items() if each in read}
+        return self._found[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def kernels_of_timeline(timeline: Timeline) -> Kernels:

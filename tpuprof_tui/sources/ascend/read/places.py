@@ -253,14 +253,16 @@ def _above(path: Path) -> Path | None:
     """The folder above one, or above that, which it is a part of: FRAMEWORK, PROF_*, device_0, data."""
     part = re.compile(r"FRAMEWORK|PROF_.*|device_\d+|host|data|summary|timeline|sqlite|logs")
     own = path.absolute()
+    raw = None
     for above in list(own.parents)[:3]:
         if not part.fullmatch(own.name):
-            return None
+            break
         found = _of_folder(above, 0)
-        if found.places or found.raw:
+        if found.places:
             return above
+        raw = above if found.raw else raw
         own = above
-    return None
+    return raw
 
 
 def _listed(path: Path) -> tuple[list[str], list[str]]:

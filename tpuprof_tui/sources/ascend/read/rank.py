@@ -128,13 +128,13 @@ class Rank:
         return self._tables[role]
 
     def columns(self, role: str, **kinds: tuple[Kind, Sequence[str]]) -> dict[str, Any] | None:
-        """Columns of a csv table by keys: of each its kind and the names that it may have; None without the table."""
+        """Columns of a csv table by keys, of each its kind and the names that it may have; None where it has none."""
         table = self.table(role)
         if table is None:
             return None
         names = {key: table.first(*each) for key, (_, each) in kinds.items()}
         read = table.read({name: kinds[key][0] for key, name in names.items() if name})
-        return {key: read[name] for key, name in names.items() if name}
+        return {key: read[name] for key, name in names.items() if name} or None
 
     # -- what was recorded
 
@@ -329,8 +329,9 @@ class Rank:
             found = self._tried(lambda: of_json(paths[0], name, None), name)
         if matrix:
             name = self._name(matrix[0])
-            whole_of = found = found or Communicated(name)
+            whole_of = found or Communicated(name)
             self._tried(lambda: add_matrix(whole_of, matrix[0], name), name)
+            found = whole_of if whole_of.matrix else found
         if found is None and self.analysis is not None:
             found = of_database(self.analysis)
         return found

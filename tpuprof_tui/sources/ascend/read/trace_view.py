@@ -235,10 +235,11 @@ class _Reader:
 
     def timeline(self) -> Timeline:
         tracks, order = [], []
+        unnamed = self._layers_by_kind()
         for (pid, tid), number in self._keys.items():
             process = self._processes.get(pid, "")
             label = self._threads.get(number, "")
-            layer = LAYERS.get(process, Layer.OTHER)
+            layer = LAYERS.get(process, Layer.OTHER) if process else unnamed.get(number, Layer.OTHER)
             if layer == Layer.COMMUNICATION and label.startswith("Plane"):
                 layer = Layer.PLANE
             told = _DEVICE.search(self._labels.get(pid, ""))
@@ -272,6 +273,21 @@ class _Reader:
             names=names, kinds=kinds, texts=tuple(_shown(text, _LONGEST_TEXT) for text in self._texts),
             measured=tuple(self._measured()), derived=derived and bool(len(track)), problems=tuple(self._problems),
         )  # fmt: skip
+
+    def _layers_by_kind(self) -> dict[int, Layer]:
+        """Layers of tracks whose processes have no name, as where a file is cut off before it says them."""
+        if all(pid in self._processes for pid, _ in self._keys) or "track" not in self._parts:
+            return {}
+        kinds = [str(each) for each in self._kinds]
+        found: dict[int, Layer] = {}
+        pairs = np.unique(np.concatenate(self._parts["track"]) << 32 | np.concatenate(self._parts["kind"]))
+        for track, kind in zip((pairs >> 32).tolist(), (pairs & 0xFFFFFFFF).tolist(), strict=True):
+            layer = _LAYER_OF_KIND.get(kinds[kind])
+            if layer is None and kinds[kind] and of_task(kinds[kind]) != What.SYNC:
+                layer = Layer.STREAM
+            if layer is not None:
+                found[track] = layer
+        return found
 
     def _links(self, first: I64, columns: dict[str, Any], track_of: I64) -> Flows:
         begins: dict[tuple[int, str], int] = {}
@@ -357,6 +373,10 @@ _COLUMNS: Final = {
     "connection": np.int64, "size": np.int64, "finer": np.float32, "shapes": np.int32, "stacks": np.int32,
 }  # fmt: skip
 _PLAIN: Final = (str, type(None))
+_LAYER_OF_KIND: Final = {
+    **dict.fromkeys(("cpu_op", "python_function", "enqueue", "dequeue"), Layer.PYTHON),
+    **dict.fromkeys(("acl", "node", "runtime", "hccl", "model"), Layer.CANN),
+}
 
 
 def _what(

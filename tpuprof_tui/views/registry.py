@@ -36,6 +36,8 @@ GENERIC: Final = (
          f"{_HERE}.work:lost", (NAMES,), place="second", quick=True),
     View("findings", "Findings", "What is worth a look, by the time that could be won.",
          f"{_HERE}.findings:findings_view", place="first", compared=False),
+    View("critical_path", "Critical path", "The longest chain of {events} and gaps, and what speeding them up wins.",
+         f"{_HERE}.critical:critical", summed_up=False, place="", compared=False),
     View("bandwidth", "Bandwidth", "Bytes moved over time, by kind of {lane}.", f"{_HERE}.curves:bandwidth",
          summed_up=False, compared=False),
     View("durations", "Durations", "How long {events} of work took.", f"{_HERE}.curves:durations",

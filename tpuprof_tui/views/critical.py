@@ -1,0 +1,158 @@
+"""The critical path by what is on it, and what making that faster could win at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis.critical_path import CriticalPath, Part, critical_path
+from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, may_have_dependencies
+
+from .answer import Answer, Column, Fact, Table, Target
+from .query import Query
+
+Ints = npt.NDArray[np.int64]
+
+#: Name of what has none.
+_UNKNOWN: Final = "-"
+_WAITS, _GAPS, _HOST_GAPS = "(ends of waits)", "(nothing ran)", "(host, between events)"
+
+
+def critical(query: Query) -> Answer:
+    """Parts of the path: they add up to the window."""
+    profile, words = query.profile, query.vocabulary
+    start, end = query.window
+    if end <= start:
+        return Answer()
+    path = path_of(query)
+    assumed = int(path.length[path.assumed].sum())
+    facts = (
+        Fact("window_us", "Window", end - start, "duration"),
+        *(Fact(f"{key}_us", title, ns, "duration", share=ns / (end - start))
+          for key, title, ns in _kinds(query, path)),
+        Fact("assumed_us", "Assumed", assumed, "duration", share=assumed / (end - start)),
+        Fact("parts", "Parts", len(path), shown=False),
+    )  # fmt: skip
+    tables = [_table(query, path, "name", words.say("{Operations} on the path"), "operations")]
+    if "kernel" in profile.strings:
+        tables.insert(0, _table(query, path, "kernel", words.say("{Scopes} on the path"), "scopes"))
+    tables.append(_units(query, path))
+    tables.append(_segments(query, path))
+    notes = ["Twice as fast: the most that can be won, as another path may then be the longest."]
+    if assumed:
+        told = "" if may_have_dependencies(query.session) else " Dependencies are not known here."
+        notes.append(words.say(f"Assumed:{told} What no link tells begins with what ended last on its {{lane}} or "
+                               "{unit}, and a wait ends with what ended last."))  # fmt: skip
+    if query.filter:
+        notes.append("The path is that of everything: the filter does not narrow it.")
+    return Answer(facts, tuple(tables), notes=tuple(notes))
+
+
+def path_of(query: Query) -> CriticalPath:
+    """The path of a window, kept."""
+    session = query.session
+
+    def made() -> CriticalPath:
+        known = dependencies_of(session) if may_have_dependencies(session) else None
+        lanes = None if query.scope.everything else session.lanes_in(query.scope)
+        return critical_path(session.profile, known, *query.window, lanes)
+
+    return session.derived.get("critical path", made, query.window, query.scope, most=2)
+
+
+def _kinds(query: Query, path: CriticalPath) -> Iterator[tuple[str, str, int]]:
+    host = _on_host(query, path)
+    for key, title, chosen in (
+        ("device", "Device", (path.part == Part.EVENT) & ~host), ("host", "Host", (path.part == Part.EVENT) & host),
+        ("wait", "Ends of waits", path.part == Part.WAIT), ("gap", "Gaps", path.part == Part.GAP),
+    ):  # fmt: skip
+        yield key, title, int(path.length[chosen].sum())
+
+
+def _on_host(query: Query, path: CriticalPath) -> npt.NDArray[np.bool_]:
+    hosts = np.array([*(lane.on_host for lane in query.profile.lanes), False], np.bool_)
+    return np.asarray(hosts[path.lane])
+
+
+def _labels(query: Query, path: CriticalPath, key: str) -> tuple[Ints, list[str]]:
+    """A number for each part by the text of its event, and the texts."""
+    profile = query.profile
+    texts: dict[str, int] = {}
+    found = np.zeros(len(path), np.int64)
+    events = path.part == Part.EVENT
+    for number in np.unique(path.lane[events]).tolist():
+        mine = np.flatnonzero(events & (path.lane == number))
+        lane = profile.lanes[number]
+        codes = lane.take(key, path.row[mine]) if key in lane else np.full(len(mine), -1, np.int32)
+        known, which = np.unique(codes, return_inverse=True)
+        names = [profile.text(key, code) if code >= 0 else _UNKNOWN for code in known.tolist()]
+        found[mine] = np.array([texts.setdefault(name, len(texts)) for name in names], np.int64)[which.reshape(-1)]
+    host = _on_host(query, path)
+    for name, chosen in ((_WAITS, path.part == Part.WAIT), (_GAPS, (path.part == Part.GAP) & ~host),
+                         (_HOST_GAPS, (path.part == Part.GAP) & host)):  # fmt: skip
+        if bool(chosen.any()):
+            found[chosen] = texts.setdefault(name, len(texts))
+    return found, list(texts)
+
+
+def _table(query: Query, path: CriticalPath, by: str, title: str, key: str) -> Table:
+    label, names = _labels(query, path, by)
+    columns = (
+        Column("share", "Share", "share", bar=True), Column("total_us", "On path", "duration"),
+        Column("count", "Count", "count", spare=2), Column("twice_us", "Twice as fast", "duration"),
+        Column("twice_share", "Of window", "share", spare=1), Column("assumed_us", "Assumed", "duration", spare=3),
+        Column("name", "Name"),
+    )  # fmt: skip
+    window = query.span
+    rows = [
+        (ns / window, ns, count, -ns / 2 if _is_event(name) else None, -ns / 2 / window if _is_event(name) else None,
+         assumed, name)
+        for name, ns, count, assumed in _sums(path, label, names)
+    ]  # fmt: skip
+    return Table.of_rows(key, title, columns, rows, word=query.vocabulary.operation.one)
+
+
+def _is_event(name: str) -> bool:
+    return name not in (_WAITS, _GAPS, _HOST_GAPS)
+
+
+def _sums(path: CriticalPath, label: Ints, names: list[str]) -> list[tuple[str, int, int, int]]:
+    size = len(names)
+    total = np.bincount(label, weights=path.length, minlength=size).astype(np.int64)
+    assumed = np.bincount(label, weights=path.length * path.assumed, minlength=size).astype(np.int64)
+    count = np.bincount(label, minlength=size)
+    rows = zip(names, total.tolist(), count.tolist(), assumed.tolist(), strict=True)
+    return sorted(rows, key=lambda row: (-row[1], row[0]))
+
+
+def _units(query: Query, path: CriticalPath) -> Table:
+    """On which lanes the path runs."""
+    titles = [*map(query.profile.title_of, query.profile.lanes), _UNKNOWN]
+    columns = (Column("lane", query.vocabulary.say("{Lane}")), Column("share", "Share", "share", bar=True),
+               Column("total_us", "On path", "duration"), Column("count", "Parts", "count"))  # fmt: skip
+    label = np.where(path.lane < 0, len(titles) - 1, path.lane).astype(np.int64)
+    rows = [(name, ns / query.span, ns, count) for name, ns, count, _ in _sums(path, label, titles) if count]
+    return Table.of_rows("lanes", query.vocabulary.say("{Lanes} of the path"), columns, rows)
+
+
+def _segments(query: Query, path: CriticalPath) -> Table:
+    """The path itself, for programs."""
+    label, names = _labels(query, path, "name")
+    titles = [*map(query.profile.title_of, query.profile.lanes), _UNKNOWN]
+    columns = (Column("start_us", "Start", "time"), Column("duration_us", "Duration", "duration"),
+               Column("part", "Part"), Column("lane", "Lane"), Column("name", "Name"),
+               Column("assumed", "Assumed", "flag"))  # fmt: skip
+    parts = [Part(code).name.lower() for code in path.part.tolist()]
+    lanes = path.lane.tolist()
+    values: tuple[Any, ...] = (
+        path.start, path.length, parts, [titles[lane] for lane in lanes], [names[code] for code in label.tolist()],
+        path.assumed,
+    )  # fmt: skip
+    rows = path.row.tolist()
+    return Table(
+        "segments", "Parts of the path", columns, values, shown=False,
+        target=lambda row: Target(event=(lanes[row], rows[row])) if lanes[row] >= 0 else None,
+    )  # fmt: skip

@@ -181,7 +181,7 @@ def _crossing(start: I64, end: I64, line: I16) -> I64:
     sorted_line, begin, until = line[order], start[order], end[order]
     odd = (sorted_line[1:] == sorted_line[:-1]) & (begin[1:] < until[:-1])
     found = []
-    for number in np.unique(sorted_line[1:][odd]).tolist():
+    for number in np.flatnonzero(np.bincount(sorted_line[1:][odd])).tolist():
         low, high = np.searchsorted(sorted_line, (number, number + 1))
         lines = packed(begin[low:high], until[low:high])
         if lines is not None:

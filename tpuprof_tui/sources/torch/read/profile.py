@@ -240,7 +240,7 @@ class _Columns:
         self._name = _recoded(trace.name, [texts["name"].code(text) for text in trace.names])
         self._types = np.array([texts["type"].code(text) for text in trace.categories], np.int32)
         self._start, self._end = (trace.start, trace.end) if not shift else (trace.start + shift, trace.end + shift)
-        self._texts = texts
+        self._codes = {key: _spelled(trace.work[key], trace.texts, texts[key]) for key in ("grid", "block")}
         communication = np.array([bool(COMMUNICATION.match(name)) for name in trace.names], np.bool_)
         self._activity = np.full(len(trace), Activity.COMPUTE, np.int8)
         self._activity[np.isin(trace.kind, (Kind.COPY, Kind.SET))] = Activity.TRANSFER
@@ -318,15 +318,18 @@ class _Columns:
         numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         first = np.searchsorted(trace.work_rows, numbers)
 
-        known = np.unique(trace.work[key][first]) if key != "bytes" else first
-        texts = [trace.texts[code] if code >= 0 else "" for code in known.tolist()] if key != "bytes" else []
-        codes = np.array([self._texts[key].code("".join(text.split())) if text else -1 for text in texts], np.int32)
+        if key == "bytes":
+            return lambda asked: trace.work[key][first[asked]]
+        codes = self._codes[key]
+        return lambda asked: codes[trace.work[key][first[asked]]]
 
-        def values(asked: Rows) -> Any:
-            found = trace.work[key][first[asked]]
-            return found if key == "bytes" else codes[np.searchsorted(known, found)]
 
-        return values
+def _spelled(codes: npt.NDArray[np.int32], texts: Sequence[str], builder: StringsBuilder) -> npt.NDArray[np.int32]:
+    """By code of a text of the trace that of the same without blanks; -1, also for what has none, at the end."""
+    found = np.full(len(texts) + 1, -1, np.int32)
+    for code in np.flatnonzero(np.bincount(codes[codes >= 0])).tolist():
+        found[code] = builder.code("".join(texts[code].split()))
+    return found
 
 
 def _recoded(codes: npt.NDArray[np.int32], to: list[int]) -> npt.NDArray[np.int32]:

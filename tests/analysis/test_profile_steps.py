@@ -251,7 +251,9 @@ def judged(profile: Profile, found, place: int) -> dict[str, int]:
 
 def check_table(profile: Profile) -> None:
     found = steps_of(profile)
-    table = step_table(profile, found)
+    table, indexed = step_table(profile, found), step_table(profile, found, indexes=build_indexes(profile))
+    for key in ("events", "busy", "compute", "transfer", "communication", "exposed"):
+        assert getattr(indexed, key).tolist() == getattr(table, key).tolist(), key
     assert sorted(table.place.tolist()) == list(range(len(found)))
     for row, place in enumerate(table.place.tolist()):
         told = {key: int(getattr(table, key)[row]) for key in judged(profile, found, place)}

@@ -32,7 +32,10 @@ def steps(query: Query) -> Answer:
     if query.scope.lane >= 0:
         return Answer(missing=(Missing(words.say("Steps are told of {units}."), do=words.say("Choose a {unit}.")),))
     table = query.shown.derived.get(
-        "steps' figures", lambda: step_table(query.shown.profile, found, units=query.units, lanes=query.lanes),
+        "steps' figures",
+        lambda: step_table(
+            query.shown.profile, found, units=query.units, lanes=query.lanes, indexes=query.shown.indexes
+        ),
         query.scope, most=_KEPT,
     )  # fmt: skip
     chosen = _chosen(query, table)

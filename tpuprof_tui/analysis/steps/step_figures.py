@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -11,8 +12,8 @@ import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 
-from ..index.lane_index import build_index
-from ..totals.figures import build_unit_index
+from ..index.lane_index import LaneIndex, build_index
+from ..totals.figures import Indexes, UnitIndex, build_unit_index
 from .profile_steps import ProfileSteps
 from .steadiness import Steadiness, steadiness
 
@@ -74,6 +75,7 @@ def step_table(
     *,
     units: Collection[int] | None = None,
     lanes: Collection[int] | None = None,
+    indexes: Sequence[LaneIndex] = (),
 ) -> StepTable:
     """The figures of all steps. O(events log events).
 
@@ -82,6 +84,8 @@ def step_table(
         found: The steps of the whole profile.
         units: Ids of the units whose times are added up; None: all.
         lanes: Places in ``profile.lanes`` of those whose events are counted; None: those of the device.
+        indexes: What ``build_indexes`` made of the profile, where it is there: steps that have no time in common take
+            their figures from it.
     """
     steps = found.steps
     count = len(found)
@@ -100,7 +104,7 @@ def step_table(
         warm_up[rows[: one.warm_up]] = True
         outlier[rows] = one.outlier
     events, busy, compute, transfer, communication, exposed = _figures(
-        profile, found, profile.units if units is None else units, lanes
+        profile, found, profile.units if units is None else units, lanes, indexes
     )[:, place]
     return StepTable(
         place=place, number=steps.number[place], group=group, start=start, length=end - start, gap=gap, events=events,
@@ -109,49 +113,118 @@ def step_table(
     )  # fmt: skip
 
 
-def _figures(profile: Profile, found: ProfileSteps, units: Collection[int], counted: Collection[int] | None) -> Ints:
+def _figures(
+    profile: Profile, found: ProfileSteps, units: Collection[int], counted: Collection[int] | None,
+    indexes: Sequence[LaneIndex],
+) -> Ints:  # fmt: skip
     """int64 (6, steps): events, busy, compute, transfer, communication, exposed."""
     count = len(found)
     figures = np.zeros((6, count), np.int64)
-    first = np.full(count, np.iinfo(np.int64).max, np.int64)
-    last = np.full(count, np.iinfo(np.int64).min, np.int64)
-    lanes: list[Lane] = []
-    places: list[Ints] = []
+    parts: list[_Part] = []
     for number, lane in enumerate(profile.lanes):
         counts = lane.in_sums if counted is None else number in counted
         if not (len(lane) and count and (lane.in_sums or counts)):
             continue
-        place = found.places(lane)
-        # neighbours are mostly of one step
-        begins = np.flatnonzero(np.append(True, place[1:] != place[:-1]))
-        known = place[begins] >= 0
-        which = place[begins][known]
-        figures[0] += np.bincount(which, np.diff(begins, append=len(place))[known], count).astype(np.int64) * counts
+        part = _Part(lane, found.places(lane).astype(np.int32))
+        if counts:
+            figures[0] += part.counts(count)
         if lane.in_sums:
-            lanes.append(lane)
-            places.append(place)
-            np.minimum.at(first, which, lane.take("start", begins)[known])
-            np.maximum.at(last, which, np.maximum.reduceat(lane["end"], begins)[known])
-    first, last = (np.where(last < first, 0, each) for each in (first, last))
-    for low, high in _pieces(np.maximum(last - first, 0)):
-        # one behind the other, steps have no time in common, whatever runs at once
-        edges = np.append(0, np.cumsum(np.maximum(last - first, 0)[low:high]))
-        shift = edges[:-1] - first[low:high]
-        laid_out = []
-        for lane, place in zip(lanes, places, strict=True):
-            rows = np.flatnonzero((place >= low) & (place < high))
-            if bool((place[rows[1:]] < place[rows[:-1]]).any()):
-                rows = rows[np.argsort(place[rows], kind="stable")]
-            laid_out.append(build_index(_shifted(lane, rows, shift[place[rows] - low])))
-        for unit in units:
+            parts.append(part)
+    by_unit = indexes.by_unit if isinstance(indexes, Indexes) else {}
+    for unit in units:
+        mine = list(_of_unit(profile, parts, unit))
+        first, last = _extents(mine, count)
+        index = by_unit.get(unit)
+        if index is not None and _apart(mine, first, last):
+            figures[1:] += _between(index, first, last)
+            continue
+        for low, high in _pieces(last - first):
+            # one behind the other, steps have no time in common, whatever runs at once
+            edges = np.append(0, np.cumsum((last - first)[low:high]))
+            shift = edges[:-1] - first[low:high]
+            laid_out = [build_index(part.laid_out(low, high, shift)) for part in mine]
             index = build_unit_index(profile, laid_out, unit)
-            busy, compute, transfer, communication, covering = (
-                np.diff(spans.covered(edges))
-                for spans in (index.either, index.compute, index.transfer, index.communication, index.covering)
-            )
-            exposed = np.minimum(transfer, busy - covering)
-            figures[1:, low:high] += np.stack((busy, compute, transfer, communication, exposed))
+            figures[1:, low:high] += _between(index, edges[:-1], edges[1:])
     return figures
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A lane, or some rows of it, with the place of each row's step, -1 without one."""
+
+    lane: Lane
+    place: npt.NDArray[np.int32]
+
+    @cached_property
+    def _runs(self) -> tuple[Ints, Ints]:
+        """First rows of neighbours of one step, and the places of their steps: neighbours mostly are of one."""
+        begins = np.flatnonzero(np.append(True, self.place[1:] != self.place[:-1]))
+        return begins, self.place[begins].astype(np.int64)
+
+    def counts(self, steps: int) -> Ints:
+        """Events of each step."""
+        begins, which = self._runs
+        lengths = np.diff(begins, append=len(self.place))
+        return np.bincount(which[which >= 0], lengths[which >= 0], steps).astype(np.int64)
+
+    def widen(self, first: Ints, last: Ints) -> None:
+        """Takes the first start and the last end of each step into account."""
+        begins, which = self._runs
+        known = which >= 0
+        np.minimum.at(first, which[known], self.lane.take("start", begins)[known])
+        np.maximum.at(last, which[known], np.maximum.reduceat(self.lane["end"], begins)[known])
+
+    @property
+    def all_known(self) -> bool:
+        """Whether each row belongs to a step."""
+        return bool((self._runs[1] >= 0).all())
+
+    def laid_out(self, low: int, high: int, shift: Ints) -> Lane:
+        """The rows of some steps at other times, which ascend."""
+        rows = np.flatnonzero((self.place >= low) & (self.place < high))
+        if bool((self.place[rows[1:]] < self.place[rows[:-1]]).any()):
+            rows = rows[np.argsort(self.place[rows], kind="stable")]
+        by = shift[self.place[rows] - low]
+        some = self.lane.taking(rows, only=_NEEDED)
+        return some.with_column("start", some["start"] + by).with_column("end", some["end"] + by)
+
+
+def _of_unit(profile: Profile, parts: Iterable[_Part], unit: int) -> Iterator[_Part]:
+    """The lanes of a unit, and what it submitted to lanes of no unit."""
+    within = profile.groups.within(unit)
+    for part in parts:
+        lane = part.lane
+        if lane.group in within:
+            yield part
+        elif "owner" in lane and profile.unit_of(lane) < 0 and not lane.on_host:
+            rows = np.flatnonzero(np.isin(lane["owner"], list(within)))
+            if len(rows):
+                yield _Part(lane.taking(rows, only=_NEEDED), part.place[rows])
+
+
+def _extents(parts: Iterable[_Part], steps: int) -> tuple[Ints, Ints]:
+    """First start and last end of each step, ns; both 0 where it has no events."""
+    first, last = np.full(steps, np.iinfo(np.int64).max), np.full(steps, np.iinfo(np.int64).min)
+    for part in parts:
+        part.widen(first, last)
+    nothing = last < first
+    return np.where(nothing, 0, first), np.where(nothing, 0, last)
+
+
+def _apart(parts: Iterable[_Part], first: Ints, last: Ints) -> bool:
+    """Whether no two steps have time in common, and nothing runs that belongs to none."""
+    some = np.flatnonzero(last > first)
+    order = some[np.argsort(first[some], kind="stable")]
+    return bool((last[order[:-1]] <= first[order[1:]]).all()) and all(part.all_known for part in parts)
+
+
+def _between(index: UnitIndex, first: Ints, last: Ints) -> Ints:
+    """int64 (5, windows): busy, compute, transfer, communication, exposed."""
+    busy, compute, transfer, communication, covering = (
+        spans.covered(last) - spans.covered(first)
+        for spans in (index.either, index.compute, index.transfer, index.communication, index.covering)
+    )
+    return np.stack((busy, compute, transfer, communication, np.minimum(transfer, busy - covering)))
 
 
 def _pieces(length: Ints) -> Iterator[tuple[int, int]]:
@@ -163,9 +236,3 @@ def _pieces(length: Ints) -> Iterator[tuple[int, int]]:
             low, total = number, 0
         total += each
     yield low, len(length)
-
-
-def _shifted(lane: Lane, rows: Ints, shift: Ints) -> Lane:
-    """Some rows of a lane at other times, which ascend."""
-    some = lane.taking(rows, only=_NEEDED)
-    return some.with_column("start", some["start"] + shift).with_column("end", some["end"] + shift)

@@ -69,6 +69,8 @@ VOCABULARY: Final = Vocabulary(
         View("api", "Calls of CANN", "Time of calls by name, and how long launches took.", f"{_VIEWS}.api:api"),
         View("free", "Free", "Every gap of the device with its cause, and the gaps between steps.",
              f"{_VIEWS}.free:free"),
+        View("tables", "Other tables", "Tables of the exporter that no other view tells, as they stand.",
+             f"{_VIEWS}.other_tables:other_tables", summed_up=False, place=""),
         View("cluster", "Cluster", "Ranks side by side: steps, links, the slow and the late one.",
              f"{_VIEWS}.cluster:cluster", together=True),
         View("findings", "Findings", "What is worth a look, by the time that could be won; the vendor's own advice.",

@@ -28,6 +28,8 @@ LONGEST_ROW: Final = 256 << 20
 #: How often an open quote is passed over.
 _MOST_MENDED: Final = 20
 _LONGEST_TEXT: Final = 1 << 20
+#: Numbers of fewer digits than that are exact.
+_EXACT: Final = 16
 #: Cells up to so many bytes are compared many at once, from so many rows on.
 _WIDEST, _FEW = 96, 64
 _MASKS: Final = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
@@ -57,8 +59,8 @@ class Texts:
 
     @cached_property
     def plain(self) -> tuple[Any, ...]:
-        """What each distinct text says: whole numbers, numbers, else the texts; all of one sort."""
-        for kind in (int, float):
+        """What each distinct text says: whole numbers, numbers, else the texts; all of one sort, and all its digits."""
+        for kind in (int, float) if all(len(text) < _EXACT for text in self.texts) else ():
             try:
                 return tuple(map(kind, self.texts))
             except ValueError:

@@ -72,7 +72,7 @@ class Rank:
     def read(self) -> None:
         """Reads all that views will ask for, so that what is wrong with it is known."""
         _ = (self.timeline, self.kernels, self.statistic, self.operators, self.apis, self.memory, self.allocations,
-             self.modules, self.recorded_steps, self.communicated, self.rules)  # fmt: skip
+             self.modules, self.recorded_steps, self.communicated, self.rules, self.old_apis)  # fmt: skip
         self._compare()
         for table in self._tables.values():
             self.problems += table.problems if table is not None else []
@@ -221,6 +221,27 @@ class Rank:
             total=("time", ("Time(us)",)), count=("number", ("Count",)), mean=("time", ("Avg(us)",)),
             least=("time", ("Min(us)",)), most=("time", ("Max(us)",)), variance=("number", ("Variance",)),
         )  # fmt: skip
+
+    @cached_property
+    def old_apis(self) -> tuple[str, list[tuple[str, str | None, float, float, float, float, float]]] | None:
+        """``acl_statistic``, ``runtime_api`` of CANN 5 to 6.3: level, name, count; total, mean, least, most in ns."""
+        rows: list[tuple[str, str | None, float, float, float, float, float]] = []
+        file = ""
+        for role, level, unit, count in (("acl_statistic.csv", "acl", "us", "Count"),
+                                         ("runtime_api.csv", "runtime", "ns", "Calls")):  # fmt: skip
+            table = self.table(role)
+            if table is None or "Name" not in table:
+                continue
+            times = [f"{name}({unit})" for name in ("Time", "Avg", "Min", "Max")]
+            kinds: dict[str, Kind] = {"Name": "text", count: "number", **dict.fromkeys(times, "number")}
+            read = table.read(kinds)
+            nothing = np.full(table.rows, np.nan)
+            scale = 1000 if unit == "us" else 1
+            columns = [read.get(count, nothing), *(read.get(name, nothing) * scale for name in times)]
+            for name, *values in zip(read["Name"].values(), *(each.tolist() for each in columns), strict=True):
+                rows.append((level, name, *values))
+            file = file or table.name
+        return (file, rows) if file else None
 
     @cached_property
     def recorded_steps(self) -> tuple[str, tuple[RecordedStep, ...]] | None:

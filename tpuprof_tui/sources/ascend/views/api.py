@@ -104,7 +104,7 @@ def apis(run: Run) -> tuple[str, Table] | None:
     timeline = run.timeline
     rows = timeline.rows(What.CALL) if timeline is not None else np.zeros(0, np.int64)
     if timeline is None or not len(rows):
-        return None
+        return _old(run)
     short = [name.rpartition("@")[2] or name for name in timeline.names]
     known = {name: code for code, name in enumerate(dict.fromkeys(short))}
     name = np.array([known[each] for each in short], np.int64)[timeline.name[rows]]
@@ -120,3 +120,13 @@ def apis(run: Run) -> tuple[str, Table] | None:
         [names[code] for code in name[first].tolist()], sums.count[order], sums.total[order], mean[order],
         sums.least[order], sums.most[order], (spread / sums.count)[order],
     ))  # fmt: skip
+
+
+def _old(run: Run) -> tuple[str, Table] | None:
+    """Calls as CANN 5 to 6.3 counted them."""
+    found = run.rank.old_apis
+    if found is None:
+        return None
+    rows = [(level, name, None if count != count else int(count), *times, None)
+            for level, name, count, *times in sorted(found[1], key=lambda row: -row[3])]  # fmt: skip
+    return found[0], Table.of_rows("apis", "Calls", _COLUMNS, rows)

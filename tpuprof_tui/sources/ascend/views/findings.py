@@ -229,12 +229,27 @@ def _cube(run: Run) -> Iterator[Finding]:
     ratio = kernels.load(["aic_mac_ratio"])["aic_mac_ratio"]
     lengths = _lengths(kernels)
     rows = np.flatnonzero(kernels.type.where(_CUBE.match) & (ratio < 0.4) & (lengths > 0.02 * stage))
-    for row in rows[np.argsort(-lengths[rows], kind="stable")][:_MOST_OF_RULE].tolist():
-        name = kernels.name.values([row])[0] or ""
-        yield Finding("cube_idle", run.worker.key, float(lengths[row]) * (1 - float(ratio[row])),
-                      f"{name} keeps the cube core busy for {percent_text(float(ratio[row]))} of its time.",
+    for name, row, mine in _by_name(kernels, rows):
+        gain = float((lengths[mine] * (1 - ratio[mine])).sum())
+        yield Finding("cube_idle", run.worker.key, gain,
+                      f"{name} keeps the cube core busy for {percent_text(float(ratio[row]))} of its time"
+                      f"{_times(mine)}.",
                       "Shapes that are multiples of 16, float16 or bfloat16, formats without conversion.",
                       "aic_mac_ratio", float(ratio[row]), 0.4, _span(kernels, row, name))  # fmt: skip
+
+
+def _by_name(kernels: Kernels, rows: I64) -> Iterator[tuple[str, int, I64]]:
+    """Some kernels by name, those that take longest first: the name, the longest of it, and all of it."""
+    lengths, codes = _lengths(kernels), kernels.name.codes[rows]
+    found = [rows[codes == code] for code in np.unique(codes).tolist()]
+    found.sort(key=lambda mine: -int(lengths[mine].sum()))
+    for mine in found[:_MOST_OF_RULE]:
+        row = int(mine[np.argmax(lengths[mine])])
+        yield kernels.name.values([row])[0] or "", row, mine
+
+
+def _times(rows: I64) -> str:
+    return f" ({len(rows):,} times)" if len(rows) > 1 else ""
 
 
 def _span(kernels: Kernels, row: int, name: str) -> tuple[int, int, str] | None:
@@ -267,10 +282,10 @@ def _blocks(run: Run) -> Iterator[Finding]:
     most = int(values.max(initial=-1))
     lengths = _lengths(kernels)
     rows = np.flatnonzero((values > 0) & (values < most) & (lengths > 0.01 * stage))
-    for row in rows[np.argsort(-lengths[rows], kind="stable")][:_MOST_OF_RULE].tolist():
-        name = kernels.name.values([row])[0] or ""
-        gain = float(lengths[row]) * (1 - float(values[row]) / most)
-        yield Finding("few_blocks", run.worker.key, gain, f"{name} asks for {values[row]} cores, others for {most}.",
+    for name, row, mine in _by_name(kernels, rows):
+        gain = float((lengths[mine] * (1 - values[mine] / most)).sum())
+        yield Finding("few_blocks", run.worker.key, gain,
+                      f"{name} asks for {values[row]} cores, others for {most}{_times(mine)}.",
                       "Larger shapes, or another split of the work.", "Block Dim", float(values[row]), float(most),
                       _span(kernels, row, name))  # fmt: skip
 
@@ -401,12 +416,12 @@ def _slow_rank(runs: Sequence[Run]) -> Iterator[Finding]:
         found = run.rank.communicated
         operations = [each for each in (found.operations if found is not None else ()) if not each.is_total]
         wait = sum(each.wait or 0 for each in operations)
-        if wait:
+        if operations:
             waits[run.worker.key] = (wait, sum(each.synchronization or 0 for each in operations))
     ranks = {run.worker.key: run for run in runs}
     late = min(waits, key=lambda key: waits[key][0]) if len(waits) > 1 else ""
     for key, (wait, synchronization) in waits.items():
-        if synchronization > 0.5 * wait:
+        if wait and synchronization > 0.5 * wait:
             who = ranks[late].worker.rank.rank if late and late != key else None
             told = f"; the others waited for rank {who}" if who is not None else ""
             yield Finding("slow_rank", key, synchronization,

@@ -1,0 +1,500 @@
+"""The Ascend source: forms of one run against each other, each reading rule against damage, each rule of findings."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import SAMPLES
+from kept_traces import unpacked_trace
+
+from tpuprof_tui.cli.main import main
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.ascend.read.csv_table import CsvTable
+from tpuprof_tui.sources.ascend.read.numbers import numbers_of
+from tpuprof_tui.sources.ascend.read.places import found_at
+from tpuprof_tui.sources.catalog import Catalog, open_profile
+
+sys.path.insert(0, str(SAMPLES))
+import ascend_profile
+
+OUTPUT = "ASCEND_PROFILER_OUTPUT"
+RANK = "rank0_ascend_pt"
+
+
+def report(path: Path, capsys: Any, *views: str) -> dict[str, Any]:
+    """What ``tpuprof report --json`` says; exit 1 only where a problem is an error."""
+    status = main(["report", str(path), *views, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert status == int(any(each["severity"] == "error" for each in found["problems"]))
+    return found
+
+
+def rows(found: dict[str, Any], view: str, table: str, worker: str = RANK) -> list[dict[str, Any]]:
+    """Rows of a table by key."""
+    data = found["views"][view]
+    told = data["workers"][worker] if "workers" in data else data
+    keys = [column["key"] for column in told["tables"][table]["columns"]]
+    return [dict(zip(keys, row, strict=True)) for row in told["tables"][table]["rows"]]
+
+
+def figures(found: dict[str, Any], view: str, worker: str = RANK) -> dict[str, Any]:
+    """Figures of a view."""
+    return found["views"][view]["workers"][worker]["figures"]
+
+
+def lacking(found: dict[str, Any], view: str, worker: str = RANK) -> set[str]:
+    """Tables that a view says it cannot give."""
+    return {each["what"] for each in found["views"][view]["workers"][worker]["missing"] if each["needs"] and each["do"]}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """One run of two ranks as text and as databases, and of the text the timeline and the tables alone."""
+    folder = tmp_path_factory.mktemp("made")
+    for rank in range(2):
+        run = ascend_profile.run_of(rank)
+        ascend_profile.write_text(run, folder / "text")
+        ascend_profile.write_database(run, folder / "db")
+    for form, kept in (("timeline", "trace_view.json"), ("tables", "*.csv")):
+        for rank in range(2):
+            output = folder / form / f"rank{rank}_ascend_pt" / OUTPUT
+            output.mkdir(parents=True)
+            for file in (folder / "text" / f"rank{rank}_ascend_pt" / OUTPUT).glob(kept):
+                shutil.copy(file, output)
+    return folder
+
+
+# -- one run in several forms
+
+
+def test_text_database_and_timeline_tell_the_same_run(made, capsys):
+    text, db, timeline = (report(made / form, capsys) for form in ("text", "db", "timeline"))
+    for other in (db, timeline):
+        for rank in range(2):
+            worker = f"rank{rank}_ascend_pt"
+            for view, table in (("overview", "steps"), ("overview", "overlap"), ("free", "step_gaps")):
+                mine, theirs = rows(text, view, table, worker), rows(other, view, table, worker)
+                # the exporter writes the lanes in this order; of sums of floats the last digit differs
+                assert mine == theirs, (view, table)
+            gaps = [[(each["start_us"], each["duration_us"], each["cause"], each["host"], each["device"])
+                     for each in rows(found, "free", "gaps", worker)] for found in (text, other)]  # fmt: skip
+            assert gaps[0] == gaps[1]
+            assert len(gaps[0]) == 74
+            names = ("name", "calls", "host_self_us", "host_total_us", "device_total_us")
+            operators = [{tuple(each[key] for key in names) for each in rows(found, "operators", "by_name", worker)
+                          if each["name"] != "aten::copy_"} for found in (text, other)]  # fmt: skip
+            assert operators[0] == operators[1]
+            kernels = [[(each["name"], each["start_us"], each["duration_us"], each["wait_us"])
+                        for each in rows(found, "kernels", "kernels", worker)] for found in (text, other)]  # fmt: skip
+            assert kernels[0] == kernels[1]
+            assert len(kernels[0]) == 75
+    launches = [[each for each in rows(found, "api", "launches") if each["flow"] == "HostToDevice"]
+                for found in (text, db)]  # fmt: skip
+    # databases join kernels and collectives alone: copies have a call, and no kernel
+    assert sorted(map(str, launches[1])) == sorted(str(each) for each in launches[0] if each["name"] != "MEMCPY_ASYNC")
+    calls = [{(each["level"], each["name"], each["count"], each["total_us"]) for each in rows(found, "api", "apis")}
+             for found in (text, db, timeline)]  # fmt: skip
+    assert calls[0] == calls[1] == calls[2]
+    metrics = [{(each["start_us"], each["bound"], each["bound_ratio"]) for each in rows(found, "kernels", "kernels")}
+               for found in (text, db)]  # fmt: skip
+    assert metrics[0] == metrics[1]
+    assert {bound for _, bound, _ in metrics[0]} == {"aic_mac", "aiv_vec", None}
+    assert figures(text, "overview")["difference_us"] == figures(db, "overview")["difference_us"] == 0
+    assert figures(timeline, "overview")["difference_us"] is None
+    assert [each["device_self_aicore_us"] for each in rows(timeline, "operators", "by_name")][:1] == [None]
+    assert rows(text, "cluster", "late")[0]["rank"] == rows(db, "cluster", "late")[0]["rank"] == "1"
+    assert {each["source"] for each in (text["views"]["overview"]["workers"][RANK],)} == {
+        f"{RANK}/{OUTPUT}/trace_view.json"
+    }
+    assert [each["devices"][0]["name"] for each in db["workers"]] == ["Ascend (made up)"] * 2
+
+
+def test_figures_hold_together(made, capsys):
+    found = report(made / "text", capsys)
+    for step in rows(found, "overview", "steps"):
+        whole = step["computing_us"] + step["communication_not_overlapped_us"] + step["free_us"]
+        assert step["stage_us"] + step["bubble_us"] == pytest.approx(whole)
+        assert step["communication_us"] == step["overlapped_us"] + step["communication_not_overlapped_us"]
+    told = figures(found, "overview")
+    kernels = figures(found, "kernels")
+    assert kernels["busy_us"] == pytest.approx(told["computing_us"] + told["communication_not_overlapped_us"])
+    free = figures(found, "free")
+    assert sum(free[f"{cause}_us"] for cause in ("host", "dispatch", "device", "unknown")) == pytest.approx(
+        free["free_us"]
+    )
+    assert free["free_us"] == pytest.approx(told["free_us"])
+    linked = sum(each["device_self_us"] for each in rows(found, "operators", "by_name"))
+    run = ascend_profile.run_of(0)
+    assert linked == pytest.approx(sum(each.end - each.start for each in [*run.tasks, *run.collectives]) / 1000)
+    for each in rows(found, "kernels", "by_type"):
+        assert each["total_us"] == pytest.approx(each["count"] * each["avg_us"])
+    matrix = {(each["src"], each["dst"]): each["size_mb"] for each in rows(found, "cluster", "matrix")}
+    assert matrix["0", "1"] == matrix["1", "0"]
+
+
+def test_a_rank_alone_says_what_it_says_among_others(made, capsys):
+    together, alone = report(made / "text", capsys), report(made / "text" / RANK, capsys)
+    for view in ("overview", "kernels", "operators", "free", "api", "communication", "memory"):
+        one, other = together["views"][view]["workers"][RANK], alone["views"][view]["workers"][RANK]
+        assert one["figures"] == other["figures"]
+        assert one["tables"] == other["tables"]
+    assert [each["key"] for each in alone["workers"]] == [RANK]
+    assert alone["views"]["cluster"]["missing"]
+
+
+def test_tables_alone_tell_gaps_without_causes_and_no_launches(made, capsys):
+    text, tables = report(made / "text", capsys), report(made / "tables", capsys)
+    assert rows(tables, "overview", "steps") == rows(text, "overview", "recorded_steps")
+    assert {each["cause"] for each in rows(tables, "free", "gaps")} == {"unknown"}
+    assert len(rows(tables, "free", "gaps")) == len(rows(text, "free", "gaps"))
+    assert "launches" in lacking(tables, "api")
+    assert {"bandwidth", "packets", "matrix"} <= lacking(tables, "communication")
+    assert [each["events"] for each in tables["workers"]] == [75, 75]
+    assert not tables["problems"]
+
+
+def test_steps_and_ranges_choose_what_counts(made, capsys):
+    assert main(["report", str(made / "text" / RANK), "overview", "kernels", "--step", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["step"] for each in rows(found, "overview", "steps")] == ["1"]
+    assert figures(found, "kernels")["kernels"] == 25
+
+
+# -- any level of the path
+
+
+def test_any_level_of_the_path_names_the_same(made, tmp_path, capsys):
+    rank = tmp_path / RANK
+    shutil.copytree(made / "text" / RANK, rank)
+    (rank / "FRAMEWORK").mkdir()
+    (rank / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP" / "device_0" / "data").mkdir(parents=True)
+    paths = [tmp_path, rank, rank / OUTPUT, rank / OUTPUT / "trace_view.json", rank / "FRAMEWORK",
+             rank / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP" / "device_0"]  # fmt: skip
+    for path in paths:
+        assert [(each.name, each.rank_told) for each in found_at(path).places] == [(RANK, 0)]
+    assert list(Catalog().find(tmp_path)) == [tmp_path]
+    assert main(["info", str(rank), "--why"]) == 0
+    assert "  ascend  yes, by name: it holds communication.json" in capsys.readouterr().out
+
+
+def test_raw_output_is_told_how_to_export(tmp_path, capsys):
+    rank = tmp_path / "host_12_20260101_ascend_pt"
+    (rank / "FRAMEWORK").mkdir(parents=True)
+    assert main(["report", str(rank)]) == 2
+    assert f"analyse('{rank}')" in " ".join(capsys.readouterr().err.split())
+    profile = tmp_path / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP"
+    (profile / "host" / "data").mkdir(parents=True)
+    assert main(["info", str(profile)]) == 2
+    assert f"msprof --export=on --output={profile}" in capsys.readouterr().err.replace("\n", "")
+
+
+def test_slices_are_one_table_and_of_two_exports_the_last_counts(tmp_path, capsys):
+    folder = tmp_path / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP" / "mindstudio_profiler_output"
+    folder.mkdir(parents=True)
+    header = "Device_id,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us)"
+    for time, number, starts in (
+        ("20260101000000", 0, [1]),
+        ("20260102000000", 1, [300]),
+        ("20260102000000", 0, [100]),
+    ):
+        lines = [f"0,op{start},MatMul,AI_CORE,17000000000{start:05d}.125\t,2.5000,0" for start in starts]
+        (folder / f"op_summary_slice_{number}_{time}.csv").write_text("\n".join([header, *lines]))
+    found = report(tmp_path, capsys)
+    (worker,) = found["workers"]
+    kernels = rows(found, "kernels", "kernels", worker["key"])
+    assert sorted((each["name"], each["start_us"]) for each in kernels) == [
+        ("op100", "1700000000000100.125"), ("op300", "1700000000000300.125")
+    ]  # fmt: skip
+    assert (worker["rank"], worker["events"]) == (None, 2)
+
+
+def test_files_of_cann_5_that_a_program_wrote(tmp_path, capsys):
+    # made up: no real file of this generation is public
+    summary = tmp_path / "PROF_1" / "device_3" / "summary"
+    summary.mkdir(parents=True)
+    (summary / "op_summary_3_1_1.csv").write_text(
+        "Model Name,Model ID,Op Name,OP Type,Task Type,Task Start Time,Task Duration(us),Task Wait Time(us),Block Dim,"
+        "mac_ratio,vec_ratio\nnet,1,conv,Conv2D,AI_CORE,1000.5,20,0,2,0.3,0.7\nnet,1,relu,Relu,AI_CORE,1030,4,9.5,2,0,N/A\n"
+    )
+    (summary / "runtime_api_3_1.csv").write_text(
+        "Name,Time(ns),Calls,Avg(ns),Min(ns),Max(ns)\nKernelLaunch,9000,2,4500,4000,5000\n"
+    )
+    (summary / "prof_rule_3.json").write_text(json.dumps(
+        {"status": 0, "data": [{"Rule Type": "Computation", "description": "d", "result": [
+            {"rule subtype": "cube", "Rule Suggestion": "use \x1b[31mfp16", "op list": ["conv"]}]}]}
+    ))  # fmt: skip
+    found = report(tmp_path / "PROF_1", capsys)
+    key = found["workers"][0]["key"]
+    kernels = rows(found, "kernels", "kernels", key)
+    assert [(each["name"], each["bound"], each["bound_ratio"], each["vec_ratio"]) for each in kernels] == [
+        ("conv", "vec", 0.7, 0.7), ("relu", None, None, None)
+    ]  # fmt: skip
+    assert rows(found, "api", "apis", key)[0] == {
+        "level": "runtime", "name": "KernelLaunch", "count": 2, "total_us": 9, "avg_us": 4.5, "min_us": 4, "max_us": 5,
+        "variance": None,
+    }  # fmt: skip
+    assert figures(found, "free", key)["gaps"] == 1
+    advice = next(each for each in rows(found, "findings", "findings") if each["source"].endswith("prof_rule_3.json"))
+    assert (advice["rule"], advice["text"]) == ("Computation: cube", "use \x1b[31mfp16 conv")
+    assert main(["report", str(tmp_path / "PROF_1"), "findings"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_a_cluster_folder_alone(tmp_path, capsys):
+    (tmp_path / "cluster_step_trace_time.csv").write_text(
+        "Step,Type,Index,Computing,Communication(Not Overlapped),Free\n"
+        '1,rank,0,10,2,3\n1,rank,1,10,1,6\n1,stage,"(0, 1)",10,2,6\n'
+    )
+    found = report(tmp_path, capsys)
+    assert (found["workers"], found["source"]) == ([], "ascend")
+    assert [(each["kind"], each["index"], each["free_us"]) for each in rows(found, "cluster", "steps")] == [
+        ("rank", "0", 3), ("rank", "1", 6), ("stage", "(0, 1)", 6)
+    ]  # fmt: skip
+    slow = {each["column"]: (each["rank"], each["excess_share"]) for each in rows(found, "cluster", "slow")}
+    assert slow["free_us"] == ("1", pytest.approx(1 / 3))
+
+
+# -- damage
+
+
+def _rank(made: Path, tmp_path: Path, *names: str) -> Path:
+    output = tmp_path / RANK / OUTPUT
+    output.mkdir(parents=True)
+    for file in (made / "text" / RANK / OUTPUT).iterdir():
+        if not names or file.name in names:
+            shutil.copy(file, output)
+    return output
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "what"),
+    [
+        ("kernel_details.csv", lambda text: _in_line(text, 4, ",", ""), "fewer cells.*line 5"),
+        ("kernel_details.csv", lambda text: _in_line(text, 4, '"""', '""'), "quote is not closed, line 5"),
+        ("kernel_details.csv", lambda text: text[: text.index("\n", len(text) // 2) + 20], "fewer cells"),
+        ("kernel_details.csv", lambda text: _in_line(text, 4, "32,128", "32,128\"\"\"\"\n,x"), None),
+        ("trace_view.json", lambda text: text[: len(text) // 2], "ends before its list"),
+        ("trace_view.json", lambda text: text.replace('"ts": "17', '"ts": "x7', 1), "without a time"),
+        ("trace_view.json", lambda text: text.replace('{"ph": "X"', '{"ph": "X" "a', 1), "cannot be decoded"),
+        ("communication.json", lambda text: text[: len(text) // 2], "cannot be decoded behind line 1"),
+        ("step_trace_time.csv", lambda text: "", "no header"),
+        ("kernel_details.csv", lambda text: _in_line(text, 4, "6.250", "six"), "is left empty|no number"),
+    ],
+)  # fmt: skip
+def test_damage_is_a_problem_of_its_file_and_the_rest_is_shown(made, tmp_path, capsys, file, damage, what):
+    output = _rank(made, tmp_path)
+    whole = report(made / "text" / RANK, capsys, "kernels")
+    (output / file).write_text(damage((output / file).read_text()))
+    found = report(output.parent, capsys, "kernels", "overview", "communication")
+    if what is not None:
+        problem = next(each for each in found["problems"] if re.search(what, each["what"]))
+        assert problem["file"].endswith(file)
+    names = {each["name"] for each in rows(whole, "kernels", "kernels")}
+    assert names & {each["name"] for each in rows(found, "kernels", "kernels")}
+
+
+def _in_line(text: str, number: int, old: str, new: str) -> str:
+    lines = text.split("\n")
+    found = next(place for place in range(number, len(lines)) if old in lines[place])
+    lines[number], lines[found] = lines[found], lines[number]
+    lines[number] = lines[number].replace(old, new, 1)
+    return "\n".join(lines)
+
+
+def test_a_row_that_lost_a_cell_stands_as_it_is(tmp_path):
+    file = tmp_path / "kernel_details.csv"
+    file.write_bytes(b'\xef\xbb\xbfName,Type,Duration(us)\r\na,b,1.5\t\r\nshort,2.5\r\n\r\nc,N/A,"x\r\ny"\r\n')
+    table = CsvTable.opened([file], file.name)
+    read = table.read({"Name": "text", "Type": "text", "Duration(us)": "time"})
+    assert read["Name"].values() == ["a", "short", "c"]
+    assert read["Type"].values() == ["b", "2.5", None]
+    assert read["Duration(us)"].tolist() == [1500, INT_MISSING, INT_MISSING]
+    assert [(each.count, each.offset) for each in table.problems] == [(1, file.read_bytes().index(b"short")),
+                                                                      (1, file.read_bytes().index(b'"x'))]  # fmt: skip
+    assert "line 3" in table.problems[0].what
+
+
+def test_times_of_a_spreadsheet_stand_and_are_told(made, tmp_path, capsys):
+    output = _rank(made, tmp_path, "kernel_details.csv")
+    (output / "memory_record.csv").write_text(
+        "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Device Type\nPTA,1.69512E+15,1,2,NPU:0\n"
+    )
+    found = report(output.parent, capsys)
+    assert "spreadsheet" in found["problems"][0]["what"]
+    assert rows(found, "memory", "curve")[0]["time_us"] == "1695120000000000"
+
+
+def test_kernels_that_are_only_a_part_of_the_recorded_table(made, tmp_path, capsys):
+    output = _rank(made, tmp_path, "kernel_details.csv", "step_trace_time.csv")
+    file = output / "kernel_details.csv"
+    file.write_text("\n".join(file.read_text().split("\n")[:40]))
+    found = report(output.parent, capsys)
+    assert "only a part" in found["problems"][0]["what"]
+    assert rows(found, "overview", "steps") == rows(found, "overview", "recorded_steps")
+
+
+def test_a_database_that_was_changed_or_cut(made, tmp_path):
+    import sqlite3
+
+    source = next((made / "db" / RANK / OUTPUT).glob("ascend_pytorch*.db"))
+    file = tmp_path / source.name
+    shutil.copy(source, file)
+    before = open_profile(file)
+    with sqlite3.connect(file) as connection:
+        # what the vendor's viewer leaves behind
+        connection.execute("create table OVERLAP_ANALYSIS (id, deviceId, startNs, endNs, type)")
+        connection.execute("alter table TASK add column depth")
+        connection.execute("update TASK set startNs = 'never' where globalTaskId = 1")
+    connection.close()
+    size = file.stat().st_size
+    after = open_profile(file)
+    assert after.instructions == before.instructions - 1
+    assert any("without a time" in each.what for each in after.problems)
+    assert file.stat().st_size == size
+    file.write_bytes(source.read_bytes()[:300])
+    with pytest.raises(UnreadableError):
+        open_profile(file)
+
+
+@pytest.mark.parametrize(
+    "text", ["0.0005", "1736408883841224.22146875", "-3.5", "7", "1e3", "0.00125", " 12.5\t", '"8.25"']
+)
+def test_numbers_become_ns_without_binary_floats(text):
+    exact = Decimal(text.strip().strip('"')) * 1000
+    assert numbers_of([text.encode()]).nanoseconds().tolist() == [int(exact.to_integral_value("ROUND_HALF_EVEN"))]
+    assert numbers_of([text.encode()]).floats().tolist() == [float(text.strip().strip('"'))]
+
+
+@pytest.mark.parametrize("text", ["N/A", "", "x", "1.2.3", "--1", "1-2", "9" * 70, "1e999999", "."])
+def test_what_is_no_number_is_missing(text):
+    found = numbers_of([text.encode(), b"1"])
+    assert found.nanoseconds().tolist() == [INT_MISSING, 1000]
+
+
+# -- findings
+
+
+def _found(path: Path, capsys: Any) -> set[str]:
+    return {each["rule"] for each in rows(report(path, capsys, "findings"), "findings", "findings")}
+
+
+_KERNEL = {"name": "k", "type": "Add", "core": "AI_VECTOR_CORE", "length": 100, "gap": 0, "blocks": 40,
+           "state": "static", "mac": 0.9}  # fmt: skip
+#: Rows of kernels that a rule speaks of, and of what it does not.
+_CASES = {
+    "free": ([{"gap": 30}] * 4, [{"gap": 3}] * 4),
+    "exposed_communication": ([{}, {"core": "HCCL", "length": 50}], [{}, {"core": "HCCL", "length": 9}]),
+    "long_gap": ([{}, {"gap": 20}], [{}, {"gap": 4}]),
+    "ai_cpu": ([{}, {"core": "AI_CPU", "length": 5}], [{}, {"core": "AI_CPU", "length": 1}]),
+    "transdata": ([{}, {"type": "TransData", "length": 9}], [{}, {"type": "TransData", "length": 2}]),
+    "cast": ([{}, {"type": "Cast", "length": 9}], [{}, {"type": "Cast", "length": 2}]),
+    "dynamic_shapes": ([{"state": "dynamic"}, {}, {"state": "dynamic"}], [{"state": "dynamic"}, {}]),
+    "cube_idle": ([{"type": "MatMulV2", "mac": 0.1}, {}], [{"type": "MatMulV2", "mac": 0.8}, {"mac": 0.1}]),
+    "small_kernels": ([{"length": 5}] * 3 + [{}], [{"length": 5}, {}]),
+    "few_blocks": ([{"blocks": 8}, {}], [{}, {}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", _CASES)
+def test_rules_about_kernels(tmp_path, capsys, rule):
+    for wanted, name, kernels in ((True, "has", _CASES[rule][0]), (False, "has_not", _CASES[rule][1])):
+        output = tmp_path / name / OUTPUT
+        output.mkdir(parents=True)
+        time, lines = 1_700_000_000_000_000, []
+        for each in ({**_KERNEL, **more} for more in kernels):
+            time += each["gap"]
+            head = ",".join(each[key] for key in ("name", "type", "core", "state"))
+            lines.append(f"{head},{time},{each['length']},{each['blocks']},{each['mac']}")
+            time += each["length"]
+        header = "Name,Type,Accelerator Core,OP State,Start Time(us),Duration(us),Block Dim,aic_mac_ratio"
+        (output / "kernel_details.csv").write_text("\n".join([header, *lines]))
+        assert (rule in _found(output, capsys)) == wanted
+
+
+def test_rules_about_ranks_hosts_and_memory(tmp_path, capsys):
+    def written(name: str, change: Any) -> set[str]:
+        for rank in range(2):
+            run = ascend_profile.run_of(rank)
+            folder = ascend_profile.write_text(run, tmp_path / name)
+            change(run, rank, folder)
+        return _found(tmp_path / name, capsys)
+
+    def nothing(run: Any, rank: int, folder: Path) -> None:
+        del run, rank, folder
+
+    def all_of_it(run: Any, rank: int, folder: Path) -> None:
+        output = folder / OUTPUT
+        (first, _), *_ = [(start, end) for _, start, end in run.steps]
+        # the host waits, and each step keeps a tensor
+        trace = json.loads((output / "trace_view.json").read_text())
+        host = next(each for each in trace if each.get("cat") == "cpu_op")
+        length = (run.steps[-1][2] - first) / 1000
+        (output / "trace_view.json").write_text(json.dumps([*trace, {**host, "name": "aten::item", "dur": length / 2}]))
+        lines = [f"aten::empty,{1024 * number + 9},{ascend_profile.us(start + 5)},,,"
+                 for number, start, _ in run.steps]  # fmt: skip
+        (output / "operator_memory.csv").write_text(
+            "\n".join(["Name,Size(KB),Allocation Time(us),Release Time(us),Duration(us),Stream", *lines])
+        )
+        told = json.loads((output / "communication.json").read_text())
+        for step in told.values():
+            for op in step["collective"].values():
+                link = op["Communication Bandwidth Info"]["HCCS"]
+                link["Transit Time(ms)"] *= 3 if rank else 1
+                op["Communication Bandwidth Info"]["RDMA"] = {**link, "Transit Size(MB)": 200}
+        (output / "communication.json").write_text(json.dumps(told))
+        info = next(folder.glob("profiler_info_*.json"))
+        info.write_text(info.read_text().replace("Level1", "Level0"))
+
+    usual, unusual = written("usual", nothing), written("unusual", all_of_it)
+    here = {"host_synchronises", "memory_grows", "small_packets", "slow_link", "level0"}
+    assert here <= unusual
+    assert not here & usual
+    assert {"slow_rank", "launch_bound"} <= usual
+
+
+def test_steps_whose_computing_differs(tmp_path, capsys):
+    for name, more in (("even", 0), ("uneven", 90_000)):
+        run = ascend_profile.run_of(0)
+        next(each for each in reversed(run.tasks) if each.type).end += more
+        ascend_profile.write_text(run, tmp_path / name)
+    assert "uneven_steps" not in _found(tmp_path / "even", capsys)
+    assert "uneven_steps" in _found(tmp_path / "uneven", capsys)
+
+
+def test_metrics_that_were_not_recorded(made, tmp_path, capsys):
+    output = _rank(made, tmp_path, "trace_view.json")
+    (output / "op_summary.csv").write_text(
+        "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\nk,Add,AI_CORE,1,2\n"
+    )
+    (output / "trace_view.json").unlink()
+    assert "no_metrics" in _found(output, capsys)
+    assert "no_metrics" not in _found(made / "text", capsys)
+
+
+# -- what was really recorded
+
+
+def test_a_real_run_of_two_ranks(tmp_path, capsys):
+    found = report(unpacked_trace("ascend_level1_text", tmp_path), capsys)
+    assert not found["problems"]
+    assert [each["rank"] for each in found["workers"]] == [0, 1]
+    assert found["workers"][0]["start"] == "1736408883674584.732"
+    told = figures(found, "overview")
+    assert (told["computing_us"], told["communication_us"], told["free_us"]) == (8873.756, 105991.878, 25744.05)
+    assert told["difference_us"] < 0.001
+    free = figures(found, "free")
+    assert (free["host_us"], free["dispatch_us"], free["device_us"], free["unknown_us"]) == (
+        18728.431, 2327.645, 4687.974, 0
+    )  # fmt: skip
+    kernels = figures(found, "kernels")
+    assert (kernels["kernels"], kernels["first_start_us"]) == (191, "1736408883704643.212")
+    assert figures(found, "api")["launches_HostToDevice"] == 215
+    assert len(rows(found, "operators", "by_name")) == 133

@@ -1,0 +1,46 @@
+"""Tables of the exporter that no other view tells, as they stand: columns and rows of their files."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tpuprof_tui.views.answer import Answer, Column, Table
+from tpuprof_tui.views.query import Query
+
+from .tables import Asked, of_workers
+
+#: Files that other views tell.
+TOLD: Final = frozenset(
+    ("kernel_details.csv", "op_summary.csv", "op_statistic.csv", "operator_details.csv", "api_statistic.csv",
+     "memory_record.csv", "operator_memory.csv", "npu_module_mem.csv", "step_trace_time.csv", "runtime_api.csv",
+     "acl_statistic.csv"),
+)  # fmt: skip
+
+
+def other_tables(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _tables)
+
+
+def _tables(asked: Asked) -> Answer:
+    rank = asked.run.rank
+    rows: list[tuple[str, int, int]] = []
+    tables: list[Table] = []
+    for role in rank.place.files:
+        table = rank.table(role) if role.endswith(".csv") and role not in TOLD else None
+        if table is None:
+            continue
+        read = table.read(dict.fromkeys(table.columns, "text"))
+        rows.append((table.name, len(table.columns), table.rows))
+        columns = tuple(
+            Column(name, name, "number" if _numeric(read[name].plain) else "text") for name in table.columns
+        )
+        key = role.removesuffix(".csv")
+        tables.append(Table(key, key, columns, tuple(read[name].plain_values() for name in table.columns)))
+    heads = (Column("file", "File"), Column("columns", "Columns", "count"), Column("rows", "Rows", "count"))
+    names = Table.of_rows("files", "Files", heads, rows)
+    return Answer(tables=(names, *tables), source=rows[0][0] if rows else "")
+
+
+def _numeric(values: tuple[object, ...]) -> bool:
+    return bool(values) and not isinstance(values[0], str)

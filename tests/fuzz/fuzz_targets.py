@@ -8,6 +8,7 @@ chip and what surrounds the rest; the rest is the hostile part, byte for byte.
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import shutil
 import struct
@@ -20,15 +21,21 @@ from functools import cache
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import raw_bytes as raw
 from output_checks import check_all_outputs, check_light_outputs, check_refusal
 from whole_profiles import read_whole
 
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.errors import TpuprofError
-from tpuprof_tui.model import Profile
+from tpuprof_tui.export.job import Job, run_export
+from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.files.workbook.layers import read_network
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
+from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.registry import views_of
+from tpuprof_tui.views.report import report_record, workers_of
 
 #: Outputs are checked for one input in so many.
 outputs_every = 3
@@ -176,6 +183,38 @@ def host_trace(data: bytes) -> None:
             check_light_outputs(profile)
 
 
+def torch_trace(data: bytes) -> None:
+    """A PyTorch trace: the text, or (odd first byte) compressed; every view, link and argument of it."""
+    options, text = data[0] if data else 0, data[1:]
+    with _folder() as folder:
+        path = folder / "some.pt.trace.json"
+        path.write_bytes(gzip.compress(text, 1) if options & 1 else text)
+        try:
+            profile = open_profile(path)
+        except TpuprofError as error:
+            check_refusal(error)
+            return
+        query = Query(Session.build(profile))
+        json.dumps(report_record(query, views_of(profile.vocabulary), workers_of(profile)))
+        for lane in profile.lanes:
+            lane.arrays()
+            assert lane.arguments is not None
+            lane.arguments(len(lane) // 2)
+            check_sublanes(lane)
+        events = sum(map(len, profile.lanes))
+        links = profile.links() if profile.links is not None else None
+        assert links is None or not len(links) or max(links.from_row.max(), links.to_row.max()) < events
+        if _chosen({"": text}):
+            run_export(profile, Job(folder / "out", frozenset(("pftrace",))))
+
+
+def check_sublanes(lane: Lane) -> None:
+    """Events of one sub-lane do not overlap."""
+    order = np.lexsort((np.arange(len(lane)), lane["sublane"]))
+    start, end, line = (lane[key][order] for key in ("start", "end", "sublane"))
+    assert not bool(((line[1:] == line[:-1]) & (start[1:] < end[:-1])).any())
+
+
 def names(data: bytes) -> None:
     """Names of kernel functions and of the host's slices, into every output; pieces are parted by byte 0xFE."""
     pieces = [piece[:400] for piece in data.split(b"\xfe")][:8]
@@ -288,6 +327,32 @@ def _host_seeds() -> list[bytes]:
     ]
 
 
+def _torch_seeds() -> list[bytes]:
+    event = (
+        b'{"ph":"X","cat":"%s","name":"%s","pid":%s,"tid":%s,"ts":%s,"dur":%s,"args":{"External id":7,'
+        b'"correlation":5,"Input Dims":[[2,3]],"device":0,"stream":7,"grid":[1,1,1],"blocks per SM":0.5}}'
+    )
+    events = [
+        event % (b"user_annotation", b"ProfilerStep#3", b"1", b"1", b"0", b"90.5"),
+        event % (b"cpu_op", b"aten::mm", b"1", b"1", b"1.25", b"20"),
+        event % (b"cuda_runtime", b"cudaLaunchKernel", b"1", b"1", b"2", b"3"),
+        event % (b"kernel", b"sm80_xmma_gemm", b"0", b"7", b"30", b"12.001"),
+        event % (b"gpu_memcpy", b"Memcpy HtoD", b"0", b'"stream 7"', b"42.001", b"0"),
+        event % (b"cpu_op", b"nccl:all_reduce", b"1", b"1", b"15", b"30"),
+        b'{"ph":"X","cat":"python_function","name":"nn.Module: Net_0","pid":1,"tid":1,"ts":0.5,"dur":60,'
+        b'"args":{"Python id":1,"Python parent id":null,"Python module id":0}}',
+        b'{"ph":"i","cat":"cpu_instant_event","name":"[memory]","pid":1,"tid":1,"ts":3,"s":"t","args":{"Device Type":1,'
+        b'"Device Id":0,"Addr":140737488355328,"Bytes":512,"Total Allocated":512,"Total Reserved":2048}}',
+        b'{"ph":"s","id":1,"pid":1,"tid":1,"ts":1.25,"cat":"fwdbwd","name":"fwdbwd"}',
+        b'{"ph":"f","id":1,"pid":1,"tid":1,"ts":15,"cat":"fwdbwd","name":"fwdbwd","bp":"e"}',
+        b'{"name":"thread_name","ph":"M","ts":0,"pid":1,"tid":1,"args":{"name":"main"}}',
+    ]
+    text = (b'{"schemaVersion":1,"deviceProperties":[{"id":0,"name":"card","totalGlobalMem":1000,"computeMajor":8,'
+            b'"computeMinor":0}],"distributedInfo":{"rank":0,"world_size":2},"traceEvents":[' + b",\n".join(events)
+            + b'],"baseTimeNanoseconds":1700000000000000000}')  # fmt: skip
+    return [b"\0" + text, b"\1" + text, b"\0[" + b",".join(events) + b"]", b'\0[{"ph":"X","pid":[1],"ts":1,"dur":2}]']
+
+
 def _name_seeds() -> list[bytes]:
     return [
         b"\x1b]0;owned\x07\xfe=HYPERLINK(1)\xfe</script><b>x\xfe[red]a[/]",
@@ -314,6 +379,7 @@ TARGETS = {
     "details": Target(detail_records, "DYN_EXTRA records", _detail_seeds),
     "streams": Target(descriptor_streams, "descriptor streams", _stream_seeds),
     "host": Target(host_trace, "host traces", _host_seeds),
+    "torch": Target(torch_trace, "PyTorch traces", _torch_seeds),
     "names": Target(names, "names, into every output", _name_seeds),
     "layers": Target(layer_files, "the compiler's files beside a capture", _layer_seeds),
 }

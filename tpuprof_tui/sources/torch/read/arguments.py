@@ -89,9 +89,19 @@ def state_of(file: int) -> tuple[int, int]:
 
 def _loose(event: dict[str, Any]) -> _Complete:
     """An event that was decoded alone; its numbers are texts."""
-    args = event.get("args")
-    return _Complete(ph="X" if event.get("ph") == "X" else "", ts=_time(event.get("ts")), dur=_time(event.get("dur")),
-                     args=msgspec.Raw(msgspec.json.encode(args)) if isinstance(args, dict) else _NOTHING)  # fmt: skip
+    args = _NOTHING
+    if isinstance(event.get("args"), dict):
+        try:
+            args = msgspec.Raw(msgspec.json.encode(event["args"], enc_hook=_number))
+        except (ValueError, TypeError, RecursionError):
+            args = _NOTHING
+    phase = "X" if event.get("ph") == "X" else ""
+    return _Complete(ph=phase, ts=_time(event.get("ts")), dur=_time(event.get("dur")), args=args)
+
+
+def _number(text: Any) -> Any:
+    """The number that a text of one stands for."""
+    return int(text) if text.lstrip("-").isdecimal() else float(text)
 
 
 def _time(value: Any) -> msgspec.Raw:

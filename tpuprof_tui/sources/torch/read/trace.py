@@ -33,7 +33,8 @@ F64 = npt.NDArray[np.float64]
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5"
 _LONGEST_NAME: Final = 1 << 16
-_MOST_NS: Final = 1 << 61
+#: Numbers beyond this are no blocks and no percentages.
+_MOST_FLOAT: Final = 1e12
 #: Calls with an id equal to their correlation from which on a file's ids are taken for those of launches.
 _LAUNCH_IDS: Final = 10
 _NOTHING: Final = msgspec.Raw()
@@ -671,9 +672,11 @@ def _mtia(kind: npt.NDArray[np.int8], name: I32, names: Sequence[str]) -> npt.ND
 
 def _whole(values: Sequence[Any]) -> I64:
     try:
-        return np.array(values, np.int64)
+        found = np.array(values, np.int64)
     except (TypeError, ValueError, OverflowError):
-        return np.array(list(map(_one_whole, values)), np.int64)
+        found = None
+    # lists of one length would be rows of a table
+    return np.array(list(map(_one_whole, values)), np.int64) if found is None or found.ndim != 1 else found
 
 
 def _one_whole(value: Any) -> int:
@@ -687,9 +690,10 @@ def _one_whole(value: Any) -> int:
 
 
 def _floats(values: list[Any]) -> F64:
-    if set(map(type, values)) <= {float, int}:
-        return np.array(values, np.float64)
-    return np.array([value if type(value) in (float, int) else np.nan for value in values], np.float64)
+    if not set(map(type, values)) <= {float, int}:
+        values = [value if type(value) in (float, int) else np.nan for value in values]
+    found = np.array([min(max(value, -_MOST_FLOAT), _MOST_FLOAT) for value in values], np.float64)
+    return np.where(np.abs(found) < _MOST_FLOAT, found, np.nan)
 
 
 def _raw_codes(texts: _Codes, values: list[msgspec.Raw]) -> I32:

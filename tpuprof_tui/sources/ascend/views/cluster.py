@@ -16,7 +16,7 @@ from ..read.profile import AscendProfile
 from ..read.rank import STEP_COLUMNS, ns_of
 from .communication import LINK, PARTS, TO_WHOM, times
 from .run import runs_of
-from .tables import lacks
+from .tables import STEP_SPARE, lacks
 
 _COMPARED: Final = ("computing_us", "communication_not_overlapped_us", "free_us")
 _PLACE: Final = {key: place for place, (_, _, key) in enumerate(STEP_COLUMNS)}
@@ -89,9 +89,8 @@ def _tables_of_msprof_analyze(profile: AscendProfile) -> tuple[list[_StepRow], l
 
 def _steps(rows: Sequence[_StepRow]) -> Table:
     columns = (
-        Column("kind", "Type", spare=2), Column("index", "Rank"), Column("step", "Step"),
-        *(Column(key, title, "duration", bar=key == "computing_us", spare={"preparing_us": 1, "bubble_us": 3,
-                 "communication_not_overlapped_exclude_receive_us": 4}.get(key, 0))
+        Column("kind", "Type", spare=8), Column("index", "Rank"), Column("step", "Step"),
+        *(Column(key, title, "duration", bar=key == "computing_us", spare=STEP_SPARE.get(key, 0))
           for title, _, key in STEP_COLUMNS),
     )  # fmt: skip
     return Table.of_rows("steps", "Steps", columns, [(each.kind, each.index, each.step, *each.values) for each in rows])

@@ -9,7 +9,7 @@ from tpuprof_tui.views.query import Query
 
 from ..read.rank import STEP_COLUMNS
 from .run import Step
-from .tables import Asked, lacks, of_workers
+from .tables import STEP_SPARE, Asked, lacks, of_workers
 
 #: Sums that no table of the run can be compared with: the exporter took them as binary floats of 1.7e15.
 COARSE: Final = ("stage_us", "preparing_us")
@@ -17,8 +17,7 @@ _FACTS: Final = tuple(key for *_, key in STEP_COLUMNS if key != "preparing_us")
 _KEYS: Final = tuple(key for *_, key in STEP_COLUMNS)
 _COLUMNS: Final = (
     Column("step", "Step"),
-    *(Column(key, title, "duration", bar=key == "stage_us", spare={"preparing_us": 1, "bubble_us": 3,
-             "communication_not_overlapped_exclude_receive_us": 4}.get(key, 0))
+    *(Column(key, title, "duration", bar=key == "stage_us", spare=STEP_SPARE.get(key, 0))
       for title, _, key in STEP_COLUMNS),
 )  # fmt: skip
 

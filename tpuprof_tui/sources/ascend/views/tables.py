@@ -18,6 +18,11 @@ from .run import Run, Step, runs_of
 
 I64 = npt.NDArray[np.int64]
 _WORKER: Final = Column("worker", "Worker")
+#: What leaves a table of steps first where there is no room.
+STEP_SPARE: Final = {
+    "communication_not_overlapped_exclude_receive_us": 7, "bubble_us": 6, "preparing_us": 5, "overlapped_us": 4,
+    "communication_us": 3, "stage_us": 2,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,9 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer]) -> Answer:
     """What a view says of one worker; of several, their rows one after the other and figures that name the worker."""
     zero = query.profile.epoch_ns
     window = None if query.range is None else (query.range[0] + zero, query.range[1] + zero)
-    found = [(run.worker.key, compute(Asked(run, zero, window, query.step))) for run in runs_of(query)]
+    runs = runs_of(query)
+    names = _names(runs)
+    found = [(name, compute(Asked(run, zero, window, query.step))) for name, run in zip(names, runs, strict=True)]
     if query.filter:
         note = "These figures do not follow the filter."
         found = [(key, replace(answer, notes=(*answer.notes, note))) for key, answer in found]
@@ -96,6 +103,14 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer]) -> Answer:
         missing=tuple(dict.fromkeys(each for _, answer in found for each in answer.missing)),
         source=", ".join(dict.fromkeys(answer.source for _, answer in found if answer.source)),
     )
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """What workers are called beside each other: by their ranks where these tell them apart."""
+    ranks = [run.rank.rank for run in runs]
+    if None in ranks or len(set(ranks)) < len(ranks):
+        return [run.worker.key for run in runs]
+    return [f"rank {rank}" for rank in ranks]
 
 
 def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:

@@ -10,11 +10,10 @@ and communication, *exposed communication* that without compute.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from types import MappingProxyType
-from typing import Any, Final
+from functools import cached_property, partial
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +26,7 @@ from ..index.lane_index import LaneIndex, build_index, starting_between
 from ..index.running_sums import BLOCK, FEWEST, RunningSums, inner_blocks
 
 Array = npt.NDArray[Any]
+Result = TypeVar("Result")
 
 #: Instructions from which threads save more than they cost.
 MANY = 2_000_000
@@ -173,26 +173,31 @@ class UnitIndex:
 class Indexes(tuple[LaneIndex, ...]):
     """The indexes of a profile's lanes, in their order, with those of its units beside them (``by_unit``)."""
 
-    by_unit: Mapping[int, UnitIndex] = MappingProxyType({})
+    profile: Profile
+
+    @cached_property
+    def by_unit(self) -> dict[int, UnitIndex]:
+        """The index of each unit; made when the first is asked for."""
+        made = _mapped(self.profile, lambda unit: build_unit_index(self.profile, self, unit), self.profile.units)
+        return dict(zip(self.profile.units, made, strict=True))
 
 
 def build_indexes(profile: Profile) -> Indexes:
     """All that the figures of a profile are made from; once per profile, on several threads where there is much."""
+    indexes = Indexes(_mapped(profile, build_index, profile.lanes))
+    indexes.profile = profile
+    return indexes
+
+
+def _mapped(profile: Profile, function: Callable[..., Result], each: Iterable[Any]) -> list[Result]:
+    """What a function gives for each of many things, in their order; on several threads for a large profile."""
     if profile.instructions < MANY:
-        return _assembled(profile, map)
+        return list(map(function, each))
     # imported only where it pays
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
-        return _assembled(profile, pool.map)
-
-
-def _assembled(profile: Profile, mapped: Callable[..., Iterable[Any]]) -> Indexes:
-    """The indexes of a profile; ``mapped`` applies a function to each of many things, in order."""
-    indexes = Indexes(mapped(build_index, profile.lanes))
-    made = mapped(lambda unit: build_unit_index(profile, indexes, unit), profile.units)
-    indexes.by_unit = dict(zip(profile.units, made, strict=True))
-    return indexes
+        return list(pool.map(function, each))
 
 
 def build_unit_index(profile: Profile, indexes: Iterable[LaneIndex], unit: int) -> UnitIndex:

@@ -12,7 +12,7 @@ import argparse
 import gzip
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,10 @@ class Rank:
         ranks: How many there are.
         seed: Of the random numbers.
         late_ns: How much longer its host takes for a batch than that of rank 0.
+        waits_for: When collectives of the last rank ended, one after the other: those of this one end no earlier.
     """
 
-    def __init__(self, number: int, ranks: int, seed: int, late_ns: int) -> None:
+    def __init__(self, number: int, ranks: int, seed: int, late_ns: int, waits_for: Iterable[int] = ()) -> None:
         self._random = random.Random(f"{seed} {number}")
         self._number, self._ranks, self._late = number, ranks, late_ns
         self._now = 1_000_000 + number * 12_345
@@ -52,6 +53,9 @@ class Rank:
         self._held: list[tuple[int, int]] = []
         self._sequence = 0
         self._thread = MAIN
+        self._waits_for = iter(waits_for)
+        #: When its collectives ended.
+        self.reduced: list[int] = []
         self.events: list[dict[str, Any]] = []
 
     # -- what is written
@@ -98,6 +102,9 @@ class Rank:
                     **{"External id": external, "cbid": 211, "correlation": number})  # fmt: skip
         begin = max(self._now + self._random.randint(900, 2_000), self._free[stream])
         end = begin + round(length * self._random.uniform(0.97, 1.05))
+        if stream == REDUCE:
+            end = max(end, next(self._waits_for, 0) + self._random.randint(0, 400))
+            self.reduced.append(end)
         self._free[stream] = end
         category = "gpu_memcpy" if kernel.startswith("Memcpy") else "kernel"
         told = {"External id": external, "correlation": number, "device": self._number, "context": 1, "stream": stream}
@@ -264,19 +271,23 @@ def write_run(
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for number in range(ranks):
-        rank = Rank(number, ranks, seed, 0 if number < ranks - 1 or ranks == 1 else 400_000)
+    reduced: list[int] = []
+    # the last rank is the one that others wait for
+    for number in reversed(range(ranks)):
+        rank = Rank(number, ranks, seed, 400_000 if 0 < number == ranks - 1 else 0, reduced)
         step = 0
         while step < steps if not events else sum(each["ph"] == "X" for each in rank.events) < events:
             # counting them all after each step would take longer than writing them
             for _ in range(1 if not events else max((events - len(rank.events)) // (layers * 130), 1)):
                 rank.step(step, layers)
                 step += 1
+        reduced = reduced or rank.reduced
+        steps, events = step, 0
         content = json.dumps(rank.record(), separators=(",", ":")).encode()
         path = folder / f"node0_{PID + number}.{1_700_000_000_000 + number}.pt.trace.json{'.gz' if packed else ''}"
         path.write_bytes(gzip.compress(content, 9, mtime=0) if packed else content)
         paths.append(path)
-    return paths
+    return paths[::-1]
 
 
 def main() -> None:

@@ -7,9 +7,12 @@ import gzip
 import io
 import json
 import random
+import re
 import sys
 import tarfile
+from pathlib import Path
 
+import numpy as np
 import pytest
 from kept_traces import unpacked_trace
 
@@ -22,6 +25,9 @@ from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "samples"))
+import torch_trace
 
 NAME = "h100.pt.trace.json.gz"
 
@@ -233,3 +239,19 @@ def test_a_trace_beyond_memory_is_refused_with_what_it_would_need(folder, monkey
     monkeypatch.setattr("tpuprof_tui.sources.torch.read.packed._LARGE", 0)
     with pytest.raises(UnreadableError, match=r"reading it takes about \S+ \S+ of memory, and there are 256\S* KiB"):
         open_profile(folder / NAME)
+
+
+def test_a_rank_with_another_clock_is_moved_onto_that_of_the_first(tmp_path):
+    paths = torch_trace.write_run(tmp_path, ranks=2, steps=3, packed=False)
+    before = open_profile(tmp_path)
+    assert before.problems == ()
+    trace = json.loads(paths[1].read_text())
+    trace["baseTimeNanoseconds"] += 7_000_000_000
+    paths[1].write_text(json.dumps(trace))
+    after = open_profile(tmp_path)
+    (problem,) = after.problems
+    assert problem.file == paths[1].name
+    assert re.search(r"moved by ~-(6,999,999|7,000,000)\.\d{3} us", problem.done)
+    assert [group.label for group in after.groups if group.parent < 0] == ["Rank 0", "Rank 1 ~"]
+    one, other = (lane["end"] for lane in after.lanes if lane.label == "stream 13")
+    assert abs(int(np.median(other - one))) < 2

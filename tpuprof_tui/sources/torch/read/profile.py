@@ -36,12 +36,12 @@ from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
+from .clocks import COMMUNICATION, shifts
 from .links import STEP, rows_named, step_at, step_numbers
 from .trace import Trace, by_number
 
 I64 = npt.NDArray[np.int64]
 _SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst)?$")
-COMMUNICATION: Final = re.compile(r"nccl|rccl|msccl|oneccl", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,7 @@ class _Run:
 
     def profile(self) -> TorchProfile:
         clocks = [_whole(trace.metadata.get("baseTimeNanoseconds")) + trace.zero_ns for trace in self._traces]
+        clocks, moved = self._on_one_clock(clocks)
         zero = min(clocks, default=0)
         names = [worker_and_span(trace.path.name) for trace in self._traces]
         workers: list[TraceWorker] = []
@@ -111,7 +112,7 @@ class _Run:
             key = f"{name}@{span}" if len(spans) > 1 else name
             if any(worker.key == key for worker in workers):
                 key = trace.path.name
-            workers.append(self._worker(trace, key, name, span, clock - zero))
+            workers.append(self._worker(trace, key, name, span, clock - zero, guessed=number in moved))
         ranks = [worker.rank for worker in workers if worker.rank is not None]
         self._problems += self._missing_ranks(set(ranks))
         capabilities = {NAMES}
@@ -138,6 +139,25 @@ class _Run:
             links=lambda: _links(workers, lanes), traces=tuple(workers),
         )  # fmt: skip
 
+    def _on_one_clock(self, clocks: list[int]) -> tuple[list[int], set[int]]:
+        """Clocks that agree on when collectives were, and which of them were moved for that."""
+        ranks = [(_distributed(trace).get("world_size"), _distributed(trace).get("rank")) for trace in self._traces]
+        moved: set[int] = set()
+        for size in {size for size, _ in ranks if type(size) is int}:
+            mine = [number for number, each in enumerate(ranks) if each[0] == size]
+            if len(mine) < 2 or len({str(ranks[number][1]) for number in mine}) < len(mine):
+                continue
+            added = shifts([self._traces[number] for number in mine], [clocks[number] for number in mine])
+            for number, shift in zip(mine, added, strict=True):
+                if shift:
+                    moved.add(number)
+                    clocks[number] += shift
+                    self._problems.append(Problem(
+                        Severity.WARNING, "Its collectives were at another time than those of the first rank.",
+                        f"Its times were moved by ~{shift / 1000:,.3f} us, the median difference.",
+                        file=self._traces[number].path.name))  # fmt: skip
+        return clocks, moved
+
     def _missing_ranks(self, known: set[int]) -> list[Problem]:
         sizes = {_whole(_distributed(trace).get("world_size")) for trace in self._traces}
         if len(self._traces) < 2 or len(sizes) != 1:
@@ -150,12 +170,15 @@ class _Run:
         return [Problem(Severity.WARNING, f"Ranks of the run that are not here: {text}.",
                         "Figures are of those that are.", count=len(lacking))]  # fmt: skip
 
-    def _worker(self, trace: Trace, key: str, name: str, span: int, shift: int) -> TraceWorker:
+    def _worker(
+        self, trace: Trace, key: str, name: str, span: int, shift: int, *, guessed: bool = False
+    ) -> TraceWorker:  # fmt: skip
         rank = _distributed(trace).get("rank")
         rank = rank if type(rank) is int and 0 <= rank < 1 << 31 else None
         label = f"Rank {rank}" if rank is not None else key
         if any(group.parent < 0 and group.label == label for group in self._groups):
             label = key
+        label = f"{label} ~" if guessed else label
         own = len(self._groups)
         self._groups.append(Group(label, "rank", number=-1 if rank is None else rank))
         self._problems += trace.problems

@@ -20,8 +20,9 @@ from tpuprof_tui.sources.chrome.nesting import behind, depths, innermost, parent
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
+from ..read.clocks import COMMUNICATION
 from ..read.links import rows_named, step_numbers
-from ..read.profile import COMMUNICATION, TorchProfile, TraceWorker
+from ..read.profile import TorchProfile, TraceWorker
 from ..read.trace import Trace
 from .rules import COLLECTIVE, ELIGIBLE, LOADER, MODULE, STEP, is_operator, is_tree_annotation, uses_tensor_cores
 

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.views.answer import Answer, Column, Missing, Table
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
 from ..vocabulary import MODULES
-from .run import Asked, asked_of, runs_of
+from .run import Asked, Run, asked_of, runs_of
 
 I64 = npt.NDArray[np.int64]
 _WORKER = Column("worker", "Worker")
 
 
 def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = "") -> Answer:
-    """What a view says of one worker; of several, their rows one after the other and figures that name the worker.
+    """What a view says of one worker; of several, a row of figures for each, and their rows one after the other.
 
     Args:
         query: What is asked.
         compute: Answers for one worker.
         needs: Capability without which there is nothing to tell: what to record is said then.
     """
-    found = [(run.worker.key, compute(asked_of(query, run))) for run in runs_of(query)]
+    runs = runs_of(query)
+    found = [(run.worker.key, compute(asked_of(query, run))) for run in runs]
     if needs and not query.profile.has(needs):
         told = query.vocabulary.capability(needs)
         assert told is not None
@@ -41,11 +43,30 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = ""
         for table in answer.tables:
             tables.setdefault(table.key, []).append((key, table))
     return Answer(
-        facts=tuple(replace(fact, about=key) for key, answer in found for fact in answer.facts),
-        tables=tuple(_stacked(parts) for parts in tables.values()),
+        facts=tuple(replace(fact, about=key, shown=False) for key, answer in found for fact in answer.facts),
+        tables=(*_figures(found, runs), *(_stacked(parts) for parts in tables.values())),
         notes=tuple(dict.fromkeys(note for _, answer in found for note in answer.notes)),
         missing=tuple(dict.fromkeys(each for _, answer in found for each in answer.missing)),
     )
+
+
+def _figures(found: Sequence[tuple[str, Answer]], runs: Sequence[Run]) -> Iterator[Table]:
+    """A table with a row for each worker, of those figures that are not 0 of all."""
+    facts = [{fact.key: fact for fact in answer.facts if fact.shown} for _, answer in found]
+    columns = [_WORKER]
+    known = {key: fact for each in reversed(facts) for key, fact in each.items()}
+    sums = {key: sum(each[key].value or 0 for each in facts if key in each) for key in known}
+    least = sorted(sums, key=lambda key: -sums[key])
+    for key, fact in known.items():
+        if sums[key]:
+            columns.append(Column(key, fact.title, fact.kind, fact.unit, spare=least.index(key)))
+    rows = [
+        (key, *(each[column.key].value if column.key in each else None for column in columns[1:]))
+        for (key, _), each in zip(found, facts, strict=True)
+    ]
+    if len(columns) > 1:
+        scopes = [Target(scope=Scope(run.worker.group)) for run in runs]
+        yield Table.of_rows("workers", "Workers", columns, rows, target=scopes.__getitem__, word="worker")
 
 
 def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:

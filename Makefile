@@ -117,11 +117,13 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+	@echo "Installing into $(VENV), once: about a minute and 300 MB"
+	$(BIN)/python -m pip install --disable-pip-version-check --editable .
 	@touch $@
 
 $(VENV)/installed-test: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@echo "Installing what the tests need, once: about another minute and 200 MB"
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
 # where atheris cannot be installed, run.py says that nothing is fuzzed by coverage

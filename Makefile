@@ -117,7 +117,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
-	@echo "Installing into $(VENV), once: about a minute and 300 MB"
+	@echo "Installing into $(VENV), once: about a minute and 250 MB"
 	$(BIN)/python -m pip install --disable-pip-version-check --editable .
 	@touch $@
 

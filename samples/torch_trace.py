@@ -143,7 +143,7 @@ class Rank:
     def _linear(self, width: int, forward: dict[str, Any]) -> None:
         with self._operator("aten::linear", [[BATCH, TOKENS, WIDTH], [width, WIDTH], [width]]):
             shapes = [[width], [BATCH * TOKENS, WIDTH], [WIDTH, width]]
-            self._kernel("aten::addmm", shapes, MATMUL, 20 * width, **forward)
+            self._kernel("aten::addmm", shapes, MATMUL, 45 * width, **forward)
 
     def _forward(self, layers: int) -> list[tuple[int, int]]:
         """Layers of a transformer; places of forward operators and their sequence numbers."""
@@ -175,8 +175,11 @@ class Rank:
                     self.events.append({"ph": phase, "id": self._flow, "pid": PID, "tid": end["tid"], "ts": end["ts"],
                                         "cat": "fwdbwd", "name": "fwdbwd",
                                         **({"bp": "e"} if phase == "f" else {})})  # fmt: skip
-                for shapes in ([[BATCH * TOKENS, WIDTH], [WIDTH, WIDTH]], [[WIDTH, BATCH * TOKENS], [TOKENS, WIDTH]]):
-                    self._kernel("aten::mm", shapes, MATMUL, 31_000)
+                for shapes in (
+                    [[BATCH * TOKENS, WIDTH], [WIDTH, WIDTH]],
+                    [[WIDTH, BATCH * TOKENS], [BATCH * TOKENS, WIDTH]],
+                ):
+                    self._kernel("aten::mm", shapes, MATMUL, 46_000)
             # gradients of six operators go together; those of the first layers come last
             if sequence % 6 == 1:
                 self._reduce()

@@ -21,6 +21,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.torch.views.overview import PARTS
+from tpuprof_tui.sources.torch.views.roofline import FORMULAS
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
@@ -255,3 +256,34 @@ def test_a_rank_with_another_clock_is_moved_onto_that_of_the_first(tmp_path):
     assert [group.label for group in after.groups if group.parent < 0] == ["Rank 0", "Rank 1 ~"]
     one, other = (lane["end"] for lane in after.lanes if lane.label == "stream 13")
     assert abs(int(np.median(other - one))) < 2
+
+
+#: M, N, K, GFLOP, calls, TFLOP/s and MiB of matrix products with a bias as TraceLens tells them of this trace.
+PRODUCTS = [
+    (141, 512, 512, 0.0739968, 17, 12.747460835993481, 0.7763671875),
+    (141, 30522, 512, 4.41119205, 1, 106.86019668919998, 38.211021423339844),
+]
+
+
+@pytest.mark.parametrize(("m", "n", "k", "gflop", "calls", "tflops", "mib"), PRODUCTS)
+def test_operations_by_shape_are_those_of_tracelens(record, m, n, k, gflop, calls, tflops, mib):
+    found = {(row["name"], row["shape"]): row for row in rows(record, "roofline", "roofline")}
+    mine = found["aten::addmm", f"[[{n}],[{m},{k}],[{k},{n}],[],[]]"]
+    # it counts the addition of the bias as well
+    assert mine["flops"] + m * n == pytest.approx(gflop * 1e9)
+    assert mine["calls"] == calls
+    assert mine["tflops"] == pytest.approx(tflops, rel=0.01)
+    assert mine["bytes"] == pytest.approx(mib * 2**20, rel=0.01)
+    assert mine["bound"] == "memory"
+    (mine,) = (each for (name, _), each in found.items() if name == "aten::scaled_dot_product_attention")
+    assert mine["flops"] == 40_716_288
+    assert mine["tflops"] == pytest.approx(4.362114511601348, rel=0.01)
+
+
+def test_convolutions_are_counted_by_their_output():
+    told = ["", "", "", "[2, 2]", "[3, 3]", "[1, 1]", "False", "[0, 0]", "1"]
+    work = FORMULAS["aten::convolution"]([[10, 3, 224, 224], [64, 3, 7, 7]], told)
+    out = 10 * 64 * 112 * 112
+    assert (work.operations, work.elements) == (2 * out * 3 * 49, 10 * 3 * 224 * 224 + 64 * 3 * 49 + out)
+    assert FORMULAS["aten::convolution"]([[10, 3, 224], [64, 3, 7, 7]], told) is None
+    assert FORMULAS["aten::mm"]([[2, 3], [4, 5]], []) is None

@@ -456,6 +456,7 @@ def _opened(capture: str | None, options: argparse.Namespace) -> Profile:
 
 def _piped(options: argparse.Namespace) -> Profile:
     """A profile of one file that comes by standard input."""
+    import atexit
     import shutil
     import tempfile
     from dataclasses import replace
@@ -464,14 +465,15 @@ def _piped(options: argparse.Namespace) -> Profile:
 
     if sys.stdin.isatty():
         raise UsageError("Nothing comes by standard input.", "Pipe a trace into it: zcat trace.json.gz | tpuprof ... -")
-    with tempfile.TemporaryDirectory(prefix="tpuprof") as folder:
-        file = Path(folder, "stdin.json")
-        with file.open("wb") as target:
-            shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
-        try:
-            return replace(open_profile(file, **options.source), path="-")
-        except UnreadableError as error:
-            raise UnreadableError(str(error).replace(str(file), "Standard input")) from None
+    folder = tempfile.mkdtemp(prefix="tpuprof")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    file = Path(folder, "stdin.json")
+    with file.open("wb") as target:
+        shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
+    try:
+        return replace(open_profile(file, **options.source), path="-")
+    except UnreadableError as error:
+        raise UnreadableError(str(error).replace(str(file), "Standard input")) from None
 
 
 def _must_exist(path: str, hint: str) -> None:

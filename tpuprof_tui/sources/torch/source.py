@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import re
@@ -62,8 +63,10 @@ class TorchSource(Source):
         del options
         if not _ARCHIVE.fullmatch(path.name) or os.path.isdir(path):
             return self._read(path, self.files(path), progress)
-        with tempfile.TemporaryDirectory(prefix="tpuprof") as folder:
-            return self._read(path, _unpacked(path, Path(folder)), progress)
+        # arguments of events are read from there as long as there is the process
+        folder = Path(tempfile.mkdtemp(prefix="tpuprof"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return self._read(path, _unpacked(path, folder), progress)
 
     def _read(self, path: Path, files: Sequence[Path], progress: ProgressCallback | None) -> Profile:
         from tpuprof_tui.errors import UnreadableError

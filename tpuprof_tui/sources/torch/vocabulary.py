@@ -78,6 +78,9 @@ VOCABULARY: Final = Vocabulary(
              f"{_VIEWS}.streams:streams", place="second"),
         View("launches", "Launches", "How long launches took, and how long what they started waited.",
              f"{_VIEWS}.streams:launches"),
+        View("roofline", "Roofline", "Matrix products, convolutions and attention: how fast they were, and how much of "
+             "what the card can do for their shapes.",
+             f"{_VIEWS}.roofline:roofline"),
         View("names", "Short names", "Calls and time on host and device by short name, as runs are compared by.",
              f"{_VIEWS}.names:names", place=""),
         View("distributed", "Distributed", "Computation and communication of the workers, and their collectives.",

@@ -264,6 +264,13 @@ class Tree:
         sums = np.concatenate([[0], np.cumsum(own)])
         return np.asarray(sums[self._behind] - sums[:-1])
 
+    def summed_down(self, which: Mask) -> I64:
+        """How many nodes of some each lies in, itself counted."""
+        change = np.zeros(len(self.rows) + 1, np.int64)
+        change[:-1] += which
+        np.subtract.at(change, self._behind[which], 1)
+        return np.asarray(np.cumsum(change[:-1]))
+
     def at(self, rows: I64) -> I64:
         """Place of the node that each event is one with; -1 where it is none, or -1 itself."""
         place = looked_up(self.rows, np.arange(len(self.rows)), rows)

@@ -1,0 +1,184 @@
+"""Matrix products, convolutions and attention: how much they compute and move by their shapes, how fast they were."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table
+from tpuprof_tui.views.query import Query
+
+from ..read.profile import properties_of
+from ..vocabulary import DEVICE
+from .cards import Card, card_named
+from .kernels import compact
+from .run import Asked, looked_up, of_names
+from .tables import Grouped, of_workers
+
+I64 = npt.NDArray[np.int64]
+Shape = Sequence[int]
+#: Bytes of an element.
+_BYTES: Final = {
+    "c10::Half": 2, "c10::BFloat16": 2, "float": 4, "double": 8, "signed char": 1, "unsigned char": 1, "int": 4,
+    "long int": 8, "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1, "c10::Float8_e4m3fnuz": 1, "c10::Float8_e5m2fnuz": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one call does.
+
+    Attributes:
+        operations: Floating-point operations, a multiplication and an addition are two.
+        elements: Elements read and written, each once.
+    """
+
+    operations: int
+    elements: int
+
+
+def _product(left: Shape, right: Shape) -> Work | None:
+    """(..., m, k) times (..., k, n)."""
+    if len(left) != len(right) or len(left) not in (2, 3) or left[-1] != right[-2]:
+        return None
+    batch, (rows, inner), columns = math.prod(left[:-2]), left[-2:], right[-1]
+    return Work(2 * batch * rows * inner * columns, batch * (rows * inner + inner * columns + rows * columns))
+
+
+def _attention(causal: int, dims: Sequence[Shape], told: Sequence[Any]) -> Work | None:
+    """Query, key and value of (batch, heads, length, size); a causal mask leaves out half.
+
+    Args:
+        causal: Which argument says whether there is one.
+        dims: Shapes of the arguments.
+        told: Values of those that are no tensors.
+    """
+    query, key, value = dims[:3]
+    if not len(query) == len(key) == len(value) == 4:
+        return None
+    heads, length, size = query[0] * query[1], query[2], query[3]
+    both = 2 * heads * length * key[2] * (size + value[3])
+    elements = math.prod(query) + math.prod(key) + math.prod(value) + heads * length * value[3]
+    return Work(both // 2 if len(told) > causal and str(told[causal]) == "True" else both, elements)
+
+
+def _convolution(dims: Sequence[Shape], told: Sequence[Any]) -> Work | None:
+    """Input (batch, channels, ...), weight (channels out, channels in of a group, ...), then stride and padding."""
+    given, weight = dims[:2]
+    stride, padding, dilation = (_numbers(told[place], len(given) - 2) for place in (3, 4, 5))
+    if len(given) < 3 or len(given) != len(weight) or not stride or not padding or not dilation:
+        return None
+    if len(told) > 6 and str(told[6]) == "True":  # transposed: each input element meets all of the weight
+        return Work(2 * math.prod(given) * weight[1] * math.prod(weight[2:]), math.prod(given) + math.prod(weight))
+    sizes = [(size + 2 * pad - far * (wide - 1) - 1) // step + 1 for size, pad, far, wide, step in
+             zip(given[2:], padding, dilation, weight[2:], stride, strict=True)]  # fmt: skip
+    out = given[0] * weight[0] * math.prod(sizes)
+    return Work(2 * out * math.prod(weight[1:]), math.prod(given) + math.prod(weight) + out)
+
+
+def _numbers(text: Any, count: int) -> list[int]:
+    """Numbers of a list that was written as a text; none where it is no such list."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return []
+    if not isinstance(found, list) or not all(type(each) is int and 0 <= each < 1 << 20 for each in found):
+        return []
+    return found * count if len(found) == 1 else found if len(found) == count else []
+
+
+Formula = Callable[[Sequence[Shape], Sequence[Any]], "Work | None"]
+#: By operator what it does; operators below these are part of them.
+FORMULAS: Final[dict[str, Formula]] = {
+    "aten::mm": lambda dims, _: _product(dims[0], dims[1]),
+    "aten::bmm": lambda dims, _: _product(dims[0], dims[1]),
+    "aten::_scaled_mm": lambda dims, _: _product(dims[0], dims[1]),
+    "aten::addmm": lambda dims, _: _product(dims[1], dims[2]),
+    "aten::baddbmm": lambda dims, _: _product(dims[1], dims[2]),
+    "aten::convolution": _convolution,
+    "aten::scaled_dot_product_attention": partial(_attention, 5),
+    "aten::_scaled_dot_product_flash_attention": partial(_attention, 4),
+    "aten::_scaled_dot_product_efficient_attention": partial(_attention, 6),
+    "aten::_scaled_dot_product_cudnn_attention": partial(_attention, 6),
+}
+_COLUMNS: Final = (
+    Column("name", "Operator"), Column("shape", "Shapes"), Column("dtype", "Type", spare=2),
+    Column("calls", "Calls", "count"), Column("device_total_us", "Device", "duration", bar=True),
+    Column("flops", "FLOP of a call", "number", spare=4), Column("bytes", "Bytes of a call", "bytes", spare=3),
+    Column("tflops", "TFLOP/s", "number"), Column("peak_share", "Of peak", "share"),
+    Column("gb_per_s", "GB/s", "number", spare=1), Column("bound", "Bound by"),
+)  # fmt: skip
+
+
+def roofline(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _roofline, DEVICE)
+
+
+def _roofline(asked: Asked) -> Answer:
+    trace, tree = asked.run.trace, asked.run.tree
+    counted = of_names(trace, FORMULAS.__contains__)[tree.rows] & tree.operator & tree.stays
+    # what lies within another one is part of that
+    outside = tree.summed_down(counted) == counted
+    nodes = np.flatnonzero(counted & outside & asked.among(tree.rows) & (tree.device_total > 0))
+    if not len(nodes):
+        what = "There are no matrix products, convolutions or attention with shapes."
+        return Answer(missing=(Missing(what, "record_shapes=True"),))
+    rows = tree.rows[nodes]
+    place = looked_up(trace.operator_rows, np.arange(len(trace.operator_rows)), rows)
+    group = Grouped(trace.name[rows].astype(np.int64), trace.operators["dims"][place].astype(np.int64))
+    calls, device = group.calls(), group.total(tree.device_total[nodes])
+    first = np.full(group.count, len(rows))
+    np.minimum.at(first, group.place, np.arange(len(rows)))
+    names = [str(each.get("name") or "") for each in properties_of(trace)]
+    card = next(filter(None, map(card_named, names)), None)
+    found, unknown = [], 0
+    for number, (name, dims) in enumerate(group.keys.tolist()):
+        told = trace.arguments.of(int(trace.place[rows[first[number]]]))
+        line = _line(trace.names[name], trace.texts[dims] if dims >= 0 else "[]", told, int(calls[number]),
+                     int(device[number]), card)  # fmt: skip
+        unknown += line is None
+        found += [line] if line is not None else []
+    found.sort(key=lambda line: (-line[4], *line[:2]))
+    notes = []
+    if card is None:
+        notes.append("The card is not in the table of cards: shares of its peak are not known.")
+    if unknown:
+        notes.append(f"Of {unknown} shapes the work is not known.")
+    return Answer(tables=(Table.of_rows("roofline", "By name and shapes", _COLUMNS, found, notes=tuple(notes)),))
+
+
+def _line(
+    name: str, text: str, told: dict[str, Any], calls: int, device: int, card: Card | None
+) -> tuple[Any, ...] | None:  # fmt: skip
+    """A row; None where the shapes do not tell the work."""
+    try:
+        dims = json.loads(text)
+        concrete, types = told.get("Concrete Inputs"), told.get("Input type")
+        work = FORMULAS[name](dims, concrete if isinstance(concrete, list) else [])
+    except (ValueError, TypeError, IndexError, RecursionError, ZeroDivisionError):
+        return None
+    if work is None or not 0 < work.operations < 1 << 62 or work.elements <= 0:
+        return None
+    known = [each for each in types if each in _BYTES] if isinstance(types, list) else []
+    size = _BYTES[known[0]] if known else None
+    moved = work.elements * size if size else None
+    seconds = device / 1e9
+    rate = work.operations * calls / seconds
+    throughput = moved * calls / seconds if moved else None
+    share, bound = None, None
+    if card is not None and size is not None:
+        peak = card.single if size == 4 else card.half * (2 if size == 1 else 1)
+        share = rate / (peak * 1e12)
+        if moved:
+            bound = "compute" if work.operations / moved > peak * 1e12 / (card.memory * 1e9) else "memory"
+            share = share if bound == "compute" else (throughput or 0) / (card.memory * 1e9)
+    return (name, compact(text), known[0] if known else None, calls, device, work.operations, moved, rate / 1e12, share,
+            None if throughput is None else throughput / 1e9, bound)  # fmt: skip

@@ -118,7 +118,7 @@ def numbers_of(texts: Sequence[Any]) -> Numbers:
     """The numbers that texts hold, each as bytes or what gives its bytes."""
     ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
     starts = np.append(0, ends[:-1])[: len(ends)].astype(np.int64)
-    return numbers(np.frombuffer(b"".join(map(bytes, texts)), np.uint8), starts, ends)
+    return numbers(np.frombuffer(b"".join(texts), np.uint8), starts, ends)
 
 
 def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64, first: int) -> Numbers:

@@ -71,7 +71,10 @@ class _Event(msgspec.Struct, gc=False):
 
 _NO_ARGS: Final = _Args()
 _DECODE: Final = msgspec.json.Decoder(_Args).decode
+_DECODE_ALL: Final = msgspec.json.Decoder(list[_Args]).decode
 _DECODE_ANY: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_DECODE_SAMPLES: Final = msgspec.json.Decoder(list[dict[str, Any]]).decode
+_CODE_OF_FLOW: Final = {name: code for code, name in enumerate(_FLOWS)}
 
 
 def read_trace_view(
@@ -112,7 +115,7 @@ class _Reader:
         self._parts: dict[str, list[npt.NDArray[Any]]] = {}
         self._ends: list[tuple[bool, int, str, int]] = []
         self._end_times: list[msgspec.Raw] = []
-        self._samples: dict[tuple[str, str, str], tuple[list[msgspec.Raw], list[float]]] = {}
+        self._samples: dict[tuple[str, str, str], tuple[list[msgspec.Raw], list[Any]]] = {}
         self._processes: dict[str, str] = {}
         self._labels: dict[str, str] = {}
         self._sorts: dict[str, float] = {}
@@ -171,18 +174,18 @@ class _Reader:
             start, length, finer = start[sound], length[sound], finer[sound]
         self._clamped += int((length < 0).sum())
         names, kinds, keys, texts = self._names, self._kinds, self._keys, self._texts
-        args = [_NO_ARGS if each.cat == "python_function" or not each.args else _arguments(each.args)
-                for each in slices]  # fmt: skip
+        args = _all_arguments([_NOTHING if each.cat == "python_function" else each.args for each in slices])
         self._put(
             track=np.array([keys[str(each.pid), str(each.tid)] for each in slices], np.int64),
             start=start, end=start + np.maximum(length, 0),
-            name=np.array([names[each.name] for each in slices], np.int32),
-            kind=np.array([kinds[each.cat or told.task_type or told.task_type_old or told.level or ""]
-                           if type(each.cat) in _PLAIN else kinds[""]
-                           for each, told in zip(slices, args, strict=True)], np.int32),
+            name=np.array([names[name if type(name) is str else str(name)]
+                           for name in (each.name for each in slices)], np.int32),
+            kind=np.array([kinds[kind if type(kind) is str else str(kind)] for kind in (
+                each.cat or told.task_type or told.task_type_old or told.level or ""
+                for each, told in zip(slices, args, strict=True))], np.int32),
             place=self._count + np.arange(len(slices)),
-            connection=np.array([_whole(each.connection_id) for each in args], np.int64),
-            size=np.array([_whole(each.size_old if each.size is None else each.size) for each in args], np.int64),
+            connection=_wholes([each.connection_id for each in args]),
+            size=_wholes([each.size_old if each.size is None else each.size for each in args]),
             finer=finer,
             shapes=np.array([texts[each.dims] if type(each.dims) is str else -1 for each in args], np.int32),
             stacks=np.array([texts[each.stack] if type(each.stack) is str else -1 for each in args], np.int32),
@@ -195,28 +198,41 @@ class _Reader:
 
     def _add_others(self, events: list[_Event]) -> None:
         keys = self._keys
+        samples = []
         for each in events:
             if each.ph in ("s", "f"):
-                if each.cat in _FLOWS:
-                    self._ends.append((each.ph == "s", _FLOWS.index(each.cat), str(each.id),
-                                       keys[str(each.pid), str(each.tid)]))  # fmt: skip
+                category = _CODE_OF_FLOW.get(each.cat) if type(each.cat) is str else None
+                if category is not None:
+                    self._ends.append((each.ph == "s", category, str(each.id), keys[str(each.pid), str(each.tid)]))
                     self._end_times.append(each.ts)
             elif each.ph == "C":
-                self._add_sample(each)
+                samples.append(each)
             elif each.ph == "M" and each.args:
                 self._add_name(each, _arguments(each.args))
+        if samples:
+            self._add_samples(samples)
 
-    def _add_sample(self, event: _Event) -> None:
-        try:
-            args = _DECODE_ANY(event.args) if event.args else {}
-        except (msgspec.DecodeError, RecursionError):
-            return
-        accelerator = args.pop("acc_id", None)
-        name = f"{event.name}" if accelerator is None else f"{event.name} {accelerator}"
-        for key, value in args.items():
-            times, values = self._samples.setdefault((str(event.pid), name[:_LONGEST_NAME], key), ([], []))
-            times.append(event.ts)
-            values.append(_real(value))
+    def _add_samples(self, events: list[_Event]) -> None:
+        known: dict[Any, tuple[list[msgspec.Raw], list[Any]]] = {}
+        for event, args in zip(events, _all_samples([each.args for each in events]), strict=True):
+            accelerator = args.pop("acc_id", None)
+            for key, value in args.items():
+                if type(event.name) is not str or type(event.pid) is not int or type(accelerator) not in _WHOLE:
+                    into = self._sample(str(event.pid), str(event.name), str(accelerator), key)
+                else:
+                    where = event.pid, event.name, accelerator, key
+                    found = known.get(where)
+                    if found is None:
+                        told = "" if accelerator is None else str(accelerator)
+                        found = known[where] = self._sample(str(event.pid), event.name, told, key)
+                    into = found
+                into[0].append(event.ts)
+                into[1].append(value)
+
+    def _sample(self, pid: str, name: str, accelerator: str, key: str) -> tuple[list[msgspec.Raw], list[Any]]:
+        """Times and values of a counter."""
+        told = f"{name} {accelerator}" if accelerator and accelerator != "None" else name
+        return self._samples.setdefault((pid, told[:_LONGEST_NAME], key[:_LONGEST_NAME]), ([], []))
 
     def _add_name(self, event: _Event, args: _Args) -> None:
         pid = str(event.pid)
@@ -317,7 +333,7 @@ class _Reader:
         every = [raw for times, _ in self._samples.values() for raw in times]
         exact, passed = numbers_of(every).nanoseconds() if every else np.zeros(0, np.int64), 0
         for (pid, name, key), (_, values) in self._samples.items():
-            times, numbers = exact[passed : passed + len(values)], np.array(values, np.float64)
+            times, numbers = exact[passed : passed + len(values)], np.array(list(map(_real, values)), np.float64)
             passed += len(values)
             known = (times != INT_MISSING) & ~np.isnan(numbers)
             times, numbers = times[known], numbers[known]
@@ -372,7 +388,7 @@ _COLUMNS: Final = {
     "track": np.int64, "start": np.int64, "end": np.int64, "name": np.int32, "kind": np.int32, "place": np.int64,
     "connection": np.int64, "size": np.int64, "finer": np.float32, "shapes": np.int32, "stacks": np.int32,
 }  # fmt: skip
-_PLAIN: Final = (str, type(None))
+_WHOLE: Final = (int, type(None))
 _LAYER_OF_KIND: Final = {
     **dict.fromkeys(("cpu_op", "python_function", "enqueue", "dequeue"), Layer.PYTHON),
     **dict.fromkeys(("acl", "node", "runtime", "hccl", "model"), Layer.CANN),
@@ -404,6 +420,39 @@ def _arguments(raw: msgspec.Raw) -> _Args:
         return _DECODE(raw)
     except (msgspec.DecodeError, RecursionError):
         return _NO_ARGS
+
+
+def _all_arguments(raws: Sequence[msgspec.Raw]) -> list[_Args]:
+    """Arguments of many slices; decoded one by one where some are no objects."""
+    try:
+        return _DECODE_ALL(b"[" + b",".join([raw or b"{}" for raw in raws]) + b"]")
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return [_arguments(raw) if raw else _NO_ARGS for raw in raws]
+
+
+def _all_samples(raws: Sequence[msgspec.Raw]) -> list[dict[str, Any]]:
+    """The same of counters, whose keys are theirs."""
+    try:
+        return _DECODE_SAMPLES(b"[" + b",".join([raw or b"{}" for raw in raws]) + b"]")
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return [_sample_of(raw) for raw in raws]
+
+
+def _sample_of(raw: msgspec.Raw) -> dict[str, Any]:
+    try:
+        return _DECODE_ANY(raw or b"{}")
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return {}
+
+
+def _wholes(values: list[Any]) -> I64:
+    try:
+        found = np.array([INT_MISSING if value is None else value for value in values])
+    except (ValueError, OverflowError):
+        found = np.zeros(0)
+    if found.dtype.kind == "i" and len(found) == len(values):
+        return found.astype(np.int64)
+    return np.array(list(map(_whole, values)), np.int64)
 
 
 def _whole(value: Any) -> int:

@@ -498,3 +498,19 @@ def test_a_real_run_of_two_ranks(tmp_path, capsys):
     assert (kernels["kernels"], kernels["first_start_us"]) == (191, "1736408883704643.212")
     assert figures(found, "api")["launches_HostToDevice"] == 215
     assert len(rows(found, "operators", "by_name")) == 133
+
+
+def test_metrics_and_stacks_are_columns_of_events(made, tmp_path):
+    for profile in (open_profile(made / "text" / RANK), open_profile(made / "db" / RANK)):
+        lane = profile.lane("stream", 0)
+        assert lane is not None
+        bound = profile.strings["bound"].texts(lane["bound"])
+        assert set(bound) == {"aic_mac", "aiv_vec"}
+        assert lane["bound_ratio"].tolist() == [max(each) for each in zip(
+            lane["aic_mac_ratio"].tolist(), lane["aiv_vec_ratio"].tolist(), strict=True)]  # fmt: skip
+        cubes = [text == "MatMulV2" for text in profile.strings["type"].texts(lane["type"])]
+        assert cubes == [text == "aic_mac" for text in bound]
+    text = open_profile(made / "text" / RANK)
+    thread = text.lane("python", 100)
+    assert thread is not None
+    assert set(text.strings["stack"].texts(thread["stack"])) == {"train.py(12): step", ""}

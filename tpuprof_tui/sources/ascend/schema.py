@@ -9,6 +9,21 @@ from tpuprof_tui.model.vocabulary import NAMES
 
 _DEVICE: Final = ("stream",)
 _WORK: Final = ("stream", "communication")
+#: Metrics that are columns of kernels: pipes' shares of their core's cycles, times and shares of cores.
+METRICS: Final = (
+    "aic_mac_ratio", "aic_scalar_ratio", "aic_mte1_ratio", "aic_mte2_ratio", "aic_mte3_ratio", "aic_fixpipe_ratio",
+    "aiv_vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio", "aicore_time(us)", "aiv_time(us)",
+    "cube_utilization(%)",
+)  # fmt: skip
+_KEYS: Final = {"aicore_time(us)": "aicore_time", "aiv_time(us)": "aiv_time", "cube_utilization(%)": "cube_utilization"}
+_UNITS: Final = {"aicore_time(us)": "us", "aiv_time(us)": "us", "cube_utilization(%)": "%"}
+
+
+def metric_key(name: str) -> str:
+    """The key of a metric's column."""
+    return _KEYS.get(name, name)
+
+
 COLUMNS: Final = (
     Column("engine", "Lane", kind="text", width=13, shown=True, help="The kind of lane it ran on."),
     Column("core", "NPU", width=4, help="Number of the NPU."),
@@ -27,6 +42,14 @@ COLUMNS: Final = (
            "operator."),
     Column("blocks", "Block Dim", width=9, engines=_DEVICE, help="Cores that the kernel asked for."),
     Column("shapes", "Input Shapes", kind="text", width=24, engines=("stream", "python"), help="Shapes of the inputs."),
+    Column("bound", "Bound", kind="text", width=12, group="metrics", engines=_DEVICE,
+           help="The pipe with the largest share of cycles; below 0.6 no pipe is full."),
+    Column("bound_ratio", "Ratio", kind="float", width=7, group="metrics", engines=_DEVICE,
+           help="Its share of the cycles of its core, 0 to 1."),
+    *(Column(metric_key(name), name, kind="float", unit=_UNITS.get(name, ""), decimals=3, width=12, group="metrics",
+             engines=_DEVICE, help="As the profiler measured it.") for name in METRICS),
+    Column("stack", "Call stack", kind="text", width=40, group="stack", engines=("python",),
+           help="Where the operator was called from."),
     Column("bytes", "Bytes", unit="B", width=9, engines=("plane",), help="How much a task of communication moved."),
     Column("connection", "Connection", width=10, group="links", help="Joins a call of CANN and what it started."),
 )  # fmt: skip

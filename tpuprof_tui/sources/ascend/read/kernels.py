@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING
 
+from ..schema import METRICS
 from .categories import COMMUNICATION_CORES, What
 from .csv_table import CsvTable, Kind, Texts
 from .timeline import Timeline
@@ -103,6 +104,17 @@ class Kernels:
         return no_texts(len(self)) if found is None else found
 
     @cached_property
+    def _measured(self) -> dict[str, F64]:
+        return {}
+
+    def metric(self, name: str) -> F64:
+        """A metric of each kernel; the first one that is asked for reads those of its cores, which are kept."""
+        if name not in self._measured:
+            wanted = [each for each in self.metrics if each == name or (each in METRICS and each not in self._measured)]
+            self._measured.update(self.load(wanted))
+        return self._measured[name]
+
+    @cached_property
     def pipes(self) -> tuple[str, ...]:
         """The pipes whose ratio is known."""
         return tuple(pipe for pipe in PIPES if f"{pipe}_ratio" in self.metrics)
@@ -110,7 +122,7 @@ class Kernels:
     @cached_property
     def bound(self) -> tuple[Texts, F64]:
         """The pipe with the largest ratio of each, and the ratio; none where all are 0 or unknown."""
-        found = self.load([f"{pipe}_ratio" for pipe in self.pipes])
+        found = {f"{pipe}_ratio": self.metric(f"{pipe}_ratio") for pipe in self.pipes}
         best = np.zeros(len(self))
         which = np.full(len(self), -1, np.int32)
         for number, pipe in enumerate(self.pipes):

@@ -29,11 +29,13 @@ from tpuprof_tui.model import (
     Steps,
     StringsBuilder,
 )
+from tpuprof_tui.model.lane import LazyColumn
 from tpuprof_tui.model.profile import Recording
 from tpuprof_tui.model.sublanes import nested_depths, split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.source import Progress, ProgressCallback
 
+from ..schema import METRICS, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
 from .categories import STEP, Layer, What
 from .csv_table import Texts
@@ -142,7 +144,7 @@ class _Maker:
     ) -> None:  # fmt: skip
         self._path, self._ranks, self._cluster = path, ranks, cluster
         self._problems = list(problems)
-        self._texts = {key: StringsBuilder() for key in ("name", "type", "accelerator", "shapes")}
+        self._texts = {key: StringsBuilder() for key in ("name", "type", "accelerator", "shapes", "bound", "stack")}
         self._groups: list[Group] = []
         self._lanes: list[Lane] = []
         self._counters: list[Counter] = []
@@ -274,7 +276,8 @@ class _Maker:
                     "start": start, "end": end, "order": rows, "role": np.full(count, Role.WORK, np.int8),
                     "sublane": np.zeros(count, np.int16) if sublane is None else sublane,
                     "name": name[rows], "type": kind[rows], "accelerator": core[rows], "waited": kernels.wait[rows],
-                    **({} if talks else {"blocks": blocks[rows], "shapes": shapes[rows]}),
+                    **({} if talks else {"blocks": blocks[rows], "shapes": shapes[rows],
+                                         **metric_columns(kernels, rows, self._texts["bound"])}),
                 },
             ))  # fmt: skip
 
@@ -285,6 +288,27 @@ class _Maker:
 def coded(builder: StringsBuilder, column: Texts) -> npt.NDArray[np.int32]:
     """A column of texts as codes of another table."""
     return np.array([*map(builder.code, column.texts), -1], np.int32)[column.codes]
+
+
+def metric_columns(kernels: Kernels, rows: I64, texts: StringsBuilder) -> dict[str, LazyColumn]:
+    """Columns of metrics, read when one is asked for.
+
+    Args:
+        kernels: Whose.
+        rows: The kernel of each event; -1 where it is none.
+        texts: Texts of the pipes.
+    """
+    # the pipes are all texts there can be: their codes are known before anything is read
+    codes = np.array([*map(texts.code, kernels.pipes), -1], np.int32)
+
+    def values(name: str) -> LazyColumn:
+        return lambda asked: np.append(kernels.metric(name), np.nan)[rows[asked]]
+
+    found: dict[str, LazyColumn] = {metric_key(name): values(name) for name in METRICS if name in kernels.metrics}
+    if kernels.pipes:
+        found["bound"] = lambda asked: codes[np.append(kernels.bound[0].codes, -1)[rows[asked]]]
+        found["bound_ratio"] = lambda asked: np.append(kernels.bound[1], np.nan)[rows[asked]]
+    return found
 
 
 def _numbers(column: Texts) -> I64:
@@ -309,6 +333,12 @@ class _Columns:
         self._shapes = np.array([texts["shapes"].code(" ".join(text.split())) for text in timeline.texts] + [-1],
                                 np.int32)[shapes.codes] if (shapes.codes >= 0).any() else shapes.codes  # fmt: skip
         count = len(timeline)
+        self._stacks = timeline.stacks
+        if (timeline.stacks >= 0).any():
+            self._stacks = np.array([*(texts["stack"].code(" ".join(text.split())) for text in timeline.texts), -1],
+                                    np.int32)[timeline.stacks]  # fmt: skip
+        self._kernels, self._kernel = rank.kernels, np.full(count, -1, np.int64)
+        self._bound = texts["bound"]
         self._accelerator = np.full(count, -1, np.int32)
         self._waited, self._blocks = np.full(count, INT_MISSING), np.full(count, INT_MISSING)
         kernels = rank.kernels
@@ -322,6 +352,7 @@ class _Columns:
             self._accelerator[rows] = coded(texts["accelerator"], kernels.core)[found]
             self._waited[rows] = kernels.wait[found]
             self._blocks[rows] = _numbers(kernels.other("blocks"))[found]
+            self._kernel[rows] = found
             inputs = kernels.other("input_shapes")
             if inputs.texts:
                 self._shapes = self._shapes.copy()
@@ -357,6 +388,10 @@ class _Columns:
             columns["shapes"] = self._shapes[rows]
         if kind in ("stream", "communication"):
             columns |= {"accelerator": self._accelerator[rows], "waited": self._waited[rows]}
+        if kind == "python":
+            columns["stack"] = self._stacks[rows]
+        if kind == "stream" and self._kernels is not None and self._kernels.metrics:
+            columns |= metric_columns(self._kernels, self._kernel[rows], self._bound)
         if kind == "plane":
             columns["bytes"] = timeline.size[rows]
         activity: Activity | None = {"communication": Activity.COMMUNICATION, "plane": Activity.COMMUNICATION}.get(

@@ -30,8 +30,8 @@ class Cells:
     """How the cells of a table read: each column of durations has one unit.
 
     Attributes:
-        units: Units of the columns of durations, by key.
-        main: The unit of most of them; None without any.
+        units: Units of the columns of durations that people see, by key.
+        main: The largest of them; None without any.
     """
 
     units: dict[str, TimeUnit]
@@ -42,7 +42,7 @@ class Cells:
         """The units in which a table reads well."""
         units: dict[str, TimeUnit] = {}
         for column in table.columns:
-            if column.kind == "duration":
+            if column.kind == "duration" and column.shown:
                 known = [abs(value) for value in table.column(column.key) if value is not None]
                 units[column.key] = column_unit(max(known, default=0))
         main = max(units.values(), key=lambda unit: unit.ns, default=None)

@@ -33,11 +33,25 @@ def durations(query: Query) -> Answer:
     bounds = np.concatenate(([0], BOUNDS))
     upper = [int(BOUNDS[place]) if place < len(BOUNDS) else None for place in places]
     columns = (
-        Column("from_us", "From", "duration"), Column("to_us", "Below", "duration"),
+        Column("duration", "Duration"), Column("from_us", "From", "duration", shown=False),
+        Column("to_us", "Below", "duration", shown=False),
         Column("count", query.vocabulary.say("{Events}"), "count", bar=True),
     )  # fmt: skip
+    told = [_between(int(low), high) for low, high in zip(bounds[places], upper, strict=True)]
     return Answer(tables=(Table("durations", "Durations of work", columns,
-                                (bounds[places], upper, counts[places])),))  # fmt: skip
+                                (told, bounds[places], upper, counts[places])),))  # fmt: skip
+
+
+def _between(low: int, high: int | None) -> str:
+    """A range of durations, ns, for people: each bound in the unit that suits it."""
+    if high is None:
+        return f"{_bound(low)} and more"
+    return f"{_bound(low)} to {_bound(high)}" if low else f"below {_bound(high)}"
+
+
+def _bound(ns: int) -> str:
+    unit, size = next((unit for unit in (("s", 10**9), ("ms", 10**6), ("us", 1000)) if ns >= unit[1]), ("ns", 1))
+    return f"{ns / size:g} {unit}"
 
 
 def counters(query: Query) -> Answer:

@@ -287,3 +287,29 @@ def test_convolutions_are_counted_by_their_output():
     assert (work.operations, work.elements) == (2 * out * 3 * 49, 10 * 3 * 224 * 224 + 64 * 3 * 49 + out)
     assert FORMULAS["aten::convolution"]([[10, 3, 224], [64, 3, 7, 7]], told) is None
     assert FORMULAS["aten::mm"]([[2, 3], [4, 5]], []) is None
+
+
+def test_runs_of_a_server_are_prefill_and_decode_and_graphs_one_call_for_many_kernels(tmp_path):
+    def event(category, name, start, length, thread=1, **args):
+        return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": thread, "ts": start, "dur": length,
+                "args": args}  # fmt: skip
+
+    runs = [
+        ("execute_512_context_2(sq512sk512)_generation_0()", 0),
+        ("execute_32_context_0()_generation_32(sq32)", 100),
+    ]
+    events = [event("user_annotation", name, start, 50) for name, start in runs]
+    events += [event("cuda_runtime", "cudaGraphLaunch", start + 10, 5, correlation=start + 1) for _, start in runs]
+    events += [event("kernel", "k", start + 20 + 10 * n, 8, thread=7, correlation=start + 1)
+               for _, start in runs for n in range(3)]  # fmt: skip
+    path = tmp_path / "server.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    profile = open_profile(path)
+    assert profile.steps.counts() == {"prefill 2": 1, "decode 32": 1}
+    found = rows(report(path), "steps", "executions")
+    keys = ("kind", "device_us", "launched", "graphs", "graph_kernels")
+    assert [tuple(each[key] for key in keys) for each in found] == [
+        ("prefill 2", 24, 3, 1, 3), ("decode 32", 24, 3, 1, 3),
+    ]  # fmt: skip
+    (kernels,) = (lane for lane in profile.lanes if lane.kind == "stream")
+    assert kernels["step"].tolist() == [0, 0, 0, 1, 1, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,6 +16,12 @@ from .trace import Trace
 
 I64 = npt.NDArray[np.int64]
 STEP: Final = "ProfilerStep#"
+#: How servers name the runs of a model, and what such events are.
+_EXECUTIONS: Final = (
+    ((Kind.ANNOTATION,), re.compile(r"^execute_\d+_context_(?P<context>\d+)\(.*\)_generation_(?P<generation>\d+)\(")),
+    ((Kind.ANNOTATION,), re.compile(r"^(?P<function>execute_model)\b")),
+    ((Kind.FRAME,), re.compile(r"model_runner\.py\(\d+\): (?P<function>execute_model|forward_decode|forward_extend)$")),
+)
 _HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME)
 
 
@@ -23,6 +30,40 @@ def rows_named(trace: Trace, prefix: str, kinds: tuple[Kind, ...] = _HOST) -> I6
     wanted = np.array([name.startswith(prefix) for name in trace.names], np.bool_)
     rows = np.flatnonzero(wanted[trace.name] & np.isin(trace.kind, kinds)) if len(wanted) else np.zeros(0, np.int64)
     return rows[np.lexsort((trace.end[rows], trace.start[rows]))]
+
+
+def executions(trace: Trace) -> tuple[I64, list[str]]:
+    """Runs of a model by a server that marks no steps, by start, and what each was: prefill, decode or both.
+
+    vLLM tells how many requests of each kind were in one; else Python frames of the functions that run models, those
+    of vLLM and SGLang, are what there is.
+    """
+    for kinds, pattern in _EXECUTIONS:
+        found = [pattern.search(name) for name in trace.names]
+        matching = np.array([match is not None for match in found], np.bool_)
+        if not matching.any():
+            continue
+        rows = np.flatnonzero(matching[trace.name] & np.isin(trace.kind, kinds))
+        rows = rows[np.lexsort((-trace.end[rows], trace.start[rows]))]
+        # of those that lie within others the outer ones count
+        reach = np.maximum.accumulate(trace.end[rows])
+        outer = np.ones(len(rows), np.bool_)
+        outer[1:] = trace.start[rows][1:] >= reach[:-1]
+        rows = rows[outer]
+        if len(rows):
+            return rows, [_told(found[code]) for code in trace.name[rows].tolist()]
+    return np.zeros(0, np.int64), []
+
+
+def _told(match: re.Match[str] | None) -> str:
+    """What an execution was."""
+    assert match is not None
+    told = match.groupdict()
+    if "context" not in told:
+        return {"forward_decode": "decode", "forward_extend": "prefill"}.get(told["function"], "execution")
+    parts = [f"{what} {count}" for what, count in (("prefill", told["context"]), ("decode", told["generation"]))
+             if count.strip("0")]  # fmt: skip
+    return ", ".join(parts) or "empty"
 
 
 def step_numbers(labels: Sequence[str]) -> I64:

@@ -37,7 +37,7 @@ from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import COMMUNICATION, shifts
-from .links import STEP, rows_named, step_at, step_numbers
+from .links import STEP, executions, rows_named, step_at, step_numbers
 from .trace import Trace, by_number
 
 I64 = npt.NDArray[np.int64]
@@ -186,6 +186,9 @@ class _Run:
         starts, ends = trace.start[found], trace.end[found]
         labels = [trace.names[name] for name in trace.name[found].tolist()]
         numbers = step_numbers([label[len(STEP) :] for label in labels])
+        if not labels:
+            found, labels = executions(trace)
+            starts, ends, numbers = trace.start[found], trace.end[found], np.arange(len(found))
         self._steps += zip(labels, [own] * len(labels), (starts + shift).tolist(), (ends + shift).tolist(),
                            numbers.tolist(), strict=True)  # fmt: skip
         columns = _Columns(trace, self._texts, shift, (starts, ends, numbers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
+from ..read.links import executions, step_at
 from ..read.profile import properties_of
 from .rules import ELIGIBLE, STEP
 from .run import Asked, Run, of_names
@@ -56,7 +58,37 @@ def _steps(asked: Asked) -> Answer:
         Fact("steps", "Steps", int((found.counted & asked.steps).sum())),
         Fact("annotated", "Annotated", found.annotated, "flag"),
     )
-    return Answer(facts, (Table.of_rows("steps", "Steps", columns, rows, notes=notes, ordered=True),))
+    tables = (Table.of_rows("steps", "Steps", columns, rows, notes=notes, ordered=True), *_executions(asked))
+    return Answer(facts, tables)
+
+
+def _executions(asked: Asked) -> Iterator[Table]:
+    """Runs of a model by a server: prefill and decode, and what they started; a graph is one call for its kernels."""
+    run, trace, shift = asked.run, asked.run.trace, asked.run.worker.shift_ns
+    rows, labels = (np.zeros(0, np.int64), []) if run.steps.annotated else executions(trace)
+    chosen = np.flatnonzero(asked.among(rows))
+    if not len(chosen):
+        return
+    known = np.flatnonzero(run.call >= 0)
+    call = run.call[known]
+    place = step_at(trace.start[rows], trace.end[rows], trace.start[call])
+    shared = np.bincount(call, minlength=len(trace))[call] > 1
+    found = []
+    for number in chosen.tolist():
+        mine = place == number
+        work = np.zeros(len(run.call), np.bool_)
+        work[known[mine]] = True
+        covered = run.work_union(work).total
+        replays = len(np.unique(call[mine & shared]))
+        start, end = int(trace.start[rows[number]]), int(trace.end[rows[number]])
+        found.append((number, labels[number], start + shift, end - start, covered, int(mine.sum()), replays,
+                      int((mine & shared).sum())))  # fmt: skip
+    yield Table.of_rows("executions", "Runs of the model", (
+        Column("execution", "No."), Column("kind", "Kind"), Column("start_us", "Start", "time"),
+        Column("host_us", "Host", "duration", bar=True), Column("device_us", "Device", "duration", bar=True),
+        Column("launched", "Launched", "count"), Column("graphs", "Graph replays", "count"),
+        Column("graph_kernels", "Their kernels", "count"),
+    ), found, ordered=True)  # fmt: skip
 
 
 def parts_of(asked: Asked, steps: I64) -> list[I64]:

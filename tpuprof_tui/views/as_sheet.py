@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
+
+from tpuprof_tui.formats.text import in_sentence
 
 from .answer import Answer, Column, Kind, Series, Table
 from .query import Query
@@ -56,11 +59,18 @@ def sheets(query: Query, leaving_out: frozenset[str] = frozenset()) -> Iterator[
     if facts:
         yield Sheet(_title("Overview", taken), ("View", "Figure", "Of", "Value", "Unit", "Share"),
                     ("General", "General", "General", "#,##0.000", "General", "0.00%"), facts)  # fmt: skip
-    for _, each in found:
-        for table in (*each.tables, *map(Series.table, each.series)):
-            # that there are no problems is worth a sheet
-            if len(table) or table.key == "problems":
-                yield _sheet(table, _title(table.title, taken), query.profile.start_ns)
+    # that there are no problems is worth a sheet
+    tables = [
+        (query.vocabulary.say(view.title), table)
+        for view, each in found
+        for table in (*each.tables, *map(Series.table, each.series))
+        if len(table) or table.key == "problems"
+    ]
+    titles = Counter(table.title.casefold() for _, table in tables)
+    for view_title, table in tables:
+        alone = titles[table.title.casefold()] == 1 or table.title == view_title
+        title = table.title if alone else f"{view_title}, {in_sentence(table.title)}"
+        yield _sheet(table, _title(title, taken), query.profile.start_ns)
 
 
 def _fact_rows(view: str, found: Answer) -> Iterator[tuple[Any, ...]]:

@@ -193,8 +193,17 @@ def _mark_instants(lane: Lane, held: Cells, levels: npt.NDArray[np.int64], waits
     instants = np.flatnonzero((held.count > 0) & (held.busy + held.wait + held.sync == 0) & (held.first >= 0))
     if len(instants):
         roles = lane.take("role", held.first[instants])
-        levels[instants[roles == Role.WORK]] = 1
+        levels[instants[(roles == Role.WORK) | (roles == Role.ANNOTATION)]] = 1
         waits[instants[roles == Role.WAIT]] = True
+
+
+def _annotated(lane: Lane, held: Cells) -> npt.NDArray[np.bool_]:
+    """Cells in which an annotation runs and nothing that counts."""
+    found = np.zeros(len(held.count), np.bool_)
+    places = np.flatnonzero((held.count > 0) & (held.busy + held.wait + held.sync == 0) & (held.first >= 0))
+    if len(places):
+        found[places] = lane.take("role", held.first[places]) == Role.ANNOTATION
+    return found
 
 
 def _paint_names(
@@ -205,7 +214,8 @@ def _paint_names(
 
     Where others run beside one their number follows its name.
     """
-    whole = (held.first >= 0) & (held.busy + held.wait + held.sync >= span)
+    notes = _annotated(lane, held)
+    whole = (held.first >= 0) & ((held.busy + held.wait + held.sync >= span) | notes)
     # neighbours belong together where the first is the same, and as many run beside it
     beside = np.minimum(held.count - 1, _BESIDE)
     for begin, end in runs_of(np.where(whole, held.first * (_BESIDE + 1) + beside, -1)):
@@ -214,7 +224,7 @@ def _paint_names(
         row = int(held.first[begin])
         name = text_of(profile, lane, "name" if "name" in lane else "kernel", row)
         width, more = end - begin, f" +{beside[begin]}" if beside[begin] else ""
-        if held.busy[begin] > 0:
+        if held.busy[begin] > 0 or notes[begin]:
             family = families(profile, lane, np.array([row]), colouring)[0]
             own = lane_shades(profile.vocabulary, lane.kind) if colouring == "operation" else OTHER.shades
             style = palette.filled(family.shades if family is not None else own)

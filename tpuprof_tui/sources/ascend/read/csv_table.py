@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,8 @@ I64 = npt.NDArray[np.int64]
 
 #: Bytes that are taken at a time.
 BLOCK: Final = 2 << 20
+#: Files from that size on are cut into cells by a thread of their own.
+_LARGE: Final = 16 << 20
 #: A row that takes more bytes than this ends the reading.
 LONGEST_ROW: Final = 256 << 20
 #: How often an open quote is passed over.
@@ -130,7 +133,8 @@ class CsvTable:
         again = bool(self.rows)
         rows = 0
         for path in self.paths:
-            for block in _Blocks(path, self, again):
+            blocks = iter(_Blocks(path, self, again))
+            for block in _ahead(blocks) if path.stat().st_size > _LARGE else blocks:
                 rows += block.count
                 for name, kind in kinds.items():
                     parts[name].append(block.column(name, kind, codes.get(name)))
@@ -140,6 +144,15 @@ class CsvTable:
     def text(self, names: Iterable[str]) -> dict[str, list[str | None]]:
         """Some columns as texts."""
         return {name: column.values() for name, column in self.read(dict.fromkeys(names, "text")).items()}
+
+
+def _ahead(blocks: Iterator[_Block]) -> Iterator[_Block]:
+    """The same blocks, each cut into cells while the one before it is looked at: numpy leaves the other core free."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, blocks, None)
+        while (block := waiting.result()) is not None:
+            waiting = pool.submit(next, blocks, None)
+            yield block
 
 
 class _Codes(dict[bytes, int]):

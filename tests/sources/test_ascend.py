@@ -22,8 +22,9 @@ from tpuprof_tui.sources.ascend.read.numbers import numbers_of
 from tpuprof_tui.sources.ascend.read.places import found_at
 from tpuprof_tui.sources.catalog import Catalog, open_profile
 
-sys.path.insert(0, str(SAMPLES))
-import ascend_profile
+sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "app")]
+import ascend_profile  # noqa: E402
+from screen import frame, opened  # noqa: E402
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 RANK = "rank0_ascend_pt"
@@ -260,6 +261,17 @@ def test_a_cluster_folder_alone(tmp_path, capsys):
     ]  # fmt: skip
     slow = {each["column"]: (each["rank"], each["excess_share"]) for each in rows(found, "cluster", "slow")}
     assert slow["free_us"] == ("1", pytest.approx(1 / 3))
+
+
+async def test_the_explorer_shows_a_cluster_without_events(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "cluster_step_trace_time.csv").write_text(
+        "Step,Type,Index,Computing,Free\n1,rank,0,10,2\n1,rank,1,12,3\n"
+    )
+    async with opened(open_profile(tmp_path), (100, 30)) as pilot:
+        lines = [" ".join(line.split()) for line in frame(pilot.app).splitlines()]
+    # kind, rank, step, a bar, computing in us and free time in ns
+    assert any(re.match(r"rank 1 1 \S+ 12\.000 3,000", line) for line in lines), lines
 
 
 # -- damage

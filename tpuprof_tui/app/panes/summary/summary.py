@@ -277,7 +277,7 @@ class SummaryPane(LinesView):
         self.targets, self._sides, self._left, self._built_height = [[], []], [[], []], width, self.size.height
         if not self.answers:
             return [[Segment(" computing ...", self.palette.quiet)]], []
-        if not self.session.profile.instructions:
+        if not self.session.profile.instructions and not self._told_of_all():
             return paragraph(self.session.say(EMPTY_CAPTURE), width, self.palette.quiet), []
         if not self.session.profile.timed:
             return paragraph(
@@ -304,6 +304,11 @@ class SummaryPane(LinesView):
         """Lines depend on the width, how many rows are told of each view on the height."""
         if (self.scrollable_content_region.width, event.size.height) != (self._built_for, self._built_height):
             self.rebuild()
+
+    def _told_of_all(self) -> bool:
+        """Whether a view of all workers has something to say: figures of a cluster stand without any events."""
+        together = (view.id for view in views_of(self.session.profile.vocabulary) if view.together)
+        return any(len(table) for key in together if key in self.answers for table in self.answers[key].tables)
 
     def _head(self, width: int) -> list[Line]:
         """What is to be known first: that the pane is held, that nothing starts here."""

@@ -26,8 +26,8 @@ MOST_KEYS = 12
 SCRIPTS = {
     # select core 3: the summary is about it; 3 goes there, Enter on the first kernel function narrows all panes to it
     "the slowest kernel function on core 3 and what takes its time": "(e) j j j j 3 enter",
-    # the summary's findings name single instructions that stand out
-    "the most exposed transfer": "3",
+    # the findings name single instructions that stand out, below what whole cores and kernel functions show
+    "the most exposed transfer": "3 V V V",
     # the same by the table: sorted by the column that begins with exp, largest first; i tells all of the first row
     "the most exposed transfer, by the table": "2 S e x p enter",
     # the least loaded core is named in the top line; with the cursor on it the summary says how it spent its time
@@ -154,11 +154,16 @@ def most_exposed(profile: Profile):
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_most_exposed_transfer(mode2, size):
     exposed, lane, row = most_exposed(mode2)
-    keys = "the most exposed transfer"
-    told = line_with("\n".join(after(await answered(mode2, size, keys), "Findings (us)")), "Exposed")
+    async with opened(mode2, size) as pilot:
+        await press(pilot, SCRIPTS["the most exposed transfer"])
+        table = explorer(pilot).query_one("#summary").answers["findings"].table("findings")
+        place = table.column("rule").index("exposed_transfer")
+        await press(pilot, " ".join("j" * place) or "k")
+        shown = frame(pilot.app)
+    assert f"{exposed / 1000:.3f}" in shown
     began = exact_time(int(lane["start"][row]), 100).partition(" ")[0]
-    for word in (f"{exposed / 1000:.3f}", mode2.title_of(lane), name(mode2, lane, row), began):
-        assert word in told
+    for word in (mode2.title_of(lane), name(mode2, lane, row), began):
+        assert word in table.column("text")[place]
     text = await answered(mode2, size, "the most exposed transfer, by the table")
     first = after(text, "Exposed ns ▼")[0]
     for word in (f"{exposed:,}", lane.kind, f"{int(lane['start'][row]):,}", name(mode2, lane, row)):
@@ -229,8 +234,10 @@ async def test_what_ran_on_core_0_at_a_time(mode1, size):
 async def test_enter_goes_to_what_was_found(mode2):
     exposed, lane, row = most_exposed(mode2)
     async with opened(mode2, (80, 24)) as pilot:
-        # past kernel functions and operations to the findings, one of each rule first
-        await press(pilot, "3 J J j j enter")
+        # all findings, down to the first of single transfers
+        await press(pilot, "3 V V V")
+        rules = explorer(pilot).query_one("#summary").answers["findings"].table("findings").column("rule")
+        await press(pilot, " ".join("j" * rules.index("exposed_transfer")) + " enter")
         selection = explorer(pilot).view.selection
         assert (mode2.lanes[selection.lane], selection.row) == (lane, row)
         assert exposed > 0

@@ -53,7 +53,7 @@ class Case:
 
     Attributes:
         title: What is measured.
-        words: The command; ``{capture}`` and ``{out}`` are filled in.
+        words: The command; ``{capture}``, ``{again}`` (another run of it) and ``{out}`` are filled in.
         capture: Name of the capture; empty: none.
         seconds, mebibytes: Targets.
         above: Whether memory counts from what the opened capture alone takes.
@@ -83,6 +83,7 @@ LANES = ("--kind", "cdma", "--ports", "11", "--sdma", "--batches", "100000")
 CAPTURES = (
     Capture("100k", ("--records", "100000")),
     Capture("1M", ("--records", "1000000")),
+    Capture("1M_again", ("--records", "1000000", "--set", "run=2")),
     Capture("10M", ("--records", "10000000"), large=True),
     Capture("100k_mode2", ("--records", "100000", "--mode", "2")),
     Capture("1M_mode2", ("--records", "1000000", "--mode", "2")),
@@ -109,6 +110,10 @@ CASES = (
     Case("instructions jsonl, 1M", (*TOOL, "instructions", "--format", "jsonl"), "1M", 6.0),
     Case("instructions csv, 1M", (*TOOL, "instructions", "--format", "csv"), "1M", 4.0),
     Case("opened, 1M of mode 2", (PYTHON, "-c", OPEN), "1M_mode2", 0.9),
+    Case("diff, 1M against 1M", (*TOOL, "diff", "{capture}", "{again}"), "1M", 5.0),
+    Case("diff --json, 1M against 1M", (*TOOL, "diff", "{capture}", "{again}", "--json"), "1M", 5.0),
+    Case("report critical_path, 1M", (*TOOL, "report", "{capture}", "critical_path"), "1M", 3.0),
+    Case("report findings, 1M", (*TOOL, "report", "{capture}", "findings"), "1M", 2.0),
     Case("export summary, 100k", (*EXPORT, "summary"), "100k", 0.4),
     Case("export pftrace, 100k", (*EXPORT, "pftrace"), "100k", 0.8),
     Case("export pftrace, 1M", (*EXPORT, "pftrace"), "1M", 3.0, 500),
@@ -281,7 +286,10 @@ class Bench:
             yield from self._page(str(written(captures["1M"], self.folder)))
 
     def _row(self, case: Case, path: str) -> Row:
-        words = [word.format(capture=path, out=self.scratch / "out") for word in case.words]
+        again = path
+        if "{again}" in case.words:
+            again = str(written(next(each for each in CAPTURES if each.name == f"{case.capture}_again"), self.folder))
+        words = [word.format(capture=path, again=again, out=self.scratch / "out") for word in case.words]
         figures = best([*words, path] if path and path not in words else words, self.runs)
         reference = None
         if case.reference is not None and REFERENCE is not None:

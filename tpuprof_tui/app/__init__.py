@@ -18,6 +18,7 @@ def run(
     mouse: bool = True,
     debug: bool = False,
     follow: bool = False,
+    against: str | None = None,
 ) -> int:
     """Opens the explorer and returns when it is left.
 
@@ -29,6 +30,7 @@ def run(
         mouse: Whether the mouse is used.
         debug: Let unexpected errors through with their traceback.
         follow: Read the capture again when it changes on disk, and captures that appear beside it.
+        against: What the capture is compared with; None: nothing.
 
     Returns:
         Exit status, that of the command line for what was opened last: 0, or 1 with an error among its problems.
@@ -43,7 +45,8 @@ def run(
         from .shell.application import TpuprofApp
 
     path = paths[0] if len(paths) == 1 else None
-    app = TpuprofApp(path, paths=paths, options=options, ascii_only=ascii, debug=debug, follow=follow)
+    app = TpuprofApp(path, paths=paths, options=options, ascii_only=ascii, debug=debug, follow=follow,
+                     against=against)  # fmt: skip
     app.run(mouse=mouse)
     if app.crash is not None:
         raise app.crash

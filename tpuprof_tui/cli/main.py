@@ -259,7 +259,18 @@ def open_command(options: argparse.Namespace) -> int:
     for option in options.own:
         if option.missing and option.name in options.source:
             _must_exist(options.source[option.name], option.missing)
+    against = options.against
+    if against is not None:
+        if len(options.captures) != 1:
+            raise UsageError("--against compares one capture with another.", "Name one: tpuprof OTHER --against BASE.")
+        _must_exist(against, "tpuprof OTHER --against BASE compares them.")
     if not _is_terminal():
+        if against is not None:
+            options.base, options.other, options.views = against, options.captures[0], []
+            options.step = options.limit = None
+            options.json = options.markdown = False
+            options.run_noise = 0.02
+            return diff_command(options)
         if not options.captures:
             raise UsageError("No capture given, and this is not a terminal to choose one in.", "See tpuprof --help.")
         return summary_command(options)
@@ -272,6 +283,7 @@ def open_command(options: argparse.Namespace) -> int:
         mouse=options.mouse,
         debug=options.debug,
         follow=options.follow,
+        against=against,
     )
 
 

@@ -247,6 +247,11 @@ OPTIONS: Final = (
         for flags, settings in EXPORT_OPTIONS
     ),
     Option(
+        ("--against",),
+        {"metavar": "CAPTURE", "help": "what it is compared with: the summary tells differences, the cause first"},
+        ("open",),
+    ),
+    Option(
         ("--ascii",),
         {"action": "store_const", "const": True, "dest": "ascii", "help": "draw with ASCII characters alone"},
         ("open",),

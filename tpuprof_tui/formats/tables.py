@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Final, Literal
 
 Align = Literal["left", "right"]
 _GAP = "  "
+#: Characters of a text that is not broken.
+_WORD: Final = 12
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,9 @@ class Table:
 
     @property
     def wraps(self) -> bool:
-        """Whether the last column is text that may take several lines."""
-        return len(self.header) - 1 in self.left
+        """Whether the last column is text that may take several lines: more than a word."""
+        last = len(self.header) - 1
+        return last in self.left and max((len(row[last]) for row in self.rows), default=0) > _WORD
 
     def fitted(self, width: int) -> list[Table]:
         """The table in ``width`` characters, if it can be: without spare columns, or turned where no column is text."""

@@ -398,7 +398,8 @@ class Vocabulary:
         """What the source says or writes itself, imported now; None where it leaves that to generic code.
 
         ``instructions``: writes all that is known of events (``cli.instructions``); ``instructions_sorted``: the same
-        in the order of a table; ``workers``: who recorded a profile (``views.report``); ``page_summary``,
+        in the order of a table; ``workers``: who recorded a profile (``views.report``);
+        ``findings``: what is worth a look beside what any profile shows (``views.finding_rules``); ``page_summary``,
         ``page_memory``: its parts of the page.
         """
         where = self.entries.get(name)

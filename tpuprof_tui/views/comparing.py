@@ -72,6 +72,15 @@ class Compared:
         found += zip(ours[:both], theirs[:both], strict=True)
         return [*found, *((worker, None) for worker in ours[both:]), *((None, worker) for worker in theirs[both:])]
 
+    @classmethod
+    def of(cls, query: Query) -> Compared:
+        """A query and its baseline; kept with what it is about."""
+        base = query.baseline
+        assert base is not None
+        alone = replace(query, baseline=None)
+        which = (query.scope, query.passes, base.scope)
+        return query.derived.get("comparison", lambda: cls(base, alone), *which, most=4)
+
     # -- sums
 
     @cached_property
@@ -468,3 +477,20 @@ def _operand_text(profile: Profile, lane: Lane, key: str, row: int) -> str:
         return text_of(profile, lane, key, row)
     value = lane.take(key, slice(row, row + 1))
     return "-" if is_missing(value)[0] else f"{value[0]:,}"
+
+
+# on the screen
+
+
+def with_differences(view: View, query: Query) -> Answer:
+    """A view of what is shown, with differences from what it is compared with."""
+    return Compared.of(query).answer(view)
+
+
+def verdict(query: Query) -> Answer:
+    """What changed and why; nothing without something to compare with."""
+    if query.baseline is None:
+        return Answer()
+    from .diff import verdict_answer
+
+    return verdict_answer(Compared.of(query))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from shlex import quote
 from typing import Any, Final
 
 from tpuprof_tui.analysis.compare.comparison import LANES, UNKNOWN
 from tpuprof_tui.analysis.compare.noise import Amount, Noise
+from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.formats.escape import line_text, markdown_text
 from tpuprof_tui.formats.tables import Report
 from tpuprof_tui.formats.tables import Table as TextTable
@@ -16,7 +19,7 @@ from tpuprof_tui.model import Severity
 from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import Word
 
-from .answer import Answer, Table
+from .answer import Answer, Column, Fact, Table, Target
 from .as_json import answer_record
 from .as_text import answer_report
 from .comparing import OWN, Compared, view_to_compare, views_to_compare
@@ -248,6 +251,45 @@ def _percent(amount: Amount) -> str:
 # for people
 
 
+def headline(compared: Compared) -> str:
+    """The verdict in a few words."""
+    total = compared.total
+    return f"{status_word(total)}{_percent(total)}"
+
+
+def verdict_answer(compared: Compared) -> Answer:
+    """The verdict and what contributes, for the screen."""
+    total, work = compared.total, compared.work
+    facts = [
+        Fact(key, title, value, "duration", share=share)
+        for key, title, value, share in (
+            ("base_us", "Base", total.base, None), ("other_us", "This", total.other, None),
+            ("delta_us", f"Total, {status_word(total)}", total.delta, total.delta / total.base if total.base else None),
+            ("work_us", "Work", work.delta, work.delta / work.base if work.base else None),
+        )
+    ]  # fmt: skip
+    words = compared.base.vocabulary
+    columns = (Column("delta_us", "Delta", "duration", bar=True), Column("base_us", "Base", "duration", spare=1),
+               Column("other_us", "This", "duration", spare=2), Column("status", "Status"),
+               Column("name", "Name"))  # fmt: skip
+    tables = []
+    for view, parts in compared.cuts.items():
+        changed = [each for each in parts if each.delta]
+        title = "{Lanes}" if view == LANES else view_to_compare(compared.base.profile, view).title
+        column = dict(words.work_cuts).get(view, "")
+        tables.append(Table.of_rows(
+            view, words.say(f"{title}, by difference"), columns,
+            [(each.delta, each.base, each.other, each.status, each.name) for each in changed],
+            target=partial(_narrowing, column, changed) if column else None, word="part",
+        ))  # fmt: skip
+    return Answer(tuple(facts), tuple(tables), notes=(why(compared),))
+
+
+def _narrowing(column: str, parts: Sequence[Amount], row: int) -> Target | None:
+    name = parts[row].name
+    return None if name == UNKNOWN else Target(condition=text_condition(column, name, alone=True))
+
+
 def diff_reports(compared: Compared, views: Sequence[View], limit: int | None) -> Iterator[Report]:
     """The verdict, then views that were asked for by name."""
     yield Report(_title(compared), tuple(_verdict_lines(compared)), tuple(_contributor_tables(compared)))
@@ -272,9 +314,24 @@ def _verdict_lines(compared: Compared) -> Iterator[str]:
     yield f"Work   {time_text(work.base)} -> {time_text(work.other)}, {_signed(work.delta)}{_percent(work)}"
     if total.low is not None and total.high is not None:
         yield f"Total  between {_signed(round(total.low))} and {_signed(round(total.high))}, by what repeats in each"
-    within = "nothing repeats" if noise.within is None else f"a launch varies by {percent_text(noise.within)}"
-    stated = "assumed (--run-noise; tpuprof gate measures it from three runs a side)" if noise.stated else "measured"
-    yield f"Noise  {within}; between runs {percent_text(noise.between)} is {stated}"
+    within = "nothing repeats" if noise.within is None else f"launches vary by {percent_text(noise.within)}"
+    stated = " (assumed: --run-noise)" if noise.stated else " (measured)"
+    yield f"Noise  {within}, runs by {percent_text(noise.between)}{stated}"
+    yield f"Next   {_next(compared)}"
+
+
+def _next(compared: Compared) -> str:
+    """What shows more of it."""
+    base, other = (_shell_word(query.profile.path) for query in (compared.base, compared.other))
+    pairs = compared.comparison.launches
+    base_count, other_count = len(compared.comparison.both.base.launches), len(compared.comparison.both.other.launches)
+    if bool(pairs.changed.any()) or not base_count == other_count == len(pairs):
+        return f"tpuprof diff {base} {other} alignment"
+    return f"tpuprof {other} --against {base}"
+
+
+def _shell_word(path: str) -> str:
+    return quote(line_text(path))
 
 
 def _contributor_tables(compared: Compared) -> Iterator[TextTable]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from tpuprof_tui.analysis.findings.findings import Found, findings
 from tpuprof_tui.analysis.findings.unit_busy import longest_pauses
@@ -14,6 +14,7 @@ from tpuprof_tui.formats.units import bytes_text, exact_time, percent_text
 from tpuprof_tui.model import is_missing
 
 from .answer import Answer, Column, Table, Target
+from .finding_rules import RULES, Finding, evidence, found_by
 from .query import Query
 
 #: Findings of each rule.
@@ -23,18 +24,7 @@ WARNS_FROM: Final = 0.01
 
 
 @dataclass(frozen=True)
-class _Finding:
-    rule: str
-    group: str
-    gain: int | None
-    text: str
-    evidence: dict[str, Any]
-    advice: str
-    target: Target
-
-
-@dataclass(frozen=True)
-class _Rule:
+class _EventRule:
     """A kind of finding about single events.
 
     Attributes:
@@ -75,7 +65,7 @@ def findings_view(query: Query) -> Answer:
     return Answer(tables=(table,))
 
 
-def _each_rule_first(found: Sequence[_Finding]) -> list[int]:
+def _each_rule_first(found: Sequence[Finding]) -> list[int]:
     """Numbers of the findings: the foremost of each rule, then the second of each, ..."""
     turns: dict[str, int] = {}
     order = []
@@ -85,7 +75,7 @@ def _each_rule_first(found: Sequence[_Finding]) -> list[int]:
     return [number for _, number in sorted(order)]
 
 
-def _found(query: Query) -> Iterator[_Finding]:
+def _found(query: Query) -> Iterator[Finding]:
     found = findings(query.session, query.view, query.scope, MOST)
     for rule in _RULES:
         for each in getattr(found, rule.of):
@@ -95,15 +85,19 @@ def _found(query: Query) -> Iterator[_Finding]:
         label = query.profile.groups.title(unit)
         for pause in longest_pauses(query.session, unit, *query.window)[:1]:
             length = pause.end - pause.start
-            yield _Finding(
+            yield Finding(
                 "pause", label, length, f"The longest pause of {in_sentence(label)}: {pause.text}.",
-                {"group": label, "lane": None, "start_us": pause.start / 1000,
-                 "duration_us": length / 1000, "name": ""},
+                evidence(label, pause.start, length),
                 "See what the others do meanwhile, and what it waits for.", Target(time=(pause.start, pause.end)),
             )  # fmt: skip
 
+    yield from found_by(RULES, query)
+    own = query.vocabulary.entry("findings")
+    if own is not None:
+        yield from own(query)
 
-def _about_event(query: Query, rule: _Rule, found: Found) -> _Finding:
+
+def _about_event(query: Query, rule: _EventRule, found: Found) -> Finding:
     profile = query.profile
     lane = profile.lanes[found.lane]
     start, end = query.session.span_of(found.lane, found.row)
@@ -118,12 +112,9 @@ def _about_event(query: Query, rule: _Rule, found: Found) -> _Finding:
         size="" if size is None or is_missing(size)[0] else bytes_text(int(size[0])),
         value=f"{found.value:.2f}",
     )
-    evidence = {
-        "group": profile.groups.title(lane.group), "lane": lane.label, "start_us": start / 1000,
-        "duration_us": (end - start) / 1000, "name": name,
-    }  # fmt: skip
     where = profile.groups.title(unit if unit >= 0 else lane.group)
-    return _Finding(rule.key, where, rule.gain(query, found), text, evidence, rule.advice,
+    return Finding(rule.key, where, rule.gain(query, found), text,
+                    evidence(profile.groups.title(lane.group), start, end - start, name, lane.label), rule.advice,
                     Target(event=(found.lane, found.row)))  # fmt: skip
 
 
@@ -142,9 +133,9 @@ def _beyond_peak(query: Query, found: Found) -> int | None:
 
 
 _RULES: Final = (
-    _Rule("exposed_transfer", "exposed", "Exposed {share}: {event}{scope}.",
+    _EventRule("exposed_transfer", "exposed", "Exposed {share}: {event}{scope}.",
           "Start it earlier or split it, so that computing covers it.", _value),
-    _Rule("slow_transfer", "slow", "Slow, {value} GB/s: {event}, {size}{scope}.",
+    _EventRule("slow_transfer", "slow", "Slow, {value} GB/s: {event}, {size}{scope}.",
           "Look at its shape, its memory and what else uses that memory meanwhile.", _beyond_peak),
-    _Rule("wait", "wait", "Wait: {event}{scope}.", "See what it waits for ([), and why that comes late.", _value),
+    _EventRule("wait", "wait", "Wait: {event}{scope}.", "See what it waits for ([), and why that comes late.", _value),
 )  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tpuprof_tui.analysis.compare.noise import Amount, Status
 
-from .answer import Answer, Column, Fact, Kind, Table
+from .answer import Answer, Column, Fact, Kind, Table, Target
 
 #: Kinds that are compared; times on two time lines are not.
 NUMBERS: Final[tuple[Kind, ...]] = ("count", "duration", "bytes", "rate", "share", "number")
@@ -73,6 +73,7 @@ class _Side:
 
     rows: dict[tuple[Any, ...], tuple[Any, ...]]
     order: dict[str, int]
+    places: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Table | None, names: Sequence[Column], renamed: Mapping[str, str]) -> _Side:
@@ -82,7 +83,8 @@ class _Side:
         found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         counted = order.get("counted")
         turns: dict[tuple[Any, ...], int] = {}
-        for row in table.rows():
+        places: dict[tuple[Any, ...], int] = {}
+        for place, row in enumerate(table.rows()):
             if counted is not None and not row[counted]:
                 continue
             texts = tuple(row[order[column.key]] if column.key in order else None for column in names)
@@ -90,7 +92,8 @@ class _Side:
             turns[texts] = turn = turns.get(texts, 0) + 1
             key: tuple[Any, ...] = (*texts, turn)
             found[key] = row
-        return cls(found, order)
+            places[key] = place
+        return cls(found, order, places)
 
     def value(self, key: tuple[Any, ...], column: Column) -> Any:
         row = self.rows.get(key)
@@ -126,13 +129,19 @@ def _joined(base: Table | None, other: Table | None, judge: Judge, renamed: Rena
             told += [one, two, _difference(one, two)]
         amount = _amount(key, main, counts, ours, theirs)
         status = None if amount is None else judge(table.key, key[:-1], amount, main.kind)
-        rows.append((-abs(amount.delta if amount is not None else 0), (*told, status)))
+        rows.append((-abs(amount.delta if amount is not None else 0), (*told, status), theirs.places.get(key, -1)))
     rows.sort(key=lambda row: row[0])
+    leads = [place for _, _, place in rows]
+
+    def target(row: int) -> Target | None:
+        """Where the row of the other profile leads."""
+        return other.target(leads[row]) if other is not None and other.target is not None and leads[row] >= 0 else None
+
     place = [Column("place", "No.", "count")] if table.ordered else []
     columns = [*names, *place, *labels, *_threefold(numbers, main), Column("status", "Status")]
     return Table.of_rows(
-        table.key, table.title, columns, [row for _, row in rows], word=table.word, shown=table.shown,
-        notes=table.notes,
+        table.key, table.title, columns, [row for _, row, _ in rows], word=table.word, shown=table.shown,
+        notes=table.notes, target=target if other is not None and other.target is not None else None,
     )  # fmt: skip
 
 

@@ -42,8 +42,14 @@ class Query:
 
     @classmethod
     def of_view(cls, session: Session, view: ViewState, scope: Scope) -> Query:
-        """What a state of the screen asks about ``scope``."""
-        return cls(session, scope, None if view.fits_all else (view.start, view.end), view.filter)
+        """What a state of the screen asks about ``scope``; of the whole time also of what it is compared with."""
+        if not view.fits_all:
+            return cls(session, scope, (view.start, view.end), view.filter)
+        baseline = None
+        if session.baseline is not None:
+            there = _scope_in(session.baseline.profile, session.profile, scope)
+            baseline = None if there is None else cls(session.baseline, there, filter=view.filter)
+        return cls(session, scope, filter=view.filter, baseline=baseline)
 
     @property
     def profile(self) -> Profile:
@@ -122,3 +128,16 @@ class Query:
 def query_of(profile: Profile, **asked: Any) -> Query:
     """A query about a profile that was just opened; for scripts."""
     return Query(Session.build(profile), **asked)
+
+
+def _scope_in(profile: Profile, other: Profile, scope: Scope) -> Scope | None:
+    """The same place in another profile, by what groups and lanes are called; None where it has none."""
+    if scope.everything:
+        return scope
+    if scope.lane >= 0:
+        title = other.title_of(other.lanes[scope.lane])
+        titles = list(map(profile.title_of, profile.lanes))
+        return Scope(lane=titles.index(title)) if title in titles else None
+    titles = list(map(profile.groups.title, range(len(profile.groups))))
+    title = other.groups.title(scope.group)
+    return Scope(titles.index(title)) if title in titles else None

@@ -49,13 +49,20 @@ GENERIC: Final = (
 )  # fmt: skip
 
 
-def views_of(vocabulary: Vocabulary) -> tuple[View, ...]:
-    """The views of a source in the order of the summary.
+#: What is said of a profile beside its baseline.
+COMPARISON: Final = View(
+    "comparison", "Against the base", "What changed from the base, why, and what contributes.",
+    f"{_HERE}.comparing:verdict", summed_up=False, place="first", compared=False,
+)  # fmt: skip
+
+
+def views_of(vocabulary: Vocabulary, *, compared: bool = False) -> tuple[View, ...]:
+    """The views of a source in the order of the summary; ``compared``: of a profile beside a baseline.
 
     Its own stand in place of generic ones of the same id; new ones come before the findings.
     """
     own = {view.id: view for view in vocabulary.views}
-    found: list[View] = []
+    found: list[View] = [COMPARISON] if compared else []
     for view in GENERIC:
         if view.id == "findings":
             known = {each.id for each in GENERIC}
@@ -71,7 +78,7 @@ def view_of(vocabulary: Vocabulary, name: str) -> View:
         UsageError: There is none.
     """
     views = views_of(vocabulary)
-    for view in views:
+    for view in (*views, COMPARISON):
         if view.id == name:
             return view
     known = ", ".join(view.id for view in views)
@@ -83,6 +90,9 @@ def answer(view: View, query: Query) -> Answer:
     lacking = missing_for(view, query.profile)
     if lacking is not None:
         return Answer(missing=(lacking,))
+    if query.baseline is not None and view.compared:
+        told: Answer = imported(f"{_HERE}.comparing:with_differences")(view, query)
+        return told
     computed: Answer = imported(view.compute)(query)
     return computed
 

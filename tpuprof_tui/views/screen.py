@@ -5,6 +5,7 @@ from __future__ import annotations
 from tpuprof_tui.analysis.opening import opened
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Profile
+from tpuprof_tui.model.view import View
 
 from .answer import Answer
 from .query import Query
@@ -13,12 +14,12 @@ from .registry import answer, views_of
 
 def at_once(query: Query) -> dict[str, Answer]:
     """What the summary pane computes with every key, by view."""
-    return {view.id: answer(view, query) for view in views_of(query.vocabulary) if view.place and view.quick}
+    return {view.id: answer(view, query) for view in _views(query) if view.place and view.quick}
 
 
 def at_rest(query: Query) -> dict[str, Answer]:
     """What it computes when keys rest, by view: what takes longer."""
-    return {view.id: answer(view, query) for view in views_of(query.vocabulary) if view.place and not view.quick}
+    return {view.id: answer(view, query) for view in _views(query) if view.place and not view.quick}
 
 
 def first_screen(profile: Profile) -> Session:
@@ -27,3 +28,7 @@ def first_screen(profile: Profile) -> Session:
     at_once(query)
     at_rest(query)
     return query.session
+
+
+def _views(query: Query) -> tuple[View, ...]:
+    return views_of(query.vocabulary, compared=query.baseline is not None)

@@ -44,10 +44,12 @@ class Session:
     Attributes:
         profile: The profile.
         derived: All that is computed of it and kept.
+        baseline: What it is compared with; None: nothing.
     """
 
     profile: Profile
     derived: Derived = field(default_factory=Derived)
+    baseline: Session | None = None
 
     @classmethod
     def build(cls, profile: Profile) -> Session:

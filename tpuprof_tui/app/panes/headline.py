@@ -109,6 +109,9 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
         if profile.timed
         else [("no times", strong, 0)],
     ]
+    verdict = session.derived.known("verdict")
+    if verdict is not None:
+        items.append([("against base ", quiet, 1), (str(verdict), palette.chosen, 0)])
     if figures.busiest is not None and figures.idlest is not None and figures.total_ns:
         for word, unit, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 2)):
             if len(profile.units) == 1 and word == "idlest":

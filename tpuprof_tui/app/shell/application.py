@@ -31,6 +31,7 @@ class TpuprofApp(OpeningApp, TerminalApp):
         profile: A profile ready to show, instead of a path.
         debug: Let unexpected errors through.
         follow: Read the capture again when it changes on disk, and captures that appear beside it.
+        against: What captures are compared with; None: nothing.
     """
 
     TITLE = "tpuprof"
@@ -55,6 +56,7 @@ class TpuprofApp(OpeningApp, TerminalApp):
         profile: Profile | None = None,
         debug: bool = False,
         follow: bool = False,
+        against: str | None = None,
     ) -> None:
         # NO_COLOR: with an ansi theme from the start only default colours are sent, never greys
         plain = "NO_COLOR" in os.environ
@@ -65,6 +67,7 @@ class TpuprofApp(OpeningApp, TerminalApp):
         self.paths = tuple(paths) if len(paths) > 1 else ()
         self.options = dict(options or {})
         self.profile = profile
+        self.against = against
         self.debug_errors = debug
         self.ascii_only = wants_ascii(os.environ) if ascii_only is None else ascii_only
         self.glyphs = ASCII if self.ascii_only else UNICODE

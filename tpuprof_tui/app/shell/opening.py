@@ -44,6 +44,7 @@ class OpeningApp(RememberingApp, TypingApp):
 
     glyphs: Glyphs
     debug_errors: bool
+    against: str | None = None
     failure: TpuprofError | None = None
     status: int = 0
     _reading: Worker[None] | None = None
@@ -151,7 +152,28 @@ class OpeningApp(RememberingApp, TypingApp):
             self.note_reading(profile)
         if worker.is_cancelled:
             raise CancelledError
-        return _made(profile)
+        return self._compared(_made(profile))
+
+    def _compared(self, session: Session) -> Session:
+        """The session with what it is compared with, and the verdict for the first line.
+
+        Raises:
+            TpuprofError: The two cannot be compared.
+        """
+        if self.against is None:
+            return session
+        from dataclasses import replace
+
+        from tpuprof_tui.sources.catalog import open_profile
+        from tpuprof_tui.views.comparing import Compared
+        from tpuprof_tui.views.diff import headline
+        from tpuprof_tui.views.query import Query
+
+        session = replace(session, baseline=_made(open_profile(self.against, **self.options)))
+        assert session.baseline is not None
+        compared = Compared.of(Query(session, baseline=Query(session.baseline)))
+        session.derived.get("verdict", lambda: headline(compared))
+        return session
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """An unexpected error while reading ends in a sentence, not in a traceback."""

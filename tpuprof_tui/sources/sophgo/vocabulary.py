@@ -171,6 +171,7 @@ VOCABULARY: Final = Vocabulary(
     ),
     entries={
         "workers": f"{_HERE}.views.workers:workers",
+        "findings": f"{_HERE}.views.advice:findings",
         "instructions": f"{_HERE}.files.instructions:write_instructions",
         "instructions_sorted": f"{_HERE}.files.instructions:write_in_order",
         "page_summary": f"{_HERE}.files.page_summary:summary_record",

@@ -86,5 +86,5 @@ VOCABULARY: Final = Vocabulary(
         View("distributed", "Distributed", "Computation and communication of the workers, and their collectives.",
              f"{_VIEWS}.distributed:distributed", together=True),
     ),
-    entries={"workers": f"{_VIEWS}.workers:workers"},
+    entries={"findings": f"{_VIEWS}.advice:findings", "workers": f"{_VIEWS}.workers:workers"},
 )  # fmt: skip

@@ -29,7 +29,7 @@ from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model.view import View
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.query import Query
-from tpuprof_tui.views.registry import answer, view_of, views_of
+from tpuprof_tui.views.registry import COMPARISON, answer, view_of, views_of
 from tpuprof_tui.views.screen import at_once, at_rest
 
 from ..lines import Line, LinesView, as_text, paragraph
@@ -206,6 +206,9 @@ class SummaryPane(LinesView):
     def _take(self, query: Query, answers: Mapping[str, Answer]) -> None:
         self.asked = query
         self.answers |= answers
+        if query.baseline is None:
+            # of a part of the time nothing is compared
+            self.answers.pop(COMPARISON.id, None)
         if self.size.width:
             self.rebuild()
         self.post_message(self.Retitled())
@@ -221,11 +224,15 @@ class SummaryPane(LinesView):
     # one view of all
 
     @property
+    def _all_views(self) -> tuple[View, ...]:
+        return views_of(self.session.profile.vocabulary, compared=self.session.baseline is not None)
+
+    @property
     def views(self) -> tuple[View, ...]:
         """The views that say something, in their order."""
         told = self.answers
         return tuple(
-            view for view in views_of(self.session.profile.vocabulary)
+            view for view in self._all_views
             if view.id in told and not told[view.id].empty and not told[view.id].missing
         )  # fmt: skip
 
@@ -354,7 +361,7 @@ class SummaryPane(LinesView):
 
     def _part(self, place: str, width: int, rows: int) -> list[Entry]:
         """The views of a place that say something."""
-        views = [view for view in views_of(self.session.profile.vocabulary) if view.place == place]
+        views = [view for view in self._all_views if view.place == place]
         return self._joined(*(self._made(view.id, width, rows) for view in views if view.id in self.answers))
 
     def _joined(self, *parts: list[Entry]) -> list[Entry]:

@@ -1,0 +1,56 @@
+"""The explorer with something to compare with: the verdict first, views with differences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from screen import frame
+
+from tpuprof_tui.app.panes.summary.summary import SummaryPane
+from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.cli.main import main
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+BASE, OTHER = str(SAMPLES / "aks_decode_mode2"), str(SAMPLES / "aks_decode_mode1")
+
+
+async def shown(pilot, text: str) -> str:
+    for _ in range(100):
+        await pilot.pause(0.05)
+        seen = frame(pilot.app)
+        if text in seen:
+            return seen
+    raise AssertionError(f"{text!r} is not on the screen:\n{frame(pilot.app)}")
+
+
+async def test_the_summary_tells_differences(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    app = TpuprofApp(OTHER, against=BASE, ascii_only=False)
+    async with app.run_test(size=(100, 40)) as pilot:
+        first = await shown(pilot, "against base slower")
+        await pilot.press("3")
+        seen = await shown(pilot, "Against the base")
+        assert "+243%" in first
+        assert "lm_head_matmul_multi_core took longer" in seen
+        pane = app.screen.query_one("#summary", SummaryPane)
+        assert pane.views[0].id == "comparison"
+        pane.choose("operations")
+        seen = await shown(pilot, "Operations of all cores")
+        rows = [line.split() for line in seen.splitlines() if line.strip().startswith("tensorLd")]
+        assert rows[0][-1] == "more"
+        # Enter on a row goes to the events of this capture
+        assert any(target.condition for target in pane.targets[0])
+
+
+async def test_what_cannot_be_compared_is_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    app = TpuprofApp(OTHER, against=str(SAMPLES / "aksv_cdma"), ascii_only=False)
+    async with app.run_test(size=(100, 30)) as pilot:
+        assert "aksv_cdma" in await shown(pilot, "AKSV")
+
+
+def test_without_a_terminal_the_difference_is_printed(capsys):
+    assert main([OTHER, "--against", BASE]) == 0
+    assert capsys.readouterr().out.startswith("Slower: ")
+    assert main([OTHER, BASE, "--against", BASE]) == 2
+    assert main([OTHER, "--against", "/nowhere"]) == 2

@@ -1,0 +1,206 @@
+"""Each rule of findings: a profile made to have it, one made not to; and that nothing beyond the window can be won."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from profiles import Texts, make_lane, make_profile
+
+from tpuprof_tui.model import INT_MISSING, Profile, Role, Scopes, Steps, Strings
+from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.sources.sophgo.views import advice as sophgo
+from tpuprof_tui.sources.torch.views import advice as torch
+from tpuprof_tui.views import finding_rules
+from tpuprof_tui.views.query import query_of
+from tpuprof_tui.views.registry import answer, view_of
+
+RULES = {rule.key: rule for rule in (*finding_rules.RULES, *sophgo.RULES, *torch.RULES)}
+
+
+def found(profile: Profile) -> dict[str, list[tuple[object, ...]]]:
+    """Rows of the view, by rule; what holds of all of them."""
+    query = query_of(profile)
+    tables = answer(view_of(profile.vocabulary, "findings"), query).tables
+    rows: dict[str, list[tuple[object, ...]]] = {}
+    for row in tables[0].rows() if tables else ():
+        rows.setdefault(str(row[1]), []).append(row)
+        assert row[4] is None or 0 <= row[4] <= query.span
+        assert row[5]
+        assert row[7]
+        assert all({"group", "lane", "start_us", "duration_us", "name"} == set(each) for each in row[6])
+    return rows
+
+
+def test_every_rule_says_what_it_is():
+    assert len(RULES) == len(finding_rules.RULES) + len(sophgo.RULES) + len(torch.RULES)
+    for rule in RULES.values():
+        assert rule.formula.endswith(".")
+        assert rule.advice.endswith((".", "N."))
+        assert 0 <= rule.threshold < 1
+
+
+# -- captures
+
+
+def lanes_of(*units: tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]], **columns: list[object]) -> Profile:
+    """Cores with a TIU and a GDMA: (start, end, role) of each; ``columns`` of the GDMA's."""
+    texts = Texts()
+    lanes = []
+    for number, sides in enumerate(units):
+        for engine, rows in zip(("TIU", "GDMA"), sides, strict=True):
+            start, end, role = (np.array(column, np.int64) for column in zip(*rows, strict=True)) if rows else (
+                np.zeros(0, np.int64),) * 3  # fmt: skip
+            count = len(start)
+            more = {"kernel": texts.codes("kernel", ["work"] * count), "name": texts.codes("name", ["op"] * count)}
+            if engine == "GDMA":
+                more |= {key: np.array(values[:count], np.int64) for key, values in columns.items() if key != "memory"}
+                if "memory" in columns:
+                    more |= {"from_memory": texts.codes("from_memory", ["DDR"] * count),
+                             "to_memory": texts.codes("to_memory", ["LMEM"] * count)}  # fmt: skip
+            lanes.append(make_lane(engine, number, starts=start, ends=end, roles=role, **more))
+    return make_profile(lanes, strings=texts.build(), mode=2)
+
+
+W, WAIT = int(Role.WORK), int(Role.WAIT)
+BUSY = [(0, 100, W)]
+HALF = [(0, 50, W)]
+CASES = {
+    "imbalance": (lanes_of((BUSY, []), (HALF, [])), lanes_of((BUSY, []), (BUSY, []))),
+    "late_unit": (lanes_of((BUSY, []), ([(0, 20, W), (20, 100, WAIT)], [])),
+                  lanes_of(([(0, 50, W), (50, 100, WAIT)], []), ([(0, 50, W), (50, 100, WAIT)], []))),
+    "exposed_scope": (lanes_of(([(60, 100, W)], [(0, 60, W)])), lanes_of((BUSY, [(0, 60, W)]))),
+    "small_transfers": (lanes_of((BUSY, [(0, 10, W), (20, 30, W)]), bytes=[64, 64]),
+                        lanes_of((BUSY, [(0, 10, W), (20, 30, W)]), bytes=[1 << 20, 1 << 20])),
+    "repeated_loads": (
+        lanes_of((BUSY, [(0, 30, W), (40, 70, W)]), memory=[1], src_addr=[4096, 4096], bytes=[9999, 9999]),
+        lanes_of((BUSY, [(0, 30, W), (40, 70, W)]), memory=[1], src_addr=[4096, 8192], bytes=[9999, 9999])),
+    "shared_loads": (
+        lanes_of((BUSY, [(0, 30, W)]), (BUSY, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[9999]),
+        lanes_of((BUSY, [(0, 30, W)]), (BUSY, []), memory=[1], src_addr=[4096], bytes=[9999])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_captures(rule):
+    has, has_not = CASES[rule]
+    assert len(found(has)[rule]) == 1
+    assert rule not in found(has_not)
+
+
+@pytest.mark.parametrize(("ideal", "there"), [(10.0, True), (90.0, False), (float("nan"), False)])
+def test_far_below_the_peak(ideal, there):
+    texts = Texts()
+    lane = make_lane("TIU", 0, starts=[0], ends=[100], name=texts.codes("name", ["mm"]), ideal=np.array([ideal]),
+                     uarch_rate=np.array([20.0]))  # fmt: skip
+    rows = found(make_profile([lane], strings=texts.build(), mode=2))
+    assert ("below_peak" in rows) == there
+    assert not there or "mostly where there is padding" in rows["below_peak"][0][5]
+
+
+@pytest.mark.parametrize(("pause", "there"), [(40, True), (0, False)])
+def test_gaps_between_launches(pause, there):
+    lane = make_lane("TIU", 0, starts=[0, 100 + pause], ends=[100, 200 + pause], scope=np.array([0, 1]),
+                     kernel=np.zeros(2, np.int32))  # fmt: skip
+    scopes = Scopes(np.zeros(2, np.int32), np.zeros(2, np.int32))
+    profile = make_profile([lane], strings={"kernel": Strings(["k"])}, scopes=scopes)
+    assert ("launch_gaps" in found(profile)) == there
+
+
+@pytest.mark.parametrize(("longest", "there"), [(500, True), (100, False)])
+def test_steps_that_take_longer(longest, there):
+    length = np.array([100] * 8 + [longest], np.int64)
+    end = np.cumsum(length)
+    steps = Steps(Strings([f"step {n}" for n in range(9)]), np.arange(9, dtype=np.int32), np.full(9, -1, np.int32),
+                  end - length, end)  # fmt: skip
+    profile = replace(make_profile([make_lane("TIU", 0, starts=end - length, ends=end)]), steps=steps)
+    assert ("step_outliers" in found(profile)) == there
+
+
+# -- traces
+
+
+def trace(path: Path, events: list[dict[str, object]], **more: object) -> Profile:
+    """A PyTorch trace: on the host thread calls and operators, on the device kernels and copies."""
+    record = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "A100", "computeMajor": 8, "computeMinor": 0}],
+              "traceEvents": [{"ph": "X", **each} for each in events], **more}  # fmt: skip
+    path.write_bytes(gzip.compress(json.dumps(record).encode()))
+    return open_profile(path)
+
+
+def host(name: str, start: int, length: int, cat: str = "cuda_runtime", **args: object) -> dict[str, object]:
+    return {"cat": cat, "name": name, "pid": 1, "tid": 1, "ts": 1000 + start, "dur": length, "args": args}
+
+
+def device(name: str, start: int, length: int, cat: str = "kernel", **args: object) -> dict[str, object]:
+    return {"cat": cat, "name": name, "pid": 0, "tid": 7, "ts": 1000 + start, "dur": length,
+            "args": {"device": 0, "stream": 7, **args}}  # fmt: skip
+
+
+def launched(number: int, start: int, length: int, call: int, name: str = "k", cat: str = "kernel") -> list[dict]:
+    return [host("cudaLaunchKernel", call, 2, correlation=number), device(name, start, length, cat, correlation=number)]
+
+
+ROW = [event for n in range(6) for event in launched(n + 1, 10 + 5 * n, 2, 0 + n * 3)]
+LONG = launched(1, 10, 900, 0)
+MEMORY = [{"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1500, "s": "t",
+           "args": {"Device Type": 1, "Device Id": 0, "Bytes": 100, "Addr": 1, "Total Allocated": 100,
+                    "Total Reserved": reserved}} for reserved in (1000, 110)]  # fmt: skip
+TRACES = {
+    "host_bound": ([*launched(1, 10, 100, 0), *launched(2, 800, 100, 790)],
+                   [*launched(1, 10, 400, 0), *launched(2, 410, 400, 5)]),
+    "synchronises": ([*LONG, host("cudaDeviceSynchronize", 100, 800)], [*LONG, host("cudaDeviceSynchronize", 100, 1)]),
+    "pageable_copies": (
+        [*LONG, *launched(2, 910, 100, 4, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
+        [*LONG, *launched(2, 910, 100, 4, "Memcpy HtoD (Pinned -> Device)", "gpu_memcpy")]),
+    "loader_waits": (
+        [*LONG, host("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 100, 500, "user_annotation")],
+        [*LONG, host("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 100, 5, "user_annotation")]),
+    "exposed_communication": ([*LONG, *launched(2, 910, 500, 4, "ncclKernel_AllReduce")], LONG),
+    "short_kernels": (ROW, LONG),
+    "tensor_cores_unused": (
+        [host("aten::mm", 0, 20, "cpu_op", **{"External id": 5}),
+         host("cudaLaunchKernel", 1, 2, correlation=1, **{"External id": 5}), device("sgemm", 10, 900, correlation=1)],
+        [host("aten::mm", 0, 20, "cpu_op", **{"External id": 5}),
+         host("cudaLaunchKernel", 1, 2, correlation=1, **{"External id": 5}),
+         device("h884gemm", 10, 900, correlation=1)]),
+    "fragmentation": ([*LONG, MEMORY[0]], [*LONG, MEMORY[1]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", TRACES)
+def test_traces(rule, tmp_path):
+    has, has_not = (trace(tmp_path / f"{name}.pt.trace.json.gz", events)
+                    for name, events in zip(("has", "has_not"), TRACES[rule], strict=True))  # fmt: skip
+    assert len(found(has)[rule]) == 1
+    assert rule not in found(has_not)
+
+
+def test_a_rank_that_comes_late(tmp_path):
+    for late, there in ((400, True), (0, False)):
+        folder = tmp_path / str(late)
+        folder.mkdir()
+        for rank in range(2):
+            start = 100 + (late if rank else 0)
+            events = [
+                host("ProfilerStep#1", 0, 1000, "user_annotation"),
+                host("nccl:all_reduce", 50, 20, "user_annotation", **{"External id": 3}),
+                host("cudaLaunchKernel", 51, 2, correlation=1, **{"External id": 3}),
+                device("ncclKernel_AllReduce", start, 700 - start, correlation=1),
+            ]
+            trace(folder / f"rank{rank}.pt.trace.json.gz", events,
+                  distributedInfo={"backend": "nccl", "rank": rank, "world_size": 2})  # fmt: skip
+        profile = open_profile(folder)
+        rows = found(profile).get("late_rank", [])
+        assert bool(rows) == there
+        assert not there or "rank1 is late" in rows[0][5]
+
+
+def test_a_filter_leaves_sums_alone():
+    profile = CASES["imbalance"][0]
+    assert not list(finding_rules.found_by(finding_rules.RULES, query_of(profile, filter="dur>1")))
+    assert INT_MISSING < 0

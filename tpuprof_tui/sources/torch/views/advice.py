@@ -1,0 +1,198 @@
+"""What PyTorch traces show that is worth a look, beside what any profile does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.views.answer import Target
+from tpuprof_tui.views.finding_rules import Finding, Rule, found_by, of_window
+from tpuprof_tui.views.query import EVERYTHING, Query
+
+from ..read.categories import Kind
+from ..read.profile import properties_of
+from .distributed import distributed
+from .run import Run, asked_of, of_names, runs_of
+from .streams import streams
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_SYNCHRONISES: Final = re.compile(r"Synchronize|^aten::(item|_local_scalar_dense)$")
+_PAGEABLE: Final = re.compile(r"Pageable")
+#: A kernel that takes less is short, ns; so many in a row could be one.
+_SHORT: Final = 10_000
+_IN_A_ROW: Final = 4
+#: Reserved beyond what is ever allocated: from this share on memory is in pieces.
+_IN_PIECES: Final = 0.3
+
+
+def findings(query: Query) -> Iterator[Finding]:
+    """What the rules find."""
+    return found_by(RULES, query)
+
+
+def _runs(query: Query) -> Iterator[tuple[Run, Mask]]:
+    """Workers, and which of the events of each are asked about."""
+    for run in runs_of(query):
+        asked = asked_of(query, run)
+        yield run, np.ones(len(run.trace), np.bool_) if asked.events is None else asked.events
+
+
+def _told(query: Query, rule: Rule, run: Run, gain: float, text: str, name: str = "") -> Finding:
+    return of_window(query, rule, run.worker.key, gain, text, name, Target())
+
+
+def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    for table in streams(query).tables:
+        keys = [column.key for column in table.columns]
+        rows = [dict(zip(keys, row, strict=True)) for row in table.rows()]
+        worst = max(rows, key=lambda row: (row["busy_us"], row["host_wait_us"]), default=None)
+        if worst is not None and worst["host_wait_us"] >= least:
+            text = (f"Stream {worst['stream']} of GPU {worst['device']} has nothing to do for "
+                    f"{time_text(worst['host_wait_us'])} because the host launches too late.")  # fmt: skip
+            yield of_window(query, rule, f"GPU {worst['device']}", worst["host_wait_us"], text, "", Target())
+
+
+def _named(query: Query, rule: Rule, least: float, pattern: re.Pattern[str], kinds: tuple[Kind, ...], text: str
+           ) -> Iterator[Finding]:  # fmt: skip
+    """Events of some names: the time that they cover."""
+    for run, asked in _runs(query):
+        trace = run.trace
+        chosen = asked & np.isin(trace.kind, kinds) & of_names(trace, lambda name: bool(pattern.search(name)))
+        rows = np.flatnonzero(chosen)
+        gain = run.union(rows).total
+        if len(rows) and gain >= least:
+            length = np.bincount(trace.name[rows], weights=trace.end[rows] - trace.start[rows])
+            name = line_text(trace.names[int(length.argmax())], 60)
+            yield _told(query, rule, run, gain, text.format(count=f"{len(rows):,}", time=time_text(gain), name=name),
+                        name)  # fmt: skip
+
+
+def _syncs(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    kinds = (Kind.CALL, Kind.OPERATOR)
+    return _named(query, rule, least, _SYNCHRONISES, kinds, "The host waits for the GPU {count} times, {time}: {name}.")
+
+
+def _pageable(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    text = "{count} copies from or to memory that is not pinned take {time}."
+    return _named(query, rule, least, _PAGEABLE, (Kind.COPY,), text)
+
+
+def _loader(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    for run, asked in _runs(query):
+        rows = run.loaders[asked[run.loaders]] if len(run.loaders) else run.loaders
+        gain = run.union(rows).total
+        if gain and gain >= least:
+            yield _told(query, rule, run, gain, f"The run waits {time_text(gain)} for data in {len(rows):,} calls.")
+
+
+def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    for fact in streams(query).facts:
+        if fact.key == "exposed_communication_us" and fact.value and fact.value >= least:
+            text = f"Communication is not covered by computation for {time_text(fact.value)}."
+            yield of_window(query, rule, fact.about, fact.value, text, "", Target())
+
+
+def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    """Runs of short kernels on a stream: the gaps between them."""
+    for run, asked in _runs(query):
+        rows = run.trace.work_rows
+        chosen = np.flatnonzero(run.kernels & asked[rows])
+        if not len(chosen):
+            continue
+        work = run.trace.work
+        order = np.lexsort((run.work_start[chosen], work["stream"][chosen], work["device"][chosen]))
+        chosen = chosen[order]
+        start, end = run.work_start[chosen], run.work_end[chosen]
+        same = (np.diff(work["stream"][chosen]) == 0) & (np.diff(work["device"][chosen]) == 0)
+        short = end - start < _SHORT
+        both = same & short[1:] & short[:-1]
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], both.astype(np.int8), [0]])))
+        begins, ends = edges[::2], edges[1::2]
+        long = ends - begins + 1 >= _IN_A_ROW
+        gaps = np.concatenate([[0], np.cumsum(np.maximum(start[1:] - end[:-1], 0) * both)])
+        gain = int((gaps[ends] - gaps[begins])[long].sum())
+        if gain and gain >= least:
+            count = int((ends - begins + 1)[long].sum())
+            text = f"{count:,} kernels below {time_text(_SHORT)} follow one another, {time_text(gain)} between them."
+            yield _told(query, rule, run, gain, text)
+
+
+def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    for run, asked in _runs(query):
+        capable = any(type(each.get("computeMajor")) is int and each["computeMajor"] >= 7
+                      for each in properties_of(run.trace))  # fmt: skip
+        if not capable or not len(run.trace):
+            continue
+        nodes = run.tree.eligible & run.tree.operator
+        owner = run.tree.work_node
+        could = run.kernels & ~run.tensor_cores & asked[run.trace.work_rows] & (owner >= 0)
+        could[could] = nodes[owner[could]]
+        gain = int((run.work_end - run.work_start)[could].sum())
+        if gain and gain >= least:
+            text = f"Operators that can use tensor cores spend {time_text(gain)} in kernels that do not."
+            yield _told(query, rule, run, gain, text)
+
+
+def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    own = {run.worker.key for run in runs_of(query)}
+    for table in distributed(replace(query, scope=EVERYTHING)).tables:
+        if table.key != "transfer":
+            continue
+        keys = [column.key for column in table.columns]
+        rows = [dict(zip(keys, row, strict=True)) for row in table.rows() if row[keys.index("step")] == "all"]
+        if len(rows) < 2:
+            continue
+        late = min(rows, key=lambda row: row["synchronising_us"])
+        others = [row["synchronising_us"] for row in rows if row is not late]
+        gain = sum(others) / len(others) - late["synchronising_us"]
+        if gain >= least and late["worker"] in own:
+            text = f"{late['worker']} is late: the others wait {time_text(round(gain))} longer in each step for it."
+            yield of_window(query, rule, str(late["worker"]), gain, text, "", Target())
+
+
+def _pieces(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    for run, _ in _runs(query):
+        memory = run.trace.memory
+        mine = np.isin(memory.device_type, (1, 6)) & (memory.reserved != INT_MISSING) & (
+            memory.allocated != INT_MISSING)  # fmt: skip
+        if not mine.any():
+            continue
+        allocated, reserved = int(memory.allocated[mine].max()), int(memory.reserved[mine].max())
+        if reserved and (reserved - allocated) / reserved >= _IN_PIECES:
+            text = (f"{bytes_text(reserved)} are reserved and never more than {bytes_text(allocated)} allocated: "
+                    f"{percent_text(1 - allocated / reserved)} lies in pieces.")  # fmt: skip
+            start, _ = query.window
+            yield Finding(rule.key, run.worker.key, None, text, {"group": run.worker.key, "lane": None,
+                          "start_us": start / 1000, "duration_us": 0, "name": ""}, rule.advice)  # fmt: skip
+
+
+RULES: Final = (
+    Rule("host_bound", "Gaps of the busiest stream whose next call started after the gap began.", 0.05,
+         "Launch ahead: CUDA graphs, torch.compile, larger kernels, less work on the host between them.", _host_bound),
+    Rule("synchronises", "Union of calls that synchronise, aten::item and its like.", 0.02,
+         "Keep values on the GPU, log them seldom, copy with non_blocking=True.", _syncs),
+    Rule("pageable_copies", "Union of copies from and to pageable memory.", 0.01,
+         "Pin it: DataLoader(pin_memory=True) and .to(device, non_blocking=True).", _pageable),
+    Rule("loader_waits", "Union of the calls that fetch the next batch.", 0.05,
+         "More workers (num_workers), prefetch_factor, persistent_workers, faster storage.", _loader),
+    Rule("exposed_communication", "Communication that no computation covers.", 0.05,
+         "Larger or earlier buckets, gradient accumulation, compression, sharding over fewer ranks.", _exposed),
+    Rule("late_rank", "What other ranks wait in collectives beyond the one that waits least.", 0.02,
+         "Look at its loader and its kernels beside another's: tpuprof diff.", _late_rank),
+    Rule("short_kernels", "Gaps within runs of four kernels or more below 10 us.", 0.02,
+         "Fuse them: torch.compile, foreach or fused optimizers, CUDA graphs.", _short),
+    Rule("tensor_cores_unused", "Kernels of operators that can use tensor cores which do not.", 0.05,
+         "Mixed precision (torch.autocast, TF32), sizes that are multiples of 8.", _tensor_cores),
+    Rule("fragmentation", "Reserved memory beyond what is ever allocated, from 30 % on.", 0.0,
+         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or sizes that repeat.", _pieces),
+)  # fmt: skip

@@ -1,0 +1,294 @@
+"""What whole profiles show that is worth a look: a table of rules, each with its formula, threshold and advice.
+
+A rule looks at what a query is about and finds something or nothing; what could be won is an upper bound. Rules ask for
+columns by key: of a source that does not know one they find nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.steps.launch_sequence import launch_lane
+from tpuprof_tui.analysis.steps.steadiness import steadiness
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.units import bytes_text, time_text
+from tpuprof_tui.model import Activity, Lane, Profile, Role, is_missing
+
+from .answer import Target
+from .query import Query
+
+Ints = npt.NDArray[np.int64]
+
+#: Transfers of fewer bytes are small: moving them takes about as long as starting them.
+SMALL: Final = 4096
+#: Up to so many events a profile is looked through anew for each part of its time.
+MOST_AT_ONCE: Final = 200_000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is worth a look.
+
+    Attributes:
+        rule: Which rule found it.
+        group: Where.
+        gain: Time that could be won, ns, an upper bound; None where nobody knows.
+        text: What, one sentence.
+        evidence: Event or stretch, for programs.
+        advice: What to try.
+        target: Where Enter leads.
+    """
+
+    rule: str
+    group: str
+    gain: int | None
+    text: str
+    evidence: dict[str, Any]
+    advice: str
+    target: Target = field(default_factory=Target)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule.
+
+    Attributes:
+        key: Its name.
+        formula: What is looked at, one sentence.
+        threshold: From which share of the window on it is told.
+        advice: What to try.
+        find: What it finds, of at least so many ns.
+    """
+
+    key: str
+    formula: str
+    threshold: float
+    advice: str
+    find: Callable[[Query, Rule, float], Iterator[Finding]]
+
+
+def found_by(rules: tuple[Rule, ...], query: Query) -> Iterator[Finding]:
+    """What some rules find; nothing where a filter left something out, as sums would then mislead.
+
+    O(events), kept: of a part of the time nothing where that would be felt with every key.
+    """
+    part = query.range is not None and query.profile.instructions > MOST_AT_ONCE
+    if query.filter or query.scope.lane >= 0 or query.span <= 0 or part:
+        return
+
+    def made() -> list[Finding]:
+        span = _span(query)
+        return [found for rule in rules for found in rule.find(query, rule, rule.threshold * span)]
+
+    which = (rules[0].key, query.scope, query.step, query.range)
+    yield from query.derived.get("findings of rules", made, *which, most=8)
+
+
+def _span(query: Query) -> int:
+    """Length of what is asked about, ns: of one of several recordings its own, their clocks may lie far apart."""
+    lanes = [query.profile.lanes[number] for number in query.lanes] if query.scope.group >= 0 else []
+    known = [lane for lane in lanes if len(lane)]
+    if query.range is not None or query.step is not None or not known:
+        return query.span
+    return max(int(lane["end"].max()) for lane in known) - min(int(lane["start"][0]) for lane in known)
+
+
+def evidence(group: str, start: int, length: int, name: str = "", lane: str | None = None) -> dict[str, Any]:
+    """A stretch of time as evidence; ns."""
+    return {"group": group, "lane": lane, "start_us": start / 1000, "duration_us": length / 1000, "name": name}
+
+
+def of_window(query: Query, rule: Rule, group: str, gain: float, text: str, name: str, target: Target) -> Finding:
+    """A finding about all of the window."""
+    start, end = query.window
+    return Finding(rule.key, group, round(gain), text, evidence(group, start, end - start, name), rule.advice, target)
+
+
+# -- rows of lanes that a query is about
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a lane of a unit, with how long they took, ns."""
+
+    lane: Lane
+    rows: Ints
+    unit: int
+    length: Ints
+
+
+def lanes_doing(query: Query, activity: Activity) -> Iterator[Rows]:
+    """Work of an activity that starts in the window, by lane of a unit."""
+    profile = query.shown.profile
+    start, end = query.window
+    units = set(query.units)
+    for lane in profile.lanes:
+        unit = profile.unit_of(lane)
+        if lane.on_host or not lane.in_sums or not len(lane) or unit not in units or lane.activity is not activity:
+            continue
+        low, high = np.searchsorted(lane["start"], (start, end))
+        rows = np.arange(low, high)[lane.take("role", slice(low, high)) == Role.WORK]
+        if len(rows):
+            yield Rows(lane, rows, unit, lane.take("end", rows) - lane.take("start", rows))
+
+
+def by_text(profile: Profile, each: Rows, key: str, weights: Any) -> Iterator[tuple[str, float]]:
+    """Sums of weights by the text of a column."""
+    codes = each.lane.take(key, each.rows)
+    known = codes >= 0
+    sums = np.bincount(codes[known], weights=np.asarray(weights, np.float64)[known])
+    for code in np.flatnonzero(sums).tolist():
+        yield clean(profile.text(key, code)), float(sums[code])
+
+
+def narrowed(query: Query, key: str, text: str) -> Target:
+    """Leads to what has a text."""
+    return Target(condition=text_condition(key, text, alone=True)) if text else Target()
+
+
+# -- rules
+
+
+def _imbalance(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    figures = query.unit_figures
+    if len(figures) < 2:
+        return
+    most = max(figures, key=lambda each: each.busy)
+    gain = most.busy - sum(each.busy for each in figures) / len(figures)
+    if gain >= least:
+        text = f"{most.label} works {time_text(round(gain))} longer than {query.vocabulary.unit.plural} do on average."
+        yield of_window(query, rule, most.label, gain, text, "", Target(scope=Scope(most.unit)))
+
+
+def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    profile = query.shown.profile
+    if "kernel" not in profile.strings:
+        return
+    waits: dict[str, dict[int, float]] = {}
+    start, end = query.window
+    for lane in profile.lanes:
+        unit = profile.unit_of(lane)
+        if unit not in query.units or "kernel" not in lane or not len(lane):
+            continue
+        low, high = np.searchsorted(lane["start"], (start, end))
+        codes = np.unique(lane.take("kernel", slice(low, high)))
+        for kernel in (clean(profile.text("kernel", code)) for code in codes[codes >= 0].tolist()):
+            waits.setdefault(kernel, {}).setdefault(unit, 0.0)
+        rows = np.arange(low, high)[lane.take("role", slice(low, high)) == Role.WAIT]
+        each = Rows(lane, rows, unit, lane.take("end", rows) - lane.take("start", rows))
+        for kernel, ns in by_text(profile, each, "kernel", each.length):
+            # lanes of a unit wait side by side
+            waits[kernel][unit] = max(waits[kernel][unit], ns)
+    found = []
+    for kernel, units in waits.items():
+        if len(units) < 2:
+            continue
+        late = min(units, key=lambda unit: units[unit])
+        mean = sum(ns for unit, ns in units.items() if unit != late) / (len(units) - 1)
+        found.append((mean - units[late], kernel, late))
+    for gain, kernel, late in sorted(found, reverse=True)[:1]:
+        if gain >= least:
+            label = profile.groups.title(late)
+            text = f"{label} is late in {kernel}: the others wait {time_text(round(gain))} longer for it than it waits."
+            yield of_window(query, rule, label, gain, text, kernel, narrowed(query, "kernel", kernel))
+
+
+def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    profile = query.shown.profile
+    sums: dict[tuple[str, int], float] = {}
+    for each in lanes_doing(query, Activity.TRANSFER):
+        if "exposed" not in each.lane or "kernel" not in each.lane:
+            continue
+        exposed = each.lane.take("exposed", each.rows)
+        for kernel, ns in by_text(profile, each, "kernel", np.where(is_missing(exposed), 0, exposed)):
+            sums[kernel, each.unit] = sums.get((kernel, each.unit), 0.0) + ns
+    if not sums:
+        return
+    (kernel, unit), gain = max(sums.items(), key=lambda item: item[1])
+    if gain >= least:
+        label = profile.groups.title(unit)
+        text = f"{kernel} moves data for {time_text(round(gain))} on {label} while nothing there computes."
+        yield of_window(query, rule, label, gain, text, kernel, narrowed(query, "kernel", kernel))
+
+
+def _gaps(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    profile = query.shown.profile
+    if not len(profile.scopes):
+        return
+    start, end = query.window
+    worst: tuple[int, int, int] = 0, -1, 0
+    for unit in query.units:
+        lane = launch_lane(profile, unit)
+        inside = (lane["start"] < end) & (lane["end"] > start)
+        begin, stop = np.maximum(lane["start"][inside], start), np.minimum(lane["end"][inside], end)
+        gaps = np.maximum(begin[1:] - np.maximum.accumulate(stop)[:-1], 0)
+        worst = max(worst, (int(gaps.sum()), unit, len(gaps)))
+    gain, unit, count = worst
+    if unit >= 0 and gain >= least:
+        label = profile.groups.title(unit)
+        text = f"{time_text(gain)} lie between {count:,} launches on {label}, in which it is given nothing to do."
+        yield of_window(query, rule, label, gain, text, "", Target(scope=Scope(unit)))
+
+
+def _small(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    profile = query.shown.profile
+    worst: tuple[float, int, int, int] = 0.0, -1, 0, 0
+    for each in lanes_doing(query, Activity.TRANSFER):
+        if "bytes" not in each.lane:
+            continue
+        size = each.lane.take("bytes", each.rows)
+        small = ~is_missing(size) & (size < SMALL)
+        if small.mean() > 0.5:
+            worst = max(worst, (float(each.length[small].sum()), each.unit, int(small.sum()), len(small)))
+    gain, unit, count, every = worst
+    if unit >= 0 and gain >= least:
+        label = profile.groups.title(unit)
+        text = f"{count:,} of {every:,} transfers of {label} move less than {bytes_text(SMALL)} each."
+        yield of_window(query, rule, label, gain, text, "", Target(condition=f"bytes<{SMALL}"))
+
+
+def _outliers(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    if query.step is not None or query.range is not None:
+        return
+    steps = query.session.steps
+    if not len(steps):
+        return
+    known = steps.set_of(query.scope.group)
+    if known is None:
+        return
+    place = known.place_by_start
+    length = known.end - known.start
+    judged = steadiness(length, steps.usual[place])
+    longer = judged.outlier & (length > judged.median)
+    gain = float((length[longer] - judged.median).sum()) if bool(longer.any()) else 0.0
+    if gain and gain >= least:
+        worst = int(place[np.flatnonzero(longer)[np.argmax(length[longer])]])
+        label = steps.label(worst)
+        text = (f"{steps.word.of(int(longer.sum()))} took longer than usual, {label} the longest: "
+                f"{time_text(round(gain))} beyond the median in all.")  # fmt: skip
+        start, stop = int(steps.steps.start[worst]), int(steps.steps.end[worst])
+        yield Finding(rule.key, "", round(gain), text, evidence("", start, stop - start, label), rule.advice,
+                      Target(step=int(steps.steps.number[worst])))  # fmt: skip
+
+
+RULES: Final = (
+    Rule("imbalance", "Busy time of the busiest unit beyond the mean of all.", 0.05,
+         "Divide its work more evenly.", _imbalance),
+    Rule("late_unit", "What others wait in one scope beyond what the unit waits that waits least.", 0.02,
+         "Look at what it does before the barrier: more work than the others, or a slower transfer.", _late),
+    Rule("exposed_scope", "Transfers of one scope on one unit while it does not compute.", 0.05,
+         "Load the next tile while this one is computed: two buffers, or smaller tiles.", _exposed),
+    Rule("launch_gaps", "Time between the end of one launch and the start of the next, of one unit.", 0.05,
+         "Launch earlier, or fuse small kernels.", _gaps),
+    Rule("small_transfers", "Time of transfers below 4 KiB where more than half are.", 0.02,
+         "Join them: starting a transfer takes as long as moving this much.", _small),
+    Rule("step_outliers", "Time of steps that take unusually long beyond the median.", 0.01,
+         "Compare it with a usual one: tpuprof diff PATH PATH alignment takes --step N.", _outliers),
+)  # fmt: skip

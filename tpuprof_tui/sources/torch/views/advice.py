@@ -10,10 +10,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.views.answer import Target
+from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.finding_rules import Finding, Rule, found_by, of_window
 from tpuprof_tui.views.query import EVERYTHING, Query
 
@@ -51,8 +52,15 @@ def _told(query: Query, rule: Rule, run: Run, gain: float, text: str, name: str 
     return of_window(query, rule, run.worker.key, gain, text, name, Target())
 
 
+def _streams(query: Query) -> Iterator[tuple[Run, Answer]]:
+    """What the view of streams says of each worker."""
+    for run in runs_of(query):
+        yield run, streams(replace(query, scope=Scope(run.worker.group)))
+
+
 def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for table in streams(query).tables:
+    for _, told in _streams(query):
+        table = told.table("streams")
         keys = [column.key for column in table.columns]
         rows = [dict(zip(keys, row, strict=True)) for row in table.rows()]
         worst = max(rows, key=lambda row: (row["busy_us"], row["host_wait_us"]), default=None)
@@ -96,10 +104,11 @@ def _loader(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for fact in streams(query).facts:
-        if fact.key == "exposed_communication_us" and fact.value and fact.value >= least:
-            text = f"Communication is not covered by computation for {time_text(fact.value)}."
-            yield of_window(query, rule, fact.about, fact.value, text, "", Target())
+    for run, told in _streams(query):
+        gain = told.figure("exposed_communication_us")
+        if gain and gain >= least:
+            text = f"Communication is not covered by computation for {time_text(gain)}."
+            yield _told(query, rule, run, gain, text)
 
 
 def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:

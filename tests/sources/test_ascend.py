@@ -214,7 +214,7 @@ def test_slices_are_one_table_and_of_two_exports_the_last_counts(tmp_path, capsy
     assert sorted((each["name"], each["start_us"]) for each in kernels) == [
         ("op100", "1700000000000100.125"), ("op300", "1700000000000300.125")
     ]  # fmt: skip
-    assert (worker["rank"], worker["events"]) == (None, 2)
+    assert (worker["rank"], worker["events"], worker["devices"]) == (None, 2, [{"name": "NPU 0", "id": 0}])
 
 
 def test_files_of_cann_5_that_a_program_wrote(tmp_path, capsys):

@@ -392,7 +392,8 @@ class Rank:
     @cached_property
     def device(self) -> int:
         """Number of its device; -1 where nothing tells it."""
-        found = (*self._mapped("deviceId"), self.place.device)
+        told = self.kernels.other("device").plain if self.kernels is not None else ()
+        found = (*self._mapped("deviceId"), self.place.device, *(told if len(told) == 1 else ()))
         return next((value for value in found if type(value) is int and 0 <= value < 1 << 31), -1)
 
     def _mapped(self, column: str) -> list[Any]:

@@ -8,10 +8,12 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 
 from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.catalog import open_profile
@@ -204,7 +206,9 @@ def test_views_are_the_reports_side_by_side(capsys):
         (told,) = json.loads(capsys.readouterr().out)["views"]["units"]["workers"].values()
         sides.append(told["tables"]["units"])
     assert main(["diff", *paths, "units", "--json"]) == 0
-    rows = rows_of(json.loads(capsys.readouterr().out), "units", "units")
+    record = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(json.loads(schema_text("diff"))).validate(record)
+    rows = rows_of(record, "units", "units")
     keys = [column["key"] for column in sides[0]["columns"]]
     base, other = ({row[0]: dict(zip(keys, row, strict=True)) for row in side["rows"]} for side in sides)
     assert {row["unit"] for row in rows} == base.keys() | other.keys()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +23,7 @@ class Dependency:
         waiter, releaser: Lane and row.
         slack_ns: As in ``Dependencies``.
         ends: Whether the releaser let the waiter end; else it let it begin.
+        guessed: Whether it rests on guesswork.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Dependency:
     releaser: tuple[int, int]
     slack_ns: int
     ends: bool
+    guessed: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,7 @@ class Dependencies:
             (int(self.releaser_lane[place]), int(self.releaser_row[place])),
             int(self.slack_ns[place]),
             kind in self.links.ending,
+            kind in self.links.guessed,
         )
 
     @cached_property
@@ -98,7 +101,7 @@ def dependencies_in(links: Links, lanes: Sequence[Lane]) -> Dependencies:
     """Links with the lanes, rows and times of what they lead from and to."""
     if (links.to_row[1:] < links.to_row[:-1]).any():
         order = np.argsort(links.to_row, kind="stable")
-        links = Links(links.kinds, links.kind[order], links.from_row[order], links.to_row[order], links.ending)
+        links = replace(links, kind=links.kind[order], from_row=links.from_row[order], to_row=links.to_row[order])
     first = np.cumsum([0, *map(len, lanes)], dtype=np.int64)
     # of empty lanes, which begin where the next one does, the last
     waiter_lane, releaser_lane = (

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from functools import partial
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
+from tpuprof_tui.analysis.links.releases import barrier_of
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.units import time_text
+from tpuprof_tui.formats.units import GUESS, time_text
 from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..panes.keybar import KeyBar
@@ -89,7 +90,11 @@ class Following(Finding):
     def _told(self, dependency: Dependency, count: int) -> str:
         more = f"; the closest of {count:,}" if count > 1 else ""
         waiter, releaser = self._named(*dependency.waiter), self._named(*dependency.releaser)
-        return f"{waiter} waited for {releaser} by {dependency.kind}, {time_text(dependency.slack_ns)} between{more}"
+        guess = GUESS if dependency.guessed else ""
+        barrier = barrier_of(self.session, dependency.releaser) if dependency.ends else None
+        late = f"; it came {guess}{time_text(barrier.late_ns)} after the others" if barrier is not None else ""
+        between = time_text(dependency.slack_ns)
+        return f"{guess}{waiter} waited for {releaser} by {dependency.kind}, {between} between{late}{more}"
 
     def _named(self, lane_number: int, row: int) -> str:
         lane = self.session.profile.lanes[lane_number]

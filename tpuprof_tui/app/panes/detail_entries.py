@@ -13,11 +13,13 @@ import numpy as np
 from tpuprof_tui.analysis.findings.peers import Neighbour, alike, neighbours
 from tpuprof_tui.analysis.findings.problem_rows import about_text, oddities
 from tpuprof_tui.analysis.index.ordering import fixed_number
-from tpuprof_tui.analysis.links.dependencies import Dependencies
+from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
+from tpuprof_tui.analysis.links.releases import barrier_of, work_meanwhile
 from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.units import MISSING, exact_time, time_text
+from tpuprof_tui.formats.text import in_sentence
+from tpuprof_tui.formats.units import GUESS, MISSING, exact_time, time_text
 from tpuprof_tui.model import Column, Lane, Profile
 
 #: How an entry is drawn: a name, text, a remark, a warning, the title of a group, a field, a link to follow.
@@ -109,13 +111,16 @@ def _named(session: Session, number: int, row: int) -> str:
 def _dependencies(session: Session, dependencies: Dependencies, number: int, row: int) -> Iterator[Entry]:
     waited = sorted(dependencies.waits_for(number, row), key=lambda each: each.slack_ns)
     for each in waited[:MOST_LINKS]:
-        text = f"{_named(session, *each.releaser)}, {time_text(each.slack_ns)} before"
+        guess = GUESS if each.guessed else ""
+        text = f"{guess}{_named(session, *each.releaser)}, {time_text(each.slack_ns)} before"
         yield Entry("link", text, "Waited for", leads_to=each.releaser, back=True)
+        yield from _barrier(session, each)
     if len(waited) > MOST_LINKS:
         yield Entry("remark", f"Waited for {len(waited) - MOST_LINKS:,} more; [ follows the closest")
     released = sorted(dependencies.releases(number, row), key=lambda each: each.slack_ns)
     for each in released[:MOST_LINKS]:
-        text = f"{_named(session, *each.waiter)}, {time_text(each.slack_ns)} later"
+        guess = GUESS if each.guessed else ""
+        text = f"{guess}{_named(session, *each.waiter)}, {time_text(each.slack_ns)} later"
         yield Entry("link", text, "Released", leads_to=each.waiter)
     if len(released) > MOST_LINKS:
         yield Entry("remark", f"Released {len(released) - MOST_LINKS:,} more; ] follows the closest")
@@ -140,6 +145,17 @@ def _around(session: Session, dependencies: Dependencies | None, number: int, ro
         parent = int(lane.take("parent", slice(parent, parent + 1))[0])
     if parent >= 0:
         yield Entry("remark", "and in more")
+
+
+def _barrier(session: Session, dependency: Dependency) -> Iterator[Entry]:
+    """Who came last to a barrier, by how much, and what it did in the time."""
+    barrier = barrier_of(session, dependency.releaser) if dependency.ends else None
+    if barrier is None:
+        return
+    guess = GUESS if barrier.guessed else ""
+    came = f"{in_sentence(session.profile.groups.title(barrier.unit))} came last, {guess}{time_text(barrier.late_ns)}"
+    did = work_meanwhile(session, barrier.unit, barrier.time - barrier.late_ns, barrier.time)
+    yield Entry("remark", f"Barrier: {came} after the others{f'; meanwhile {did}' if did else ''}")
 
 
 def _compared(session: Session, lane: Lane, number: int, row: int) -> Iterator[Entry]:

@@ -120,7 +120,7 @@ VOCABULARY: Final = Vocabulary(
     },
     phrases={
         "no_times": "No hardware records: the commands have no times. 2 shows them in a table, 4 the problems.",
-        "no_links": "This capture's registers name no dependencies",
+        "no_links": "Nothing in this capture names what waited for what, and no waits end together",
         "filter_hint": "dur>10us  bw<20  name=MM2*  core=3 | !kernel=rms*  /regex/",
         "sort_hint": "a column: dur, exposed, bw, kernel, ...",
         "group_hint": "group kernel, group bytes",
@@ -166,6 +166,8 @@ VOCABULARY: Final = Vocabulary(
     columns_entry=f"{_HERE}.schema:COLUMNS",
     texts_entry=f"{_HERE}.command_texts:TEXTS",
     views=(
+        View("waits", "Who waits for whom", "Which {unit} makes the others wait, and who comes last to each barrier.",
+             f"{_HERE}.views.waits:waits"),
         View("published", "As bigTpuProfile counts", "The summary of the published converter, by its own definitions.",
              f"{_HERE}.views.published_summary:published"),
     ),

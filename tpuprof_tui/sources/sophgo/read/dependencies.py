@@ -14,13 +14,18 @@ have none.
 *By message.* A wait is released when as many sends of its message have retired as its count asks; a send says how many
 waits its message serves, after which the message may be used anew. Ordered by when they end, the sends and waits of one
 message in one kernel function are therefore runs of sends followed by runs of waits. A run of sends and the run of
-waits behind it are linked if each wait counts exactly these sends and each send exactly these waits. The messages
+waits behind it are linked if each wait counts exactly these sends and each send exactly these waits: all of them, or
+those of its own kind of engine (barriers of the kernel library: TIU and GDMA of each core send and wait under one
+message, each counting the cores, and none goes on before the last of all has sent). The messages
 of a core are looked at alone first, what is left over on all cores together: they share their messages. The releaser
 is the send that retires last. TIU, GDMA and SDMA take part alike; how CDMA's sends and waits name their message is not
 public. Where next to no wait of a profile agrees, what agrees does so by chance: its registers hold no messages, and
 there is no link at all.
 
-Both kinds need ids: captures whose registers name nothing (all zero, or counts that do not agree) have no links.
+Both kinds need ids: registers that name nothing (all zero, or counts that do not agree) give no such links.
+
+*By time.* Waits without a link that end together on several cores are taken for a barrier (``waits_together``). Such
+links are guesswork and marked so.
 """
 
 from __future__ import annotations
@@ -35,6 +40,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, Groups, Lane, Links, Profile, Role
+
+from .waits_together import waits_together
 
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -52,26 +59,33 @@ class Kind(IntEnum):
 
     COMMAND = 0
     MESSAGE = 1
+    TOGETHER = 2
 
 
 def with_dependencies(profile: Profile) -> Profile:
-    """A profile that knows its dependencies: as it is where no register is there to name any, or without times."""
+    """A profile that knows its dependencies: as it is without times, or where nothing names any and nobody waits."""
     named = any("depends_on" in lane or lane.registers is not None for lane in profile.lanes)
-    return replace(profile, links=partial(dependencies, profile.lanes, profile.groups)) if named else profile
+    if not named and len(profile.units) < 2:
+        return profile
+    return replace(profile, links=partial(dependencies, profile.lanes, profile.groups))
 
 
 def dependencies(lanes: Sequence[Lane], groups: Groups) -> Links:
     """All links between commands with times, ordered by waiter; none where registers name nothing. O(n log n)."""
-    parts = [*_command_links(lanes, groups), *_message_links(lanes, groups)]
+    by_message = _message_links(lanes, groups)
+    known = [(part[1], part[2]) for part in by_message]
+    together = waits_together(lanes, groups, known)
+    parts = [*_command_links(lanes, groups), *by_message, _part(Kind.TOGETHER, *together)]
     none = np.zeros(0, np.int64)
     kind, waiter_lane, waiter, releaser_lane, releaser = (
-        np.concatenate([part[place] for part in parts]) if parts else none for place in range(5)
+        np.concatenate([none, *(part[place] for part in parts)]) for place in range(5)
     )
     first = np.cumsum([0, *map(len, lanes)], dtype=np.int64)
     waiter, releaser = first[waiter_lane] + waiter, first[releaser_lane] + releaser
     order = np.lexsort((kind, waiter))
-    return Links(("command id", "message"), kind[order].astype(np.int8), releaser[order], waiter[order],
-                 ending=frozenset((Kind.MESSAGE,)))  # fmt: skip
+    return Links(("command id", "message", "ending together"), kind[order].astype(np.int8), releaser[order],
+                 waiter[order], ending=frozenset((Kind.MESSAGE, Kind.TOGETHER)),
+                 guessed=frozenset((Kind.TOGETHER,)))  # fmt: skip
 
 
 def _part(kind: Kind, waiter_lane: Any, waiter: I64, releaser_lane: Any, releaser: I64) -> Part:
@@ -176,6 +190,7 @@ class _Messages:
     lane: I64
     row: I64
     unit: I64
+    engine: I64
     message: I64
     count: I64
     waits: Bools
@@ -190,7 +205,10 @@ class _Messages:
 
 
 def _message_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
-    found = (_messages(lane, number, groups.unit_of(lane.group)) for number, lane in enumerate(lanes))
+    engines = {lane.kind: place for place, lane in enumerate(lanes)}
+    found = (
+        _messages(lane, number, groups.unit_of(lane.group), engines[lane.kind]) for number, lane in enumerate(lanes)
+    )
     parts = [part for part in found if part is not None]
     if not parts:
         return []
@@ -207,7 +225,7 @@ def _message_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
     return result if agreeing >= _LEAST_AGREEING * waits else []
 
 
-def _messages(lane: Lane, number: int, unit: int) -> _Messages | None:
+def _messages(lane: Lane, number: int, unit: int, engine: int) -> _Messages | None:
     if "message" not in lane:
         return None
     rows = np.flatnonzero(lane["message"] != INT_MISSING)
@@ -220,6 +238,7 @@ def _messages(lane: Lane, number: int, unit: int) -> _Messages | None:
         np.full(len(rows), number, np.int64),
         rows,
         np.full(len(rows), unit, np.int64),
+        np.full(len(rows), engine, np.int64),
         lane.take("message", rows),
         lane.take("message_count", rows),
         lane.take("role", rows) == Role.WAIT,
@@ -248,7 +267,10 @@ def _rounds(events: _Messages, group: I64) -> tuple[Bools, Part]:
     agrees = (waits > 0) & (sends > 0)
     fits = sorted_.count == np.where(sorted_.waits, sends[number], waits[number])
     first = np.flatnonzero(anew)
-    agrees &= np.bincount(number, ~fits, rounds) == 0
+    of_engine = np.unique(number * (int(sorted_.engine.max()) + 1) + sorted_.engine, return_inverse=True)[1].ravel()
+    told = np.where(sorted_.waits, np.bincount(of_engine, ~sorted_.waits)[of_engine],
+                    np.bincount(of_engine, sorted_.waits)[of_engine])  # fmt: skip
+    agrees &= (np.bincount(number, ~fits, rounds) == 0) | (np.bincount(number, sorted_.count != told, rounds) == 0)
     waiting = np.flatnonzero(sorted_.waits & agrees[number])
     last_send = (first + sends - 1)[number[waiting]]
     done = np.zeros(len(order), np.bool_)

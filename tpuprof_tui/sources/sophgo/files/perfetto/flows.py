@@ -63,7 +63,7 @@ def lane_flows(profile: Profile, dependencies: Dependencies, chosen: Mapping[int
 
     A flow reaches the begin of what waits where that comes later than the begin of what releases it, else its end: a
     wait may begin long before it is released. A dependency that cannot be so (the wait ends before the release begins),
-    or whose instructions are not there, is left out.
+    that is guesswork, or whose instructions are not there, is left out.
 
     Args:
         profile: The profile.
@@ -76,6 +76,7 @@ def lane_flows(profile: Profile, dependencies: Dependencies, chosen: Mapping[int
     at_begin = to_start > from_start
     at_end = ~at_begin & (to_end > from_start)
     drawn = from_there & to_there & (at_begin | at_end)
+    drawn &= ~np.isin(dependencies.links.kind, list(dependencies.links.guessed))
     for lanes, rows in (
         (dependencies.releaser_lane, dependencies.releaser_row), (dependencies.waiter_lane, dependencies.waiter_row),
     ):  # fmt: skip

@@ -1,0 +1,150 @@
+"""Who let whom go: waits with the unit that released them, and barriers with the unit that came last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import Role
+
+from ..index.lane_index import rows_between
+from ..selecting.cell_texts import text_of
+from ..selecting.session import Session
+from .session_dependencies import dependencies_of
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Releases:
+    """Waits in columns of one length, ascending by number.
+
+    Attributes:
+        waiter: Number of the wait (``Session.number``).
+        releaser: Number of what let it end; -1: not known.
+        start, end: When it waited, ns.
+        unit: Id of the unit that waited.
+        by: Id of the unit that released it; -1: not known.
+        guessed: Whether that is guesswork.
+    """
+
+    waiter: I64
+    releaser: I64
+    start: I64
+    end: I64
+    unit: I64
+    by: I64
+    guessed: npt.NDArray[np.bool_]
+
+    def take(self, rows: npt.NDArray[Any]) -> Releases:
+        """Some of them."""
+        return Releases(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """Waits of several units that one event let go.
+
+    Attributes:
+        releaser: Number of that event.
+        unit: Its unit, which came last.
+        time: When it let them go, ns.
+        late_ns: How much later it came than the last of the others.
+        waited_ns: How long the waits of the other units took together.
+        waits: How many waits it let go.
+        guessed: Whether it rests on guesswork.
+    """
+
+    releaser: int
+    unit: int
+    time: int
+    late_ns: int
+    waited_ns: int
+    waits: int
+    guessed: bool
+
+
+def releases_of(session: Session) -> Releases:
+    """All waits of units, found once; O(n log n) the first time."""
+    return session.derived.get("releases", lambda: _releases(session))
+
+
+def _releases(session: Session) -> Releases:
+    dependencies = dependencies_of(session)
+    links, offsets = dependencies.links, session.offsets
+    ending = np.flatnonzero(np.isin(links.kind, list(links.ending)))
+    # of several the one that came last held it up
+    order = ending[np.lexsort((dependencies.slack_ns[ending], links.to_row[ending]))]
+    waiter, first = np.unique(links.to_row[order], return_index=True)
+    releaser, kind = links.from_row[order[first]], links.kind[order[first]]
+    units = np.array([*map(session.unit_of, range(len(session.profile.lanes))), -1], np.int64)
+    parts: list[tuple[I64, ...]] = []
+    for number, lane in enumerate(session.profile.lanes):
+        if units[number] >= 0 and not lane.on_host:
+            rows = np.flatnonzero(lane["role"] == Role.WAIT)
+            parts.append((rows + offsets[number], lane.take("start", rows), lane.take("end", rows),
+                          np.full(len(rows), units[number])))  # fmt: skip
+    none = np.zeros(0, np.int64)
+    numbers, start, end, unit = (np.concatenate([none, *(part[place] for part in parts)]) for place in range(4))
+    link = np.minimum(np.searchsorted(waiter, numbers), max(len(waiter) - 1, 0))
+    known = waiter[link] == numbers if len(waiter) else np.zeros(len(numbers), np.bool_)
+    link = link[known]
+    released = np.full(len(numbers), -1, np.int64)
+    released[known] = releaser[link]
+    by, guessed = np.full(len(numbers), -1, np.int64), np.zeros(len(numbers), np.bool_)
+    by[known] = units[np.searchsorted(offsets, releaser[link], side="right") - 1]
+    guessed[known] = np.isin(kind[link], list(links.guessed))
+    return Releases(numbers, released, start, end, unit, by, guessed)
+
+
+def barriers_in(session: Session, waits: Releases) -> list[Barrier]:
+    """The barriers among some waits, those that cost most first; of each barrier all waits have to be given."""
+    waits = waits.take((waits.by >= 0) & (waits.unit >= 0))
+    waits = waits.take(np.lexsort((waits.unit, waits.releaser)))
+    found = []
+    bounds = np.flatnonzero(np.diff(waits.releaser, prepend=-1, append=-1))
+    several = [(a, b) for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+               if waits.unit[a] != waits.unit[b - 1]]  # fmt: skip
+    for first, last in several:
+        mine = slice(first, last)
+        number, unit = int(waits.releaser[first]), int(waits.by[first])
+        _, time = session.span_of(*session.place(number))
+        others = waits.unit[mine] != unit
+        start, took = waits.start[mine][others], (waits.end - waits.start)[mine][others]
+        found.append(
+            Barrier(number, unit, time, max(time - int(start.max()), 0), int(took.sum()), last - first,
+                    bool(waits.guessed[mine].any()))
+        )  # fmt: skip
+    return sorted(found, key=lambda each: -each.waited_ns)
+
+
+def barrier_of(session: Session, releaser: tuple[int, int]) -> Barrier | None:
+    """The barrier that an event (lane, row) released; None where it released none. O(waits)."""
+    waits = releases_of(session)
+    found = barriers_in(session, waits.take(waits.releaser == session.number(*releaser)))
+    return found[0] if found else None
+
+
+def work_meanwhile(session: Session, unit: int, start: int, end: int) -> str:
+    """What a unit worked on longest in a stretch of time, with its lane and how long; empty where it did not work."""
+    best, told = 0, ""
+    for number, lane in enumerate(session.profile.lanes):
+        if session.unit_of(number) != unit or lane.on_host:
+            continue
+        rows = rows_between(session.indexes[number], start, end)
+        rows = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        rows = rows[lane.take("role", rows) == Role.WORK]
+        if not len(rows):
+            continue
+        within = np.minimum(lane.take("end", rows), end) - np.maximum(lane.take("start", rows), start)
+        _, code = np.unique(lane.take("name", rows) if "name" in lane else np.zeros(len(rows)), return_inverse=True)
+        by_name = np.bincount(code.ravel(), within)
+        most = int(by_name.argmax())
+        if by_name[most] > best:
+            best = int(by_name[most])
+            name = text_of(session.profile, lane, "name", int(rows[code.ravel() == most][0])) or "work"
+            told = f"{lane.label} {name}"
+    return f"{told} ({best / (end - start):.0%})" if told else ""

@@ -1,0 +1,90 @@
+"""Barriers that no register names: waits of several cores that end within a cycle or two of each other.
+
+The engines of all cores that meet at a barrier are let go at once, by the last that sends. Without messages that is
+what remains of it: waits of one kind of engine on several cores that end together, and right before each of them the
+send of its engine. Other kinds of engines that meet at the same barrier are let go some cycles earlier or later. The
+releaser is the send that retires last among those of the engines that met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import Groups, Lane, Role
+
+I64 = npt.NDArray[np.int64]
+
+#: Two cycles at 900 MHz and rounding: waits of one kind of engine that end so close end together.
+_TOGETHER_NS: Final = 3
+#: Kinds of engines that meet at one barrier are let go so close to each other.
+_ENGINES_NS: Final = 32
+#: A barrier lets go so soon after the last send.
+_LATENCY_NS: Final = 1_000
+
+
+def waits_together(
+    lanes: Sequence[Lane], groups: Groups, known: Sequence[tuple[I64, I64]]
+) -> tuple[I64, I64, I64, I64]:
+    """Lane and row of such waits, and lane and row of the send that let each go. O(waits log waits).
+
+    Args:
+        lanes: All lanes.
+        groups: Their groups.
+        known: Lanes and rows of waits whose release is known.
+    """
+    none = np.zeros(0, np.int64)
+    engines = {lane.kind: place for place, lane in enumerate(lanes)}
+    parts: list[tuple[Any, ...]] = []
+    for number, lane in enumerate(lanes):
+        unit = groups.unit_of(lane.group)
+        if unit < 0 or lane.on_host or not len(lane):
+            continue
+        role = lane["role"]
+        rows = np.flatnonzero(role == Role.WAIT)
+        done = [waiting[waiter == number] for waiter, waiting in known]
+        rows = np.setdiff1d(rows, np.concatenate([none, *done]), assume_unique=True)
+        # each engine sends that it has come, then waits
+        rows = rows[(rows > 0) & (role[np.maximum(rows - 1, 0)] == Role.SYNC)]
+        sent = lane.take("end", rows - 1)
+        for_all = (np.full(len(rows), each, np.int64) for each in (number, unit, engines[lane.kind]))
+        parts.append((*for_all, rows, lane.take("end", rows), sent))
+    if not parts:
+        return none, none, none, none
+    lane_of, unit_of, engine, row, end, sent = (np.concatenate([part[place] for part in parts]) for place in range(6))
+    order = np.lexsort((end, engine))
+    lane_of, unit_of, engine, row, end, sent = (each[order] for each in (lane_of, unit_of, engine, row, end, sent))
+    cluster = _runs((np.diff(engine) != 0) | (np.diff(end) > _TOGETHER_NS), len(end))
+    size, units = np.bincount(cluster), _distinct(cluster, unit_of)
+    # one wait of each core and no other: what else ends then does so by chance
+    kept = ((units >= 2) & (units == size))[cluster]
+    lane_of, unit_of, row, end, sent, size = (each[kept] for each in (lane_of, unit_of, row, end, sent, size[cluster]))
+    if not len(end):
+        return none, none, none, none
+    order = np.argsort(end, kind="stable")
+    lane_of, row, end, sent, size = (each[order] for each in (lane_of, row, end, sent, size))
+    barrier = _runs((np.diff(end) > _ENGINES_NS) | (np.diff(size) != 0), len(end))
+    first = np.flatnonzero(np.diff(barrier, prepend=-1))
+    opened = end[first][barrier]
+    # sends behind the first release are of waits that met somewhere else
+    came = np.where(sent <= opened, sent, np.iinfo(np.int64).min)
+    last = np.lexsort((came, barrier))[np.append(first[1:], len(end)) - 1][barrier]
+    sure = (came[last] <= opened) & (opened - came[last] <= _LATENCY_NS) & (came[last] > np.iinfo(np.int64).min)
+    last = last[sure]
+    return lane_of[sure], row[sure], lane_of[last], row[last] - 1
+
+
+def _runs(cut: npt.NDArray[np.bool_], count: int) -> I64:
+    """Number of the run of each element; a run ends behind an element where ``cut`` holds."""
+    return np.concatenate([np.zeros(min(count, 1), np.int64), np.cumsum(cut)])
+
+
+def _distinct(cluster: I64, unit: I64) -> I64:
+    """How many units each cluster has."""
+    if not len(cluster):
+        return np.zeros(0, np.int64)
+    pairs = np.unique(cluster << 20 | unit)
+    return np.bincount(pairs >> 20, minlength=int(cluster[-1]) + 1)

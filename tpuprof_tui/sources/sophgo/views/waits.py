@@ -1,0 +1,126 @@
+"""Who waits for whom: which core made the others wait, and who came last to each barrier."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis.links.releases import Barrier, Releases, barriers_in, releases_of, work_meanwhile
+from tpuprof_tui.analysis.selecting.passing import passing
+from tpuprof_tui.analysis.selecting.session import numbers_in
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
+from tpuprof_tui.views.query import Query
+
+#: Barriers that are told, those that cost most.
+_MOST_BARRIERS: Final = 200
+#: Columns of a table of cores by cores.
+_MOST_CORES: Final = 16
+
+
+def waits(query: Query) -> Answer:
+    """Waits that start in the window, by the core that let them go."""
+    everything = releases_of(query.session)
+    asked = everything.take(_asked(query, everything))
+    if not len(asked.waiter):
+        return Answer(missing=(Missing("Nothing waits here."),))
+    known = asked.by >= 0
+    if not known.any():
+        return Answer(missing=(Missing("What let the waits go is not known here."),))
+    barriers = barriers_in(query.session, everything.take(np.isin(everything.releaser, asked.releaser[known])))
+    return Answer(tables=(_makers(query, asked, barriers), _matrix(query, asked), _barriers(query, barriers)))
+
+
+def _asked(query: Query, everything: Releases) -> npt.NDArray[np.bool_]:
+    start, end = query.window
+    chosen = (everything.start >= start) & (everything.start < end)
+    if query.scope.everything and not query.passes:
+        return chosen
+    chosen &= np.isin(everything.waiter, numbers_in(query.session, query.scope, None))
+    if query.passes:
+        chosen &= passing(query.session, query.passes).mask[everything.waiter]
+    return chosen
+
+
+def _makers(query: Query, asked: Releases, barriers: list[Barrier]) -> Table:
+    """One row per core that made others wait, that which cost them most first."""
+    took = asked.end - asked.start
+    rows = []
+    for unit in np.unique(asked.by[asked.by >= 0]).tolist():
+        mine = (asked.by == unit) & (asked.unit != unit)
+        if mine.any():
+            last = [each for each in barriers if each.unit == unit]
+            rows.append((int(took[mine].sum()), unit, int(mine.sum()), last, bool(asked.guessed[mine].any()),
+                         int(asked.releaser[mine][took[mine].argmax()])))  # fmt: skip
+    rows.sort(key=lambda row: (-row[0], row[1]))
+    title = query.profile.groups.title
+    columns = (
+        Column("unit", query.vocabulary.say("{Unit}")), Column("waited_us", "Others waited", "duration", bar=True),
+        Column("waits", "Waits", "count", spare=1), Column("last", "Last at barriers", "count"),
+        Column("late_us", "Late by", "duration"),
+    )  # fmt: skip
+    return Table.of_rows(
+        "makers", "Who makes the others wait", columns,
+        [(title(unit), waited, count, len(last), sum(each.late_ns for each in last))
+         for waited, unit, count, last, _, _ in rows],
+        target=lambda row: Target(event=query.session.place(rows[row][5])), word=query.vocabulary.unit.one,
+        guessed=frozenset(place for place, row in enumerate(rows) if row[4]),
+        notes=("Others waited: time of the waits that it let go, of other cores alone. Late by: how much later it came "
+               "to barriers than the last of the others.",),
+    )  # fmt: skip
+
+
+def _matrix(query: Query, asked: Releases) -> Table:
+    """One row per core that waited, one column per core it waited for."""
+    took = asked.end - asked.start
+    title = query.profile.groups.title
+    waiters, releasers = (np.unique(each) for each in (asked.unit, asked.by[asked.by >= 0]))
+    time = {
+        by: [int(took[(asked.unit == unit) & (asked.by == by)].sum()) for unit in waiters.tolist()]
+        for by in (*releasers.tolist(), -1)
+    }
+    told = sorted(sorted(releasers.tolist(), key=lambda unit: -sum(time[unit]))[:_MOST_CORES])
+    rest = [sum(time[by][place] for by in releasers.tolist() if by not in told) for place in range(len(waiters))]
+    columns = [
+        Column("unit", query.vocabulary.say("{Unit}")), Column("total_us", "Waits", "duration", bar=True),
+        *(Column(f"for_{query.profile.groups.number(by)}_us", f"for {query.profile.groups.number(by)}", "duration",
+                 spare=place) for place, by in enumerate(told)),
+    ]  # fmt: skip
+    values: list[list[object]] = [
+        [title(unit) for unit in waiters.tolist()],
+        [int(took[asked.unit == unit].sum()) for unit in waiters.tolist()],
+    ]
+    values += [list(time[by]) for by in told]
+    for key, heading, more in (("others_us", "for others", rest), ("unknown_us", "unknown", time[-1])):
+        if any(more):
+            columns.append(Column(key, heading, "duration"))
+            values.append(list(more))
+    guessed = [bool(asked.guessed[asked.unit == unit].any()) for unit in waiters.tolist()]
+    return Table(
+        "waits", "Who waits for whom", tuple(columns), tuple(values),
+        guessed=frozenset(place for place, each in enumerate(guessed) if each), word=query.vocabulary.unit.one,
+        notes=("A core waits for itself where one of its engines waits for another, or for its own send.",),
+    )  # fmt: skip
+
+
+def _barriers(query: Query, barriers: list[Barrier]) -> Table:
+    """One row per barrier, that which cost most first."""
+    session, told = query.session, barriers[:_MOST_BARRIERS]
+    columns = (
+        Column("time_us", "Time", "time"), Column("unit", "Last"), Column("late_us", "Late by", "duration"),
+        Column("waited_us", "Others waited", "duration", bar=True), Column("waits", "Waits", "count", spare=2),
+        Column("meanwhile", "It did meanwhile", spare=1),
+    )  # fmt: skip
+    rows = [
+        (each.time, query.profile.groups.title(each.unit), each.late_ns, each.waited_ns, each.waits,
+         work_meanwhile(session, each.unit, each.time - each.late_ns, each.time) or None)
+        for each in told
+    ]  # fmt: skip
+    more = (f"{len(barriers) - len(told):,} more barriers cost less.",) if len(told) < len(barriers) else ()
+    return Table.of_rows(
+        "barriers", "Barriers", columns, rows, target=lambda row: Target(event=session.place(told[row].releaser)),
+        guessed=frozenset(place for place, each in enumerate(told) if each.guessed), word="barrier", brief=range(5),
+        notes=("It did meanwhile: the longest work of the last core between the arrival of the last but one and its "
+               "own.", *more),
+    )  # fmt: skip

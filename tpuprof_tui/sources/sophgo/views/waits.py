@@ -120,7 +120,8 @@ def _barriers(query: Query, barriers: list[Barrier]) -> Table:
     more = (f"{len(barriers) - len(told):,} more barriers cost less.",) if len(told) < len(barriers) else ()
     return Table.of_rows(
         "barriers", "Barriers", columns, rows, target=lambda row: Target(event=session.place(told[row].releaser)),
-        guessed=frozenset(place for place, each in enumerate(told) if each.guessed), word="barrier", brief=range(5),
+        guessed=frozenset(place for place, each in enumerate(told) if each.guessed), word="barrier",
+        brief=range(min(len(told), 5)),
         notes=("It did meanwhile: the longest work of the last core between the arrival of the last but one and its "
                "own.", *more),
     )  # fmt: skip

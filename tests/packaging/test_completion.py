@@ -25,11 +25,26 @@ CASES = [
     ("tpuprof help schema rep", ["report"]),
     ("tpuprof completion ", ["bash", "fish", "zsh"]),
     ("tpuprof instructions cap --eng", ["--engine"]),
-    ("tpuprof instructions cap --engine ", ["CDMA", "GDMA", "SDMA", "TIU", "annotation", "stream", "wait"]),
+    (
+        "tpuprof instructions cap --engine ",
+        [
+            "CDMA",
+            "GDMA",
+            "SDMA",
+            "TIU",
+            "annotation",
+            "communication",
+            "overlap",
+            "plane",
+            "stream",
+            "wait",
+        ],
+    ),
     ("tpuprof instructions cap --format c", ["csv"]),
     ("tpuprof info cap --chip A", ["AKS", "AKSV"]),
     ("tpuprof --chip AKS inf", ["info"]),
     ("tpuprof export cap --only x", ["xlsx"]),
+    ("tpuprof export cap --only xlsx,we", ["xlsx,web"]),
     ("tpuprof export cap --trace_file ho", ["host.json"]),
     ("tpuprof export ca", ["cap"]),
     ("tpuprof export cap ca", ["cap"]),
@@ -85,7 +100,9 @@ def test_what_is_offered_is_what_there_is():
         kinds == tuple(output.key for output in outputs_of(VOCABULARY)) == ("xlsx", "web", "pftrace", "summary", "regs")
     )
     engines = next(word.choices for word in words_of("instructions") if "--engine" in word.flags)
-    assert engines == lane_kinds() == ("TIU", "GDMA", "SDMA", "CDMA", "stream", "annotation", "wait")
+    assert engines == lane_kinds() == (
+        "TIU", "GDMA", "SDMA", "CDMA", "stream", "communication", "plane", "overlap", "annotation", "wait",
+    )  # fmt: skip
     chips = next(word.choices for word in words_of("info") if "--chip" in word.flags)
     assert sorted(chip.lower() for chip in chips) == sorted(chip_names())
     hidden = {flag for action in build_parser("export")._actions for flag in action.option_strings}

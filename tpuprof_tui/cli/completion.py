@@ -30,6 +30,7 @@ class Word:
         path: "any" or "folder" where the value is a path.
         takes_value: Whether a value follows.
         repeats: Whether an operand may stand any number of times.
+        listed: Whether the value is a list of choices with commas between them.
     """
 
     flags: tuple[str, ...]
@@ -38,6 +39,7 @@ class Word:
     path: str = ""
     takes_value: bool = True
     repeats: bool = False
+    listed: bool = False
 
 
 def completion_script(shell: str) -> str:
@@ -83,6 +85,7 @@ def _word(action: argparse.Action) -> Word:
     return Word(
         tuple(action.option_strings), action.help or "", choices, _PATHS.get(metavar, ""),
         takes_value=not action.option_strings or action.nargs != 0, repeats=action.nargs == "*",
+        listed=metavar == "KINDS",
     )  # fmt: skip
 
 
@@ -146,6 +149,9 @@ def _bash() -> Iterator[str]:
 
 
 def _bash_values(word: Word) -> str:
+    if word.listed:
+        before = '[[ $cur == *,* ]] && place=${cur%,*}, || place=""'
+        return f'{before}; COMPREPLY=($(compgen -P "$place" -W "{" ".join(word.choices)}" -- "${{cur##*,}}"))'
     if word.choices:
         return f'COMPREPLY=($(compgen -W "{" ".join(word.choices)}" -- "$cur"))'
     if word.path:
@@ -228,7 +234,11 @@ def _zsh_trails(command: str) -> Iterator[str]:
 def _zsh_specs(word: Word, *, first: bool) -> Iterator[str]:
     text = word.text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
     action = (
-        f"({' '.join(word.choices)})" if word.choices else {"any": "_files", "folder": "_files -/"}.get(word.path, "")
+        f"_values -s , kinds {' '.join(word.choices)}"
+        if word.listed
+        else f"({' '.join(word.choices)})"
+        if word.choices
+        else {"any": "_files", "folder": "_files -/"}.get(word.path, "")
     )
     if not word.flags:
         yield _quoted(f"::{text}:{'_tpuprof_commands' if first else action}")
@@ -270,6 +280,12 @@ def _fish() -> Iterator[str]:
         "function __tpuprof_in",
         "    contains -- (__tpuprof_command) $argv",
         "end",
+        "function __tpuprof_listed",
+        "    set -l before (string replace -r '[^,=]*$' '' -- (commandline -ct))",
+        "    for word in $argv",
+        "        echo (string replace -r '^--[^=]*=' '' -- $before)$word",
+        "    end",
+        "end",
         "complete -c tpuprof -f",
     )
     for name, text in commands().items():
@@ -307,7 +323,9 @@ def _fish_line(command: str, word: Word) -> str:
     place = "open opened" if command == "open" else command
     parts = [f"complete -c tpuprof -n '__tpuprof_in {place}'"]
     parts += [f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in word.flags]
-    if word.choices:
+    if word.listed:
+        parts.append(f"-xa '(__tpuprof_listed {' '.join(word.choices)})'")
+    elif word.choices:
         parts.append(f"-{'x' if word.flags else ''}a '{' '.join(word.choices)}'")
     elif word.path:
         folders = "(__fish_complete_directories)"

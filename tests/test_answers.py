@@ -160,7 +160,7 @@ def test_every_schema_is_listed_and_printed(capfd):
         schema = json.loads(said(capfd, "help", "schema", command))
         assert schema["title"].startswith(f"tpuprof {command} ")
     assert main(["help", "schema", "summary"]) == 2
-    assert "Commands that print JSON: describe," in capfd.readouterr().err
+    assert "Commands that print JSON: dataset, describe," in capfd.readouterr().err
     assert main(["help", "KEYS", "report"]) == 2
 
 

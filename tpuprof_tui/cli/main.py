@@ -21,6 +21,7 @@ from tpuprof_tui.exit_status import FINE, LANGUAGES, LOST, NOTHING, STOPPED, hel
 from tpuprof_tui.model.vocabulary import joined
 from tpuprof_tui.sources.catalog import Catalog
 
+from . import dataset
 from .export import check_expected, run_asked
 from .options import OPTIONS, OWN_OPTIONS, Option, known_outputs, source_option
 from .profiling_options import add_arguments, completions, localise, options_command
@@ -377,6 +378,11 @@ def baseline_command(options: argparse.Namespace) -> int:
     return save_baseline(options, lambda path: _opened(path, options))
 
 
+def dataset_command(options: argparse.Namespace) -> int:
+    """Builds a data set of many captures, or asks one."""
+    return dataset.run(options, _show)
+
+
 def export_command(options: argparse.Namespace) -> int:
     """Writes files."""
     if options.capture is not None:
@@ -589,6 +595,13 @@ COMMANDS: Final = {
         joined(output.title for output in known_outputs()),
         export_command,
         after=("folder", {"metavar": "OUTDIR", "nargs": "?", "help": "output folder (default: profile_out)"}),
+    ),
+    "dataset": Command(
+        "many captures as one data set, and questions to it",
+        dataset_command,
+        dataset.HELP,
+        dataset.EXAMPLES,
+        arguments=dataset.add_arguments,
     ),
     "options": Command(
         "the options that make a profile: explained, checked, made",

@@ -1,0 +1,377 @@
+"""``tpuprof dataset``: a fleet of captures as one data set, and what is asked of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import sys
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
+
+from pyarrow import dataset as arrow_dataset
+from pyarrow import parquet
+
+from tpuprof_tui.cli.json_schema import schema_text
+from tpuprof_tui.cli.main import main
+from tpuprof_tui.dataset import build as building
+from tpuprof_tui.dataset.manifest import LOG, Manifest
+from tpuprof_tui.dataset.statistics import change_points
+from tpuprof_tui.dataset.tables import FIELDS, SCHEMA, partitions
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+sys.path.insert(0, str(SAMPLES))
+
+from capture_writer.capture import write_capture  # noqa: E402
+from capture_writer.options import Options  # noqa: E402
+
+DAYS, DEVICES, BAD = 4, 3, 2
+#: From this day on a kernel takes longer.
+DRIFT = 2
+SLOW, DRIFTED = "kernel:llama_mlp_multi_core", "kernel:lm_head_matmul_multi_core"
+CHECK = jsonschema.Draft202012Validator(json.loads(schema_text("dataset")))
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory):
+    """Twelve captures of three devices on four days, one device slow and one kernel drifting; and a damaged one."""
+    folder = tmp_path_factory.mktemp("fleet [1]*'x")
+    base = Options("", cores=(0,), batches=2)
+    for day in range(DAYS):
+        for device in range(DEVICES):
+            slower = (*(("mlp:2",) if device == BAD else ()), *(("lm_head:1.3",) if day >= DRIFT else ()))
+            name = f"cdm_profile_data_dev{device}-{day}"
+            options = replace(base, name=name, run=1 + day * DEVICES + device, slower=slower)
+            path = write_capture(options, folder / f"day{day}", truth=False).path
+            noon = datetime(2026, 3, 1 + day, 12, tzinfo=timezone.utc).timestamp()
+            for file in path.iterdir():
+                os.utime(file, (noon, noon))
+    damaged = folder / "cdm_profile_data_dev0-9"
+    damaged.mkdir()
+    (damaged / "global.profile").write_bytes(b"\xff\x00 nothing")
+    (damaged / "cdmlib0_0.profile").write_bytes(b"")
+    return folder
+
+
+def tool(capfd, *words: object, status: int = 0) -> str:
+    assert main(["dataset", *map(str, words)]) == status, capfd.readouterr()
+    return capfd.readouterr().out
+
+
+def answer(capfd, *words: object, status: int = 0) -> dict:
+    found = json.loads(tool(capfd, *words, "--json", status=status))
+    CHECK.validate(found)
+    return found
+
+
+def rows(capfd, *words: object) -> list[dict]:
+    found = answer(capfd, *words)
+    names = [column["name"] for column in found["columns"]]
+    return [dict(zip(names, row, strict=True)) for row in found["rows"]]
+
+
+@pytest.fixture(scope="module")
+def built(captures, tmp_path_factory):
+    """A data set of them, whose path is a pattern and a quotation to careless readers."""
+    out = tmp_path_factory.mktemp("out") / "fleet [a]*'s"
+    result = building.build(out, [str(captures)], building.local(1))
+    assert (len(result.written), len(result.unreadable), result.unchanged) == (13, 1, 0)
+    return out
+
+
+@pytest.fixture
+def copied(captures, built, tmp_path):
+    """Captures and data set of its own for a test that changes them: two days of two devices."""
+    folder, out = tmp_path / "captures", tmp_path / "out"
+    for day in (0, 1):
+        shutil.copytree(captures / f"day{day}", folder / f"day{day}", ignore=shutil.ignore_patterns("*dev2-*"))
+    building.build(out, [str(folder)], building.local(1))
+    return folder, out
+
+
+def pair(captures: Path) -> list[str]:
+    return [str(captures / "day0" / f"cdm_profile_data_dev{device}-0") for device in (0, 1)]
+
+
+def everything(out: Path) -> dict[str, list]:
+    """What the files of a data set say, whoever wrote them; read without DuckDB and without the log."""
+    found = {}
+    for table in FIELDS:
+        folder = out / table
+        held = parquet.read_table(folder).to_pylist() if folder.is_dir() else []
+        skipped = {"path", "changed_ns"}
+        found[table] = sorted(repr([(key, row[key]) for key in sorted(row) if key not in skipped]) for row in held)
+    return found
+
+
+def test_a_second_build_has_nothing_to_do(captures, built, capfd):
+    before = {file: file.stat().st_mtime_ns for file in built.rglob("*.parquet")}
+    found = answer(capfd, "build", built, captures, status=0)
+    assert (found["unchanged"], found["written"], found["replaced"], found["deleted"]) == (13, [], [], [])
+    assert {file: file.stat().st_mtime_ns for file in built.rglob("*.parquet")} == before
+
+
+def test_what_was_put_in_is_found(built, capfd):
+    top = rows(capfd, "top", built)
+    assert {row["captures"] for row in top} == {DAYS * DEVICES}
+    assert [row["total_ms"] for row in top] == sorted((row["total_ms"] for row in top), reverse=True)
+    truth = rows(capfd, "query", built, "select kernel, count(*) n, sum(duration) / 1e6 ms from events "
+                 "where role = 'work' and activity <> 'host' and kernel is not null group by all")  # fmt: skip
+    assert {row["kernel"]: (row["n"], round(row["ms"], 6)) for row in truth} == {
+        row["name"]: (row["calls"], round(row["total_ms"], 6)) for row in top
+    }
+    assert sum(row["share"] for row in top) == pytest.approx(1)
+
+    trend = rows(capfd, "trend", built, DRIFTED)
+    assert [row["day"] for row in trend] == [f"2026-03-0{1 + day}" for day in range(DAYS)]
+    assert [place for place, row in enumerate(trend) if row["change"] is not None] == [DRIFT]
+    assert trend[DRIFT]["change"] / trend[0]["median"] == pytest.approx(0.3, abs=0.05)
+    assert all(row["change"] is None for row in rows(capfd, "trend", built, "overview.units"))
+
+    outliers = rows(capfd, "outliers", built)
+    assert {row["device"] for row in outliers[:DAYS]} == {str(BAD)}
+    slow = rows(capfd, "query", built, f"select device, min(value), max(value) from figures where figure = '{SLOW}' "
+                "group by all order by 2 desc limit 1")  # fmt: skip
+    assert slow[0]["device"] == str(BAD)
+    assert main(["dataset", "trend", str(built), "kernel:llama_mlp_multi"]) == 2
+    assert SLOW in capfd.readouterr().err
+
+    damaged = rows(capfd, "query", built, "select path, severity, what from problems where severity = 'fatal'")
+    assert len(damaged) == 1
+    assert damaged[0]["path"].endswith("dev0-9")
+    assert "\x1b" not in damaged[0]["what"]
+
+
+def test_engines_agree(built, tmp_path, capfd, monkeypatch):
+    asked = rows(
+        capfd, "query", built, "select count(*) n, sum(duration)::bigint d, count(distinct capture) c from events"
+    )
+    folders = arrow_dataset.partitioning(flavor="hive")
+    table = arrow_dataset.dataset(built / "events", partitioning=folders).to_table(["duration", "capture", "device"])
+    assert asked == [{"n": table.num_rows, "d": sum(table["duration"].to_pylist()),
+                      "c": len(set(table["capture"].to_pylist()))}]  # fmt: skip
+    assert set(table["device"].to_pylist()) == set(range(DEVICES))
+    file = tmp_path / "events.parquet"
+    tool(capfd, "query", built, "select * from events", "--parquet", file)
+    assert parquet.read_metadata(file).num_rows == table.num_rows
+    text = tool(capfd, "query", built, "select capture, lane, duration from events", "--csv")
+    assert sum(int(row["duration"]) for row in csv.DictReader(io.StringIO(text))) == asked[0]["d"]
+    # polars sets it when it is imported
+    monkeypatch.setenv("_RJEM_MALLOC_CONF", "")
+    polars = pytest.importorskip("polars")
+    frame = polars.concat([polars.read_parquet(each, hive_partitioning=False, glob=False) for each in
+                           Manifest.read(built).of_table("events")], how="diagonal_relaxed")  # fmt: skip
+    assert (len(frame), frame["duration"].sum()) == (asked[0]["n"], asked[0]["d"])
+
+
+def test_files_say_what_they_are(built):
+    for table in FIELDS:
+        for file in Manifest.read(built).of_table(table):
+            metadata = parquet.read_metadata(file)
+            assert metadata.metadata[b"tpuprof.schema"] == SCHEMA.encode()
+            assert metadata.metadata[b"tpuprof.table"] == table.encode()
+            assert metadata.row_group(0).column(0).compression == "ZSTD"
+            assert parquet.read_schema(file).names[: len(FIELDS[table])] == [field.name for field in FIELDS[table]]
+
+
+@pytest.mark.parametrize("when", ["between", "within", "logging"])
+def test_a_build_that_is_killed_loses_and_doubles_nothing(when, captures, tmp_path, monkeypatch):
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    words = [*pair(captures), str(captures / "cdm_profile_data_dev0-9")]
+    building.build(whole, words, building.local(1))
+
+    class Killed(BaseException):
+        pass
+
+    count = {"between": 0, "within": 0}
+    write_table, take = building.write_table, building._take
+
+    def within(table, file):
+        count["within"] += 1
+        if when == "within" and count["within"] == 5:
+            raise Killed
+        write_table(table, file)
+
+    def between(manifest, entry, result):
+        count["between"] += 1
+        if when == "between" and count["between"] == 2:
+            raise Killed
+        take(manifest, entry, result)
+
+    monkeypatch.setattr(building, "write_table", within)
+    monkeypatch.setattr(building, "_take", between)
+    if when == "logging":
+        building.build(out, words, building.local(1))
+        log = (out / LOG).read_bytes()
+        (out / LOG).write_bytes(log[: len(log) - 40])
+    else:
+        with pytest.raises(Killed):
+            building.build(out, words, building.local(1))
+    monkeypatch.undo()
+    result = building.build(out, words, building.local(1))
+    assert 0 < result.unchanged < 3
+    assert result.unchanged + len(result.written) == 3
+    assert everything(out) == everything(whole)
+    assert building.build(out, words, building.local(1)).unchanged == 3
+
+
+def test_changed_moved_doubled_and_deleted(copied, tmp_path, capfd):
+    folder, out = copied
+    count = "select count(*) n, count(distinct capture) c, sum(events)::bigint e from captures"
+    events = "select count(*) n from events"
+    assert rows(capfd, "query", out, count)[0]["n"] == 4
+    first, gone, second, third = *sorted(folder.rglob("*dev0-*")), *sorted(folder.rglob("*dev1-*"))
+    # twice the same, one moved, one of another content, one gone
+    (folder / "again").mkdir()
+    shutil.copytree(first, folder / "again" / first.name)
+    (folder / "moved").mkdir()
+    shutil.move(second, folder / "moved" / second.name)
+    write_capture(Options(third.name, cores=(0,), batches=1, run=99), third.parent, truth=False)
+    shutil.rmtree(gone)
+    found = answer(capfd, "build", out, folder)
+    assert found["same"] == [str(folder / "again" / first.name)]
+    assert found["written"] == [str(folder / "moved" / second.name)]
+    assert found["replaced"] == [str(third)]
+    assert sorted(found["deleted"]) == sorted([str(second), str(gone)])
+    told = rows(capfd, "query", out, count)[0]
+    assert (told["n"], told["c"]) == (4, 4)
+    assert rows(capfd, "query", out, events)[0]["n"] == told["e"]
+    # the first of two with one content goes: the other stands for both
+    shutil.rmtree(first)
+    found = answer(capfd, "build", out, folder, "--prune")
+    assert sorted(found["deleted"]) == sorted([str(gone), str(first)])
+    paths = {row["path"] for row in rows(capfd, "query", out, "select path from captures")}
+    assert str(folder / "again" / first.name) in paths
+    assert len(paths) == 3
+    fresh = tmp_path / "fresh"
+    building.build(fresh, [str(folder)], building.local(1))
+    assert everything(out) == everything(fresh)
+
+
+def test_compacting_changes_nothing_but_files(copied, tmp_path, capfd):
+    folder, out = copied
+    assert answer(capfd, "compact", out) == {"schema": "1.0", "action": "compact", "files_before": 12, "files": 12}
+    # captures of one device and one day share a file
+    for path in folder.rglob("*.profile"):
+        os.utime(path, (1.8e9, 1.8e9))
+    building.build(out, [str(folder)], building.local(1))
+    before = everything(out)
+    found = answer(capfd, "compact", out)
+    assert (found["files_before"], found["files"]) == (12, 6)
+    assert everything(out) == before
+    assert building.build(out, [str(folder)], building.local(1)).unchanged == 4
+    # one of those that share goes, another changes
+    paths = sorted(folder.rglob("cdm_profile_data*"))
+    shutil.rmtree(paths[0])
+    write_capture(Options(paths[1].name, cores=(0,), batches=1, run=99), paths[1].parent, truth=False)
+    building.build(out, [str(folder)], building.local(1), prune=True)
+    fresh = tmp_path / "fresh"
+    building.build(fresh, [str(folder)], building.local(1))
+    assert everything(out) == everything(fresh)
+
+
+def test_processes_write_the_same_as_one(captures, tmp_path):
+    words = pair(captures)
+    building.build(tmp_path / "one", words, building.local(1))
+    building.build(tmp_path / "two", words, building.local(2))
+    assert everything(tmp_path / "one") == everything(tmp_path / "two")
+
+
+def test_paths(captures, tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(captures / "day0", tmp_path / "x")
+    (tmp_path / "list.txt").write_text("# some\nx/*dev0-*\n\nnowhere\n")
+    found = answer(capfd, "build", "out", "@list.txt", "x/*dev1-0", status=1)
+    assert [Path(path).name for path in found["written"]] == ["cdm_profile_data_dev0-0", "cdm_profile_data_dev1-0"]
+    assert found["missing"] == ["nowhere"]
+    for words in (("build", "out", "s3://bucket/x"), ("build", "out", "@nowhere"), ("build", "out", "nowhere"),
+                  ("build", "x", "x"), ("query", "x", "select 1"), ("query", "out"), ("top", "out", "more"), ("build",),
+                  ("top", "out", "--csv", "--json")):  # fmt: skip
+        tool(capfd, *words, status=2)
+    assert not (tmp_path / "x" / LOG).exists()
+
+
+def test_questions_read_nothing_else_and_write_nothing(built, tmp_path, capfd):
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\n1\n")
+    files = sorted(built.rglob("*"))
+    for sql in (f"select * from read_csv('{secret}')", f"select * from '{secret}'",
+                f"copy captures to '{tmp_path}/x.csv'", f"attach '{tmp_path}/x.db'", "set threads = 1",
+                "select 1; select 2", "create table captures as select 1", "drop view captures", "install httpfs",
+                "", "selekt", ";",
+                "explain analyze select 1", f"select * from glob('{tmp_path}/*')"):  # fmt: skip
+        for more in ((), ("--parquet", tmp_path / "y.parquet"))[: 2 if "read_csv" in sql or "copy" in sql else 1]:
+            assert main(["dataset", "query", str(built), sql, *map(str, more)]) == 2, sql
+            told = capfd.readouterr()
+            assert told.err.startswith("tpuprof: ")
+            assert "Unexpected" not in told.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["secret.csv"]
+    assert sorted(built.rglob("*")) == files
+
+
+def test_hostile_names_are_texts(tmp_path, capfd):
+    hostile = "\x1b[2J'\"|,=\n\u202e\udcff"
+    folder = tmp_path / f"a{hostile}=b"
+    rename = (("llama_mlp_multi_core", "'; drop\tview \x1b[31m"),)
+    options = Options("cdm_profile_data_dev0-0", cores=(0,), batches=1, rename=rename)
+    write_capture(options, folder, truth=False)
+    tool(capfd, "build", tmp_path / hostile, folder)
+    tool(capfd, "top", tmp_path / hostile, status=2)
+    out = tmp_path / "x=1" / f"out{hostile[:-1]}"
+    tool(capfd, "build", out, folder)
+    assert answer(capfd, "build", out, folder)["unchanged"] == 1
+    for words in (("query", out, "select path from captures"), ("top", out), ("query", out, "select 1 as \"\x1b\""),
+                  ("outliers", out)):  # fmt: skip
+        told = tool(capfd, *words)
+        assert all(line.isprintable() for line in told.splitlines())
+    assert len(rows(capfd, "query", out, "select * from captures")) == 1
+
+
+def test_a_log_that_leads_elsewhere_is_refused(tmp_path, capfd):
+    victim = tmp_path / "victim.parquet"
+    victim.write_bytes(b"x")
+    out = tmp_path / "out"
+    out.mkdir()
+    record = {"path": "p", "fingerprint": "", "capture": "c", "readable": True, "schema": SCHEMA}
+    for line in (json.dumps({**record, "files": ["events/../../victim.parquet"]}), "[1]", '{"path": 1}', "\x00"):
+        (out / LOG).write_text(f"{line}\n{json.dumps({**record, 'files': []})}\n")
+        tool(capfd, "query", out, "select 1", status=2)
+        tool(capfd, "build", out, SAMPLES / "aks_bmodel", "--prune", status=2)
+    assert victim.exists()
+
+
+def test_a_column_of_every_source(capfd):
+    for name in ("aks_damaged", "torch_cuda_synthetic", "ascend_synthetic"):
+        found = partitions(SAMPLES / name)
+        assert found.readable
+        events, capture = found.tables["events"], found.tables["captures"].to_pylist()[0]
+        assert events.num_rows == capture["events"] > 0
+        assert any(column.startswith(f"{found.folders[0]}_") for column in events.column_names)
+        assert events["name"].null_count < events.num_rows
+        assert capture["problems"] == (found.tables["problems"].num_rows if "problems" in found.tables else 0)
+    assert partitions(SAMPLES / "README.md").tables.keys() == {"problems"}
+    answer(capfd, "schema")
+
+
+def test_change_points_are_where_the_level_moves():
+    random = np.random.default_rng(5)
+    noise = random.standard_normal(60)
+    assert change_points(100 + noise) == {}
+    moved = 100 + noise + np.repeat([0, 10, 4], 20)
+    assert list(change_points(moved)) == [20, 40]
+    assert list(change_points(moved).values()) == pytest.approx([10, -6], abs=1.5)
+    assert change_points([5.0] * 9) == {}
+    assert change_points([0.0] * 9) == {}
+    assert change_points([1.0, 9.0]) == {}
+    false = sum(bool(change_points(random.standard_normal(30) + 100)) for _ in range(200))
+    assert false <= 10

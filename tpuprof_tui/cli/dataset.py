@@ -1,0 +1,270 @@
+"""``tpuprof dataset``: many captures as one data set, and questions to it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.exit_status import FINE, LOST
+
+if TYPE_CHECKING:
+    from tpuprof_tui.dataset.build import Built
+    from tpuprof_tui.dataset.query import Rows
+    from tpuprof_tui.formats.tables import Report
+
+ACTIONS: Final = ("build", "query", "top", "trend", "outliers", "schema", "compact")
+#: Rows that people are told, and widest cell.
+_ROWS: Final = 20
+_WIDEST: Final = 60
+#: Paths that are told of each kind.
+_MOST_NAMED: Final = 10
+
+HELP: Final = """\
+Many captures as one data set of Parquet files that DuckDB, Spark, polars or pandas query: tables captures, events,
+figures and problems, in folders by source, day and device. Needs pyarrow; questions need DuckDB: tpuprof-tui[dataset].
+
+  build OUT PATH...   reads captures that are new or changed; PATH: a capture, a folder of some, a pattern, @list.txt
+  query OUT SQL       one SELECT over these tables
+  top OUT             the kernels that take most time over all captures
+  trend OUT FIGURE    a figure over days, with the days on which its level changed (kernel:NAME, overview.total_us)
+  outliers OUT        captures whose figures lie far from those of their neighbours
+  schema              tables and columns
+  compact OUT         few large files in place of many small ones
+
+A capture is known by its bytes: one that lies at two places counts once. A capture that cannot be read is a row of
+problems, and the exit status says so. A build that was killed is begun again with the same words: nothing is lost or
+counted twice. Captures that are deleted stay in the data set and are told; with --prune they go.
+"""
+EXAMPLES: Final = """\
+examples:
+  tpuprof dataset build fleet /data/captures --jobs 4
+  tpuprof dataset query fleet "select chip, count(*) from captures group by all"
+  tpuprof dataset query fleet "select * from events where duration > 1e6" --parquet long.parquet
+  tpuprof dataset top fleet --limit 5
+  tpuprof dataset trend fleet overview.total_us --json
+  tpuprof dataset outliers fleet --among device
+  tpuprof dataset schema
+"""
+
+
+def _number(text: str) -> int:
+    if text.isdecimal() and int(text[:9]) > 0 and len(text) < 10:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives a parser the words and options of the command."""
+    add = parser.add_argument
+    add("action", metavar="ACTION", choices=ACTIONS, help="build, query, top, trend, outliers, schema or compact")
+    add("out", metavar="OUTDIR", nargs="?", help="folder of the data set")
+    add("words", metavar="CAPTURE", nargs="*", help="build: what to read; query: the SQL; trend: the figure")
+    add("--jobs", type=_number, metavar="N", default=1, help="build: so many captures at a time (default: 1)")
+    add("--executor", choices=("local", "ray"), default="local",
+        help="build: by processes of this machine (default), or by Ray's, which see the same folders")  # fmt: skip
+    add("--address", metavar="ADDRESS", help="build: of the Ray cluster (default: one that is begun here)")
+    add("--prune", action="store_true", help="build: captures go that lie no more where they lay")
+    add("--among", choices=("chip", "device"), default="chip",
+        help="outliers: neighbours are of the same source and chip (default), or also of the same device")  # fmt: skip
+    add("--limit", type=_number, metavar="N", help="rows at most (default: 20; all of what is written or for programs)")
+    add("--csv", action="store_true", help="rows as CSV")
+    add("--json", action="store_true", help="one JSON object")
+    add("--parquet", metavar="FILE", help="query: rows as a Parquet file")
+
+
+def run(options: argparse.Namespace, show: Callable[[Any], None]) -> int:
+    """Builds, asks or compacts; gives the exit status.
+
+    Args:
+        options: As they were given.
+        show: Prints a page of tables.
+    """
+    action, words = options.action, list(options.words)
+    if action == "schema":
+        return _print_schema(options)
+    if options.out is None:
+        raise UsageError(f"Name the data set: tpuprof dataset {action} OUT.", "See tpuprof dataset --help.")
+    wanted = {"build": "what to read", "query": "the SQL, in quotes", "trend": "the figure, such as overview.total_us"}
+    if action in wanted and not words:
+        raise UsageError(f"Say {wanted[action]}: tpuprof dataset {action} {options.out} ...")
+    if action != "build" and len(words) > (action in wanted):
+        raise UsageError(f"Not understood: {words[-1]}.", "SQL and names with blanks stand in quotes.")
+    if options.parquet is not None and action != "query":
+        raise UsageError("--parquet goes with tpuprof dataset query.")
+    if sum((options.csv, options.json, options.parquet is not None)) > 1:
+        raise UsageError("Only one of --csv, --json and --parquet can be written.")
+    out = Path(options.out)
+    if action == "build":
+        return _build(out, words, options)
+    if action == "compact":
+        return _compact(out, options)
+    return _ask(out, words, options, show)
+
+
+# -- build ------------------------------------------------------------------------
+
+
+def _build(out: Path, words: list[str], options: argparse.Namespace) -> int:
+    from tpuprof_tui.dataset.build import build, local, ray
+
+    if options.address is not None and options.executor != "ray":
+        raise UsageError("--address goes with --executor ray.")
+
+    def told(done: int, count: int) -> None:
+        if sys.stderr.isatty():
+            print(f"\r{done:,} of {count:,} captures", end="\n" if done == count else "", file=sys.stderr, flush=True)
+
+    executor = ray(options.address) if options.executor == "ray" else local(options.jobs)
+    built = build(out, words, executor, prune=options.prune, told=told)
+    if options.json:
+        from tpuprof_tui.formats.answers import answer_text
+
+        print(answer_text({"action": "build", **vars(built)}, indent=None))
+    else:
+        _print_built(out, built, pruned=options.prune)
+    return LOST if built.unreadable or built.missing else FINE
+
+
+def _print_built(out: Path, built: Built, *, pruned: bool) -> None:
+    from tpuprof_tui.formats.escape import line_text
+
+    print(f"{line_text(str(out))}: {len(built.written):,} captures written, {len(built.replaced):,} replaced, "
+          f"{built.unchanged:,} unchanged, {len(built.same):,} the same as others")  # fmt: skip
+    for title, paths in (
+        ("unreadable (see the table problems)", built.unreadable),
+        ("deleted, and taken out" if pruned else "deleted, and kept (--prune takes them out)", built.deleted),
+        ("not there, or no capture", built.missing),
+    ):
+        if paths:
+            named = ", ".join(line_text(path, 200) for path in paths[:_MOST_NAMED])
+            print(f"{len(paths):,} {title}: {named}{', ...' if len(paths) > _MOST_NAMED else ''}")
+
+
+def _compact(out: Path, options: argparse.Namespace) -> int:
+    from tpuprof_tui.dataset.build import compact
+
+    before, after = compact(out)
+    if options.json:
+        from tpuprof_tui.formats.answers import answer_text
+
+        print(answer_text({"action": "compact", "files_before": before, "files": after}, indent=None))
+    else:
+        print(f"{before:,} files became {after:,}")
+    return FINE
+
+
+# -- questions --------------------------------------------------------------------
+
+
+def _ask(out: Path, words: list[str], options: argparse.Namespace, show: Callable[[Any], None]) -> int:
+    from tpuprof_tui.dataset import query
+
+    with query.opened(out) as connection:
+        if options.parquet is not None:
+            if options.limit is not None:
+                raise UsageError("--limit does not go with --parquet.", "Write LIMIT in the SQL.")
+            count = query.write_parquet(connection, words[0], Path(options.parquet))
+            print(f"{options.parquet}: {count:,} rows")
+            return FINE
+        asked: dict[str, Callable[[], Rows]] = {
+            "query": lambda: query.asked(connection, words[0]),
+            "top": lambda: query.top(connection),
+            "trend": lambda: query.trend(connection, words[0]),
+            "outliers": lambda: query.outliers(connection, options.among),
+        }
+        found = asked[options.action]()
+        limit = options.limit
+        if options.csv:
+            _print_csv(found, limit)
+        elif options.json:
+            _print_json(options.action, found, limit)
+        else:
+            show(_page(out, options.action, found, limit or _ROWS))
+    return FINE
+
+
+def _print_csv(found: Rows, limit: int | None) -> None:
+    from tpuprof_tui.formats.escape import csv_text
+
+    print(",".join(csv_text(name) for name, _ in found.columns))
+    for row in islice(found.rows, limit):
+        print(",".join("" if value is None else csv_text(_plain_text(value)) for value in row))
+
+
+def _plain_text(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _print_json(action: str, found: Rows, limit: int | None) -> None:
+    """One object, its rows as they come."""
+    from tpuprof_tui.formats.answers import answer_text
+
+    columns = [{"name": name, "type": kind} for name, kind in found.columns]
+    opening = answer_text({"action": action, "columns": columns}, indent=None)
+    print(f'{opening[:-1]}, "rows": [', end="")
+    for place, row in enumerate(islice(found.rows, limit)):
+        # with the same rules for what is no number, and what is none of JSON's types
+        text = answer_text({"row": list(row)}, indent=None)
+        print(f"{',' if place else ''}\n{text[text.index('[') : -1]}", end="")
+    more = next(found.rows, None) is not None
+    print(f'\n], "cut": {"true" if more else "false"}}}')
+
+
+def _page(out: Path, action: str, found: Rows, limit: int) -> Report:
+    from tpuprof_tui.formats.escape import line_text
+    from tpuprof_tui.formats.tables import Report, Table
+
+    rows = list(islice(found.rows, limit))
+    more = next(found.rows, None) is not None
+    notes = (f"More than {limit:,}: --limit N shows more, --csv all.",) if more else ()
+    left = frozenset(
+        place for place, (_, kind) in enumerate(found.columns)
+        if not kind.startswith(("BIGINT", "INTEGER", "DOUBLE", "FLOAT", "HUGEINT", "DECIMAL", "UBIGINT"))
+    )  # fmt: skip
+    cells = tuple(tuple(_cell(value) for value in row) for row in rows)
+    header = tuple(_cell(name) for name, _ in found.columns)
+    table = Table(action.capitalize(), header, cells, left, notes or (() if rows else ("Nothing.",)))
+    return Report(line_text(str(out)), (), (table,))
+
+
+def _cell(value: Any) -> str:
+    from tpuprof_tui.formats.escape import line_text
+
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.3f}" if abs(value) < 1e15 else f"{value:g}"
+    return f"{value:,}" if type(value) is int else line_text(str(value), _WIDEST)
+
+
+# -- schema -----------------------------------------------------------------------
+
+
+def _print_schema(options: argparse.Namespace) -> int:
+    from tpuprof_tui.dataset.tables import FIELDS, FOLDERS, SCHEMA
+
+    if options.json:
+        from tpuprof_tui.formats.answers import answer_text
+
+        tables = {name: [vars(field) for field in fields] for name, fields in FIELDS.items()}
+        print(answer_text({"action": "schema", "version": SCHEMA, "folders": list(FOLDERS), "tables": tables}))
+    else:
+        print("\n".join(_schema_lines()))
+    return FINE
+
+
+def _schema_lines() -> Iterator[str]:
+    from tpuprof_tui.dataset.tables import FIELDS, SCHEMA
+
+    yield f"Version {SCHEMA}. TABLE/source=.../day=.../device=.../*.parquet"
+    yield "Every table also has source, day (UTC, of the host's clock or else of the newest file) and device."
+    for name, fields in FIELDS.items():
+        yield f"\n{name}"
+        yield from (f"  {field.name:13}{field.kind:7}{field.help}" for field in fields)
+        if name == "events":
+            yield "  SOURCE_COLUMN       Further columns of the source, as tpuprof help COLUMNS has them."

@@ -1,0 +1,356 @@
+"""Builds a data set: finds captures, reads those that are new or changed, writes the files of each as a whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from tpuprof_tui.errors import TpuprofError, UnreadableError, UsageError, needed_for
+from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.sources.catalog import Catalog
+
+from .manifest import Entry, Manifest
+from .tables import FOLDERS, GROUP, SCHEMA, Tables, origin, partitions
+
+#: What Hive calls the folder of what is not known.
+_UNKNOWN: Final = "__HIVE_DEFAULT_PARTITION__"
+#: Levels of folders that are searched, and rows that compacting puts into one file.
+_DEEPEST: Final = 64
+_MOST_ROWS: Final = 4_000_000
+_FOREVER: Final = float("inf")
+
+#: Takes what is to be done and a function for each; gives what that returns, in any order.
+Executor = Callable[[Callable[[str], Entry], Sequence[str]], Iterator[Entry]]
+
+
+@dataclass
+class Built:
+    """What a build did: paths of captures.
+
+    Attributes:
+        written, replaced, same: New ones, changed ones, and those whose content another path has.
+        unchanged: How many were passed over.
+        unreadable: Those of which nothing could be read.
+        deleted: Those of the data set that lie no more where they lay.
+        missing: What was named and is not there, or holds no capture.
+    """
+
+    written: list[str] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
+    same: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    unreadable: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+# what there is
+
+
+def captures_of(paths: Iterable[str], catalog: Catalog, missing: list[str]) -> Iterator[str]:
+    """Absolute paths of the captures that words name: captures, folders of some, globs, ``@list.txt`` of such words.
+
+    Args:
+        paths: The words.
+        catalog: The sources.
+        missing: Gets the words that lead to nothing.
+
+    Raises:
+        UsageError: A word is an address of another file system.
+        UnreadableError: A list cannot be read.
+    """
+    for word in paths:
+        if "://" in word:
+            raise UsageError(
+                f"{word}: only paths of this machine can be read so far.", "Mount or copy it, then name it."
+            )
+        if word.startswith("@"):
+            try:
+                with open(word[1:], encoding="utf-8", errors="surrogateescape") as stream:
+                    lines = [line.strip() for line in stream]
+            except OSError as error:
+                raise UnreadableError(f"{word[1:]}: {(error.strerror or 'cannot be read').lower()}.") from None
+            yield from captures_of([line for line in lines if line and line[0] not in "#@"], catalog, missing)
+            continue
+        matches = [word] if os.path.lexists(word) or not has_magic(word) else sorted(glob(word, recursive=True))
+        found = [path for match in matches for path in _found(match, catalog)]
+        if not found:
+            missing.append(word)
+        yield from found
+
+
+def _found(path: str, catalog: Catalog) -> list[str]:
+    if not os.path.exists(path):
+        return []
+    # a source may open a folder of folders as one; here those below it are wanted, each by itself
+    found = list(catalog.find(path, depth=_DEEPEST, seconds=_FOREVER)) if os.path.isdir(path) else [Path(path)]
+    if not found and catalog.is_profile(path):
+        found = [Path(path)]
+    return [str(catalog.whole(each)) for each in found]
+
+
+# one capture
+
+
+def write_capture(out: str, path: str) -> Entry:
+    """Reads a capture and writes its files into a data set; what it returns is to be logged.
+
+    A capture that changes while it is read has its fingerprint of before: the next build reads it again.
+    """
+    fingerprint = Catalog().fingerprint(path)
+    tables = partitions(path)
+    return Entry(path, fingerprint, tables.capture, tables.readable, tuple(_written(Path(out), tables)))
+
+
+def _written(out: Path, tables: Tables) -> Iterator[str]:
+    folder = "/".join(
+        f"{name}={_UNKNOWN if value is None else quote(value, safe='')}"
+        for name, value in zip(FOLDERS, tables.folders, strict=True)
+    )  # fmt: skip
+    for name, table in tables.tables.items():
+        file = f"{name}/{folder}/{tables.capture}.parquet"
+        write_table(table, out / file)
+        yield file
+
+
+def write_table(table: Any, file: Path) -> None:
+    """Writes an Arrow table: zstd, dictionaries, statistics, row groups of bounded size."""
+    from pyarrow import parquet
+
+    with whole_file(file) as stream:
+        parquet.write_table(table, stream, compression="zstd", row_group_size=GROUP)
+
+
+# all of them
+
+
+def local(jobs: int) -> Executor:
+    """Processes of this machine; one job: this process."""
+
+    def run(function: Callable[[str], Entry], paths: Sequence[str]) -> Iterator[Entry]:
+        if jobs == 1 or len(paths) == 1:
+            yield from map(function, paths)
+            return
+        from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
+        from multiprocessing import get_context
+
+        with ProcessPoolExecutor(min(jobs, len(paths)), mp_context=get_context("spawn")) as pool:
+            try:
+                for done in as_completed([pool.submit(function, path) for path in paths]):
+                    yield done.result()
+            except BrokenExecutor:
+                raise TpuprofError("A process that read a capture has been killed, as where memory runs out.",
+                                   "What was read is kept: build again, with fewer --jobs.") from None  # fmt: skip
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    return run
+
+
+def ray(address: str | None) -> Executor:
+    """Workers of a Ray cluster, or of one that is begun here; the data set's folder is one that all of them see."""
+
+    def run(function: Callable[[str], Entry], paths: Sequence[str]) -> Iterator[Entry]:
+        with needed_for("--executor ray"):
+            import ray as cluster
+
+        begun = not cluster.is_initialized()
+        if begun:
+            cluster.init(address=address, log_to_driver=False)
+        try:
+            # a worker that dies has its capture read by another
+            task = cluster.remote(max_retries=3)(function_of(function))
+            waiting = [task.remote(path) for path in paths]
+            while waiting:
+                done, waiting = cluster.wait(waiting)
+                yield from cluster.get(done)
+        finally:
+            if begun:
+                cluster.shutdown()
+
+    return run
+
+
+def function_of(function: Callable[[str], Entry]) -> Callable[[str], Entry]:
+    """A plain function that calls another callable, for who takes nothing else."""
+    return lambda path: function(path)
+
+
+def build(out: Path, words: Sequence[str], run: Executor, *, prune: bool = False,
+          told: Callable[[int, int], None] = lambda done, all_: None) -> Built:  # fmt: skip
+    """Brings a data set up to date with captures.
+
+    Args:
+        out: Folder of the data set; made where it is not there.
+        words: What to read, see `captures_of`; of a data set that is there they may name a part.
+        run: Reads captures.
+        prune: Whether captures go that lie no more where they lay; else they are told and stay.
+        told: Called with how many are done, and of how many.
+
+    Raises:
+        UsageError: The folder holds something else, or another process writes there.
+    """
+    catalog, built = Catalog(), Built()
+    paths = list(dict.fromkeys(captures_of(words, catalog, built.missing)))
+    if not paths and len(built.missing) == len(words):
+        raise UnreadableError(f"No capture was found: {', '.join(words[:3])}{', ...' if len(words) > 3 else '.'}")
+    with Manifest.opened(out) as manifest:
+        manifest.sweep()
+        built.deleted = [path for path in manifest.entries if not os.path.lexists(path)]
+        if prune:
+            _let_go(manifest, built.deleted)
+        due = [path for path in paths if not _is_current(manifest, path, catalog)]
+        built.unchanged = len(paths) - len(due)
+        # what had the same content as a capture that changed is read in a second turn
+        for _ in range(2):
+            for done, entry in enumerate(run(partial(write_capture, str(out)), due) if due else (), 1):
+                _take(manifest, entry, built)
+                told(done, len(due))
+            again = _without_files(manifest)
+            due = [path for path in again if os.path.lexists(path)]
+            if not due:
+                break
+        manifest.rewrite()
+    return built
+
+
+def _is_current(manifest: Manifest, path: str, catalog: Catalog) -> bool:
+    known = manifest.entries.get(path)
+    if known is None or known.schema != SCHEMA or known.fingerprint != catalog.fingerprint(path):
+        return False
+    return bool(known.fingerprint) and all((manifest.out / file).is_file() for file in known.files)
+
+
+def _without_files(manifest: Manifest) -> list[str]:
+    """Paths of captures that nobody has the files of."""
+    return [entry.path for entry in manifest.entries.values() if entry.capture not in manifest.owners]
+
+
+def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
+    """Logs a capture that has been written; what it replaces goes."""
+    former = manifest.entries.get(entry.path)
+    owner = manifest.entries.get(manifest.owners.get(entry.capture, entry.path))
+    owner = None if owner is former else owner
+    if not all((manifest.out / file).is_file() for file in entry.files):
+        # a capture that had the same content has been replaced meanwhile: it is read again
+        manifest.log([replace(entry, files=())])
+    elif owner is not None and os.path.lexists(owner.path):
+        surplus = set(entry.files) - set(owner.files)
+        entry = replace(entry, files=())
+        manifest.log([entry])
+        _delete(manifest, surplus)
+        built.same.append(entry.path)
+    elif owner is not None:
+        # it has been moved: the files are those of its new place
+        manifest.log([entry], [owner.path])
+        _delete_rows(manifest, owner, set(entry.files))
+        built.written.append(entry.path)
+    else:
+        manifest.log([entry])
+        (built.replaced if former is not None else built.written).append(entry.path)
+    if not entry.readable:
+        built.unreadable.append(entry.path)
+    if former is not None and former.files and former.files != entry.files:
+        _delete_rows(manifest, former, set(entry.files))
+
+
+def _let_go(manifest: Manifest, paths: Sequence[str]) -> None:
+    for path in paths:
+        entry = manifest.entries[path]
+        manifest.log(gone=[path])
+        _delete_rows(manifest, entry, set())
+
+
+def _delete(manifest: Manifest, files: Iterable[str]) -> None:
+    for file in files:
+        (manifest.out / file).unlink(missing_ok=True)
+
+
+def _delete_rows(manifest: Manifest, entry: Entry, kept: set[str]) -> None:
+    """Deletes what a data set holds of a capture; files that others share are written without it."""
+    for file in set(entry.files) - kept:
+        sharing = [each for each in manifest.entries.values() if file in each.files]
+        if sharing:
+            import pyarrow
+            from pyarrow import compute, parquet
+
+            table = parquet.read_table(manifest.out / file, partitioning=None)
+            others = compute.not_equal(table["capture"].cast(pyarrow.string()), entry.capture)
+            renamed = f"{file.rpartition('/')[0]}/{_shared_name(each.capture for each in sharing)}"
+            write_table(table.filter(others), manifest.out / renamed)
+            manifest.log([_with_files(each, {file: renamed}) for each in sharing])
+        _delete(manifest, [file])
+
+
+def _with_files(entry: Entry, renamed: dict[str, str]) -> Entry:
+    return replace(entry, files=tuple(dict.fromkeys(renamed.get(file, file) for file in entry.files)))
+
+
+def _shared_name(captures: Iterable[str]) -> str:
+    """Name of a file of several captures."""
+    import hashlib
+
+    return f"{hashlib.blake2b(' '.join(sorted(captures)).encode(), digest_size=12).hexdigest()}-all.parquet"
+
+
+# few large files in place of many small ones
+
+
+def compact(out: Path) -> tuple[int, int]:
+    """Joins the files of each folder of a data set; gives the number of files before and after.
+
+    Raises:
+        UsageError: Another process writes there.
+    """
+    with needed_for("A data set"):
+        import pyarrow
+        from pyarrow import parquet
+
+    Manifest.read(out)
+    with Manifest.opened(out) as manifest:
+        manifest.sweep()
+        before = len(manifest.files)
+        for parts in list(_joined(manifest)):
+            tables = [parquet.read_table(out / file, partitioning=None) for file in parts]
+            renamed = f"{parts[0].rpartition('/')[0]}/"
+            owners = [each for each in manifest.entries.values() if set(parts) & set(each.files)]
+            renamed += _shared_name(each.capture for each in owners)
+            table = pyarrow.concat_tables(tables, promote_options="default").unify_dictionaries()
+            schema = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+            table = table.replace_schema_metadata({**schema, **origin(renamed.partition("/")[0])})
+            write_table(table, out / renamed)
+            # one write of the log: all of these captures move at once, or none
+            changed = [_with_files(each, dict.fromkeys(parts, renamed)) for each in owners]
+            for each in changed:
+                manifest.put(each)
+            manifest.rewrite()
+            _delete(manifest, set(parts) - {renamed})
+        return before, len(manifest.files)
+
+
+def _joined(manifest: Manifest) -> Iterator[list[str]]:
+    """Files that become one: neighbours in a folder, so many that their rows do not pass `_MOST_ROWS`."""
+    from itertools import groupby
+
+    from pyarrow import parquet
+
+    for _, files in groupby(sorted(manifest.files), lambda file: file.rpartition("/")[0]):
+        parts: list[str] = []
+        rows = 0
+        for file in files:
+            count = parquet.read_metadata(manifest.out / file).num_rows
+            if parts and rows + count > _MOST_ROWS:
+                if len(parts) > 1:
+                    yield parts
+                parts, rows = [], 0
+            parts.append(file)
+            rows += count
+        if len(parts) > 1:
+            yield parts

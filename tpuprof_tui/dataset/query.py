@@ -1,0 +1,242 @@
+"""Questions to a data set, asked of DuckDB: SQL over its tables, and ready-made ones."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tpuprof_tui.errors import UnreadableError, UsageError, needed_for
+from tpuprof_tui.formats.escape import utf8_text
+from tpuprof_tui.formats.files import whole_file
+
+from .manifest import Manifest
+from .statistics import change_points
+from .tables import FIELDS, FOLDERS
+
+#: Rows that come at a time.
+_ROWS: Final = 10_000
+_TYPES: Final = {"text": "VARCHAR", "int": "BIGINT", "float": "DOUBLE"}
+
+#: The work that takes most time over all captures; parameters: the kind of figure.
+TOP: Final = """
+select source, name, count(*) as captures, sum(count)::bigint as calls, sum(value) / 1e6 as total_ms,
+       sum(value) / nullif(sum(count), 0) / 1e3 as mean_us, max(longest) / 1e3 as longest_us,
+       sum(value) / nullif(sum(sum(value)) over (partition by source), 0) as share
+from figures where kind = ? group by source, name order by total_ms desc, source, name
+"""
+#: A figure over days, for each source and chip by itself; parameters: the figure.
+TREND: Final = """
+select captures.source, chip, captures.day, count(*) as captures, median(value) as median, min(value) as least,
+       max(value) as most
+from figures join captures using (capture)
+where figure = ? group by all order by all
+"""
+#: Captures whose figures lie far from the median of those of the same source, chip and device or, where a whole device
+#: is to be found, of the same source and chip. z is 0.6745 (value - median) / MAD (Iglewicz and Hoaglin, How to Detect
+#: and Handle Outliers, 1993: beyond 3.5); where the neighbours are almost alike a share of the median stands for MAD.
+OUTLIERS: Final = """
+with known as (
+    select capture, path, captures.source, chip, captures.device, captures.day, figure, value, {among} as among
+    from figures join captures using (capture)
+), middle as (
+    select source, among, figure, median(value) as middle, count(*) as neighbours
+    from known group by all having count(*) >= 5
+), away as (
+    select known.*, middle, neighbours, abs(value - middle) as distance
+    from known join middle using (source, among, figure)
+), spread as (
+    select source, among, figure, greatest(median(distance), 0.005 * abs(max(middle))) as mad from away group by all
+), scored as (
+    select *, 0.6745 * (value - middle) / nullif(mad, 0) as z from away join spread using (source, among, figure)
+)
+select capture, path, source, chip, device, day, count(*) as figures, arg_max(figure, abs(z)) as figure,
+       arg_max(value, abs(z)) as value, arg_max(middle, abs(z)) as median, arg_max(z, abs(z)) as z,
+       max(neighbours) as neighbours
+from scored where abs(z) > 3.5 group by all order by figures desc, abs(arg_max(z, abs(z))) desc, path
+"""
+#: What captures are compared among.
+AMONG: Final = {"chip": "coalesce(chip, '')", "device": "coalesce(chip, '') || '/' || coalesce(captures.device, '')"}
+
+
+@dataclass
+class Rows:
+    """What a question gives.
+
+    Attributes:
+        columns: Name and DuckDB's type of each.
+        rows: Values, as they come.
+    """
+
+    columns: list[tuple[str, str]]
+    rows: Iterator[tuple[Any, ...]]
+
+
+@contextmanager
+def opened(out: Path) -> Iterator[Any]:
+    """DuckDB with a view for each table of a data set; it reads the data set's files and nothing else, and writes none.
+
+    Raises:
+        UnreadableError: There is no data set.
+        MissingPackageError: DuckDB is not installed.
+    """
+    manifest = Manifest.read(out)
+    if utf8_text(str(out)) != str(out):
+        raise UnreadableError(f"{out}: DuckDB reads no folder whose name is not UTF-8.", "Rename it.")
+    with needed_for("Asking a data set", "Its Parquet files can be read with anything else."):
+        import duckdb
+
+    connection = duckdb.connect(":memory:")
+    try:
+        for table in FIELDS:
+            connection.execute(f"create view {table} as {_view(table, manifest.of_table(table))}")
+        folder = str(out)
+        # a path with [ or * is a pattern to DuckDB, so that both spellings are asked for
+        own = ", ".join(_literal(f"{each}/") for each in dict.fromkeys((folder, glob.escape(folder))))
+        connection.execute(f"set allowed_directories = [{own}]")
+        connection.execute("set enable_external_access = false")
+        connection.execute("set lock_configuration = true")
+        yield connection
+    finally:
+        connection.close()
+
+
+def _view(table: str, files: Sequence[Path]) -> str:
+    if not files:
+        names = [
+            *((field.name, _TYPES[field.kind]) for field in FIELDS[table]),
+            *((name, _folder(name)) for name in FOLDERS),
+        ]
+        return f"select {', '.join(f'null::{kind} as {_quoted(name)}' for name, kind in names)} where false"
+    listed = ", ".join(_literal(glob.escape(str(file))) for file in files)
+    types = ", ".join(f"{_quoted(name)}: {_folder(name)}" for name in FOLDERS)
+    how = f"union_by_name = true, hive_partitioning = true, hive_types = {{{types}}}"
+    return f"select * from read_parquet([{listed}], {how})"
+
+
+def _folder(name: str) -> str:
+    return "DATE" if name == "day" else "VARCHAR"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def asked(connection: Any, sql: str, parameters: Sequence[Any] = ()) -> Rows:
+    """What a SELECT gives, as it comes.
+
+    Raises:
+        UsageError: It is wrong, or does something else.
+    """
+    import duckdb
+
+    _only_select(sql)
+    try:
+        cursor = connection.execute(sql, list(parameters))
+        columns = [(str(name), str(kind)) for name, kind, *_ in cursor.description]
+    except duckdb.Error as error:
+        raise _wrong(error) from None
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        try:
+            while part := cursor.fetchmany(_ROWS):
+                yield from part
+        except duckdb.Error as error:
+            raise _wrong(error) from None
+
+    return Rows(columns, rows())
+
+
+def write_parquet(connection: Any, sql: str, file: Path) -> int:
+    """Writes what a SELECT gives as Parquet, some rows at a time; gives their number.
+
+    Raises:
+        UsageError: It is wrong, or does something else.
+    """
+    import duckdb
+    from pyarrow import parquet
+
+    _only_select(sql)
+    try:
+        relation = connection.sql(sql)
+        if relation is None:
+            raise _no_select()
+        reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+        count = 0
+        with whole_file(file) as stream:
+            batches = reader(_ROWS)
+            with parquet.ParquetWriter(stream, batches.schema, compression="zstd") as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+                    count += batch.num_rows
+    except duckdb.Error as error:
+        raise _wrong(error) from None
+    return count
+
+
+def _only_select(sql: str) -> None:
+    import duckdb
+
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        raise _wrong(error) from None
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise _no_select()
+
+
+def _no_select() -> UsageError:
+    return UsageError("Only one SELECT can be asked.", f"Its tables: {', '.join(FIELDS)}.")
+
+
+def _wrong(error: Exception) -> UsageError:
+    """The first line of what DuckDB says."""
+    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "it cannot be understood")
+    return UsageError(f"{said.rstrip('.')}.", "tpuprof dataset schema names tables and columns.")
+
+
+# ready-made
+
+
+def top(connection: Any) -> Rows:
+    """The kernels that take most time over all captures; operations where no capture knows kernels."""
+    kinds = {kind for (kind,) in asked(connection, "select distinct kind from figures").rows}
+    return asked(connection, TOP, ["kernel" if "kernel" in kinds else "operation"])
+
+
+def trend(connection: Any, figure: str) -> Rows:
+    """A figure over days; the column ``change`` is how far its level moved on that day, null where it did not.
+
+    Raises:
+        UnreadableError: No capture has it.
+    """
+    found = asked(connection, TREND, [figure])
+    days = list(found.rows)
+    if not days:
+        known = [
+            name
+            for (name,) in asked(
+                connection, "select figure from figures group by all order by sum(value) desc limit 5"
+            ).rows
+        ]
+        raise UnreadableError(f"No capture has the figure {figure}.", f"Like it: {', '.join(known)}." if known else "")
+    rows: list[tuple[Any, ...]] = []
+    place = 0
+    while place < len(days):
+        same = [day for day in days if day[:2] == days[place][:2]]
+        changes = change_points([day[4] for day in same])
+        rows += [(*day, changes.get(number)) for number, day in enumerate(same)]
+        place += len(same)
+    return Rows([*found.columns, ("change", "DOUBLE")], iter(rows))
+
+
+def outliers(connection: Any, among: str = "chip") -> Rows:
+    """Captures unlike their neighbours, the most unlike first: how many of their figures, and the one farthest off."""
+    return asked(connection, OUTLIERS.replace("{among}", AMONG[among]))

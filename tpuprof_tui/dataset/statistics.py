@@ -1,0 +1,56 @@
+"""Where a figure's level changed over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+#: A change is told where it is so many standard deviations of the noise.
+_LIMIT: Final = 4.0
+#: Fewest values of a level, and noise that is assumed at least, as a share of the median.
+_FEWEST: Final = 2
+_FLOOR: Final = 0.005
+
+
+def change_points(values: Sequence[float]) -> dict[int, float]:
+    """Places where the level of a series changes, with the difference of the means after and before.
+
+    Binary segmentation: the split whose means differ most by the standard error of their difference, then both halves
+    the same way, as long as it is beyond ``_LIMIT``. Noise is 1.4826 times the median of absolute differences of
+    neighbours over the square root of 2, which changes of level hardly move.
+
+    Args:
+        values: In their order in time.
+
+    Returns:
+        By place of the first value of the new level, ascending.
+    """
+    series = np.asarray(values, np.float64)
+    if len(series) < 2 * _FEWEST:
+        return {}
+    noise = 1.4826 * float(np.median(np.abs(np.diff(series)))) / math.sqrt(2)
+    noise = max(noise, _FLOOR * abs(float(np.median(series))))
+    places = sorted(_splits(series, 0, noise)) if noise > 0 else []
+    bounds = [0, *places, len(series)]
+    means = [float(series[first:last].mean()) for first, last in pairwise(bounds)]
+    return {place: means[number + 1] - means[number] for number, place in enumerate(places)}
+
+
+def _splits(series: npt.NDArray[np.float64], first: int, noise: float) -> list[int]:
+    count = len(series)
+    if count < 2 * _FEWEST:
+        return []
+    before = np.arange(_FEWEST, count - _FEWEST + 1)
+    sums = np.cumsum(series)[before - 1]
+    means = (sums / before) - (series.sum() - sums) / (count - before)
+    strength = np.abs(means) * np.sqrt(before * (count - before) / count) / noise
+    best = int(np.argmax(strength))
+    if strength[best] < _LIMIT:
+        return []
+    place = int(before[best])
+    return [*_splits(series[:place], first, noise), first + place, *_splits(series[place:], first + place, noise)]

@@ -35,18 +35,31 @@ def texts(screen) -> list[str]:
     return [strip.text.rstrip() for strip in screen.summary.lines]
 
 
-async def test_enter_on_a_kernel_function_narrows_all_panes(profile):
+async def test_enter_on_a_kernel_function_goes_to_its_longest_instruction_and_o_narrows_all_panes(profile):
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "3")
         table = told(screen, "kernels")
         first = table.column("name")[0]
         assert first in KERNELS
+        before, view = texts(screen), screen.view
         await press(pilot, "enter")
+        chosen = screen.view.selection
+        start, end = screen.session.span_of(chosen.lane, chosen.row)
+        assert end - start == table.column("max_us")[0]
+        assert screen.view.cursor == start
+        # the list is as it was, and walked on
+        assert texts(screen) == before
+        assert (screen.view.filter, screen.view.scope) == (view.filter, view.scope)
+        assert screen.summary.asked.scope.everything
+        await press(pilot, "j enter")
+        assert screen.view.selection != chosen
+        assert (texts(screen), screen.summary.cursor) == (before, 1)
+        await press(pilot, "k o")
         assert screen.view.filter == f"kernel={first}"
         assert told(screen, "kernels").column("name") == [first]
         assert told(screen, "kernels").column("total_us") == table.column("total_us")[:1]
-        await press(pilot, "j enter")
+        await press(pilot, "j o")
         operation = told(screen, "operations").column("name")[0]
         assert screen.view.filter == f"kernel={first} name={operation}"
         await press(pilot, "escape escape")
@@ -105,10 +118,14 @@ async def test_enter_on_a_pause_goes_there(profile):
         assert target.time[0] == told(screen, "unit", "pauses").column("start_us")[0]
 
 
-async def test_enter_on_a_core_narrows_all_panes_to_it(profile):
+async def test_o_on_a_core_narrows_all_panes_to_it(profile):
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "3 v v j j enter")
+        assert screen.view.scope.everything
+        assert screen.view.selection.group == told(screen, "units", "units").leads_to(2).scope.group
+        assert screen.summary.asked.scope.everything
+        await press(pilot, "o")
         assert screen.summary.chosen == "units"
         core = told(screen, "units", "units").leads_to(0).scope
         assert screen.view.scope == core
@@ -136,7 +153,7 @@ async def test_on_wide_screens_h_and_l_go_from_column_to_column(profile):
         await press(pilot, "escape h")
         names = {name for view in ("kernels", "operations") for name in told(screen, view).column("name")}
         assert pane.text_of_item().split()[0] in names
-        await press(pilot, "l enter")
+        await press(pilot, "l o")
         assert not screen.view.scope.everything
 
 

@@ -105,7 +105,7 @@ def test_time_lost_against_the_peak_is_told_where_the_peak_is_known():
         if table.title.startswith("Lost")
     )
     assert by_kernel.title == "Lost by kernel function (ns)"
-    assert by_kernel.header == ("Lost", "At peak", "Of peak", "Took", "Count", "No peak", "Name")
+    assert by_kernel.header == ("Lost", "Ideal", "At peak", "Took", "Count", "No peak", "Name")
     assert by_kernel.rows[0] == ("21", "79", "79.0%", "100", "1", "0", "kernel_11")
     assert [row[-1] for row in by_kernel.rows] == [f"kernel_{number:02}" for number in range(11, 1, -1)]
     assert by_kernel.notes[-1] == "2 more; tpuprof report lists all."

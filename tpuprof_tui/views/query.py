@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
+
 from tpuprof_tui.analysis.derived import Derived
-from tpuprof_tui.analysis.selecting.passing import shown_session
+from tpuprof_tui.analysis.selecting.passing import passing, shown_session
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.analysis.selecting.step_filter import with_step
 from tpuprof_tui.analysis.totals.figures import UnitFigures, unit_figures
-from tpuprof_tui.model import Profile
+from tpuprof_tui.model import Profile, Role
 from tpuprof_tui.model.vocabulary import Vocabulary
 
 EVERYTHING: Final = Scope()
@@ -113,6 +115,24 @@ class Query:
         lanes = self.session.lanes_in(self.scope)
         device = tuple(number for number in lanes if not self.profile.lanes[number].on_host)
         return device or lanes
+
+    def longest(self) -> tuple[int, int] | None:
+        """Lane and row of the longest event of work asked about, of equals the first; None without any. O(events)."""
+        session, (start, end) = self.session, self.window
+        best, found = -1, None
+        for number in self.lanes:
+            lane = session.profile.lanes[number]
+            starts = lane["start"]
+            chosen = (starts >= start) & (starts < end) & (lane["role"] == Role.WORK)
+            if self.passes:
+                chosen &= passing(session, self.passes).lane(number)
+            rows = np.flatnonzero(chosen)
+            if len(rows):
+                took = lane.take("end", rows) - starts[rows]
+                place = int(took.argmax())
+                if int(took[place]) > best:
+                    best, found = int(took[place]), (number, int(rows[place]))
+        return found
 
     def groups_of_work(self) -> tuple[set[int] | None, set[int] | None]:
         """``units`` and ``lanes`` as ``work_sums`` takes them."""

@@ -94,8 +94,8 @@ def _lost_table(query: Query, by: Grouping, word: str) -> Table:
     if any(row.unknown for row in found):
         notes.append("No peak: work whose time at the peak is not known; it counts nowhere else.")
     columns = (
-        Column("lost_us", "Lost", "duration", bar=True), Column("ideal_us", "At peak", "duration", spare=1),
-        Column("of_peak", "Of peak", "share"), Column("total_us", "Took", "duration", spare=2),
+        Column("lost_us", "Lost", "duration", bar=True), Column("ideal_us", "Ideal", "duration", spare=1),
+        Column("of_peak", "At peak", "share"), Column("total_us", "Took", "duration", spare=2),
         Column("count", "Count", "count", spare=3), Column("unknown", "No peak", "count", spare=4),
         Column("name", "Name"),
     )  # fmt: skip

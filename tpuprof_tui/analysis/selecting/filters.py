@@ -106,7 +106,10 @@ def compile_filter(text: str, profile: Profile) -> Predicate:
 
 
 def filter_keys(vocabulary: Vocabulary) -> dict[str, Column]:
-    """Every name a condition may have, in small letters, with its column: keys, aliases, names in published files."""
+    """Every name a condition may have, in small letters, with its column.
+
+    Keys, aliases, names in published files, and titles as the table shows them, ``_`` for blanks.
+    """
     keys = {column.key.lower(): column for column in vocabulary.columns}
     for column in vocabulary.columns:
         for alias in (*column.aliases, column.file_name):
@@ -115,6 +118,9 @@ def filter_keys(vocabulary: Vocabulary) -> dict[str, Column]:
     for alias, key in _EVERYWHERE.items():
         if key in keys:
             keys.setdefault(alias, keys[key])
+    for column in vocabulary.columns:
+        keys.setdefault(re.sub(r"\W+", "_", column.title.lower()).strip("_"), column)
+    keys.pop("", None)
     return keys
 
 

@@ -35,6 +35,10 @@ AT_ONCE = 50_000
 #: Rows whose texts are kept.
 KEPT_ROWS = 2_000
 GAP = 1
+#: Columns that say which instruction a row is: in front they stay where the table scrolls sideways.
+STAYING = ("engine", "core", "port", "order", "name")
+#: Where they leave the others this share of the width at least.
+_LEAST_SCROLLED = 0.4
 #: How a cell that matches the search looks.
 _FOUND = Style(bold=True, underline=True)
 
@@ -89,7 +93,7 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         self._wanted: tuple[object, ...] = ()
         self._have: tuple[object, ...] = ()
         self.total_ns = 0
-        self._texts_for = (0, 0)
+        self._texts_for: tuple[int, ...] = ()
         self._active = False
         self._styles_cache = SidesCache()
 
@@ -247,9 +251,8 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
     def render_line(self, y: int) -> Strip:
         """Header or a row."""
         width = self.size.width
-        left = self.scroll_offset.x
         if y == 0:
-            return self._cropped(self._header(), " ", left, width, self.palette.header)
+            return self._cropped(self._header(), " ", width, self.palette.header)
         position = self.scroll_offset.y + y - 1
         if position >= len(self.order):
             text = fit(self._empty_text(), width) if y == 1 and not len(self.order) else " " * width
@@ -258,24 +261,39 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         if position == self.position:
             style = self.palette.row if self.has_focus else self.palette.row_blurred
         mark = self.glyphs.mark if int(self.order[position]) in self.view.picked else " "
-        return self._cropped(self._row(position, style), mark, left, width, style)
+        return self._cropped(self._row(position, style), mark, width, style)
 
     @property
     def mark_width(self) -> int:
         """Cells left of the columns, for the marks of picked rows."""
         return 1 if self.view.picked else 0
 
-    def _cropped(self, segments: list[Segment], mark: str, left: int, width: int, style: Style) -> Strip:
-        left -= self.edges[self._columns_in_view()[0]]
-        strip = Strip(segments).crop_extend(left, left + width - self.mark_width, style)
-        return Strip([Segment(mark, self.palette.key + style), *strip]) if self.mark_width else strip
+    def _cropped(self, cells: list[list[Segment]], mark: str, width: int, style: Style) -> Strip:
+        """Cells of the columns in view as a line: those that stay, then the others as far as they are scrolled."""
+        staying, width = self.staying, width - self.mark_width
+        kept = [segment for cell in cells[:staying] for segment in cell]
+        rest = [segment for cell in cells[staying:] for segment in cell]
+        first = self._columns_in_view()[staying] if rest else staying
+        left = self.edges[staying] + self.scroll_offset.x - self.edges[first]
+        strip = Strip(rest).crop_extend(left, left + max(width - self.edges[staying], 0), style)
+        marks = [Segment(mark, self.palette.key + style)] if self.mark_width else []
+        return Strip(joined([*marks, *kept, *strip])).crop_extend(0, width + self.mark_width, style)
 
-    def _columns_in_view(self) -> tuple[int, int]:
-        """First column in view, and the one after the last: others cost nothing."""
-        left = self.scroll_offset.x
-        first = min(max(bisect_right(self.edges, left) - 1, 0), len(self.columns) - 1)
+    @property
+    def staying(self) -> int:
+        """How many columns in front stay where the table scrolls sideways: as many as leave the others room."""
+        count, room = 0, self.size.width * (1 - _LEAST_SCROLLED)
+        while count < len(self.columns) and self.columns[count].key in STAYING and self.edges[count + 1] <= room:
+            count += 1
+        return count
+
+    def _columns_in_view(self) -> tuple[int, ...]:
+        """Places of the columns in view, those that stay in front: others cost nothing."""
+        staying, left = self.staying, self.scroll_offset.x
+        first = min(max(bisect_right(self.edges, self.edges[staying] + left) - 1, staying), len(self.columns) - 1)
         # one at least, also where there is no room for any
-        return first, min(max(bisect_left(self.edges, left + self.size.width), first + 1), len(self.columns))
+        last = min(max(bisect_left(self.edges, left + self.size.width), first + 1), len(self.columns))
+        return (*range(staying), *range(max(first, staying), last))
 
     def _in_view(self, selection: Selection) -> int:
         """Where an instruction is among the rows in view; -1: nowhere."""
@@ -300,57 +318,56 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
         told = " No {event} here: press 0 in the timeline to show the whole capture, or v for all {events}."
         return self.session.say(told)
 
-    def _header(self) -> list[Segment]:
-        segments = []
-        first, last = self._columns_in_view()
-        for place, column in enumerate(self.columns[first:last], first):
-            arrow = ""
+    def _header(self) -> list[list[Segment]]:
+        cells = []
+        for place in self._columns_in_view():
+            column, arrow = self.columns[place], ""
             if column.key == self.view.sort.key:
                 arrow = f" {self.glyphs.down if self.view.sort.down else self.glyphs.up}"
             title = header_text(column.title, column.unit)
             width = self.widths[place]
             text = fit(fit(title, min(len(title), width - len(arrow))) + arrow, width, right=column.align == "right")
             style = self.palette.chosen if place == self.column else self.palette.header
-            segments += [Segment(text, style), Segment(" " * GAP, self.palette.header)]
-        return segments
+            cells.append([Segment(text, style), Segment(" " * GAP, self.palette.header)])
+        return cells
 
-    def _row(self, position: int, style: Style) -> list[Segment]:
+    def _row(self, position: int, style: Style) -> list[list[Segment]]:
         texts = self._texts_of(position)
-        segments = []
+        cells = []
         quiet = self.palette.quiet + style
         selection = self.view.selection
         selected = selection.row >= 0 and self.order[position] == self.session.number(selection.lane, selection.row)
         plain = (self.palette.strong if selected else self.palette.text) + style
-        first, last = self._columns_in_view()
         pattern = pattern_of(self.view.search) if self.view.search else None
-        for column, width, text in zip(self.columns[first:last], self.widths[first:last], texts, strict=True):
+        for place, text in zip(self._columns_in_view(), texts, strict=True):
+            column, width = self.columns[place], self.widths[place]
             right = column.align == "right"
             if right and len(text) > width:
                 text = text.replace(",", "")
             shown = fit(text, width, right=right) + " " * GAP
             found = pattern is not None and column.key in SEARCHED and pattern.search(text) is not None
-            segments.append(Segment(shown, quiet if text == "-" else plain + _FOUND if found else plain))
-        return joined(segments)
+            cells.append([Segment(shown, quiet if text == "-" else plain + _FOUND if found else plain)])
+        return cells
 
     def _texts_of(self, position: int) -> list[str]:
         number = int(self.order[position])
-        first, last = span = self._columns_in_view()
-        if span != self._texts_for or len(self._texts) > KEPT_ROWS:
+        places = self._columns_in_view()
+        if places != self._texts_for or len(self._texts) > KEPT_ROWS:
             self._texts.clear()
-            self._texts_for = span
+            self._texts_for = places
         found = self._texts.get(number)
         if found is None:
             top = self.scroll_offset.y
             low, high = min(top, position), max(top + self.page + 1, position + 1)
             numbers = self.order[low:high]
-            for each, texts in zip(numbers.tolist(), self._cells(first, last, numbers), strict=True):
+            columns = tuple(self.columns[place] for place in places)
+            for each, texts in zip(numbers.tolist(), self._cells(columns, numbers), strict=True):
                 self._texts[each] = texts
             found = self._texts[number]
         return found
 
-    def _cells(self, first: int, last: int, numbers: Ints) -> list[list[str]]:
+    def _cells(self, columns: tuple[Column, ...], numbers: Ints) -> list[list[str]]:
         """Texts of some columns of some instructions, the share of the total among them."""
-        columns = self.columns[first:last]
         rows = row_texts(self.session, columns, numbers)
         if SHARE in columns:
             place = columns.index(SHARE)
@@ -361,14 +378,13 @@ class InstructionRows(ScrollView, can_focus=True, inherit_bindings=False):
 
     def text_of(self, numbers: list[int], only: int | None = None) -> str:
         """Rows as tab separated text under a header, numbers plain; of one column just the values, a line each."""
-        first, last = (0, len(self.columns)) if only is None else (only, only + 1)
-        columns = self.columns[first:last]
+        columns = self.columns if only is None else self.columns[only : only + 1]
         rows = [
             [
                 text if column.kind == "text" else text.replace(",", "")
                 for column, text in zip(columns, each, strict=True)
             ]
-            for each in self._cells(first, last, np.array(numbers, dtype=np.int64))
+            for each in self._cells(columns, np.array(numbers, dtype=np.int64))
         ]
         if only is not None:
             return "\n".join(row[0] for row in rows)

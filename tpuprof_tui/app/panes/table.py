@@ -101,14 +101,18 @@ class InstructionTable(InstructionRows):
 
     def action_column_left(self) -> None:
         """Scroll a column to the left."""
-        before = [edge for edge in self.edges if edge < self.scroll_offset.x]
+        before = [edge for edge in self._scrolled_edges() if edge < self.scroll_offset.x]
         self.scroll_to(x=before[-1] if before else 0, animate=False, immediate=True)
 
     def action_column_right(self) -> None:
         """Scroll a column to the right."""
-        after = [edge for edge in self.edges if edge > self.scroll_offset.x]
+        after = [edge for edge in self._scrolled_edges() if edge > self.scroll_offset.x]
         if after:
             self.scroll_to(x=after[0], animate=False, immediate=True)
+
+    def _scrolled_edges(self) -> list[int]:
+        """How far the table is scrolled where a column stands right behind those that stay."""
+        return [edge - self.edges[self.staying] for edge in self.edges[self.staying :]]
 
     def action_column_previous(self) -> None:
         """Choose the column to the left."""
@@ -128,9 +132,10 @@ class InstructionTable(InstructionRows):
         self.column = min(max(column, 0), len(self.columns) - 1)
         left, right = self.edges[self.column : self.column + 2]
         view_left, width = self.scroll_offset.x, self.scrollable_content_region.width
-        if left < view_left:
-            self.scroll_to(x=left, animate=False, immediate=True)
-        elif right > view_left + width:
+        kept = self.edges[self.staying]
+        if self.column >= self.staying and left < view_left + kept:
+            self.scroll_to(x=left - kept, animate=False, immediate=True)
+        elif self.column >= self.staying and right > view_left + width:
             self.scroll_to(x=right - width, animate=False, immediate=True)
         self.refresh()
         self.post_message(Say(f"{self.columns[self.column].title}: {self.columns[self.column].help}  (s sorts)"))
@@ -267,7 +272,8 @@ class InstructionTable(InstructionRows):
         if offset is None:
             return
         if offset.y == 0:
-            x = offset.x + self.scroll_offset.x - self.mark_width
+            x = offset.x - self.mark_width
+            x += self.scroll_offset.x if x >= self.edges[self.staying] else 0
             self._choose(sum(edge <= x for edge in self.edges) - 1)
             self.action_sort()
         elif self.scroll_offset.y + offset.y - 1 < len(self.order):

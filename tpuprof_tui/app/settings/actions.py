@@ -178,8 +178,9 @@ _ACTIONS: Final[tuple[Action, ...]] = (
     ),
     *_table(
         "summary",
-        ("select", "enter", "Look closer", "Narrow all panes to the line, or go to its {event} or pause.",
-         "Look closer"),
+        ("select", "enter", "Go there", "Go to the line's {event}, pause or {unit}; of several to the longest.",
+         "Go there"),
+        ("narrow", "o", "Only this", "Show only what the line stands for in all panes.", "Only this"),
         ("copy-line", "y", "Copy line", "Copy the line under the cursor.", ""),
         ("copy-all", "Y", "Copy all", "Copy the whole summary, as it is shown.", ""),
         ("next-section", "J", "Next section", "Scroll to the next section.", "Section"),

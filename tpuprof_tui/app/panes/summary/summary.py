@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
 from rich.segment import Segment
 from rich.style import Style
 from textual import events, work
@@ -16,8 +17,9 @@ from textual.strip import Strip
 from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.analysis.selecting.navigation import selected
+from tpuprof_tui.analysis.selecting.passing import is_known, narrowed
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
 from tpuprof_tui.app.drawing.charts import series_curve
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
@@ -52,7 +54,7 @@ Curves = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 class SummaryPane(LinesView):
-    """Views that follow the visible window and the selected unit; Enter looks closer at a line of them.
+    """Views that follow the visible window and the selected unit; Enter goes to what a line of them stands for.
 
     Attributes:
         asked: What answers are about; None: nothing has been answered yet.
@@ -91,6 +93,9 @@ class SummaryPane(LinesView):
         self.session = session
         self.glyphs = glyphs
         self.view = view
+        self._live = view
+        #: The state that Enter on a line asked for: while its selection holds, lines are about what they were.
+        self._walked: ViewState | None = None
         self.asked: Query | None = None
         self.answers: dict[str, Answer] = {}
         self.chosen = ""
@@ -109,8 +114,16 @@ class SummaryPane(LinesView):
     # answers
 
     def show(self, view: ViewState) -> None:
-        """Shows the answers of a state, at once or as soon as they are there."""
-        self.view = view
+        """Shows the answers of a state, at once or as soon as they are there.
+
+        Where a line of the summary itself was gone to, its lines stay: they are walked.
+        """
+        self._live = view
+        walked = self._walked
+        if walked is None or (walked.selection, walked.scope) != (view.selection, view.scope):
+            self._walked, self.view = None, view
+        elif (walked.filter, walked.figures_window) != (view.filter, view.figures_window):
+            self.view = replace(view, selection=self.view.selection)
         if self._active and not self.paused:
             self._ask()
 
@@ -473,27 +486,89 @@ class SummaryPane(LinesView):
             self._cross(1 if second and self._left < self._built_for else 0)
         super().on_click(event)
 
-    def action_select(self) -> None:
-        """Looks closer at what the line under the cursor stands for."""
+    def _target(self) -> Target | None:
         targets = self.targets[self._side]
-        if self.cursor >= len(targets):
-            self.post_message(Say("j and k choose a line; Enter then looks closer."))
+        if self.cursor < len(targets):
+            return targets[self.cursor]
+        self.post_message(Say("j and k choose a line; Enter then goes there, o shows nothing else."))
+        return None
+
+    def action_select(self) -> None:
+        """Selection and timeline go to what the line under the cursor stands for; the lines stay as they are."""
+        target = self._target()
+        if target is None:
             return
-        target = targets[self.cursor]
+        if target.condition:
+            self._find_longest(target.condition)
+        elif target.event is not None:
+            self._walk_to_event(*target.event, "Selected")
+        elif target.time is not None:
+            self._walk_to_time(*target.time)
+        elif target.step is not None:
+            steps = self.session.steps.steps
+            for place in np.flatnonzero(steps.number == target.step)[:1].tolist():
+                self._walk_to_time(int(steps.start[place]), int(steps.end[place]))
+        elif target.scope is not None:
+            group, lane = target.scope.group, target.scope.lane
+            selection = Selection(self.session.unit_of(lane) if lane >= 0 else group, lane)
+            self._walk(lambda view: replace(view, selection=selection))
+            self.post_message(Say(f"{self.session.scope_title(target.scope)}: o shows it alone."))
+
+    def action_narrow(self) -> None:
+        """All panes show only what the line under the cursor stands for; again: everything."""
+        target = self._target()
+        if target is None:
+            return
         if target.condition:
             self.post_message(self.Narrow(target.condition))
         elif target.step is not None:
             self.post_message(self.Narrow(step=target.step))
-        elif target.event is not None:
-            lane, row = target.event
-            self.post_message(Change(lambda view: selected(self.session, view, lane, row)))
-            self.post_message(Say(f"Selected: {self.session.title_of(lane)}. f zooms to it, i tells all."))
         elif target.time is not None:
             start, end = target.time
-            self.post_message(Change(lambda view: view.showing(start, end).at(start)))
-        elif target.scope is not None:
-            scope = target.scope
-            self.post_message(Change(lambda view: replace(view, scope=scope)))
+            self.post_message(Change(lambda view: view.windowed(start, end - start).at(start)))
+        else:
+            event, scope = target.event, target.scope
+            if scope is None and event is not None:
+                unit = self.session.unit_of(event[0])
+                scope = Scope(unit) if unit >= 0 else Scope(lane=event[0])
+            if scope is not None:
+                wanted = scope
+                self.post_message(Change(lambda view: replace(view, scope=Scope() if view.scope == wanted else wanted)))
+
+    def _walk(self, change: Callable[[ViewState], ViewState]) -> None:
+        """Changes the state of all panes but the lines of this one."""
+        after = change(self._live)
+        self._walked = after
+        self.post_message(Change(change))
+
+    def _walk_to_time(self, start: int, end: int) -> None:
+        self._walk(lambda view: view.showing(start, end).at(start))
+
+    def _walk_to_event(self, lane: int, row: int, what: str) -> None:
+        self._walk(lambda view: selected(self.session, view, lane, row))
+        title = self.session.title_of(lane)
+        self.post_message(Say(f"{what}: {title}. f zooms to it, i tells all, o shows nothing else."))
+
+    def _find_longest(self, condition: str) -> None:
+        """To the longest event of a line that sums up several."""
+        if self.asked is None:
+            return
+        query = replace(self.asked, filter=narrowed(self.asked.filter, condition))
+        if self.session.profile.instructions <= AT_ONCE or is_known(self.session, query.passes):
+            self._take_longest(query.longest())
+        else:
+            self._search_longest(query)
+
+    @work(thread=True, exclusive=True, group="longest", exit_on_error=False, description="longest")
+    def _search_longest(self, query: Query) -> None:
+        worker, found = get_current_worker(), query.longest()
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._take_longest, found)
+
+    def _take_longest(self, found: tuple[int, int] | None) -> None:
+        if found is not None:
+            start, end = self.session.span_of(*found)
+            self._walk_to_event(*found, f"The longest, {time_text(end - start)}")
 
     def text_of_item(self) -> str:
         """The line of the cursor's column alone; what stands beside it is another."""

@@ -133,3 +133,8 @@ def at_peak(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:
         return 100.0 * ideal(rows) / np.maximum(duration(rows), 1)
 
     return values
+
+
+def excess(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:
+    """Time taken beyond the time at the peak, ns; NaN where the latter is unknown."""
+    return lambda rows: duration(rows) - ideal(rows)

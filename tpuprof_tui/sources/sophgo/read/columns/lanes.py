@@ -20,7 +20,7 @@ from ..commands.messages import message_columns
 from ..records.counters import counter_columns
 from ..records.monitor import Stream
 from ..stream.files import Bytes
-from .computations import at_peak, condensed_columns, conflict_columns, counted_columns, operation_columns
+from .computations import at_peak, condensed_columns, conflict_columns, counted_columns, excess, operation_columns
 from .lane_columns import I64, Words, Work, counting, known_or_missing, scoped
 from .transfers import Transfers, TransferTables, node_places
 
@@ -289,6 +289,7 @@ class LaneBuilder:
             columns = Transfers(self._tables, stream.engine, stream, work, places, detail).columns()
         if "ideal" in columns:
             columns["at_peak"] = at_peak(columns["ideal"], times["duration"])
+            columns["excess"] = excess(columns["ideal"], times["duration"])
         return columns
 
     def _moved_places(self, work: Work, own: _OwnNames | None, detail: Detail | None) -> npt.NDArray[np.uint8] | None:

@@ -1,0 +1,58 @@
+"""Columns that say which instruction a row is stay where the table scrolls sideways; what there is to gain sorts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from screen import explorer, frame, opened, press
+
+from tpuprof_tui.analysis.selecting.filters import compile_filter
+from tpuprof_tui.sources.catalog import open_profile
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+async def test_engine_core_and_function_stay_and_excess_sorts():
+    profile = open_profile(SAMPLES / "aks_decode_mode2")
+    async with opened(profile, (80, 24)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "2 l l l l l l")
+        table = screen.table
+        kept = table.edges[table.staying]
+        assert [column.key for column in table.columns[: table.staying]] == ["engine", "core", "order", "name"]
+        header = next(line for line in frame(pilot.app).splitlines() if "Engine" in line)
+        assert all(name in header for name in ("Engine", "Core", "Idx", "Function"))
+        assert "Start" not in header
+        assert table.scroll_offset.x + kept in table.edges
+        # the header under the mouse is the column that shows there
+        place = next(place for place, edge in enumerate(table.edges) if edge == table.scroll_offset.x + kept)
+        inset = table.content_region.offset - table.region.offset
+        await pilot.click("#table", offset=inset + (kept + 1, 0))
+        assert (table.column, screen.view.sort.key) == (place, table.columns[place].key)
+        await pilot.click("#table", offset=inset + (1, 0))
+        assert screen.view.sort.key == "engine"
+        await press(pilot, "S e x c e s s enter")
+        assert (screen.view.sort.key, screen.view.sort.down) == ("excess", True)
+        lanes = [lane for lane in profile.lanes if "excess" in lane]
+        assert lanes
+        most = max(float(np.nanmax(lane["excess"])) for lane in lanes)
+        lane, row = screen.session.place(int(table.order[0]))
+        assert profile.lanes[lane]["excess"][row] == most
+        assert f"{most:,.1f}" in frame(pilot.app).splitlines()[table.content_region.y + 1]
+
+
+def test_titles_are_names_and_old_names_go_on():
+    profile = open_profile(SAMPLES / "aks_decode_mode2")
+    for text, same in (
+        ("of_peak<50", "at_peak<50"),
+        ("kernel_function=rms*", "kernel=rms*"),
+        ("lost>1us", "excess>1000"),
+    ):
+        one, other = (compile_filter(each, profile) for each in (text, same))
+        masks = [(one(lane), other(lane)) for lane in profile.lanes]
+        assert any(mask.any() for mask, _ in masks), text
+        assert all((mask == own).all() for mask, own in masks), text
+    lane = profile.lanes[0]
+    known = ~np.isnan(lane["ideal"])
+    assert np.allclose(lane["excess"][known], (lane["duration"] - lane["ideal"])[known])

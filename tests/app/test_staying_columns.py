@@ -28,9 +28,9 @@ async def test_engine_core_and_function_stay_and_excess_sorts():
         # the header under the mouse is the column that shows there
         place = next(place for place, edge in enumerate(table.edges) if edge == table.scroll_offset.x + kept)
         inset = table.content_region.offset - table.region.offset
-        await pilot.click("#table", offset=inset + (kept + 1, 0))
+        await pilot.click("#table", offset=(inset.x + kept + 1, inset.y))
         assert (table.column, screen.view.sort.key) == (place, table.columns[place].key)
-        await pilot.click("#table", offset=inset + (1, 0))
+        await pilot.click("#table", offset=(inset.x + 1, inset.y))
         assert screen.view.sort.key == "engine"
         await press(pilot, "S e x c e s s enter")
         assert (screen.view.sort.key, screen.view.sort.down) == ("excess", True)

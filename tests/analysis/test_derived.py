@@ -144,7 +144,7 @@ def used(profile):
     session = first_screen(profile)
     dependencies_of(session)
     oddities(session)
-    alike(session, "TIU", 0)
+    alike(session, 0, 0)
     for number in range(KEPT + 2):
         passing(session, f"dur>{number}").session.indexes  # noqa: B018
     return session

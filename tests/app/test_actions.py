@@ -117,7 +117,7 @@ def test_the_footer_always_tells_help_and_quit(pane):
 
 
 def test_footer_shows_neighbours_of_one_name_together():
-    assert ("w s", "Zoom") in footer_keys("timeline", VOCABULARY)
+    assert (("w", "s"), "Zoom") in footer_keys("timeline", VOCABULARY)
 
 
 def test_key_names_are_those_people_write():

@@ -113,9 +113,22 @@ def test_alike_names_the_longest_over_all_lanes():
     lanes = [make_lane("TIU", core, starts=[0, 100], ends=[10, 100 + 7 * (core + 1)], name=np.array([0, 0], np.int32))
              for core in (0, 1, 2)]  # fmt: skip
     session = Session.build(make_profile(lanes, strings=NAMES))
-    found = alike(session, "TIU", 0)
+    found = alike(session, 0, 0)
     assert (found.count, found.median_ns, found.shortest_ns, found.longest_ns, found.longest) == (6, 10, 7, 21, (2, 1))
-    assert alike(session, "GDMA", 0).count == 0
+    assert found.by == ()
+
+
+def test_alike_are_of_one_direction_and_size():
+    lane = make_lane("GDMA", 0, starts=np.arange(6) * 100, ends=np.arange(6) * 100 + [10, 12, 20, 50, 11, 13],
+                     name=np.zeros(6, np.int32), bytes=[1024, 1500, 2048, 2047, 1024, 1024],
+                     direction=np.array([0, 0, 0, 0, 1, -1], np.int32))  # fmt: skip
+    session = Session.build(make_profile([lane], strings=NAMES | {"direction": Strings(["DDR->LMEM", "LMEM->DDR"])}))
+    found = alike(session, 0, 0)
+    # 1,024 to 2,047 bytes from DDR: three of the six
+    assert (found.count, found.median_ns, found.longest) == (3, 12, (0, 3))
+    assert found.by == ("Direction", "Bytes")
+    assert alike(session, 0, 2).count == alike(session, 0, 4).count == alike(session, 0, 5).count == 1
+    assert any("of 3 alike in direction, bytes" in text for _, text in told(session, 0, 0))
 
 
 # keys

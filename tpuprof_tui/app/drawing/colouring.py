@@ -59,9 +59,11 @@ STEPS: Final = tuple(
         ("80% and more", "e", "#f7e463", "#4a2500"),
     )
 )  # fmt: skip
+#: Tints: no operation has one of them, so that a colour means one or the other. On paper they are shades.
 _KERNEL_COLOURS: Final = (
-    "#4f9cf9", "#f59e57", "#57c785", "#f472b6", "#d4b742", "#c084fc", "#22c3c3", "#fb7185", "#8bbf3f", "#94a3f8",
-    "#fdba74", "#3fb68b",
+    ("#a5c8ff", "#1f4f99"), ("#ffc9a3", "#994d1f"), ("#b7e4c7", "#1f6b3a"), ("#fbb6ce", "#993366"),
+    ("#efe08a", "#6b5a00"), ("#d9c2ff", "#5a2f99"), ("#9be7e7", "#0f6666"), ("#ffb3bd", "#99263d"),
+    ("#cfe58f", "#4d660f"), ("#c3cbff", "#363f99"), ("#ffe0c2", "#80501f"), ("#a3dcc5", "#0f6650"),
 )  # fmt: skip
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -87,7 +89,7 @@ def title_of(vocabulary: Vocabulary, colouring: Colouring) -> str:
 def kernel_family(code: int, name: str) -> Category:
     """Letter and colour of a kernel function; those of the first 52 have letters of their own."""
     letter = _LETTERS[code] if code < len(_LETTERS) else "?"
-    return Category(clean(name), letter, Shades(_KERNEL_COLOURS[code % len(_KERNEL_COLOURS)]))
+    return Category(clean(name), letter, Shades(*_KERNEL_COLOURS[code % len(_KERNEL_COLOURS)]))
 
 
 def step_of(share: float) -> Category:

@@ -55,9 +55,12 @@ class Returning(Following, Marking, ProblemSteps, LineSearch):
         return replace(view, rows="engines")
 
     def action_isolate(self) -> None:
-        """Only the selected core, or all again."""
+        """Only the selected core, or all again; in the summary only what its line stands for."""
         selection = self.view.selection
-        if not self.view.scope.everything:
+        summary = self.query_one("#summary", SummaryPane)
+        if summary.has_focus and summary.has_cursor:
+            summary.narrow()
+        elif not self.view.scope.everything:
             self._set(replace(self.view, scope=Scope()))
         elif selection.group >= 0:
             self._set(replace(self.view, scope=Scope(selection.group)))

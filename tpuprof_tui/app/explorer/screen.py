@@ -197,7 +197,9 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
             title = TAB_TITLES[name] + (f" ({problems})" if name == "problems" and problems else "")
             chosen = name == self.tab
             text = f"[{title}]" if chosen else f" {title} "
-            parts.append(Content.styled(text, "bold" if chosen else "dim" if self.palette.colour else ""))
+            look = "bold" if chosen else "dim" if self.palette.colour else ""
+            # a click on a tab is as good as its key
+            parts.append(Content.styled(text, f"{look} @click=screen.{name}".lstrip()))
         if self.small and told:
             parts.append(Content.styled(f" {told}", "dim" if self.palette.colour else ""))
         self._put_title(self.tab, "border_title", Content("").join(parts))

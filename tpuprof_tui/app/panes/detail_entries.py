@@ -159,13 +159,14 @@ def _barrier(session: Session, dependency: Dependency) -> Iterator[Entry]:
 
 
 def _compared(session: Session, lane: Lane, number: int, row: int) -> Iterator[Entry]:
-    name = int(lane.take("name", slice(row, row + 1))[0]) if "name" in lane else -1
-    found = alike(session, lane.kind, name) if name >= 0 else None
-    if found is None or found.count < 2 or not found.median_ns:
+    found = alike(session, number, row)
+    if found.count < 2 or not found.median_ns:
         return
     start, end = session.span_of(number, row)
     median = time_text(round(found.median_ns))
-    yield Entry("remark", f"{(end - start) / found.median_ns:.1f}x the median {median} of {found.count:,} alike")
+    like = f" in {', '.join(map(in_sentence, found.by))}" if found.by else ""
+    ratio = f"{(end - start) / found.median_ns:.1f}x the median {median}"
+    yield Entry("remark", f"{ratio} of {found.count:,} alike{like}")
     if found.longest == (number, row):
         yield Entry("remark", f"the longest of them; the shortest took {time_text(found.shortest_ns)}")
     else:

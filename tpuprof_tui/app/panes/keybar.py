@@ -14,7 +14,10 @@ from tpuprof_tui.formats.text import fit, wrap
 from tpuprof_tui.model.vocabulary import GENERIC, Vocabulary
 
 from ..drawing.theme import Palette
-from ..settings.actions import footer_keys
+from ..settings.actions import footer_keys, key_text
+
+#: Keys that do something together, and what.
+FooterKeys = tuple[tuple[str, ...], str]
 
 #: Lines that a message may take, the bottom line included.
 _MOST_LINES = 4
@@ -61,7 +64,7 @@ class KeyBar(Widget):
         self.palette = palette
         self.vocabulary = vocabulary
         self.pane = pane
-        self._keys: dict[str, list[tuple[str, str]]] = {}
+        self._keys: dict[str, list[FooterKeys]] = {}
         self.message = ""
         self.aside = ""
         self.status = ""
@@ -136,12 +139,20 @@ class KeyBar(Widget):
         for entry in near:
             if _width(entry) <= room:
                 room -= _width(entry)
-                segments += [Segment(f" {entry[0]}", base + self.palette.key), Segment(f" {entry[1]} ", base)]
+                segments += self._entry(entry, base)
         for entry in (help_key, quit_key):
-            segments += [Segment(f" {entry[0]}", base + self.palette.key), Segment(f" {entry[1]} ", base)]
+            segments += self._entry(entry, base)
         strip = Strip(segments).adjust_cell_length(width - cell_len(note), base)
         return Strip([*strip, Segment(note, base + self.palette.strong)], width) if note else strip
 
+    def _entry(self, entry: FooterKeys, base: Style) -> list[Segment]:
+        """Keys and what they do; a click on them is as good as the key."""
+        keys, text = entry
+        pressed = [Style.from_meta({"@click": f"app.simulate_key({key!r})"}) for key in keys]
+        shown = [Segment(f" {key_text(key)}", base + self.palette.key + each)
+                 for key, each in zip(keys, pressed, strict=True)]  # fmt: skip
+        return [*shown, Segment(f" {text} ", base + pressed[0])]
 
-def _width(entry: tuple[str, str]) -> int:
-    return len(entry[0]) + len(entry[1]) + 3
+
+def _width(entry: FooterKeys) -> int:
+    return sum(len(key_text(key)) + 1 for key in entry[0]) + len(entry[1]) + 2

@@ -90,7 +90,8 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("mark", "m", "Mark", "Mark the time of cursor or row with the letter typed next; again: no longer.", ""),
         ("go-to-mark", "apostrophe", "Go to mark", "Go to the mark or kept span of the letter typed next.", ""),
         ("keep-span", "M", "Keep span", "Keep the range, selection or window under the letter typed next.", ""),
-        ("isolate", "o", "Only this {unit}", "Show only the selected {unit} in all panes; again: all {units}.", ""),
+        ("isolate", "o", "Only this {unit}",
+         "Show only the selected {unit}, or the summary's line, in all panes; again: all.", ""),
         ("next-problem", "right_curly_bracket", "Next problem",
          "Go to the next {event} with a problem, else to the next problem.", ""),
         ("previous-problem", "left_curly_bracket", "Previous problem", "The same for the problem before.", ""),
@@ -180,7 +181,6 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         "summary",
         ("select", "enter", "Go there", "Go to the line's {event}, pause or {unit}; of several to the longest.",
          "Go there"),
-        ("narrow", "o", "Only this", "Show only what the line stands for in all panes.", "Only this"),
         ("copy-line", "y", "Copy line", "Copy the line under the cursor.", ""),
         ("copy-all", "Y", "Copy all", "Copy the whole summary, as it is shown.", ""),
         ("next-section", "J", "Next section", "Scroll to the next section.", "Section"),
@@ -427,7 +427,7 @@ def _target(action: Action) -> str:
     return f"app.{action.function}" if action.pane == "app" else action.function
 
 
-def footer_keys(pane: str, vocabulary: Vocabulary) -> list[tuple[str, str]]:
+def footer_keys(pane: str, vocabulary: Vocabulary) -> list[tuple[tuple[str, ...], str]]:
     """Keys and name of what the footer shows while ``pane`` is focused, nearest first, help and quit last."""
     groups = PANES[pane][1] if pane in PANES else ("app",)
     known = actions_for(vocabulary)
@@ -435,6 +435,6 @@ def footer_keys(pane: str, vocabulary: Vocabulary) -> list[tuple[str, str]]:
     first = [action for action in shown if action.id in ("app.help", "app.quit")]
     rest = [action for action in shown if action not in first]
     return [
-        (" ".join(key_text(keys_of(action)[0]) for action in actions), text)
+        (tuple(keys_of(action)[0] for action in actions), text)
         for text, actions in ((text, list(group)) for text, group in groupby(rest + first, lambda each: each.footer))
     ]

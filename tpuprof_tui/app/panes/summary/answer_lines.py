@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tpuprof_tui.app.drawing.charts import MISSING
-from tpuprof_tui.app.drawing.colouring import lane_shades
+from tpuprof_tui.app.drawing.colouring import kernel_family, lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.escape import clean
@@ -81,7 +81,7 @@ class AnswerLines:
 
     def __init__(
         self, vocabulary: Vocabulary, palette: Palette, glyphs: Glyphs, width: int, rows: int, *,
-        whole: bool = False, curves: Mapping[str, Sequence[str]] | None = None,
+        whole: bool = False, curves: Mapping[str, Sequence[str]] | None = None, scopes: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.vocabulary = vocabulary
         self.palette = palette
@@ -90,6 +90,7 @@ class AnswerLines:
         self.rows = rows
         self.whole = whole
         self.curves = curves or {}
+        self.scopes = {name: code for code, name in enumerate(scopes)}
 
     def entries(self, title: str, answer: Answer) -> list[Entry]:
         """All that a view says; what is missing only where its view is told alone."""
@@ -325,7 +326,11 @@ class AnswerLines:
         return {"share": self.palette.compute, "duration": self.palette.exposed}.get(column.kind, self.palette.transfer)
 
     def _shade(self, table: Table, row: int) -> Style | None:
-        """The colour of the kind of lane that a row is about; None where it is about none."""
+        """The colour of the kernel function or kind of lane that a row is about; None where it is about none."""
+        if table.word == self.vocabulary.scope.one:
+            named = next((place for place, column in enumerate(table.columns) if column.key == "name"), None)
+            code = self.scopes.get(str(table.values[named][row]), -1) if named is not None else -1
+            return self.palette.shaded(kernel_family(code, "").shades) if code >= 0 else None
         place = next((place for place, column in enumerate(table.columns) if column.key == "kind"), None)
         if place is None or self.vocabulary.lane_kind(str(table.values[place][row])) is None:
             return None

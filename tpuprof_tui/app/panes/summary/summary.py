@@ -360,7 +360,9 @@ class SummaryPane(LinesView):
 
     def _lines(self, width: int, rows: int, name: str = "", *, whole: bool = False) -> AnswerLines:
         vocabulary, curves = self.session.profile.vocabulary, self._curves.get(name, {})
-        return AnswerLines(vocabulary, self.palette, self.glyphs, width, rows, whole=whole, curves=curves)
+        scopes = self.session.profile.strings.get("kernel", ())
+        return AnswerLines(vocabulary, self.palette, self.glyphs, width, rows, whole=whole, curves=curves,
+                           scopes=scopes)  # fmt: skip
 
     def _made(self, name: str, width: int, rows: int, *, whole: bool = False) -> list[Entry]:
         vocabulary = self.session.profile.vocabulary
@@ -514,7 +516,7 @@ class SummaryPane(LinesView):
             self._walk(lambda view: replace(view, selection=selection))
             self.post_message(Say(f"{self.session.scope_title(target.scope)}: o shows it alone."))
 
-    def action_narrow(self) -> None:
+    def narrow(self) -> None:
         """All panes show only what the line under the cursor stands for; again: everything."""
         target = self._target()
         if target is None:

@@ -109,6 +109,8 @@ class LaneBoard(Widget, can_focus=True):
             )
             if self.shows_colours:
                 lines += legend_lines(self.session.profile, view.colouring, width, self.palette, self.glyphs)
+            if view.colouring != "kernel" and any(row.kind == "launches" for row in self.rows):
+                lines += legend_lines(self.session.profile, "kernel", width, self.palette, self.glyphs)
             self._legend = key, lines
         return self._legend[1]
 

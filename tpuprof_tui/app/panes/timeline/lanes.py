@@ -269,7 +269,23 @@ class LaneView(LaneWork):
         if self.passing is None:
             return whole
         passing = self._paint_of(self.passing.session, row, edges, pending)
-        return passing if row.is_strip else paint_passing(whole, passing, self.palette, self.glyphs)
+        # dots tell what is hidden beside what passes: where nothing of a lane does, it is empty
+        return (
+            passing
+            if row.is_strip or not self._passes(row)
+            else paint_passing(whole, passing, self.palette, self.glyphs)
+        )
+
+    def _passes(self, row: Row) -> bool:
+        """Whether anything of a line passes the filter, wherever it lies."""
+        if self.passing is None:
+            return True
+        lanes = self.passing.session.profile.lanes
+        return (
+            len(lanes[row.lane]) > 0
+            if row.lane >= 0
+            else any(len(lane) for number, lane in enumerate(lanes) if self.session.unit_of(number) == row.unit)
+        )
 
     def _paint_of(self, session: Session, row: Row, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
         """A line with the instructions of a session: all, or those that pass."""

@@ -70,6 +70,9 @@ class LinesView(ScrollView, can_focus=True):
             # a scroll bar made for a pane that goes would never go itself, and keep the capture
             return
         width = self.scrollable_content_region.width
+        if width <= 0 and self._built_for < 0:
+            # not laid out yet: lines of no width would be many, and bring a scroll bar that stays for a moment
+            return
         old, built_for, self._built_for = self._built, self._built_for, width
         self._built, self.items = self.build(max(width, 1))
         self.lines = [Strip(line) for line in self._built]

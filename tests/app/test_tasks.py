@@ -25,7 +25,7 @@ MOST_KEYS = 12
 #: first where cores are stepped through, makes that one for each core, which is what small screens begin with.
 SCRIPTS = {
     # select core 3: the summary is about it; 3 goes there, Enter on the first kernel function narrows all panes to it
-    "the slowest kernel function on core 3 and what takes its time": "(e) j j j j 3 enter",
+    "the slowest kernel function on core 3 and what takes its time": "(e) j j j j 3 o",
     # the findings name single instructions that stand out, below what whole cores and kernel functions show
     "the most exposed transfer": "3 V V V",
     # the same by the table: sorted by the column that begins with exp, largest first; i tells all of the first row

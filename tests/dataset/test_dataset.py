@@ -363,6 +363,24 @@ def test_a_column_of_every_source(capfd):
     answer(capfd, "schema")
 
 
+def test_a_view_that_fails_costs_its_own_figures_alone(monkeypatch):
+    from tpuprof_tui.views import registry
+
+    answer = registry.answer
+
+    def failing(view, query):
+        if view.id == "steps":
+            raise ZeroDivisionError
+        return answer(view, query)
+
+    monkeypatch.setattr(registry, "answer", failing)
+    found = partitions(SAMPLES / "aks_bmodel")
+    assert found.readable
+    assert found.tables["problems"].to_pylist()[-1]["what"] == "The view steps failed: ZeroDivisionError."
+    assert "overview" in set(found.tables["figures"]["kind"].to_pylist())
+    assert "steps" not in set(found.tables["figures"]["kind"].to_pylist())
+
+
 def test_change_points_are_where_the_level_moves():
     random = np.random.default_rng(5)
     noise = random.standard_normal(60)

@@ -177,14 +177,14 @@ def partitions(path: str | os.PathLike[str]) -> Tables:
         query = _query(open_profile(path))
         # with the steps that are found and the exposed time, as the explorer's table has them
         profile = query.session.profile
-        problems = [
+        problems: list[dict[str, Any]] = [
             {"severity": each.severity.word, "what": each.what, "done": each.done, "file": each.file or None,
              "offset": _known(each.offset), "unit": _known(profile.groups.unit_number(each.group)),
              "lane": each.lane or None, "count": each.count, "lost": each.lost}
             for each in profile.problems
         ]  # fmt: skip
         events = _events(profile, capture)
-        figures = [*_facts(query), *_sums(profile)]
+        figures = [*_facts(query, problems), *_sums(profile)]
         first, last = _HOST_TIMES
         epoch = profile.epoch_ns if first <= profile.epoch_ns < last else None
         row = {
@@ -357,8 +357,8 @@ def _query(profile: Profile) -> Query:
     return Query(Session.build(profile))
 
 
-def _facts(query: Query) -> Iterator[dict[str, Any]]:
-    """Facts of the views that comparing joins."""
+def _facts(query: Query, problems: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Facts of the views that comparing joins; ``problems`` gets those that fail."""
     from tpuprof_tui.views.answer import plain
     from tpuprof_tui.views.registry import answer, views_of
 
@@ -366,7 +366,14 @@ def _facts(query: Query) -> Iterator[dict[str, Any]]:
         if not view.compared or view.together:
             continue
         known = set()
-        for fact in answer(view, query).facts:
+        try:
+            facts = answer(view, query).facts
+        # one view of many: the capture counts without it, and its problems say so
+        except Exception as error:
+            problems.append({"severity": "warning", "what": f"The view {view.id} failed: {type(error).__name__}.",
+                             "done": "Its figures are missing.", "count": 1})  # fmt: skip
+            continue
+        for fact in facts:
             value = plain(fact.value)
             if isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value):
                 # of several units' figures of one name the first: what is said of all stands before what is of one

@@ -319,6 +319,15 @@ def test_questions_read_nothing_else_and_write_nothing(built, tmp_path, capfd):
     assert sorted(built.rglob("*")) == files
 
 
+@pytest.mark.parametrize("package", ["pyarrow", "duckdb"])
+def test_a_package_that_is_missing_is_named(package, built, tmp_path, monkeypatch, capfd):
+    monkeypatch.setitem(sys.modules, package, None)
+    words = ("build", tmp_path / "out", SAMPLES / "aks_bmodel") if package == "pyarrow" else ("top", built)
+    assert main(["dataset", *map(str, words)]) == 2
+    assert f"pip install {package}" in capfd.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_hostile_names_are_texts(tmp_path, capfd):
     hostile = "\x1b[2J'\"|,=\n\u202e\udcff"
     folder = tmp_path / f"a{hostile}=b"

@@ -196,7 +196,11 @@ def build(out: Path, words: Sequence[str], run: Executor, *, prune: bool = False
 
     Raises:
         UsageError: The folder holds something else, or another process writes there.
+        UnreadableError: The words name no capture.
+        MissingPackageError: pyarrow is not installed.
     """
+    with needed_for("A data set", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."):
+        import pyarrow  # noqa: F401
     catalog, built = Catalog(), Built()
     paths = list(dict.fromkeys(captures_of(words, catalog, built.missing)))
     if not paths and len(built.missing) == len(words):

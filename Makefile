@@ -38,7 +38,7 @@ help:
 	@echo "make check     the tests, lint, $(FUZZ_BRIEFLY) s of fuzzing, $(SOAK_BRIEFLY) s of random keys: what .ci/run does"
 	@echo "make bench     speed and memory, as figures (make bench-scale: the explorer at ten million records)"
 	@echo "make screenshots the pictures of the README, from the samples"
-	@echo "make docs      the manual page and the tables of the READMEs, from the program"
+	@echo "make docs      the manual page and the tables of keys, from the program"
 	@echo "make pythons   the tests on $(PYTHONS), and on the oldest packages"
 	@echo "make packages  the tests that install wheel and bundle into environments of their own"
 	@echo "make bundle    one archive of all wheels, for machines without network"

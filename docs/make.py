@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what is made from the program: the manual page, and the tables of keys and exit status of both READMEs.
+"""Writes what is made from the program: the manual page, and the tables of keys and exit status, in both languages.
 
     python docs/make.py            write what has changed
     python docs/make.py --check    say what is not current; exit status 1 if anything is
@@ -36,16 +36,23 @@ def made() -> dict[Path, str]:
     texts = json.loads((ROOT / "docs" / "keys.zh.json").read_text(encoding="utf-8"))
     return {
         Path("docs/tpuprof.1"): man_page(),
-        Path("README.md"): readme(Path("README.md"), "en", _HEAD_EN, {}),
-        Path("README.zh.md"): readme(Path("README.zh.md"), "zh", _HEAD_ZH, texts),
+        **{
+            path: document(path, "keys", key_tables(head, known))
+            for path, head, known in (
+                (Path("docs/KEYS.md"), _HEAD_EN, {}),
+                (Path("docs/KEYS.zh.md"), _HEAD_ZH, texts),
+            )
+        },
+        **{
+            path: document(path, "exit status", status_table(language))
+            for path, language in ((Path("docs/COMMANDS.md"), "en"), (Path("docs/COMMANDS.zh.md"), "zh"))
+        },
     }
 
 
-def readme(path: Path, language: str, head: tuple[str, ...], texts: Mapping[str, str]) -> str:
-    """A document with its tables made anew."""
-    found = (ROOT / path).read_text(encoding="utf-8")
-    found = with_table(found, path, "keys", key_tables(head, texts))
-    return with_table(found, path, "exit status", status_table(language))
+def document(path: Path, name: str, lines: Iterator[str]) -> str:
+    """A document with its table made anew."""
+    return with_table((ROOT / path).read_text(encoding="utf-8"), path, name, lines)
 
 
 def with_table(text: str, path: Path, name: str, lines: Iterator[str]) -> str:

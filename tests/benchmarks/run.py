@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Speed and memory of the command line, printed as figures and ratios; nothing here passes or fails.
 
-    python tests/benchmarks/run.py [--large] [--runs 5] [--only WORD] [--keep DIR] [--markdown README.md]
+    python tests/benchmarks/run.py [--large] [--runs 5] [--only WORD] [--keep DIR] [--markdown docs/BENCHMARKS.md]
 
 Captures are written anew by `samples/make.py`. Each figure is the best of several whole processes: wall clock, CPU and
 peak memory of the child as the system counts them. Targets are for a machine with two cores on which the reference

@@ -178,8 +178,8 @@ def filtered(profile: Profile, key: str, passes) -> list[tuple[float, int, int]]
 
 
 def readme_queries() -> list[str]:
-    """The queries of the README, without their comments."""
-    text = (SAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    """The queries of the documents, without their comments."""
+    text = (SAMPLES.parent / "docs" / "COMMANDS.md").read_text(encoding="utf-8")
     block = text.split("```sql\n")[1].split("```")[0]
     lines = [line for line in block.splitlines() if not line.startswith("--")]
     return [query.strip() for query in "\n".join(lines).split(";") if query.strip()]

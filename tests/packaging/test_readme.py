@@ -18,8 +18,14 @@ from tpuprof_tui.cli.main import COMMANDS, build_parser, split_command
 ROOT = Path(__file__).resolve().parents[2]
 #: The table of benchmarks stands in one of them alone, for whoever measures.
 _MEASURED = re.compile(r"<!-- benchmarks -->.*?<!-- /benchmarks -->\n", re.DOTALL)
-ENGLISH, CHINESE = (_MEASURED.sub("", (ROOT / name).read_text()) for name in ("README.md", "README.zh.md"))
-DOCUMENTS = sorted([*ROOT.glob("*.md"), ROOT / "samples" / "README.md"])
+#: Documents in both languages, the README first.
+BOTH = ("README", *(f"docs/{name}" for name in ("SOPHGO", "KEYS", "FIGURES", "COMMANDS", "INSTALL", "BENCHMARKS")))
+#: All of them as one text in each language.
+ENGLISH, CHINESE = (
+    "\n".join(_MEASURED.sub("", (ROOT / f"{name}{suffix}").read_text()) for name in BOTH)
+    for suffix in (".md", ".zh.md")
+)
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "samples" / "README.md"])
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 INDENTED = re.compile(r"(?:(?<=\n\n)|\A)((?:    [^\n]*\n)+)")
 
@@ -90,16 +96,24 @@ def test_the_chinese_key_table_is_chinese():
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path):
     text = FENCE.sub("", path.read_text())
-    anchors = {anchor(title) for _, title in headings(path.read_text())}
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if target.startswith("#"):
-            assert target[1:] in anchors, target
-        elif not target.startswith("https://"):
-            assert (path.parent / target.partition("#")[0]).exists(), target
+        if not target.startswith("https://"):
+            name, _, place = target.partition("#")
+            found = path.parent / name if name else path
+            assert found.exists(), target
+            assert not place or place in {anchor(title) for _, title in headings(found.read_text())}, target
 
 
-@pytest.mark.parametrize("text", [ENGLISH, CHINESE], ids=["en", "zh"])
-def test_every_section_can_be_reached_from_the_top(text):
+@pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
+def test_the_readme_is_short_and_leads_to_its_sections_and_to_all_documents(name):
+    text = (ROOT / name).read_text()
+    assert len(text.encode()) < 20_000
+    suffix = name.removeprefix("README")
+    assert {
+        f"docs/{each.name}"
+        for each in (ROOT / "docs").glob("[A-Z]*.md")
+        if each.name.endswith(".zh.md") == (suffix == ".zh.md")
+    } <= set(re.findall(r"\]\(([^)#]+)\)", text))
     sections = {anchor(title) for level, title in headings(text) if level == "##"}
     assert sections <= set(re.findall(r"\]\(#([^)]+)\)", text.split("\n## ")[0]))
 
@@ -112,7 +126,7 @@ def test_python_blocks_run(monkeypatch, capsys):
     ]
     for body in ran:
         if "tpuprof_tui" in body:
-            exec(compile(body, "README.md", "exec"), names)  # our own document
+            exec(compile(body, "COMMANDS.md", "exec"), names)  # our own document
     assert len(names["frame"]) == names["profile"].instructions
     assert "Core 0 TIU" in capsys.readouterr().out
 
@@ -124,7 +138,7 @@ def test_the_example_of_keys_is_understood(tmp_path):
 
 
 def commands():
-    """Lines of the README that call the tool, without optional parts."""
+    """Lines of the documents that call the tool, without optional parts."""
     for language, lines in blocks(ENGLISH):
         for line in lines:
             found = re.match(r"(?:\.venv/bin/)?tpuprof(?: |$)", line)

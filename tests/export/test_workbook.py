@@ -56,8 +56,9 @@ def test_sheets_are_those_of_the_reference_and_then_ours(tmp_path):
     book = written(small_profile(1), tmp_path)
     assert book.sheetnames == [
         "Engine Summary", "TIU_0", "GDMA_0", "SDMA_0", "TIU_1", "GDMA_1", "SDMA_1", "CDMA_0", "CDMA_1",
-        "Kernel Functions", "Charts", "Overview", "Cores", "Engines", "Kinds of engines, sums", "Batches",
-        "What repeats", "Operations", "Findings", "Kernel functions on the path", "Operations on the path",
+        "Charts", "Overview", "Cores", "Engines", "Kinds of engines, sums", "Batches",
+        "What repeats", "Operations", "Kernel functions by launch", "Findings", "Kernel functions on the path",
+        "Operations on the path",
         "Engines of the path", "Parts of the path", "Durations of work", "Problems",
     ]  # fmt: skip
 
@@ -211,7 +212,7 @@ def test_rows_come_in_the_order_of_the_stream(tmp_path):
 
 def test_kernel_functions_are_added_up_over_their_launches(tmp_path):
     profile = small_profile(1)
-    sheet = written(profile, tmp_path)["Kernel Functions"]
+    sheet = written(profile, tmp_path)["Kernel functions by launch"]
     names = [cell.value for cell in sheet[1]]
     rows = {row[0]: dict(zip(names, row, strict=True)) for row in sheet.iter_rows(min_row=2, values_only=True)}
     for code, kernel in enumerate(profile.strings["kernel"]):
@@ -231,17 +232,17 @@ def test_kernel_functions_are_added_up_over_their_launches(tmp_path):
             continue
         lengths = [end - start for start, end in spans.values()]
         held = rows[kernel]
-        assert (held["Instr Num"], held["Launches"], held["DMA data size(B)"]) == (count, len(lengths), size)
-        assert held["TIU Time(us)"] == pytest.approx(tiu / 1000)
-        assert held["Total Time(us)"] == pytest.approx(sum(lengths) / 1000)
-        assert held["Min Time(us)"] == pytest.approx(min(lengths) / 1000)
-        assert held["Max Time(us)"] == pytest.approx(max(lengths) / 1000)
-    totals = [row["Total Time(us)"] for row in rows.values()]
+        assert (held["Instructions"], held["Launches"], held["Moved (B)"]) == (count, len(lengths), size)
+        assert held["TIU (us)"] == pytest.approx(tiu / 1000)
+        assert held["Total (us)"] == pytest.approx(sum(lengths) / 1000)
+        assert held["Min (us)"] == pytest.approx(min(lengths) / 1000)
+        assert held["Max (us)"] == pytest.approx(max(lengths) / 1000)
+    totals = [row["Total (us)"] for row in rows.values()]
     assert totals == sorted(totals, reverse=True)
 
 
 def test_without_kernel_functions_there_is_no_sheet_of_them(tmp_path):
-    assert "Kernel Functions" not in written(small_profile(0), tmp_path).sheetnames
+    assert "Kernel functions by launch" not in written(small_profile(0), tmp_path).sheetnames
 
 
 def test_problems_are_listed(tmp_path):

@@ -76,7 +76,7 @@ def test_texts_of_a_capture_stay_texts(tmp_path):
 
 
 def test_hostile_kernels_have_their_rows_among_the_statistics(tmp_path):
-    kernels = written(hostile_profile(), tmp_path)["Kernel Functions"]
+    kernels = written(hostile_profile(), tmp_path)["Kernel functions by launch"]
     assert {kernels.cell(row, 1).value for row in range(2, kernels.max_row + 1)} >= set(HOSTILE[:6])
 
 

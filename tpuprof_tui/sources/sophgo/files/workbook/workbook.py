@@ -16,7 +16,7 @@ from tpuprof_tui.export.workbook_charts import add_charts
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.book import SHEET_ROWS, Book, Page, Value, column_letters, shown_length
 from tpuprof_tui.formats.xlsx.rows import BLOCK, RowWriter, SheetColumn, Values
-from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER, COUNT
+from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.views.as_sheet import sheets
@@ -25,7 +25,6 @@ from tpuprof_tui.views.query import Query
 from ..registers_text import slices
 from .blocks import SUMMARY_ROW, TABS, dma_head, summary_sheet, tiu_head
 from .fields import EVERYTHING
-from .kernels import KERNEL_COLUMNS, KernelTable
 from .lanes import SLICE, LaneRows, chosen_lanes
 from .layer_sheets import LayerSums, layer_sheet, network_sheet
 from .layers import LayerMap, read_network
@@ -66,8 +65,8 @@ def write_workbook(
 ) -> int:
     """Writes the workbook.
 
-    Sheets: summary of engines; TIU, GDMA and SDMA of each core that has chosen instructions; CDMA ports; kernel
-    functions (where they are known); the views, problems last. Rows are in the order of the engine's stream. What does
+    Sheets: summary of engines; TIU, GDMA and SDMA of each core that has chosen instructions; CDMA ports; charts;
+    the views, problems last. Rows are in the order of the engine's stream. What does
     not fit one sheet goes on in sheets numbered ``(2)``, ``(3)``, ...
 
     Args:
@@ -103,13 +102,10 @@ class _Workbook:
         self._done = 0
 
     def write(self, stream: BinaryIO) -> int:
-        kernels = self._sums()
+        self._sums()
         self._summaries()
         for sheet in self._sheets:
             self._rows_sheets(sheet)
-        if kernels:
-            forms = [_kernel_form(name) for name in KERNEL_COLUMNS]
-            self._page("Kernel Functions", "kernels").table(KERNEL_COLUMNS, kernels, forms)
         self._views()
         self._book.save(stream)
         self._progress(1.0)
@@ -120,9 +116,8 @@ class _Workbook:
 
     # -- figures ----------------------------------------------------------
 
-    def _sums(self) -> list[list[str | int | float | None]]:
-        """Adds up all lanes; gives the rows of the kernel functions."""
-        table = KernelTable(self._profile)
+    def _sums(self) -> None:
+        """Adds up all lanes."""
         self._layer_sums = None if self._layers is None else LayerSums(self._profile, self._layers)
         self._cores: dict[int, CoreTotals] = {}
         self._loose = Totals()
@@ -143,13 +138,10 @@ class _Workbook:
                         known = self._of(owner)
                         known["CDMA"] = known.get("CDMA", Totals()) + totals
             self._totals[sheet.title] = total
-            table.add(lane, parts)
             if self._layer_sums is not None:
                 self._layer_sums.add(lane, parts)
             added += sheet.count
             self._progress(_SUMS_SHARE * added / self._todo)
-        rows = table.rows()
-        return rows if any(row[0] != "-" for row in rows) else []
 
     def _of(self, core: int) -> dict[str, Totals]:
         return self._cores.setdefault(core, CoreTotals(core, {})).engines
@@ -291,9 +283,3 @@ def _shown(column: SheetColumn, some: Values, value: Any) -> int:
     if column.kind == "text":
         return shown_length(some.texts[value], "") if 0 <= value < len(some.texts) else 0
     return len(hex(value)) if column.kind == "hex" else shown_length(value, column.style.form)
-
-
-def _kernel_form(name: str) -> str:
-    if name.endswith("(us)"):
-        return "#,##0.000"
-    return "0.00%" if name in ("Time Ratio", "uArch URate") else COUNT

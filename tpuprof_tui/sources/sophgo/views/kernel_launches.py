@@ -1,0 +1,90 @@
+"""What the launches of each kernel function took: their spans, and the work of each kind of engine in them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING, Role, is_missing
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
+from tpuprof_tui.views.query import Query
+
+Ints = npt.NDArray[np.int64]
+
+_ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
+_COLUMNS: Final = (
+    Column("name", "Kernel function"), Column("launches", "Launches", "count"), Column("cores", "Cores", "count"),
+    Column("count", "Instructions", "count"), Column("total_us", "Total", "duration"),
+    Column("mean_us", "Mean", "duration"), Column("min_us", "Min", "duration"), Column("max_us", "Max", "duration"),
+    Column("share", "Share", "share"),
+    *(Column(f"{engine.lower()}_us", engine, "duration") for engine in _ENGINES),
+    Column("wait_us", "Wait", "duration"), Column("bytes", "Moved", "bytes"), Column("alg_ops", "Alg ops", "count"),
+    Column("uarch_ops", "uArch ops", "count"), Column("uarch_rate", "uArch rate", "share"),
+    Column("first_us", "First start", "time"), Column("last_us", "Last end", "time"),
+)  # fmt: skip
+
+
+def kernel_launches(query: Query) -> Answer:
+    """One row per kernel function; of a window the instructions that start in it count.
+
+    A launch lasts from its first start to its last end on all engines of its core.
+    """
+    profile, shown = query.profile, query.shown
+    names = profile.strings.get("kernel")
+    if names is None or not len(profile.scopes):
+        return Answer(missing=(Missing("Launches of kernel functions are not known here."),))
+    kernels, launches = len(names), len(profile.scopes)
+    sums = {key: np.zeros(kernels, np.int64) for key in ("count", "wait", "bytes", "alg_ops", "uarch_ops", *_ENGINES)}
+    first, last = np.full(launches, np.iinfo(np.int64).max), np.full(launches, -1, np.int64)
+    within = profile.groups.within(query.scope.group) if query.scope.lane < 0 <= query.scope.group else None
+    for number in query.lanes:
+        lane, index = shown.profile.lanes[number], shown.indexes[number]
+        if "kernel" not in lane:
+            continue
+        rows: Any = np.arange(*np.searchsorted(index.starts, query.window))
+        if within is not None and lane.group not in within:
+            rows = rows[np.isin(lane.take("owner", rows), list(within))]
+        codes, role = lane.take("kernel", rows).astype(np.int64), lane.take("role", rows)
+        rows, codes, role = (each[codes >= 0] for each in (rows, codes, role))
+        start, end, works = lane.take("start", rows), lane.take("end", rows), role == Role.WORK
+        np.add.at(sums["count"], codes, 1)
+        np.add.at(sums["wait"], codes, np.where(role == Role.WAIT, end - start, 0))
+        np.add.at(sums[lane.kind], codes, np.where(works, end - start, 0))
+        for key in ("bytes", "alg_ops", "uarch_ops"):
+            if key in lane:
+                values = lane.take(key, rows)
+                np.add.at(sums[key], codes, np.where(works & ~is_missing(values), values, 0))
+        if "scope" in lane:
+            scopes = lane.take("scope", rows)
+            known = (scopes >= 0) & (scopes < launches)
+            np.minimum.at(first, scopes[known], start[known])
+            np.maximum.at(last, scopes[known], end[known])
+    return Answer(tables=(_table(query, sums, first, last),))
+
+
+def _table(query: Query, sums: dict[str, Ints], first: Ints, last: Ints) -> Table:
+    profile = query.profile
+    ran = np.flatnonzero(last >= 0)
+    lengths, kernels = last[ran] - first[ran], profile.scopes.kernel[ran].astype(np.int64)
+    cores, whole = profile.scopes.group[ran], int(lengths.sum())
+    rows: list[tuple[Any, ...]] = []
+    for kernel in np.flatnonzero(sums["count"]).tolist():
+        mine = np.flatnonzero(kernels == kernel)
+        took = lengths[mine]
+        total = int(took.sum())
+        some = {key: int(values[kernel]) for key, values in sums.items()}
+        spans = (total, total / len(mine), int(took.min()), int(took.max())) if len(mine) else (INT_MISSING,) * 4
+        rows.append((
+            profile.strings["kernel"][kernel], len(mine), len(np.unique(cores[mine])), some["count"], *spans,
+            total / whole if whole else None, *(some[engine] for engine in _ENGINES), some["wait"], some["bytes"],
+            some["alg_ops"], some["uarch_ops"], some["alg_ops"] / some["uarch_ops"] if some["uarch_ops"] else None,
+            int(first[ran[mine]].min()) if len(mine) else INT_MISSING,
+            int(last[ran[mine]].max()) if len(mine) else INT_MISSING,
+        ))  # fmt: skip
+    rows.sort(key=lambda row: -row[4])
+    return Table.of_rows(
+        "launched", "Kernel functions by launch", _COLUMNS, rows, word="kernel function",
+        target=lambda row: Target(condition=f'kernel="{rows[row][0]}"') if '"' not in rows[row][0] else None,
+    )  # fmt: skip

@@ -101,7 +101,7 @@ def found_at(path: Path) -> Found:
     path = Path(path)
     if not os.path.isdir(path):
         return _of_file(path)
-    found = _of_folder(path, 2)
+    found = _of_run(path)
     if not found.places and not found.cluster:
         above = _above(path)
         if above is not None:
@@ -126,7 +126,7 @@ def whole(path: Path) -> Path:
         return path.parent if is_own(path.name) and path.parent.name in (OUTPUT, MSPROF) else path
     if path.name in (OUTPUT, MSPROF):
         return path
-    return path if _of_folder(path, 2).places else _above(path) or path
+    return path if _of_run(path).places else _above(path) or path
 
 
 # -- one level
@@ -140,6 +140,15 @@ def _of_file(path: Path) -> Found:
     if path.parent.name in (OUTPUT, MSPROF):
         return _of_folder(path.parent, 0)
     return Found((Place(path, path.name, {role(path.name): (path,)}),))
+
+
+def _of_run(path: Path) -> Found:
+    """What a folder holds, itself or one level below; of a folder of such folders and nothing else what these hold."""
+    found = _of_folder(path, 1)
+    if found:
+        return found
+    _, folders = _listed(path)
+    return _of_folder(path, 2) if folders and all(_of_folder(path / name, 1) for name in folders) else found
 
 
 def _of_folder(path: Path, depth: int) -> Found:

@@ -70,13 +70,8 @@ def selected_profile(profile: Profile, selection: Selection) -> Profile:
     if selection.everything:
         return profile
     groups = profile.groups.keeping([unit for unit in profile.units if selection.has_unit(unit)])
-    parts = [(lane, selection.rows(profile, lane)) for lane in profile.lanes]
-    lanes = tuple(_part(lane, rows) for lane, rows in parts if row_count(rows))
-    return replace(profile, lanes=lanes, groups=groups)
-
-
-def _part(lane: Lane, rows: Rows) -> Lane:
-    return lane if isinstance(rows, slice) and rows == slice(0, len(lane)) else lane.taking(rows)
+    rows = [selection.rows(profile, lane) for lane in profile.lanes]
+    return replace(profile.keeping([some if row_count(some) else None for some in rows]), groups=groups)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -40,3 +40,13 @@ class Links:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def renumbered(self, numbers: npt.NDArray[np.int64]) -> Links:
+        """The links among some events.
+
+        Args:
+            numbers: int64, the new number of each event; -1 of those that are left out.
+        """
+        first, second = numbers[self.from_row], numbers[self.to_row]
+        kept = (first >= 0) & (second >= 0)
+        return replace(self, kind=self.kind[kept], from_row=first[kept], to_row=second[kept])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +15,7 @@ from tpuprof_tui.errors import needed_for
 from .columns import LANE_KIND
 from .counter import Counter
 from .group import Groups
-from .lane import Array, Lane, LazyColumn, Meaning, Rows, constant
+from .lane import Array, Lane, LazyColumn, Meaning, Rows, constant, row_count
 from .links import Links
 from .missing import INT_MISSING
 from .problem import Problem
@@ -212,8 +212,36 @@ class Profile:
     @cached_property
     def device_part(self) -> Profile:
         """The profile without the lanes of the host: what figures of the device are taken from."""
-        lanes = tuple(lane for lane in self.lanes if not lane.on_host)
-        return self if len(lanes) == len(self.lanes) else replace(self, lanes=lanes)
+        device = [None if lane.on_host else slice(0, len(lane)) for lane in self.lanes]
+        return self if None not in device else self.keeping(device)
+
+    def keeping(self, rows: Sequence[Rows | None]) -> Profile:
+        """The profile with some events alone, and the links among them.
+
+        Args:
+            rows: Of each lane the rows that stay, ascending; None: the lane goes.
+        """
+        lanes = tuple(
+            lane if isinstance(some, slice) and some == slice(0, len(lane)) else lane.taking(some)
+            for lane, some in zip(self.lanes, rows, strict=True)
+            if some is not None
+        )
+        links = self.links
+        if links is None:
+            return replace(self, lanes=lanes)
+
+        def among_kept() -> Links:
+            parts, first = [], 0
+            for lane, some in zip(self.lanes, rows, strict=True):
+                numbers = np.full(len(lane), -1, np.int64)
+                if some is not None:
+                    count = row_count(some)
+                    numbers[some] = np.arange(first, first + count)
+                    first += count
+                parts.append(numbers)
+            return links().renumbered(np.concatenate(parts) if parts else np.zeros(0, np.int64))
+
+        return replace(self, lanes=lanes, links=among_kept)
 
     @property
     def units(self) -> tuple[int, ...]:

@@ -62,7 +62,7 @@ def description_record(profile: Profile) -> dict[str, Any]:
         "title": _cut(words.title, _NAME),
         "device": _cut(device.chip, _NAME),
         "clocks_mhz": {_cut(name, _NAME // 2): mhz for name, mhz in device.clocks[:4]},
-        "recording": _cut(f"{profile.recording.name} ({profile.recording.meaning})".lstrip(), _NAME * 2),
+        "recording": _cut(f"{profile.recording.name} ({profile.recording.meaning})".lstrip(), _NAME),
         "units": {"word": words.unit.one, "count": len(profile.units)},
         "lanes": {"word": words.lane.one, "count": len(profile.lanes),
                   "kinds": {_cut(kind, _NAME // 2): count for kind, count in list(kinds.items())[:6]}},

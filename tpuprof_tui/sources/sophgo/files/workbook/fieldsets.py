@@ -139,3 +139,11 @@ _COUNTED_TRANSFER: Final = Layout(
     no_format="INT8",
     unless_rvt=True,
 )  # fmt: skip
+
+#: Keys of all columns that the published converter knows, whether or not it writes them of a chip.
+PUBLISHED: Final = frozenset(
+    entry.key if isinstance(entry, Same) else entry
+    for layout in (_TIU, TRANSFER, _MODELLED_TIU, _COUNTED_TIU, _WIDE_TRANSFER, _COUNTED_TRANSFER)
+    for entry in (*layout.condensed, *layout.decoded, *layout.after, *META)
+    if not isinstance(entry, Filler)
+)

@@ -23,6 +23,7 @@ from ..instructions import ENGINES
 from ..registers_text import chosen_rows, slices
 from .columns import further_names, reference_names, sheet_columns
 from .fields import LaneFields, data_type_source, recent_cycle_source
+from .fieldsets import PUBLISHED
 from .layers import LayerMap
 
 Array = npt.NDArray[Any]
@@ -97,7 +98,10 @@ class LaneRows:
     def beyond_text(self) -> dict[str, Source]:
         """What a command waits for or tells, the counters of its record, further columns that have a name in files."""
         keys = [*_LINKS, *(column.key for column in COUNTERS)]
-        named = [key for key, spec in SCHEMA.items() if spec.file_name and spec.group != "codes" and key != "engine"]
+        named = [
+            key for key, spec in SCHEMA.items()
+            if spec.file_name and spec.group != "codes" and key != "engine" and key not in PUBLISHED
+        ]  # fmt: skip
         sources: dict[str, Source] = {}
         for key in dict.fromkeys([*keys, *named]):
             spec = column_of(key)

@@ -56,7 +56,7 @@ def test_texts_of_a_capture_stay_texts(tmp_path):
     book = written(hostile_profile(), tmp_path)
     for sheet in book:
         for row in sheet.iter_rows():
-            assert all(cell.data_type in ("n", "s", "inlineStr") for cell in row)
+            assert all(cell.data_type in ("n", "s", "b", "inlineStr") for cell in row)
     names, rows = table_of(book["TIU_0"])
     shown = [row[names.index("Function Name")] for row in rows]
     assert shown[:6] == HOSTILE[:6]

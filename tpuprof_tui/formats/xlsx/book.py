@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -196,7 +197,11 @@ class Book:
         built = io.BytesIO()
         for page in self._pages:
             page.set_widths()
-        self.workbook.save(built)
+        try:
+            self.workbook.save(built)
+        except OSError:
+            sys.unraisablehook = _without_writers(sys.unraisablehook)
+            raise
         streams = {each.page.sheet.path.lstrip("/"): each for each in self._streams}
         whole = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL)
         try:
@@ -212,6 +217,16 @@ class Book:
                         whole.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED, LEVEL)
         finally:
             whole.close()
+
+
+def _without_writers(hook: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """A hook that is not told of openpyxl's temporary files, which fail once more when a failed save lets them go."""
+
+    def told(what: Any) -> None:
+        if "WorksheetWriter" not in repr(what.object):
+            hook(what)
+
+    return told
 
 
 def _stream_into(part: IO[bytes], xml: bytes, stream: _Stream) -> None:

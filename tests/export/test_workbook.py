@@ -331,3 +331,18 @@ def test_sheets_lead_to_one_another_and_print_on_a_page_s_width(tmp_path):
     marked = {str(cells.sqref): rule[0].type for cells, rule in sheet.conditional_formatting._cf_rules.items()}
     last = first + len(small_profile(1).lane("TIU", 0))
     assert marked == {f"J{first + 1}:J{last}": "dataBar", f"P{first + 1}:P{last}": "colorScale"}
+
+
+def test_long_tables_of_views_hold_the_same_as_short_ones(tmp_path, monkeypatch):
+    from tpuprof_tui.formats.xlsx import book as xlsx
+
+    profile = small_profile(1)
+    short = written(profile, tmp_path)
+    monkeypatch.setattr(xlsx, "_STREAMED_FROM", 1)
+    long = written(profile, tmp_path)
+    for name in short.sheetnames[short.sheetnames.index("Overview") :]:
+        one, other = (list(book[name].iter_rows(values_only=True)) for book in (short, long))
+        for row, same in zip(one, other, strict=True):
+            row = tuple(int(cell) if isinstance(cell, bool) else cell for cell in row)
+            assert same == pytest.approx(row, abs=1e-4), name
+        assert long[name].auto_filter.ref == short[name].auto_filter.ref

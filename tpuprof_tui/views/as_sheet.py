@@ -14,8 +14,8 @@ from .answer import Answer, Column, Kind, Series, Table
 from .query import Query
 from .registry import answer, views_of
 
-#: Rows of a sheet, by the file format; the header is one of them.
-MOST_ROWS: Final = 1_048_576
+#: Rows of a table that a sheet gets: more take minutes to open, and `tpuprof report` has all of them.
+MOST_SHOWN: Final = 100_000
 #: Number formats. Durations and times are us.
 _FORMS: Final[dict[Kind, str]] = {
     "count": "#,##0", "duration": "#,##0.000", "time": "#,##0.000", "bytes": "#,##0", "rate": "0.00",
@@ -83,7 +83,7 @@ def _fact_rows(view: str, found: Answer) -> Iterator[tuple[Any, ...]]:
 def _sheet(table: Table, title: str, start_ns: int) -> Sheet:
     places = [place for place, column in enumerate(table.columns) if column.shown]
     columns = [table.columns[place] for place in places]
-    shown = min(len(table), MOST_ROWS - 1)
+    shown = min(len(table), MOST_SHOWN)
     rows = [
         tuple(_scaled(row[place], table.columns[place].kind, start_ns) for place in places)
         for row in table.rows(0, shown)

@@ -19,7 +19,7 @@ from tpuprof_tui.analysis.selecting.filters import filter_keys
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.escape import csv_text, json_text
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Profile, Vocabulary
-from tpuprof_tui.model.lane import Array, Rows
+from tpuprof_tui.model.lane import Array, Rows, row_numbers
 
 from .rendering import Field, rendered_rows
 from .selection import Page, Selection
@@ -162,7 +162,7 @@ def table_rows(
     for number, each in enumerate(profile.lanes):
         if (kind is not None and each.kind != kind) or (lane is not None and number != lane):
             continue
-        rows = np.arange(len(each), dtype=np.int64) if selection is None else _numbers(selection.rows(profile, each))
+        rows = np.arange(len(each), dtype=np.int64) if selection is None else row_numbers(selection.rows(profile, each))
         if unit is not None and each.group not in profile.groups.within(unit):
             if profile.unit_of(each) >= 0 or "owner" not in each:
                 continue
@@ -172,10 +172,6 @@ def table_rows(
     if sort is not None:
         numbers = ordered(profile, offsets, numbers, sort.key, sort.down)
     return TableRows(profile, offsets, numbers)
-
-
-def _numbers(rows: Rows) -> Ints:
-    return np.asarray(np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows, dtype=np.int64)
 
 
 # -- text ---------------------------------------------------------------------

@@ -150,3 +150,11 @@ class Groups(tuple[Group, ...]):
         known = [self[unit].number if unit >= 0 else -1 for unit in self._unit_of]
         table = np.array([*(number if number >= 0 else INT_MISSING for number in known), INT_MISSING], np.int64)
         return np.asarray(table[np.where((owners >= 0) & (owners < len(self)), owners, len(self))])
+
+
+def free_number(groups: Iterable[Group], wanted: int) -> int:
+    """A number that no unit among some groups has: the wanted one where it is free and not below 0."""
+    taken = {group.number for group in groups if group.is_unit}
+    while wanted < 0 or wanted in taken:
+        wanted = max(taken, default=-1) + 1
+    return wanted

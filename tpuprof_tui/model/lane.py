@@ -32,6 +32,11 @@ def row_count(rows: Rows) -> int:
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
+def row_numbers(rows: Rows) -> npt.NDArray[np.int64]:
+    """Numbers of the rows asked for, int64; a slice has both ends."""
+    return np.asarray(np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows, dtype=np.int64)
+
+
 def constant(count: int, value: float, dtype: type[np.generic]) -> LazyColumn:
     """A column of ``count`` rows with the same value in each."""
 

@@ -8,7 +8,6 @@ takes a path the sources of other packages are loaded (entry points ``tpuprof.so
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from tpuprof_tui.errors import UnreadableError, UsageError
 
 from .known_formats import known_format
 from .plug_ins import failure, load_plug_ins
-from .source import Progress, ProgressCallback, Source, SourceOption, Verdict
+from .source import Progress, ProgressCallback, Source, SourceOption, Verdict, natural_order
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile, Vocabulary
@@ -248,7 +247,7 @@ class Catalog:
             if folder in mine:
                 return [folder]
             found += mine
-        return sorted(set(found), key=lambda path: _natural(path.name))
+        return sorted(set(found), key=lambda path: natural_order(path.name))
 
     def is_profile(self, path: str | os.PathLike[str]) -> bool:
         """Whether a path is a profile or a file of one."""
@@ -336,9 +335,4 @@ def _listed(folder: Path, *, links: bool = False) -> tuple[list[str], list[str]]
                     names.append(entry.name)
     except OSError:
         return [], []
-    return names, sorted(folders, key=_natural)
-
-
-def _natural(name: str) -> list[tuple[bool, int, str]]:
-    parts = re.split(r"(\d+)", name)
-    return [(not part.isdecimal(), int(part[:18]) if part.isdecimal() else 0, part) for part in parts]
+    return names, sorted(folders, key=natural_order)

@@ -5,6 +5,7 @@ Importing this loads neither numpy nor a reader: the command line asks sources f
 
 from __future__ import annotations
 
+import re
 import stat
 import zlib
 from abc import ABC, abstractmethod
@@ -40,6 +41,31 @@ class Progress:
 
 #: Called from the reading thread, at most a few times a second; may raise to cancel.
 ProgressCallback = Callable[[Progress], None]
+
+
+def progress_of_part(
+    progress: ProgressCallback | None, name: str, before: int, total: int
+) -> Callable[[int, int], None]:
+    """What the reader of one of several files or folders calls with the bytes it has read.
+
+    Args:
+        progress: Is told how far all of it is; None: nobody is.
+        name: What is being read.
+        before, total: Bytes of those read before it, and of all.
+    """
+
+    def report(done: int, whole: int) -> None:
+        del whole
+        if progress is not None:
+            progress(Progress(f"reading {name}", before + done, total))
+
+    return report
+
+
+def natural_order(name: str) -> list[tuple[bool, int, str]]:
+    """Key to sort names by: numbers in them by their value."""
+    parts = re.split(r"(\d+)", name)
+    return [(not part.isdecimal(), int(part[:18]) if part.isdecimal() else 0, part) for part in parts]
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,14 @@ class Query:
         """Length of the window, ns."""
         return self.window[1] - self.window[0]
 
+    @property
+    def top_group(self) -> int:
+        """Id of the top group that the scope lies in (a rank); -1: everything."""
+        group = self.scope.group if self.scope.lane < 0 else self.profile.lanes[self.scope.lane].group
+        while group >= 0 and self.profile.groups[group].parent >= 0:
+            group = self.profile.groups[group].parent
+        return group
+
     @cached_property
     def units(self) -> tuple[int, ...]:
         """Ids of the units of the scope; none of a lane's."""

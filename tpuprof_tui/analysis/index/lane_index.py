@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Lane, Role
+from tpuprof_tui.model.lane import row_count
 
 from ..derived import Derived
 from .intervals import Intervals, Ints
@@ -100,10 +101,15 @@ def cells(index: LaneIndex, edges: Ints) -> Cells:
     )
 
 
+def rows_starting(index: LaneIndex, start: int, end: int) -> slice:
+    """Rows of the events that start in the window [start, end): neighbours."""
+    low, high = np.searchsorted(index.starts, (start, max(start, end)))
+    return slice(int(low), int(high))
+
+
 def starting_between(index: LaneIndex, start: int, end: int) -> int:
     """Number of events that start in the window [start, end)."""
-    low, high = np.searchsorted(index.starts, (start, max(start, end)))
-    return int(high - low)
+    return row_count(rows_starting(index, start, end))
 
 
 def rows_between(index: LaneIndex, start: int, end: int) -> slice | Ints:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Role
+from tpuprof_tui.model.lane import row_numbers
 
 from ..index.lane_index import rows_between
 from ..selecting.cell_texts import text_of
@@ -135,7 +136,7 @@ def work_meanwhile(session: Session, unit: int, start: int, end: int) -> str:
         if session.unit_of(number) != unit or lane.on_host:
             continue
         rows = rows_between(session.indexes[number], start, end)
-        rows = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        rows = row_numbers(rows)
         rows = rows[lane.take("role", rows) == Role.WORK]
         if not len(rows):
             continue

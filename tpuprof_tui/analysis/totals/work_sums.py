@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows
 
-from ..index.lane_index import LaneIndex
+from ..index.lane_index import LaneIndex, rows_starting
 from ..index.running_sums import BLOCK, FEWEST
 
 Floats = npt.NDArray[np.float64]
@@ -151,7 +151,8 @@ def _of_lane(
     index: LaneIndex, start: int, end: int, labels: Mapping[Grouping, int], size: int, owners: Collection[int] | None
 ) -> dict[Grouping, WorkSums]:
     lane = index.lane
-    low, high = (int(place) for place in np.searchsorted(index.starts, (start, end)))
+    started = rows_starting(index, start, end)
+    low, high = started.start, started.stop
     if high <= low:
         return {}
     first, last = -(-low // size), high // size

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from textual import on, work
 from textual.message import Message
-from textual.worker import Worker, WorkerState, get_current_worker
+from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter
 from tpuprof_tui.analysis.selecting.passing import Passing, is_known, numbers_shown, passing
@@ -23,7 +23,7 @@ from ..panes.keybar import KeyBar
 from ..panes.prompt import Note
 from ..panes.table import InstructionTable
 from ..panes.tree import GroupTree
-from ..shell.messages import ThreadFailed
+from ..shell.messages import tell_failure
 
 #: What a filter can look like; shown until one is typed.
 _FILTER_HINT: Final = "dur>10us  name=a*  | !role=wait  /regex/"
@@ -99,8 +99,7 @@ class Finding(Asking):
     @on(Worker.StateChanged)
     def failed(self, event: Worker.StateChanged) -> None:
         """What goes wrong in a thread is told."""
-        if event.state is WorkerState.ERROR and event.worker.error is not None:
-            self.post_message(ThreadFailed(event.worker.error))
+        tell_failure(self, event)
 
     @property
     def _is_small(self) -> bool:

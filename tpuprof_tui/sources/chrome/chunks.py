@@ -33,6 +33,14 @@ _NEXT: Final = re.compile(r'\{\s*"(?:ph|name|cat|ts|pid|tid|id|dur|args|s|bp)"\s
 
 Event = TypeVar("Event")
 
+#: What an event lacks.
+NOTHING: Final = msgspec.Raw()
+
+
+def raw_text(value: Any) -> msgspec.Raw:
+    """A number of an event that was decoded alone (``Number``), as it stands in the text; else nothing."""
+    return msgspec.Raw(value.encode("utf-8", "replace")) if isinstance(value, str) else NOTHING
+
 
 class EventChunks(Generic[Event]):
     """The objects of the ``traceEvents`` list of a trace, or of a list of events, as lists of structs.

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tpuprof_tui.sources.source import Progress, ProgressCallback, Source, Verdict, first_bytes
+from tpuprof_tui.sources.source import ProgressCallback, Source, Verdict, first_bytes, progress_of_part
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
@@ -78,13 +78,7 @@ class TorchSource(Source):
         sizes = [file.stat().st_size for file in files]
         traces, problems = [], []
         for number, file in enumerate(files):
-            before = sum(sizes[:number])
-
-            def report(done: int, total: int, before: int = before, name: str = file.name) -> None:
-                del total
-                if progress is not None:
-                    progress(Progress(f"reading {name}", before + done, sum(sizes)))
-
+            report = progress_of_part(progress, file.name, sum(sizes[:number]), sum(sizes))
             try:
                 traces.append(read_trace(file, report))
             except UnreadableError as error:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tpuprof_tui.sources.source import natural_order
+
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 MSPROF: Final = "mindstudio_profiler_output"
 CLUSTER: Final = "cluster_analysis_output"
@@ -180,7 +182,7 @@ def _of_folder(path: Path, depth: int) -> Found:
 
 
 def _unlike(places: Sequence[Place]) -> list[Place]:
-    return sorted(places, key=lambda place: _natural(str(place.root)))
+    return sorted(places, key=lambda place: natural_order(str(place.root)))
 
 
 def _place(output: Path, root: Path) -> Place:
@@ -237,7 +239,7 @@ def _files(folder: Path, names: Sequence[str]) -> dict[str, tuple[Path, ...]]:
     files = {}
     for key, each in sorted(found.items()):
         last = max(time for time, _, _ in each)
-        kept = sorted((turn, _natural(name), name) for time, turn, name in each if time == last)
+        kept = sorted((turn, natural_order(name), name) for time, turn, name in each if time == last)
         files[key] = tuple(folder / name for *_, name in kept)
     return files
 
@@ -289,12 +291,7 @@ def _listed(path: Path) -> tuple[list[str], list[str]]:
                     names.append(entry.name)
     except OSError:
         return [], []
-    return sorted(names, key=_natural), sorted(folders, key=_natural)
-
-
-def _natural(name: str) -> list[tuple[bool, int, str]]:
-    parts = re.split(r"(\d+)", name)
-    return [(not part.isdecimal(), int(part[:18]) if part.isdecimal() else 0, part) for part in parts]
+    return sorted(names, key=natural_order), sorted(folders, key=natural_order)
 
 
 def relative(paths: Sequence[Path], to: Path) -> Iterator[str]:

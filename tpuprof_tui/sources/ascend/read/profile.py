@@ -29,11 +29,12 @@ from tpuprof_tui.model import (
     Steps,
     StringsBuilder,
 )
+from tpuprof_tui.model.group import free_number
 from tpuprof_tui.model.lane import LazyColumn
 from tpuprof_tui.model.profile import Recording
 from tpuprof_tui.model.sublanes import nested_depths, split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
-from tpuprof_tui.sources.source import Progress, ProgressCallback
+from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
 from ..schema import METRICS, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
@@ -102,13 +103,7 @@ def open_profile(path: Path, progress: ProgressCallback | None = None) -> Ascend
     sizes = [sum(map(_size, place.every_file())) for place in found.places]
     ranks, problems = [], []
     for number, place in enumerate(found.places):
-        before = sum(sizes[:number])
-
-        def report(done: int, total: int, before: int = before, name: str = place.name) -> None:
-            del total
-            if progress is not None:
-                progress(Progress(f"reading {name}", before + done, sum(sizes)))
-
+        report = progress_of_part(progress, place.name, sum(sizes[:number]), sum(sizes))
         report(0, 0)
         rank = Rank(place, path, report)
         rank.read()
@@ -206,7 +201,7 @@ class _Maker:
                 ids[process] = len(self._groups)
                 self._groups.append(Group(process, "layer", top))
         unit = len(self._groups)
-        number = self._unit_number(rank.rank if rank.rank is not None else rank.device)
+        number = free_number(self._groups, rank.rank if rank.rank is not None else rank.device)
         self._groups.append(Group(f"NPU {number}", "npu", top, number, is_unit=True))
         first = len(self._lanes)
         if timeline is not None and len(timeline):
@@ -217,12 +212,6 @@ class _Maker:
             self._counters.append(Counter(unit, _counter_name(each.process, each.name), each.unit,
                                           each.times - self._zero, each.values.copy()))  # fmt: skip
         return AscendWorker(rank, key, span, top, unit, tuple(range(first, len(self._lanes))))
-
-    def _unit_number(self, number: int) -> int:
-        taken = {group.number for group in self._groups if group.is_unit}
-        while number < 0 or number in taken:
-            number = max(taken, default=-1) + 1
-        return number
 
     # -- lanes of a timeline
 

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
-from tpuprof_tui.sources.chrome.chunks import EventChunks
+from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, raw_text
 from tpuprof_tui.sources.chrome.decimals import Number
+from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import Inflated
 from tpuprof_tui.sources.chrome.nesting import parents
 
@@ -27,7 +28,6 @@ from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Flows, Measured, Timeline, Trac
 I64 = npt.NDArray[np.int64]
 
 _GZIP: Final = b"\x1f\x8b"
-_NOTHING: Final = msgspec.Raw()
 _LONGEST_NAME: Final = 1 << 12
 _LONGEST_TEXT: Final = 1 << 16
 _MOST_NS: Final = 1 << 61
@@ -63,10 +63,10 @@ class _Event(msgspec.Struct, gc=False):
     cat: Any = None
     pid: Any = None
     tid: Any = None
-    ts: msgspec.Raw = _NOTHING
-    dur: msgspec.Raw = _NOTHING
+    ts: msgspec.Raw = NOTHING
+    dur: msgspec.Raw = NOTHING
     id: Any = None
-    args: msgspec.Raw = _NOTHING
+    args: msgspec.Raw = NOTHING
 
 
 _NO_ARGS: Final = _Args()
@@ -112,7 +112,7 @@ class _Reader:
     def __init__(self, name: str) -> None:
         self._name = name
         self._names, self._kinds, self._texts, self._keys = _Codes(), _Codes(), _Codes(), _Codes()
-        self._parts: dict[str, list[npt.NDArray[Any]]] = {}
+        self._parts = GrowingColumns()
         self._ends: list[tuple[bool, int, str, int]] = []
         self._end_times: list[msgspec.Raw] = []
         self._samples: dict[tuple[str, str, str], tuple[list[msgspec.Raw], list[Any]]] = {}
@@ -174,8 +174,8 @@ class _Reader:
             start, length, finer = start[sound], length[sound], finer[sound]
         self._clamped += int((length < 0).sum())
         names, kinds, keys, texts = self._names, self._kinds, self._keys, self._texts
-        args = _all_arguments([_NOTHING if each.cat == "python_function" else each.args for each in slices])
-        self._put(
+        args = _all_arguments([NOTHING if each.cat == "python_function" else each.args for each in slices])
+        self._parts.add(
             track=np.array([keys[str(each.pid), str(each.tid)] for each in slices], np.int64),
             start=start, end=start + np.maximum(length, 0),
             name=np.array([names[name if type(name) is str else str(name)]
@@ -191,10 +191,6 @@ class _Reader:
             stacks=np.array([texts[each.stack] if type(each.stack) is str else -1 for each in args], np.int32),
         )  # fmt: skip
         self._count += len(slices)
-
-    def _put(self, **columns: npt.NDArray[Any]) -> None:
-        for key, values in columns.items():
-            self._parts.setdefault(key, []).append(values)
 
     def _add_others(self, events: list[_Event]) -> None:
         keys = self._keys
@@ -263,10 +259,7 @@ class _Reader:
             tracks.append(Track(layer, _shown(process or f"Process {pid}"), _shown(label or f"Thread {tid}"),
                                 min(whole, 1 << 31), int(told[1][:6]) if told else -1))  # fmt: skip
             order.append((self._sorts.get(pid, np.inf), pid, self._thread_sorts.get(number, np.inf), whole, tid))
-        columns: dict[str, Any] = {
-            key: np.concatenate(parts) if (parts := self._parts.get(key, [])) else np.zeros(0, dtype)
-            for key, dtype in _COLUMNS.items()
-        }
+        columns: dict[str, Any] = {key: self._parts.whole(key, dtype) for key, dtype in _COLUMNS.items()}
         track = columns.pop("track")
         kinds = tuple(_shown(str(each)) for each in self._kinds)
         names = tuple(_shown(str(each)) for each in self._names)
@@ -296,7 +289,7 @@ class _Reader:
             return {}
         kinds = [str(each) for each in self._kinds]
         found: dict[int, Layer] = {}
-        pairs = np.unique(np.concatenate(self._parts["track"]) << 32 | np.concatenate(self._parts["kind"]))
+        pairs = np.unique(self._parts.whole("track") << 32 | self._parts.whole("kind"))
         for track, kind in zip((pairs >> 32).tolist(), (pairs & 0xFFFFFFFF).tolist(), strict=True):
             layer = _LAYER_OF_KIND.get(kinds[kind])
             if layer is None and kinds[kind] and of_task(kinds[kind]) != What.SYNC:
@@ -480,14 +473,10 @@ def _loose(event: dict[str, Any]) -> _Event | None:
     texts = {key: event[key] if isinstance(event[key], str) else str(event[key])
              for key in ("ph", "name", "cat") if event.get(key) is not None}  # fmt: skip
     args = event.get("args")
-    known = msgspec.Raw(msgspec.json.encode(_plain(args))) if isinstance(args, dict) else _NOTHING
+    known = msgspec.Raw(msgspec.json.encode(_plain(args))) if isinstance(args, dict) else NOTHING
     return _Event(**texts, **{key: str(event[key]) for key in ("pid", "tid", "id") if event.get(key) is not None},
-                  ts=_raw(event.get("ts")), dur=_raw(event.get("dur")),
+                  ts=raw_text(event.get("ts")), dur=raw_text(event.get("dur")),
                   args=known)  # fmt: skip
-
-
-def _raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(value.encode("utf-8", "replace")) if isinstance(value, str) else _NOTHING
 
 
 def _plain(value: Any) -> Any:

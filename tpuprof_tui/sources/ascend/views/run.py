@@ -385,10 +385,6 @@ def runs_of(query: Query) -> list[Run]:
     """The workers that a query is about."""
     profile = query.profile
     workers = profile.ranks if isinstance(profile, AscendProfile) else ()
-    group = query.scope.group
-    if query.scope.lane >= 0:
-        group = profile.lanes[query.scope.lane].group
-    while group >= 0 and profile.groups[group].parent >= 0:
-        group = profile.groups[group].parent
+    group = query.top_group
     return [query.derived.get("Ascend run", lambda worker=worker: Run(worker), worker.key)  # type: ignore[misc]
             for worker in workers if group < 0 or worker.group == group]  # fmt: skip

@@ -12,12 +12,12 @@ import numpy.typing as npt
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
 from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.workers import joined
 
 from ..read.csv_table import Texts
 from .run import Run, Step, runs_of
 
 I64 = npt.NDArray[np.int64]
-_WORKER: Final = Column("worker", "Worker")
 #: What leaves a table of steps first where there is no room.
 STEP_SPARE: Final = {
     "communication_not_overlapped_exclude_receive_us": 7, "bubble_us": 6, "preparing_us": 5, "overlapped_us": 4,
@@ -89,20 +89,7 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer]) -> Answer:
     if query.filter:
         note = "These figures do not follow the filter."
         found = [(key, replace(answer, notes=(*answer.notes, note))) for key, answer in found]
-    if len(found) == 1:
-        return found[0][1]
-    tables: dict[str, list[tuple[str, Table]]] = {}
-    for key, answer in found:
-        for table in answer.tables:
-            tables.setdefault(table.key, []).append((key, table))
-    return Answer(
-        # the tables tell people the same of each
-        facts=tuple(replace(fact, about=key, shown=False) for key, answer in found for fact in answer.facts),
-        tables=tuple(_stacked(parts) for parts in tables.values()),
-        notes=tuple(dict.fromkeys(note for _, answer in found for note in answer.notes)),
-        missing=tuple(dict.fromkeys(each for _, answer in found for each in answer.missing)),
-        source=", ".join(dict.fromkeys(answer.source for _, answer in found if answer.source)),
-    )
+    return joined(found)
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
@@ -111,21 +98,6 @@ def _names(runs: Sequence[Run]) -> list[str]:
     if None in ranks or len(set(ranks)) < len(ranks):
         return [run.worker.key for run in runs]
     return [f"rank {rank}" for rank in ranks]
-
-
-def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
-    """Tables of several workers as one; columns that not all of them have are empty elsewhere."""
-    columns = {column.key: column for _, table in parts for column in table.columns}
-    values: list[list[Any]] = [[] for _ in columns]
-    workers: list[str] = []
-    for key, table in parts:
-        workers += [key] * len(table)
-        known = {column.key for column in table.columns}
-        for place, name in enumerate(columns):
-            values[place] += table.column(name) if name in known else [None] * len(table)
-    first = parts[0][1]
-    return Table(first.key, first.title, (_WORKER, *columns.values()), (workers, *values), notes=first.notes,
-                 word=first.word, shown=first.shown)  # fmt: skip
 
 
 class Sums:

@@ -21,7 +21,7 @@ from tpuprof_tui.export.selection import Page, ordered_lanes
 from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, json_text
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import Rows, row_numbers
 from tpuprof_tui.sources.sophgo.published_column import PublishedColumn
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 
@@ -196,7 +196,7 @@ class _LanePlan:
         if registers is None:
             return self._rendered(self._fields, rows, count)
         operations = registers.operations(rows)
-        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        numbers = row_numbers(rows)
         lines = np.empty(count, dtype=object)
         for operation in np.unique(operations).tolist():
             places = np.flatnonzero(operations == operation)

@@ -19,7 +19,7 @@ from tpuprof_tui.formats.escape import csv_text
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Profile
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import Rows, row_numbers
 
 from .workbook.fields import EVERYTHING
 from .workbook.lanes import LaneRows, chosen_lanes
@@ -136,7 +136,7 @@ class _Speller:
 
     def lines(self, rows: Rows) -> list[str]:
         """One line per row."""
-        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        numbers = row_numbers(rows)
         lines = np.empty(len(numbers), dtype=object)
         for operation, places in self._lane.fields.groups(rows) if len(numbers) else ():
             some = numbers if places is None else numbers[places]

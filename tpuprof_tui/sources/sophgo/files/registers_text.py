@@ -18,7 +18,7 @@ from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import Rows, row_numbers
 
 from .workbook.fields import EVERYTHING, FieldSet, LaneFields
 
@@ -98,7 +98,7 @@ class RegisterBlocks:
 
     def blocks(self, rows: Rows, count: int) -> list[str]:
         """One block for each of ``count`` rows."""
-        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        numbers = row_numbers(rows)
         blocks = np.empty(count, dtype=object)
         for operation, places in self._fields.groups(rows):
             if operation not in self._plans:

@@ -7,7 +7,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.analysis.index.lane_index import rows_starting
 from tpuprof_tui.model import INT_MISSING, Role, is_missing
+from tpuprof_tui.model.lane import row_numbers
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
@@ -43,7 +45,7 @@ def kernel_launches(query: Query) -> Answer:
         lane, index = shown.profile.lanes[number], shown.indexes[number]
         if "kernel" not in lane:
             continue
-        rows: Any = np.arange(*np.searchsorted(index.starts, query.window))
+        rows = row_numbers(rows_starting(index, *query.window))
         if within is not None and lane.group not in within:
             rows = rows[np.isin(lane.take("owner", rows), list(within))]
         codes, role = lane.take("kernel", rows).astype(np.int64), lane.take("role", rows)

@@ -7,24 +7,22 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.sources.chrome.chunks import EventChunks
+from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, raw_text
 from tpuprof_tui.sources.chrome.inflate import Inflated, Place
 from tpuprof_tui.sources.chrome.times import exact_ns
-
-_NOTHING: Final = msgspec.Raw()
 
 
 class _Complete(msgspec.Struct, gc=False):
     ph: str = ""
-    ts: msgspec.Raw = _NOTHING
-    dur: msgspec.Raw = _NOTHING
-    args: msgspec.Raw = _NOTHING
+    ts: msgspec.Raw = NOTHING
+    dur: msgspec.Raw = NOTHING
+    args: msgspec.Raw = NOTHING
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,20 +87,16 @@ def state_of(file: int) -> tuple[int, int]:
 
 def _loose(event: dict[str, Any]) -> _Complete:
     """An event that was decoded alone; its numbers are texts."""
-    args = _NOTHING
+    args = NOTHING
     if isinstance(event.get("args"), dict):
         try:
             args = msgspec.Raw(msgspec.json.encode(event["args"], enc_hook=_number))
         except (ValueError, TypeError, RecursionError):
-            args = _NOTHING
+            args = NOTHING
     phase = "X" if event.get("ph") == "X" else ""
-    return _Complete(ph=phase, ts=_time(event.get("ts")), dur=_time(event.get("dur")), args=args)
+    return _Complete(ph=phase, ts=raw_text(event.get("ts")), dur=raw_text(event.get("dur")), args=args)
 
 
 def _number(text: Any) -> Any:
     """The number that a text of one stands for."""
     return int(text) if text.lstrip("-").isdecimal() else float(text)
-
-
-def _time(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(value.encode("utf-8", "replace")) if isinstance(value, str) else _NOTHING

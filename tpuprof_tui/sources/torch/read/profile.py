@@ -28,7 +28,8 @@ from tpuprof_tui.model import (
     Steps,
     StringsBuilder,
 )
-from tpuprof_tui.model.lane import Rows, constant
+from tpuprof_tui.model.group import free_number
+from tpuprof_tui.model.lane import Rows, constant, row_numbers
 from tpuprof_tui.model.profile import Recording
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
@@ -212,7 +213,7 @@ class _Run:
             groups[device, pid] = len(self._groups)
             number = int(pid[:9]) if pid.isdecimal() else -1
             if device:
-                self._groups.append(Group(f"GPU {pid}", "gpu", own, self._unit_number(number), is_unit=True))
+                self._groups.append(Group(f"GPU {pid}", "gpu", own, free_number(self._groups, number), is_unit=True))
             else:
                 what = trace.process_names.get(pid, "")
                 self._groups.append(Group(f"{what or 'Process'} {pid}".strip(), "process", own, number))
@@ -224,13 +225,6 @@ class _Run:
                                             trace.thread_names.get((pid, tid), "")))  # fmt: skip
         self._add_counters(trace, own, groups, shift)
         return TraceWorker(trace, key, name, span, rank, own, shift, lane_rows)
-
-    def _unit_number(self, number: int) -> int:
-        """A number no other unit has: the device's own where it is free."""
-        taken = {group.number for group in self._groups if group.is_unit}
-        while number < 0 or number in taken:
-            number = max(taken, default=-1) + 1
-        return number
 
     def _add_counters(self, trace: Trace, own: int, groups: dict[tuple[bool, str], int], shift: int) -> None:
         memory = trace.memory
@@ -316,7 +310,7 @@ class _Columns:
     @staticmethod
     def _taken(rows: I64 | slice, values: Callable[[I64], npt.NDArray[Any]]) -> Callable[[Rows], npt.NDArray[Any]]:
         """A column that is computed for the trace's rows that are asked for."""
-        every = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        every = row_numbers(rows)
         return lambda asked: values(every[asked])
 
     def _on_host(self, rows: I64) -> I64:
@@ -341,7 +335,7 @@ class _Columns:
     def _of_work(self, key: str, rows: I64 | slice) -> Any:
         """A column of device work, taken when it is asked for."""
         trace = self._trace
-        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        numbers = row_numbers(rows)
         first = np.searchsorted(trace.work_rows, numbers)
 
         if key == "bytes":

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
-from tpuprof_tui.sources.chrome.chunks import EventChunks
+from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, raw_text
+from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import Inflated
 from tpuprof_tui.sources.chrome.times import exact_ns
 
@@ -37,7 +38,6 @@ _LONGEST_NAME: Final = 1 << 16
 _MOST_FLOAT: Final = 1e12
 #: Calls with an id equal to their correlation from which on a file's ids are taken for those of launches.
 _LAUNCH_IDS: Final = 10
-_NOTHING: Final = msgspec.Raw()
 
 
 class _Args(msgspec.Struct, gc=False, rename={
@@ -51,12 +51,12 @@ class _Args(msgspec.Struct, gc=False, rename={
 
     external: Any = INT_MISSING
     correlation: Any = INT_MISSING
-    dims: msgspec.Raw = _NOTHING
-    types: msgspec.Raw = _NOTHING
+    dims: msgspec.Raw = NOTHING
+    types: msgspec.Raw = NOTHING
     device: Any = None
     stream: Any = None
-    grid: msgspec.Raw = _NOTHING
-    block: msgspec.Raw = _NOTHING
+    grid: msgspec.Raw = NOTHING
+    block: msgspec.Raw = NOTHING
     registers: Any = None
     shared_memory: Any = None
     blocks: Any = np.nan
@@ -67,7 +67,7 @@ class _Args(msgspec.Struct, gc=False, rename={
     python_parent: Any = INT_MISSING
     module: Any = INT_MISSING
     external_old: Any = INT_MISSING
-    dims_old: msgspec.Raw = _NOTHING
+    dims_old: msgspec.Raw = NOTHING
     call_stack: Any = None
 
 
@@ -97,8 +97,8 @@ class _Complete(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
     cat: str = ""
     pid: Any = None
     tid: Any = None
-    ts: msgspec.Raw = _NOTHING
-    dur: msgspec.Raw = _NOTHING
+    ts: msgspec.Raw = NOTHING
+    dur: msgspec.Raw = NOTHING
     args: _Args | None = None
 
 
@@ -106,7 +106,7 @@ class _Instant(msgspec.Struct, gc=False, tag_field="ph", tag="i"):
     name: Any = None
     pid: Any = None
     tid: Any = None
-    ts: msgspec.Raw = _NOTHING
+    ts: msgspec.Raw = NOTHING
     args: _MemoryArgs | None = None
 
 
@@ -119,7 +119,7 @@ class _Begins(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
     id: Any = None
     pid: Any = None
     tid: Any = None
-    ts: msgspec.Raw = _NOTHING
+    ts: msgspec.Raw = NOTHING
 
 
 class _Ends(_Begins, gc=False, tag_field="ph", tag="f"):
@@ -356,22 +356,6 @@ class _ShownCodes(dict[Any, int]):
             return np.array([self._texts[str(value)] for value in values], np.int32)
 
 
-class _Parts:
-    """Columns that grow chunk by chunk."""
-
-    def __init__(self) -> None:
-        self._parts: dict[str, list[npt.NDArray[Any]]] = {}
-
-    def add(self, **columns: npt.NDArray[Any]) -> None:
-        for key, values in columns.items():
-            self._parts.setdefault(key, []).append(values)
-
-    def take(self, key: str, dtype: Any = np.int64) -> npt.NDArray[Any]:
-        """A column; it is forgotten here."""
-        parts = self._parts.pop(key, [])
-        return np.concatenate(parts) if parts else np.zeros(0, dtype)
-
-
 class _Reader:
     def __init__(self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None) -> None:
         self._path, self._raw, self._progress = path, raw, progress
@@ -386,9 +370,9 @@ class _Reader:
         self._names, self._keys, self._texts = _Codes(), _Codes(), _Codes()
         self._shown = _ShownCodes(self._texts)
         self._kinds = np.zeros(0, np.int8)
-        self._parts = _Parts()
-        self._work, self._operators, self._frames, self._memory = _Parts(), _Parts(), _Parts(), _Parts()
-        self._flows = _Parts()
+        self._parts = GrowingColumns()
+        self._work, self._operators, self._frames, self._memory = (GrowingColumns() for _ in range(4))
+        self._flows = GrowingColumns()
         self._flow_ids = _Codes()
         self._process_names: dict[str, str] = {}
         self._thread_names: dict[tuple[str, str], str] = {}
@@ -506,7 +490,7 @@ class _Reader:
             dims = [each.dims_old for each in args]
         if any(types):
             # what is sent is told by types and shapes; of all other operators types are no part of a figure
-            types = [each if name.startswith(_TALKS) else _NOTHING for each, name in zip(types, names, strict=True)]
+            types = [each if name.startswith(_TALKS) else NOTHING for each, name in zip(types, names, strict=True)]
         stacks = [each.call_stack for each in args]
         self._operators.add(
             place=place, dims=_raw_codes(texts, dims), types=_raw_codes(texts, types),
@@ -604,12 +588,12 @@ class _Reader:
                       **{key: values[order] for key, values in columns.items()})  # fmt: skip
 
     @staticmethod
-    def _table(parts: _Parts, row_of: I64) -> tuple[I64, dict[str, npt.NDArray[Any]]]:
+    def _table(parts: GrowingColumns, row_of: I64) -> tuple[I64, dict[str, npt.NDArray[Any]]]:
         """Rows, ascending, and the columns of these."""
         places = parts.take("place")
         rows = row_of[places] if len(places) else np.zeros(0, np.int64)
         order = np.argsort(rows, kind="stable")
-        return rows[order], {key: parts.take(key)[order] for key in list(parts._parts)}
+        return rows[order], {key: parts.take(key)[order] for key in list(parts)}
 
     def _problems(self, chunks: EventChunks[Any]) -> list[Problem]:
         name, found = self._path.name, []
@@ -726,7 +710,7 @@ def _loose(event: dict[str, Any]) -> Any:
         if field.name == "args":
             made["args"] = _args_of(field.type, value)
         elif field.type is msgspec.Raw:
-            made[field.name] = _raw_time(value)
+            made[field.name] = raw_text(value)
         elif field.type is str:
             made[field.name] = value if isinstance(value, str) else str(value)
         else:
@@ -759,7 +743,3 @@ def _raw(value: Any) -> msgspec.Raw:
         return [plain(each) for each in part] if isinstance(part, list) else _plain(part)
 
     return msgspec.Raw(msgspec.json.encode(plain(value)))
-
-
-def _raw_time(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(value.encode("utf-8", "replace")) if isinstance(value, str) else _NOTHING

@@ -476,19 +476,9 @@ def runs_of(query: Query) -> list[Run]:
     """The workers that a query is about."""
     profile = query.profile
     workers = profile.traces if isinstance(profile, TorchProfile) else ()
-    top = _top(query)
+    top = query.top_group
     return [query.derived.get("PyTorch run", lambda worker=worker: Run(worker), worker.key)  # type: ignore[misc]
             for worker in workers if top < 0 or worker.group == top]  # fmt: skip
-
-
-def _top(query: Query) -> int:
-    """Id of the rank that the scope lies in; -1 for all."""
-    profile, group = query.profile, query.scope.group
-    if query.scope.lane >= 0:
-        group = profile.lanes[query.scope.lane].group
-    while group >= 0 and profile.groups[group].parent >= 0:
-        group = profile.groups[group].parent
-    return group
 
 
 def asked_of(query: Query, run: Run) -> Asked:

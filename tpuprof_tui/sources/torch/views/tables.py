@@ -12,12 +12,12 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.workers import WORKER, joined
 
 from ..vocabulary import MODULES
 from .run import Asked, Run, asked_of, runs_of
 
 I64 = npt.NDArray[np.int64]
-_WORKER = Column("worker", "Worker")
 
 
 def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = "") -> Answer:
@@ -36,24 +36,13 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = ""
         lacking = Missing(f"There is no {told.title} in this trace." if needs != MODULES else
                           "There are no nn.Modules in this trace.", told.needs)  # fmt: skip
         found = [(key, replace(answer, missing=(lacking, *answer.missing))) for key, answer in found]
-    if len(found) == 1:
-        return found[0][1]
-    tables: dict[str, list[tuple[str, Table]]] = {}
-    for key, answer in found:
-        for table in answer.tables:
-            tables.setdefault(table.key, []).append((key, table))
-    return Answer(
-        facts=tuple(replace(fact, about=key, shown=False) for key, answer in found for fact in answer.facts),
-        tables=(*_figures(found, runs), *(_stacked(parts) for parts in tables.values())),
-        notes=tuple(dict.fromkeys(note for _, answer in found for note in answer.notes)),
-        missing=tuple(dict.fromkeys(each for _, answer in found for each in answer.missing)),
-    )
+    return joined(found, _figures(found, runs))
 
 
 def _figures(found: Sequence[tuple[str, Answer]], runs: Sequence[Run]) -> Iterator[Table]:
     """A table with a row for each worker, of those figures that are not 0 of all."""
     facts = [{fact.key: fact for fact in answer.facts if fact.shown} for _, answer in found]
-    columns = [_WORKER]
+    columns = [WORKER]
     known = {key: fact for each in reversed(facts) for key, fact in each.items()}
     sums = {key: sum(each[key].value or 0 for each in facts if key in each) for key in known}
     least = sorted(sums, key=lambda key: -sums[key])
@@ -67,14 +56,6 @@ def _figures(found: Sequence[tuple[str, Answer]], runs: Sequence[Run]) -> Iterat
     if len(columns) > 1:
         scopes = [Target(scope=Scope(run.worker.group)) for run in runs]
         yield Table.of_rows("workers", "Workers", columns, rows, target=scopes.__getitem__, word="worker")
-
-
-def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
-    first = parts[0][1]
-    rows = [(key, *row) for key, table in parts for row in table.rows()]
-    return Table.of_rows(
-        first.key, first.title, (_WORKER, *first.columns), rows, notes=first.notes, ordered=first.ordered
-    )
 
 
 class Grouped:

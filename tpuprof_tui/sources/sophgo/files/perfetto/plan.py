@@ -12,7 +12,7 @@ import numpy as np
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.perfetto.tracks import Track
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_count
+from tpuprof_tui.model.lane import Rows, row_count, row_numbers
 from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.port_directions import RX_NAMES, TX_NAMES
 
@@ -149,7 +149,7 @@ class _Plan:
             return (), (), (source,)
         codes = lane.take("name", rows)
         way = ways[np.where((codes >= 0) & (codes < len(texts)), codes, len(texts))]
-        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        numbers = row_numbers(rows)
         parts = [numbers[way == direction] for direction in (1, 2, 0)]
         sending, receiving, other = (((place, part),) if len(part) else () for part in parts)
         return sending, receiving, other

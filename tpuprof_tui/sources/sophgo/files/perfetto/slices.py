@@ -39,7 +39,7 @@ from tpuprof_tui.formats.perfetto.wire import (
     varint_field,
 )
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import Rows, row_numbers
 from tpuprof_tui.sources.sophgo.schema import column
 
 from .flows import FlowEnds, LaneFlows
@@ -163,7 +163,7 @@ class SliceEncoder:
         if bool((shapes == shapes[0]).all()):
             parts.append((None, self._table(_shape(int(shapes[0])), rows, count)))
         else:
-            numbers = _numbers(rows)
+            numbers = row_numbers(rows)
             for shape in np.unique(shapes).tolist():
                 places = np.flatnonzero(shapes == shape)
                 parts.append((places, self._table(_shape(shape), numbers[places], len(places))))
@@ -188,7 +188,7 @@ class SliceEncoder:
             memory = np.where(system, _NO_BANDWIDTH, np.where(operation >= 0, touched, _DDR))
         shape = (operation + 1) << _OPERATION | memory << _MEMORY | bits
         if self._flows is not None:
-            numbers = _numbers(rows)
+            numbers = row_numbers(rows)
             for place, ends in enumerate(self._flows.ends):
                 shape |= ends.counts(numbers) << (_FLOWS + _FLOW_BITS * place)
         return np.asarray(shape, dtype=np.int64)
@@ -345,13 +345,9 @@ def system_rows(profile: Profile, lane: Lane, rows: Rows) -> Flags:
 def _flow_fields(field: int, ends: FlowEnds, rows: Rows, count: int) -> Pieces:
     pieces: Pieces = []
     if count:
-        for ids in ends.numbers(_numbers(rows), count):
+        for ids in ends.numbers(row_numbers(rows), count):
             pieces += fixed64_field(field, ids.astype(np.uint64))
     return pieces
-
-
-def _numbers(rows: Rows) -> I64:
-    return np.asarray(np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows, dtype=np.int64)
 
 
 def _memory_of(direction: str) -> int:

@@ -14,7 +14,7 @@ from tpuprof_tui.export.selection import Selection, ordered_lanes
 from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source, Values, values_of
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.columns import COUNTERS as COUNTER_GROUP
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import Rows, row_numbers
 from tpuprof_tui.sources.sophgo.counters import COUNTERS
 from tpuprof_tui.sources.sophgo.schema import SCHEMA
 from tpuprof_tui.sources.sophgo.schema import column as column_of
@@ -170,7 +170,7 @@ class LaneRows:
 
     def values(self, columns: Sequence[SheetColumn], rows: Rows) -> list[Values]:
         """Values of all columns in some rows."""
-        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        numbers = row_numbers(rows)
         groups = [(self.sources[operation], places) for operation, places in self.fields.groups(rows)]
         return [
             values_of([(sources.get(column.name), places) for sources, places in groups], rows, numbers)

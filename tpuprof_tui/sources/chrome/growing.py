@@ -1,0 +1,38 @@
+"""Columns of events that grow chunk by chunk while a trace is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class GrowingColumns:
+    """Columns by name, kept as the parts they came in."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[npt.NDArray[Any]]] = {}
+
+    def add(self, **columns: npt.NDArray[Any]) -> None:
+        """Puts further values behind those of each column."""
+        for key, values in columns.items():
+            self._parts.setdefault(key, []).append(values)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._parts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def whole(self, key: str, dtype: Any = np.int64) -> npt.NDArray[Any]:
+        """A column; ``dtype`` is that of one without values."""
+        parts = self._parts.get(key, [])
+        return np.concatenate(parts) if parts else np.zeros(0, dtype)
+
+    def take(self, key: str, dtype: Any = np.int64) -> npt.NDArray[Any]:
+        """The same; it is forgotten here."""
+        found = self.whole(key, dtype)
+        self._parts.pop(key, None)
+        return found

@@ -34,7 +34,7 @@ def open_profile(path: str | os.PathLike[str], **options: Any) -> Profile:
     Raises:
         UnreadableError: Nothing of it can be shown.
     """
-    from tpuprof_tui.analysis.steps.finding_steps import with_steps
+    from tpuprof_tui.analysis.steps.step_detection import with_steps
     from tpuprof_tui.analysis.totals.exposed import with_exposed
     from tpuprof_tui.sources import catalog
 

@@ -13,10 +13,10 @@ from profiles import big_profile, small_profile
 
 from tpuprof_tui.analysis.derived import Counted, Derived
 from tpuprof_tui.analysis.findings.peers import alike
-from tpuprof_tui.analysis.findings.problem_rows import oddities
+from tpuprof_tui.analysis.findings.problem_rows import problem_rows
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies
 from tpuprof_tui.analysis.memory import memory_of
-from tpuprof_tui.analysis.selecting.passing import KEPT, is_known, passing
+from tpuprof_tui.analysis.selecting.filter_masks import KEPT, is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.views.screen import first_screen
 
@@ -143,7 +143,7 @@ def used(profile):
     """A session of which everything has been asked that is kept."""
     session = first_screen(profile)
     dependencies_of(session)
-    oddities(session)
+    problem_rows(session)
     alike(session, 0, 0)
     for number in range(KEPT + 2):
         passing(session, f"dur>{number}").session.indexes  # noqa: B018

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 
-from tpuprof_tui.analysis.selecting.passing import passing
+from tpuprof_tui.analysis.selecting.filter_masks import passing
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.steps.finding_steps import steps_of, with_steps
+from tpuprof_tui.analysis.steps.step_detection import steps_of, with_steps
 from tpuprof_tui.analysis.steps.step_figures import step_table
 from tpuprof_tui.analysis.totals.figures import build_indexes, unit_figures
 from tpuprof_tui.model import INT_MISSING, Group, Groups, Lane, Profile, Role, Scopes, Steps, Strings

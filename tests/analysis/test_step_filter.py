@@ -9,7 +9,7 @@ from profiles import small_profile
 
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter
 from tpuprof_tui.analysis.selecting.step_filter import chosen_step, with_step
-from tpuprof_tui.analysis.steps.finding_steps import with_steps
+from tpuprof_tui.analysis.steps.step_detection import with_steps
 
 PROFILE = with_steps(small_profile(1))
 

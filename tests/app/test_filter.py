@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from profiles import big_profile, small_profile
 from screen import explorer, frame, opened, press, settled
 
+from tpuprof_tui.analysis.selecting.filter_masks import narrowed, numbers_shown, passing, shown_session
 from tpuprof_tui.analysis.selecting.filters import compile_filter
-from tpuprof_tui.analysis.selecting.passing import narrowed, numbers_shown, passing, shown_session
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 

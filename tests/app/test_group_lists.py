@@ -9,8 +9,8 @@ import pytest
 from profiles import big_profile, make_lane, make_profile, small_profile
 from screen import explorer, frame, opened, press, settled
 
+from tpuprof_tui.analysis.selecting.filter_masks import narrowed, numbers_shown, passing
 from tpuprof_tui.analysis.selecting.grouping import group_table, knows_names, text_condition
-from tpuprof_tui.analysis.selecting.passing import narrowed, numbers_shown, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.app.overlays.columns import ColumnsScreen

@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.index.axis import cell_at
 from tpuprof_tui.analysis.selecting.navigation import time_of
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.analysis.selecting.time_scale import TIME, Measure, clock_of, measure_of
-from tpuprof_tui.formats.typed import TypedError
+from tpuprof_tui.formats.parsing import TypedError
 from tpuprof_tui.model import Device
 from tpuprof_tui.sources.sophgo.device import tpu_device
 

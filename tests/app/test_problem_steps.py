@@ -7,7 +7,7 @@ import pytest
 from profiles import make_lane, make_profile
 from screen import explorer, frame, opened, press
 
-from tpuprof_tui.analysis.findings.problem_rows import odd_text, oddities
+from tpuprof_tui.analysis.findings.problem_rows import problem_rows, problem_text
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Problem, Severity
 
@@ -38,14 +38,14 @@ def chosen(pilot) -> tuple[int, int]:
 
 def test_runs_of_one_problem_are_one_place(profile):
     session = Session.build(profile)
-    found = oddities(session)
+    found = problem_rows(session)
     assert found.numbers.tolist() == [2, 3, 4, 9, 14, 15]
     assert found.run.tolist() == [1, 1, 1, 2, 3, 3]
     assert [each.what for each in found.about(1, 3)] == ["Bad ones.", "Bad too."]
     assert found.about(1, 4) == found.about(0, 0) == []
-    assert odd_text(session, 3) == "warning: Odd ones.  [3 instructions in a row on Core 0 TIU]"
-    assert odd_text(session, 15).startswith("ERROR: Bad ones.  warning: Bad too.  [2 instructions")
-    assert oddities(session) is found
+    assert problem_text(session, 3) == "warning: Odd ones.  [3 instructions in a row on Core 0 TIU]"
+    assert problem_text(session, 15).startswith("ERROR: Bad ones.  warning: Bad too.  [2 instructions")
+    assert problem_rows(session) is found
 
 
 async def test_in_the_timeline_they_are_gone_through_in_time(profile):

@@ -13,7 +13,7 @@ from screen import SMALL, WIDE, explorer, frame, opened, press
 from tpuprof_tui.analysis.selecting.navigation import marked, measured_text, same_name, time_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
-from tpuprof_tui.formats.typed import TypedError
+from tpuprof_tui.formats.parsing import TypedError
 from tpuprof_tui.model import Strings
 
 VIEW = ViewState.of(0, 20_000_000)

@@ -13,7 +13,7 @@ from screen import SIZES, compared, explorer, frame, opened, press, settled
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.links.launches import launches, launches_with, span_of
-from tpuprof_tui.analysis.selecting.passing import passing
+from tpuprof_tui.analysis.selecting.filter_masks import passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
 from tpuprof_tui.app.drawing.colouring import is_summed

@@ -13,7 +13,7 @@ from tpuprof_tui.analysis.selecting.navigation import gone_to_mark, marked, mark
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
-from tpuprof_tui.formats.typed import TimeBase, range_typed
+from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.model import Strings
 
 VIEW = ViewState.of(0, 1_000_000)

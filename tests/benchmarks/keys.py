@@ -44,7 +44,7 @@ from textual.geometry import Size  # noqa: E402
 from textual.scroll_view import ScrollView  # noqa: E402
 from textual.strip import Strip  # noqa: E402
 
-from tpuprof_tui.analysis.selecting.passing import passing  # noqa: E402
+from tpuprof_tui.analysis.selecting.filter_masks import passing  # noqa: E402
 from tpuprof_tui.analysis.selecting.search import hits_in_table  # noqa: E402
 from tpuprof_tui.analysis.selecting.session import ordered  # noqa: E402
 from tpuprof_tui.analysis.selecting.state import Sort  # noqa: E402

@@ -32,7 +32,7 @@ READ = "tpuprof_tui.sources.sophgo.read."
 #: Tests of whole captures: those that lost records, wrapped or lapped.
 CAPTURES = [
     "tests/sources/test_open_profile.py", "tests/sources/sophgo/test_kept_captures.py",
-    "tests/sources/sophgo/test_written_captures.py", "tests/sources/sophgo/test_pairing_doubts.py",
+    "tests/sources/sophgo/test_written_captures.py", "tests/sources/sophgo/test_ambiguous_records.py",
     "-k", "(open_profile and not pandas) or ring_wrap-0 or "
     "wrap_time-0 or wrap_after or tiny_lost-0 or tiny_ring-0 or lost_opening-0 or no_opening-0 or overlap-0 or "
     "cdma_wrap_lost-0 or sdma_swap-0 or cv84x6_mode1 or (really_happened and (ring or lost or partial or id_wrap)) "
@@ -41,17 +41,17 @@ CAPTURES = [
 #: Modules, the functions that matter in them (empty: all), and the tests that they meet first.
 MODULES: dict[str, tuple[tuple[str, ...], list[str]]] = {
     READ + "pairing.pairing": ((), [
-        "tests/sources/sophgo/test_pairing_steps.py", "tests/sources/sophgo/test_pairing_rest.py",
-        "tests/sources/sophgo/test_pairing.py", "tests/sources/sophgo/test_pairing_doubts.py",
-        "-k", "(doubts and not captures) or steps or rest or one_to_one or [0] or [0-0.05] or [1-0.2] or [1-0] or "
+        "tests/sources/sophgo/test_pairing_steps.py", "tests/sources/sophgo/test_unmatched_records.py",
+        "tests/sources/sophgo/test_pairing.py", "tests/sources/sophgo/test_ambiguous_records.py",
+        "-k", "(ambiguous and not captures) or steps or rest or one_to_one or [0] or [0-0.05] or [1-0.2] or [1-0] or "
         "[17-1]"]),
-    READ + "pairing.rest": ((), [
-        "tests/sources/sophgo/test_pairing_rest.py", "tests/sources/sophgo/test_pairing_steps.py"]),
-    READ + "pairing.sides": ((), [
-        "tests/sources/sophgo/test_pairing_steps.py", "tests/sources/sophgo/test_pairing_doubts.py",
+    READ + "pairing.unmatched_records": ((), [
+        "tests/sources/sophgo/test_unmatched_records.py", "tests/sources/sophgo/test_pairing_steps.py"]),
+    READ + "pairing.engine_records": ((), [
+        "tests/sources/sophgo/test_pairing_steps.py", "tests/sources/sophgo/test_ambiguous_records.py",
         "-k", "steps or what_contradicts or longest_pause"]),
-    READ + "pairing.doubts": ((), [
-        "tests/sources/sophgo/test_pairing_doubts.py", "-k", "not captures"]),
+    READ + "pairing.ambiguous_records": ((), [
+        "tests/sources/sophgo/test_ambiguous_records.py", "-k", "not captures"]),
     READ + "records.monitor": (
         (), ["tests/sources/sophgo/test_monitor_edges.py", "tests/sources/sophgo/test_monitor.py"]),
     READ + "records.align": ((), ["tests/sources/sophgo/test_align.py"]),

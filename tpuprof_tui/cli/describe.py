@@ -41,7 +41,7 @@ def description_json(profile: Profile) -> str:
 
 def description_record(profile: Profile) -> dict[str, Any]:
     """What a profile holds and what can be asked of it, in plain values; lists that are cut end in ``...``."""
-    from tpuprof_tui.analysis.steps.finding_steps import steps_of
+    from tpuprof_tui.analysis.steps.step_detection import steps_of
     from tpuprof_tui.export.outputs import outputs_of
     from tpuprof_tui.export.table import known_columns
     from tpuprof_tui.model import worst

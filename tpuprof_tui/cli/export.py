@@ -70,7 +70,7 @@ def job_asked(options: argparse.Namespace, profile: Profile) -> Job:
     from tpuprof_tui.export.job import Job, parse_cores
     from tpuprof_tui.export.outputs import outputs_of
     from tpuprof_tui.export.selection import Selection
-    from tpuprof_tui.formats.typed import range_typed
+    from tpuprof_tui.formats.parsing import range_typed
 
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
     text = filter_asked(options, profile)

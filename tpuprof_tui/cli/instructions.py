@@ -108,7 +108,7 @@ def _selection(options: argparse.Namespace, profile: Profile) -> Selection:
     from tpuprof_tui.analysis.selecting.filters import compile_filter
     from tpuprof_tui.analysis.selecting.time_scale import base_of
     from tpuprof_tui.export.selection import Selection
-    from tpuprof_tui.formats.typed import range_typed
+    from tpuprof_tui.formats.parsing import range_typed
 
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
     text = filter_asked(options, profile)

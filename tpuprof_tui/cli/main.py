@@ -291,9 +291,9 @@ def open_command(options: argparse.Namespace) -> int:
 def info_command(options: argparse.Namespace) -> int:
     """Prints what captures are and what was odd in them, or which source opens them."""
     if options.why:
-        from .why import why_asked
+        from .source_choice import tell_source_choice
 
-        return why_asked(_given(options), as_json=options.json)
+        return tell_source_choice(_given(options), as_json=options.json)
     from tpuprof_tui.views.as_text import ROWS
     from tpuprof_tui.views.info import info_json
     from tpuprof_tui.views.pages import info_report

@@ -61,7 +61,7 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[[
 
 def _range(options: argparse.Namespace, profile: Profile) -> tuple[int, int] | None:
     from tpuprof_tui.analysis.selecting.time_scale import base_of
-    from tpuprof_tui.formats.typed import range_typed
+    from tpuprof_tui.formats.parsing import range_typed
 
     if options.range is None:
         return None

@@ -22,7 +22,7 @@ def check_step(step: int | None, profile: Profile) -> None:
     """
     if step is None:
         return
-    from tpuprof_tui.analysis.steps.finding_steps import steps_of
+    from tpuprof_tui.analysis.steps.step_detection import steps_of
 
     found = steps_of(profile)
     if not len(found):

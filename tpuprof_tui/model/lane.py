@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .activity import Activity
-from .showing import html_table, known_keys, lane_frame, short
+from .notebook_display import html_table, known_keys, lane_frame, short
 
 if TYPE_CHECKING:
     import pandas

@@ -18,8 +18,8 @@ from .group import Groups
 from .lane import Array, Lane, LazyColumn, Meaning, Rows, constant, row_count
 from .links import Links
 from .missing import INT_MISSING
+from .notebook_display import html_table, short
 from .problem import Problem
-from .showing import html_table, short
 from .steps import Steps
 from .strings import Strings
 from .vocabulary import Vocabulary

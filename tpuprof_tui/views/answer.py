@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.model.showing import html_table, short
+from tpuprof_tui.model.notebook_display import html_table, short
 
 #: ``duration`` and ``time`` (on the profile's time line) are ns, ``share`` is 0 to 1, ``rate`` GB/s, ``list`` plain
 #: values for JSON that people are not shown.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.steps.launch_sequence import launch_lane
-from tpuprof_tui.analysis.steps.steadiness import steadiness
+from tpuprof_tui.analysis.steps.steady_state import steadiness
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import bytes_text, time_text
 from tpuprof_tui.model import Activity, Lane, Profile, Role, is_missing

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tpuprof_tui.analysis.derived import Derived
-from tpuprof_tui.analysis.selecting.passing import passing, shown_session
+from tpuprof_tui.analysis.selecting.filter_masks import passing, shown_session
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.analysis.selecting.step_filter import with_step

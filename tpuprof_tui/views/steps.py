@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tpuprof_tui.analysis.steps.profile_steps import ProfileSteps, RepeatedSequence
-from tpuprof_tui.analysis.steps.steadiness import Steadiness, steadiness
+from tpuprof_tui.analysis.steps.steady_state import Steadiness, steadiness
 from tpuprof_tui.analysis.steps.step_figures import StepTable, step_table
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.vocabulary import NAMES

@@ -6,8 +6,8 @@ from typing import Final
 
 from tpuprof_tui.analysis.index.lane_index import event_at
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
+from tpuprof_tui.analysis.selecting.filter_masks import row_of_all
 from tpuprof_tui.analysis.selecting.grouping import text_condition
-from tpuprof_tui.analysis.selecting.passing import row_of_all
 from tpuprof_tui.analysis.totals.headroom import headroom_rows
 from tpuprof_tui.analysis.totals.top import top_rows
 from tpuprof_tui.analysis.totals.work_sums import Grouping, WorkSums, work_sums

@@ -17,7 +17,7 @@ from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.read.dependencies import Kind
-from tpuprof_tui.sources.sophgo.read.waits_together import waits_together
+from tpuprof_tui.sources.sophgo.read.inferred_barriers import inferred_barriers
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "samples"))
 
@@ -119,7 +119,7 @@ def test_barriers_are_guessed_from_times_as_messages_tell_them():
     waits = sum(int((lane["role"] == Role.WAIT).sum()) for lane in profile.lanes)
     assert len(told) == waits == 108
     assert set(links.links.kind.tolist()) == {Kind.MESSAGE}
-    lane, row, by_lane, by_row = (each.tolist() for each in waits_together(profile.lanes, profile.groups, []))
+    lane, row, by_lane, by_row = (each.tolist() for each in inferred_barriers(profile.lanes, profile.groups, []))
     # 12 more are of one core alone
     assert len(row) == 96
     for guessed in zip(lane, row, by_lane, by_row, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..index.extremes import best_rows, exposed_score, slow_score, wait_score
-from ..selecting.passing import row_of_all, shown_session
+from ..selecting.filter_masks import row_of_all, shown_session
 from ..selecting.session import Session
 from ..selecting.state import Scope, ViewState
 

@@ -36,7 +36,7 @@ def word_of(problem: Problem) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Oddities:
+class ProblemRows:
     """Instructions that problems are about.
 
     Attributes:
@@ -80,12 +80,12 @@ def _concerns(problem: Problem, row: int) -> bool:
     return rows is not None and place < len(rows) and int(rows[place]) == row
 
 
-def oddities(session: Session) -> Oddities:
+def problem_rows(session: Session) -> ProblemRows:
     """The instructions that problems are about, gathered once. O(their number), sorted."""
-    return session.derived.get("rows of problems", lambda: _oddities(session))
+    return session.derived.get("rows of problems", lambda: _find_problem_rows(session))
 
 
-def _oddities(session: Session) -> Oddities:
+def _find_problem_rows(session: Session) -> ProblemRows:
     numbers, problems = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     by_lane: dict[int, list[Problem]] = {}
     for place, problem in enumerate(ranked(session)):
@@ -100,7 +100,7 @@ def _oddities(session: Session) -> Oddities:
     begins = np.ones(len(found), np.bool_)
     # another lane's first instruction follows in number alone, but has another problem
     begins[1:] = (found[1:] != found[:-1] + 1) | (about[1:] != about[:-1])
-    return Oddities(found, about, np.cumsum(begins), by_lane)
+    return ProblemRows(found, about, np.cumsum(begins), by_lane)
 
 
 def about_text(problem: Problem) -> str:
@@ -108,9 +108,9 @@ def about_text(problem: Problem) -> str:
     return f"{word_of(problem)}{', right before this one' if problem.behind else ''}: {clean(problem.what)}"
 
 
-def odd_text(session: Session, number: int) -> str:
+def problem_text(session: Session, number: int) -> str:
     """What is odd about an instruction that is among the odd ones, in one line."""
-    found = oddities(session)
+    found = problem_rows(session)
     lane, row = session.place(number)
     told = "  ".join(map(about_text, found.about(lane, row)))
     alike = int(np.count_nonzero(found.run == found.run[found.place(number)]))

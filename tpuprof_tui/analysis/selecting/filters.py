@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.formats.typed import TypedError, number_typed
+from tpuprof_tui.formats.parsing import TypedError, number_typed
 from tpuprof_tui.model import Column, Lane, Profile, Role, Vocabulary, is_missing
 from tpuprof_tui.model.vocabulary import Condition, imported
 

@@ -14,7 +14,7 @@ from tpuprof_tui.model.lane import Rows
 
 from ..totals.groups import Array, Groups, even_edges, grouped, in_ranges, wide_edges
 from .cell_texts import value_text
-from .passing import numbers_shown
+from .filter_masks import numbers_shown
 from .session import Ints, Session, lane_values
 from .state import ViewState
 

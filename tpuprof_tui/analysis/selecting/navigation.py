@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.formats.typed import TypedError, range_text, range_typed, time_typed
+from tpuprof_tui.formats.parsing import TypedError, range_text, range_typed, time_typed
 from tpuprof_tui.model import INT_MISSING, Device
 
 from .session import Ints, Session

@@ -17,8 +17,8 @@ from ..derived import Derived
 from ..index import ordering
 from ..index.lane_index import rows_between
 from ..index.ordering import lane_values
-from ..steps.finding_steps import steps_of, with_steps
 from ..steps.profile_steps import ProfileSteps
+from ..steps.step_detection import steps_of, with_steps
 from ..totals.exposed import with_exposed
 from ..totals.figures import Headline, Indexes, build_indexes, headline
 from ..totals.work_sums import owners_of

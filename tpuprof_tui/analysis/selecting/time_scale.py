@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from tpuprof_tui.formats.typed import TimeBase
+from tpuprof_tui.formats.parsing import TimeBase
 from tpuprof_tui.formats.units import TimeUnit, exact_time, plural, time_text
 from tpuprof_tui.model import Device, Profile
 

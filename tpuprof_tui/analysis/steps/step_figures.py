@@ -15,7 +15,7 @@ from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from ..index.lane_index import LaneIndex, build_index
 from ..totals.figures import Indexes, UnitIndex, build_unit_index
 from .profile_steps import ProfileSteps
-from .steadiness import Steadiness, steadiness
+from .steady_state import Steadiness, steadiness
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

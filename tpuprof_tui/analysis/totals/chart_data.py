@@ -17,7 +17,7 @@ from ..index.axis import edges_of
 from ..index.flow import Flow
 from ..index.lane_index import LaneIndex, rows_between
 from ..index.running_sums import BLOCK, FEWEST, inner_blocks
-from ..selecting.passing import shown_session
+from ..selecting.filter_masks import shown_session
 from .work_sums import owners_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.selecting.step_filter import with_step
 from tpuprof_tui.analysis.steps.step_lane import step_span
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.outputs import explorer_outputs, output_named
-from tpuprof_tui.formats.typed import TypedError
+from tpuprof_tui.formats.parsing import TypedError
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.registry import views_of
 

@@ -11,8 +11,8 @@ from textual import on, work
 from textual.message import Message
 from textual.worker import Worker, get_current_worker
 
+from tpuprof_tui.analysis.selecting.filter_masks import Passing, is_known, numbers_shown, passing
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter
-from tpuprof_tui.analysis.selecting.passing import Passing, is_known, numbers_shown, passing
 from tpuprof_tui.analysis.selecting.search import Hits, hits_in_table, hits_in_time
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState

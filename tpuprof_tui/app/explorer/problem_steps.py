@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from tpuprof_tui.analysis.findings.problem_rows import odd_text, oddities
+from tpuprof_tui.analysis.findings.problem_rows import problem_rows, problem_text
+from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown
 from tpuprof_tui.analysis.selecting.navigation import selected
-from tpuprof_tui.analysis.selecting.passing import numbers_shown
 from tpuprof_tui.analysis.selecting.search import Hits, marked_in_table, marked_in_time
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import ViewState
@@ -30,7 +30,7 @@ class ProblemSteps(Finding):
 
     def _step_problem(self, steps: int) -> None:
         problems = self.query_one("#problems", ProblemsPane)
-        if problems.has_focus or not len(oddities(self.session)):
+        if problems.has_focus or not len(problem_rows(self.session)):
             problems.step(steps)
             return
 
@@ -60,9 +60,9 @@ class ProblemSteps(Finding):
         number = int(hits.numbers[place])
         self._set(selected(self.session, self.view, *self.session.place(number)))
         problems = self.query_one("#problems", ProblemsPane)
-        found = oddities(self.session)
+        found = problem_rows(self.session)
         problems.put(int(found.problem[found.place(number)]))
-        told = odd_text(self.session, number)
+        told = problem_text(self.session, number)
         if wrapped:
             rest = sum(problem.rows is None for problem in problems.problems)
             told += f"  From the {'start' if steps > 0 else 'end'} again"
@@ -73,11 +73,11 @@ class ProblemSteps(Finding):
 
 
 def _in_table(session: Session, order: Ints) -> Hits:
-    found = oddities(session)
+    found = problem_rows(session)
     return found.places_to_go(marked_in_table(found.mask(session.profile.instructions), order))
 
 
 def _over_time(session: Session, view: ViewState) -> Hits:
-    found = oddities(session)
+    found = problem_rows(session)
     numbers = numbers_shown(session, replace(view, in_window=False))
     return found.places_to_go(marked_in_time(session, found.mask(session.profile.instructions), numbers))

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from textual import on
 
+from tpuprof_tui.analysis.selecting.filter_masks import narrowed
 from tpuprof_tui.analysis.selecting.grouping import knows_names
-from tpuprof_tui.analysis.selecting.passing import narrowed
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.selecting.step_filter import with_step
 

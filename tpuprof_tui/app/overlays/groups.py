@@ -15,8 +15,8 @@ from textual.message import Message
 from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
+from tpuprof_tui.analysis.selecting.filter_masks import narrowed
 from tpuprof_tui.analysis.selecting.grouping import GROUPINGS, GroupTable, group_table
-from tpuprof_tui.analysis.selecting.passing import narrowed
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.formats.escape import clean

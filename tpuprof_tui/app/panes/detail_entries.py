@@ -11,7 +11,7 @@ from typing import Final, Literal
 import numpy as np
 
 from tpuprof_tui.analysis.findings.peers import Neighbour, alike, neighbours
-from tpuprof_tui.analysis.findings.problem_rows import about_text, oddities
+from tpuprof_tui.analysis.findings.problem_rows import about_text, problem_rows
 from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
 from tpuprof_tui.analysis.links.releases import barrier_of, work_meanwhile
@@ -78,7 +78,7 @@ def entries_of(session: Session, number: int, row: int, dependencies: Dependenci
     reading = clean(lane.reading(row))
     if reading:
         yield Entry("text", reading)
-    for problem in oddities(session).about(number, row):
+    for problem in problem_rows(session).about(number, row):
         yield Entry("warning", f"{about_text(problem)} {clean(problem.done)}")
     if dependencies is not None:
         yield from _dependencies(session, dependencies, number, row)

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.analysis.selecting.cell_texts import header_text, row_texts
-from tpuprof_tui.analysis.selecting.passing import numbers_shown, total_duration
+from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown, total_duration
 from tpuprof_tui.analysis.selecting.search import SEARCHED, pattern_of
 from tpuprof_tui.analysis.selecting.session import Ints, Session, ordered
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.typed import range_text
+from tpuprof_tui.formats.parsing import range_text
 from tpuprof_tui.formats.units import bytes_text, time_text
 from tpuprof_tui.sources.catalog import Catalog
 

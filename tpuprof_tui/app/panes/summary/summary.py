@@ -16,8 +16,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.worker import Worker, get_current_worker
 
+from tpuprof_tui.analysis.selecting.filter_masks import is_known, narrowed
 from tpuprof_tui.analysis.selecting.navigation import selected
-from tpuprof_tui.analysis.selecting.passing import is_known, narrowed
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
 from tpuprof_tui.app.drawing.charts import series_curve

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
+from tpuprof_tui.analysis.selecting.filter_masks import is_known as is_passing_known
+from tpuprof_tui.analysis.selecting.filter_masks import passing
 from tpuprof_tui.analysis.selecting.navigation import (
     copied_range,
     gone_to,
@@ -14,14 +16,12 @@ from tpuprof_tui.analysis.selecting.navigation import (
     selected,
     time_of,
 )
-from tpuprof_tui.analysis.selecting.passing import is_known as is_passing_known
-from tpuprof_tui.analysis.selecting.passing import passing
 from tpuprof_tui.analysis.selecting.state import StripKind, TimeScale, ViewState
 from tpuprof_tui.analysis.selecting.time_scale import clock_of
 from tpuprof_tui.app.drawing.colouring import is_known, next_colouring, title_of
 from tpuprof_tui.app.shell.messages import Change, CopyText, Say
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.typed import TypedError, range_text
+from tpuprof_tui.formats.parsing import TypedError, range_text
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.vocabulary import NAMES
 

@@ -19,7 +19,7 @@ from tpuprof_tui.analysis.links.session_dependencies import (
     may_have_dependencies,
     ties_of,
 )
-from tpuprof_tui.analysis.selecting.passing import Passing, is_known, passing
+from tpuprof_tui.analysis.selecting.filter_masks import Passing, is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, ViewState
 from tpuprof_tui.app.drawing.colouring import AT_ONCE, is_share, is_summed, share_flows

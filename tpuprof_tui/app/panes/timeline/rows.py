@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from tpuprof_tui.analysis.index.lane_index import event_at
 from tpuprof_tui.analysis.links.launches import launches
-from tpuprof_tui.analysis.selecting.passing import is_known, passing
+from tpuprof_tui.analysis.selecting.filter_masks import is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, StripKind, ViewState
 from tpuprof_tui.analysis.steps.step_lane import FEWEST, step_lane

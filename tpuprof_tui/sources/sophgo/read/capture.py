@@ -25,11 +25,11 @@ from .columns.lanes import LaneBuilder, LaneSource
 from .columns.untimed import note_untimed, untimed_commands
 from .commands.command_table import CORE_ENGINES, Commands
 from .commands.details import Detail
-from .commands.register_problems import doubts
+from .commands.register_problems import register_problems
 from .core import note_unrecorded, read_core
 from .core_data import CoreData, EngineData
 from .dependencies import with_dependencies
-from .lost import Lost, check_counts, refuse_without_files
+from .lost_records import Lost, check_counts, refuse_without_files
 from .problems import I64, Report, RowsOf, Where
 from .records.align import align_cores
 from .records.monitor import Stream
@@ -268,13 +268,15 @@ class _Builder:
                 continue
             core = groups.unit_number(lane.group)
             file = files.get(core, "")
-            for doubt in doubts(lane.registers):
-                tell = self.report.note if doubt.harmless else self.report.error if doubt.lost else self.report.warning
-                offset = int(lane.registers.offset[doubt.rows[0]]) if core >= 0 else -1
-                where = Where(file=file, core=core, lane=lane.label, offset=offset, count=len(doubt.rows))
-                if not doubt.harmless:  # what harms nothing may concern every row: no place to go to
-                    where["rows"] = doubt.rows
-                tell(doubt.what, doubt.done, **where)
+            for problem in register_problems(lane.registers):
+                tell = (
+                    self.report.note if problem.harmless else self.report.error if problem.lost else self.report.warning
+                )
+                offset = int(lane.registers.offset[problem.rows[0]]) if core >= 0 else -1
+                where = Where(file=file, core=core, lane=lane.label, offset=offset, count=len(problem.rows))
+                if not problem.harmless:  # what harms nothing may concern every row: no place to go to
+                    where["rows"] = problem.rows
+                tell(problem.what, problem.done, **where)
 
 
 def _rows_of(stream: Stream, lane: Lane, records: I64) -> I64:

@@ -13,7 +13,7 @@ from .commands.command_table import CORE_ENGINES, Commands, Mode, NodeRules, Nod
 from .commands.details import attach_registers, block_commands, keyed_blocks, model_streams
 from .commands.model_core import Lists, interleaved, joined
 from .commands.nodes import decode_nodes
-from .commands.odd_codes import note_odd_codes
+from .commands.unknown_codes import note_unknown_codes
 from .core_data import CoreData, EngineData
 from .pairing.pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, clean_binding, paired
 from .problems import Report
@@ -62,7 +62,7 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         mark_own(result, chip)
     note_sync(result, chip)
     _report_unpaired(result)
-    note_odd_codes(result, chip)
+    note_unknown_codes(result, chip)
     return result
 
 

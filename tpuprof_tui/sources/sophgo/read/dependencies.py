@@ -24,7 +24,7 @@ there is no link at all.
 
 Both kinds need ids: registers that name nothing (all zero, or counts that do not agree) give no such links.
 
-*By time.* Waits without a link that end together on several cores are taken for a barrier (``waits_together``). Such
+*By time.* Waits without a link that end together on several cores are taken for a barrier (``inferred_barriers``). Such
 links are guesswork and marked so.
 """
 
@@ -41,7 +41,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, Groups, Lane, Links, Profile, Role
 
-from .waits_together import waits_together
+from .inferred_barriers import inferred_barriers
 
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -74,7 +74,7 @@ def dependencies(lanes: Sequence[Lane], groups: Groups) -> Links:
     """All links between commands with times, ordered by waiter; none where registers name nothing. O(n log n)."""
     by_message = _message_links(lanes, groups)
     known = [(part[1], part[2]) for part in by_message]
-    together = waits_together(lanes, groups, known)
+    together = inferred_barriers(lanes, groups, known)
     parts = [*_command_links(lanes, groups), *by_message, _part(Kind.TOGETHER, *together)]
     none = np.zeros(0, np.int64)
     kind, waiter_lane, waiter, releaser_lane, releaser = (

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.links.releases import Barrier, Releases, barriers_in, releases_of, work_meanwhile
-from tpuprof_tui.analysis.selecting.passing import passing
+from tpuprof_tui.analysis.selecting.filter_masks import passing
 from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query

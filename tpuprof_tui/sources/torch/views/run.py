@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.intervals import Intervals
-from tpuprof_tui.analysis.selecting.passing import passing
+from tpuprof_tui.analysis.selecting.filter_masks import passing
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.nesting import behind, depths, innermost, parents
 from tpuprof_tui.views.query import Query

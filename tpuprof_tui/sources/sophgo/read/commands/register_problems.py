@@ -17,7 +17,7 @@ _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
-class Doubt:
+class RegisterProblem:
     """Something odd about some rows.
 
     Attributes:
@@ -35,27 +35,31 @@ class Doubt:
     lost: bool = False
 
 
-def doubts(detail: Detail) -> Iterator[Doubt]:
+def register_problems(detail: Detail) -> Iterator[RegisterProblem]:
     """What cannot be decoded, what only in part, and bytes that belong to no command."""
     table = command_table(detail.chip, detail.engine)
     counts = np.bincount(detail.operation.astype(np.int64) + 1, minlength=1)
     if counts[0]:
         lost = np.flatnonzero((detail.operation < 0) & (detail.offset >= 0))
         if len(lost):
-            yield Doubt(
+            yield RegisterProblem(
                 "Commands whose registers cannot be decoded.", "Their bytes are shown as they are.", lost, lost=True
             )
     if len(detail.unlike):
-        yield Doubt("Detail records (DYN_EXTRA) of another command than their nodes.", "What the records say is shown.",
-                    detail.unlike, lost=True)  # fmt: skip
+        yield RegisterProblem(
+            "Detail records (DYN_EXTRA) of another command than their nodes.", "What the records say is shown.",
+            detail.unlike, lost=True,
+        )  # fmt: skip
     if len(detail.odd_format):
-        yield Doubt(f"Commands with a data type that {detail.chip.name} does not know.", "It is shown by its code.",
-                    detail.odd_format, lost=True)  # fmt: skip
+        yield RegisterProblem(
+            f"Commands with a data type that {detail.chip.name} does not know.", "It is shown by its code.",
+            detail.odd_format, lost=True,
+        )  # fmt: skip
     sure = table.sizes.copy()
     for index in np.flatnonzero(counts[1:]).tolist():
         if table.operations[index].partial:
             sure[index] = np.iinfo(np.int64).max
-            yield Doubt(
+            yield RegisterProblem(
                 f"The registers of {table.operations[index].name} are not known.",
                 "What all such commands of the chip share is decoded; the rest is shown as bytes.",
                 np.flatnonzero(detail.operation == index),
@@ -64,7 +68,7 @@ def doubts(detail: Detail) -> Iterator[Doubt]:
     if assumed:
         names = ", ".join(table.operations[index].name for index in assumed[:_MOST_NAMED])
         more = len(assumed) - _MOST_NAMED
-        yield Doubt(
+        yield RegisterProblem(
             f"The registers of {names}{f' and {more} more' if more > 0 else ''} are described for a sibling chip only.",
             "Its layout is taken for theirs: headers agree, fields may not.",
             np.flatnonzero(np.isin(detail.operation, assumed)),
@@ -73,4 +77,6 @@ def doubts(detail: Detail) -> Iterator[Doubt]:
     sure[-1] = np.iinfo(np.int64).max
     longer = np.flatnonzero(detail.room > sure[detail.operation])
     if len(longer):
-        yield Doubt("Bytes behind the command in its detail record (DYN_EXTRA).", "Ignored.", longer, harmless=True)
+        yield RegisterProblem(
+            "Bytes behind the command in its detail record (DYN_EXTRA).", "Ignored.", longer, harmless=True
+        )

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .doubts import Runs, split_runs
-from .rest import ordered, repaired
-from .sides import SYSTEM as SYSTEM
-from .sides import TO_BUS as TO_BUS
-from .sides import TO_LOCAL as TO_LOCAL
-from .sides import UNKNOWN as UNKNOWN
-from .sides import WORK as WORK
-from .sides import Side as Side
-from .sides import contradicts
+from .ambiguous_records import Runs, split_runs
+from .engine_records import SYSTEM as SYSTEM
+from .engine_records import TO_BUS as TO_BUS
+from .engine_records import TO_LOCAL as TO_LOCAL
+from .engine_records import UNKNOWN as UNKNOWN
+from .engine_records import WORK as WORK
+from .engine_records import Side as Side
+from .engine_records import contradicts
+from .unmatched_records import ordered, repaired
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from tpuprof_tui.sources.sophgo.chips import Chip, RecordLayout, family_of
 
 from ..problems import Report
+from .implausible_records import DISORDER, found_again, impossible
 from .opening import begins_with_preamble
-from .plausible import DISORDER, found_again, impossible
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]

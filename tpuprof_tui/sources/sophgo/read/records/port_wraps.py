@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..problems import Report
+from .implausible_records import DISORDER
 from .monitor import BACK_IN_TIME, WRAP, Stream, signed
-from .plausible import DISORDER
 
 I64 = npt.NDArray[np.int64]
 

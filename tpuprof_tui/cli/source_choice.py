@@ -16,10 +16,10 @@ from tpuprof_tui.sources.catalog import WHY, Catalog, SourceOption, chosen
 from .options import OWN_OPTIONS
 
 
-def why_asked(paths: Sequence[str], *, as_json: bool) -> int:
+def tell_source_choice(paths: Sequence[str], *, as_json: bool) -> int:
     """Prints the decisions on each path, in order; gives the exit status: 2 where one cannot be opened."""
     catalog = Catalog()
-    records = [why_record(catalog, path) for path in paths]
+    records = [source_choice_record(catalog, path) for path in paths]
     if as_json:
         for record in records:
             print(answer_text(record))
@@ -29,7 +29,7 @@ def why_asked(paths: Sequence[str], *, as_json: bool) -> int:
     return NOTHING if any(record["source"] is None for record in records) else FINE
 
 
-def why_record(catalog: Catalog, path: str) -> dict[str, Any]:
+def source_choice_record(catalog: Catalog, path: str) -> dict[str, Any]:
     """What each source says of a path.
 
     Returns:

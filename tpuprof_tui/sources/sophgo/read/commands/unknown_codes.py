@@ -21,7 +21,7 @@ _NAMELESS = "unknown"
 _INVALID_MEMORY = "INVALID"
 
 
-def note_odd_codes(result: CoreData, chip: Chip) -> None:
+def note_unknown_codes(result: CoreData, chip: Chip) -> None:
     """A Problem for each code of a core's nodes that the chip does not know, where no registers say better."""
     if result.nodes is None:
         return

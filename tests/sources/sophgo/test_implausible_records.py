@@ -8,7 +8,7 @@ import raw_bytes as raw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.sources.sophgo.read.records.plausible import found_again, impossible
+from tpuprof_tui.sources.sophgo.read.records.implausible_records import found_again, impossible
 
 _WRAP = 1 << 32
 

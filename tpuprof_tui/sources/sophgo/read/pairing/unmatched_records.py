@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .sides import Side, contradicts
+from .engine_records import Side, contradicts
 
 I64 = npt.NDArray[np.int64]
 

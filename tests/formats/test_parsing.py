@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof_tui.analysis.selecting.time_scale import Measure
-from tpuprof_tui.formats.typed import TimeBase, TypedError, number_typed, range_text, range_typed, time_typed
+from tpuprof_tui.formats.parsing import TimeBase, TypedError, number_typed, range_text, range_typed, time_typed
 from tpuprof_tui.formats.units import bytes_text, exact_time, percent_text, rate_text, time_text, time_unit
 
 BASE = TimeBase(0, 20_000_000, cursor=10_000_000, mhz=Fraction(800))

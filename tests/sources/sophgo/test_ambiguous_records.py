@@ -9,8 +9,8 @@ from written_captures import capture
 
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.sources.sophgo.read.pairing.engine_records import contradicts
 from tpuprof_tui.sources.sophgo.read.pairing.pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, Side, pair, paired
-from tpuprof_tui.sources.sophgo.read.pairing.sides import contradicts
 
 
 def _side(ids: list[int], keys: list[int], kinds: list[int] | None = None, length: int = 5) -> Side:

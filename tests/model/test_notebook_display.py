@@ -10,7 +10,7 @@ import pytest
 from profiles import make_profile, small_profile
 
 from tpuprof_tui.model import Lane
-from tpuprof_tui.model.showing import short
+from tpuprof_tui.model.notebook_display import short
 from tpuprof_tui.views.answer import Column, Table
 
 HOSTILE = "<script>alert('x')</script>&\"\x1b[2J\n\u202e\ud800" + "long" * 500

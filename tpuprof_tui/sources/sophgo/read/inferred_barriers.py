@@ -26,7 +26,7 @@ _ENGINES_NS: Final = 32
 _LATENCY_NS: Final = 1_000
 
 
-def waits_together(
+def inferred_barriers(
     lanes: Sequence[Lane], groups: Groups, known: Sequence[tuple[I64, I64]]
 ) -> tuple[I64, I64, I64, I64]:
     """Lane and row of such waits, and lane and row of the send that let each go. O(waits log waits).

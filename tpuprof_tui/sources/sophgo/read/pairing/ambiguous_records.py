@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .sides import Side
+from .engine_records import Side
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]

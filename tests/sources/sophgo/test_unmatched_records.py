@@ -7,7 +7,7 @@ import pytest
 from sides import side as _side
 
 from tpuprof_tui.sources.sophgo.read.pairing.pairing import SYSTEM, TO_BUS, UNKNOWN, WORK, pair
-from tpuprof_tui.sources.sophgo.read.pairing.rest import _likeliest, ordered, repaired
+from tpuprof_tui.sources.sophgo.read.pairing.unmatched_records import _likeliest, ordered, repaired
 
 # -- what is left to find ------------------------------------------------------
 

@@ -45,13 +45,13 @@ class Releases:
         return Releases(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
-@dataclass(frozen=True)
-class Barrier:
-    """Waits of several units that one event let go.
+@dataclass(frozen=True, eq=False)
+class Barriers:
+    """Waits of several units that one event let go, in columns of one length, those that cost most first.
 
     Attributes:
-        releaser: Number of that event.
-        unit: Its unit, which came last.
+        releaser: Number of that event (``Session.number``).
+        unit: Id of its unit, which came last.
         time: When it let them go, ns.
         late_ns: How much later it came than the last of the others.
         waited_ns: How long the waits of the other units took together.
@@ -59,13 +59,20 @@ class Barrier:
         guessed: Whether it rests on guesswork.
     """
 
-    releaser: int
-    unit: int
-    time: int
-    late_ns: int
-    waited_ns: int
-    waits: int
-    guessed: bool
+    releaser: I64
+    unit: I64
+    time: I64
+    late_ns: I64
+    waited_ns: I64
+    waits: I64
+    guessed: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.releaser)
+
+    def take(self, rows: npt.NDArray[Any]) -> Barriers:
+        """Some of them."""
+        return Barriers(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
 def releases_of(session: Session) -> Releases:
@@ -101,32 +108,47 @@ def _releases(session: Session) -> Releases:
     return Releases(numbers, released, start, end, unit, by, guessed)
 
 
-def barriers_in(session: Session, waits: Releases) -> list[Barrier]:
-    """The barriers among some waits, those that cost most first; of each barrier all waits have to be given."""
+def barriers_in(session: Session, waits: Releases) -> Barriers:
+    """The barriers among some waits; of each barrier all waits have to be given. O(waits log waits)."""
     waits = waits.take((waits.by >= 0) & (waits.unit >= 0))
     waits = waits.take(np.lexsort((waits.unit, waits.releaser)))
-    found = []
     bounds = np.flatnonzero(np.diff(waits.releaser, prepend=-1, append=-1))
-    several = [(a, b) for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-               if waits.unit[a] != waits.unit[b - 1]]  # fmt: skip
-    for first, last in several:
-        mine = slice(first, last)
-        number, unit = int(waits.releaser[first]), int(waits.by[first])
-        _, time = session.span_of(*session.place(number))
-        others = waits.unit[mine] != unit
-        start, took = waits.start[mine][others], (waits.end - waits.start)[mine][others]
-        found.append(
-            Barrier(number, unit, time, max(time - int(start.max()), 0), int(took.sum()), last - first,
-                    bool(waits.guessed[mine].any()))
-        )  # fmt: skip
-    return sorted(found, key=lambda each: -each.waited_ns)
+    first, last = bounds[:-1], bounds[1:] - 1
+    several = waits.unit[first] != waits.unit[last]
+    first, last = first[several], last[several]
+    if not len(first):
+        none = np.zeros(0, np.int64)
+        return Barriers(none, none, none, none, none, none, none.astype(np.bool_))
+    # what lies between two barriers is summed too, and left out by the step of two
+    ends = np.column_stack((first, last + 1)).ravel()
+    others = waits.unit != waits.by
+    took, start = np.where(others, waits.end - waits.start, 0), np.where(others, waits.start, np.iinfo(np.int64).min)
+    waited, latest, guessed = (
+        reduce(np.append(values, values[-1:]), ends)[::2]
+        for reduce, values in ((np.add.reduceat, took), (np.maximum.reduceat, start),
+                               (np.logical_or.reduceat, waits.guessed))
+    )  # fmt: skip
+    releaser = waits.releaser[first]
+    time = _ends(session, releaser)
+    order = np.argsort(-waited, kind="stable")
+    found = Barriers(releaser, waits.by[first], time, np.maximum(time - latest, 0), waited, last + 1 - first, guessed)
+    return found.take(order)
 
 
-def barrier_of(session: Session, releaser: tuple[int, int]) -> Barrier | None:
-    """The barrier that an event (lane, row) released; None where it released none. O(waits)."""
+def barrier_of(session: Session, releaser: tuple[int, int]) -> Barriers:
+    """The barrier that an event (lane, row) released; none where it released none. O(waits)."""
     waits = releases_of(session)
-    found = barriers_in(session, waits.take(waits.releaser == session.number(*releaser)))
-    return found[0] if found else None
+    return barriers_in(session, waits.take(waits.releaser == session.number(*releaser)))
+
+
+def _ends(session: Session, numbers: I64) -> I64:
+    """Ends of events, by their numbers, ns."""
+    result = np.zeros(len(numbers), np.int64)
+    lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
+    for lane in np.unique(lanes).tolist():
+        mine = lanes == lane
+        result[mine] = session.profile.lanes[lane].take("end", numbers[mine] - session.offsets[lane])
+    return result
 
 
 def work_meanwhile(session: Session, unit: int, start: int, end: int) -> str:

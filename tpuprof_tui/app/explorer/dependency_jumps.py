@@ -92,7 +92,7 @@ class Following(Finding):
         waiter, releaser = self._named(*dependency.waiter), self._named(*dependency.releaser)
         guess = GUESS if dependency.guessed else ""
         barrier = barrier_of(self.session, dependency.releaser) if dependency.ends else None
-        late = f"; it came {guess}{time_text(barrier.late_ns)} after the others" if barrier is not None else ""
+        late = f"; it came {guess}{time_text(int(barrier.late_ns[0]))} after the others" if barrier else ""
         between = time_text(dependency.slack_ns)
         return f"{guess}{waiter} waited for {releaser} by {dependency.kind}, {between} between{late}{more}"
 

@@ -150,11 +150,12 @@ def _around(session: Session, dependencies: Dependencies | None, number: int, ro
 def _barrier(session: Session, dependency: Dependency) -> Iterator[Entry]:
     """Who came last to a barrier, by how much, and what it did in the time."""
     barrier = barrier_of(session, dependency.releaser) if dependency.ends else None
-    if barrier is None:
+    if not barrier:
         return
-    guess = GUESS if barrier.guessed else ""
-    came = f"{in_sentence(session.profile.groups.title(barrier.unit))} came last, {guess}{time_text(barrier.late_ns)}"
-    did = work_meanwhile(session, barrier.unit, barrier.time - barrier.late_ns, barrier.time)
+    unit, time, late = int(barrier.unit[0]), int(barrier.time[0]), int(barrier.late_ns[0])
+    guess = GUESS if barrier.guessed[0] else ""
+    came = f"{in_sentence(session.profile.groups.title(unit))} came last, {guess}{time_text(late)}"
+    did = work_meanwhile(session, unit, time - late, time)
     yield Entry("remark", f"Barrier: {came} after the others{f'; meanwhile {did}' if did else ''}")
 
 

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.links.releases import Barrier, Releases, barriers_in, releases_of, work_meanwhile
+from tpuprof_tui.analysis.links.releases import Barriers, Releases, barriers_in, releases_of, work_meanwhile
 from tpuprof_tui.analysis.selecting.filter_masks import passing
 from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
@@ -43,14 +43,14 @@ def _asked(query: Query, everything: Releases) -> npt.NDArray[np.bool_]:
     return chosen
 
 
-def _makers(query: Query, asked: Releases, barriers: list[Barrier]) -> Table:
+def _makers(query: Query, asked: Releases, barriers: Barriers) -> Table:
     """One row per core that made others wait, that which cost them most first."""
     took = asked.end - asked.start
     rows = []
     for unit in np.unique(asked.by[asked.by >= 0]).tolist():
         mine = (asked.by == unit) & (asked.unit != unit)
         if mine.any():
-            last = [each for each in barriers if each.unit == unit]
+            last = barriers.late_ns[barriers.unit == unit]
             rows.append((int(took[mine].sum()), unit, int(mine.sum()), last, bool(asked.guessed[mine].any()),
                          int(asked.releaser[mine][took[mine].argmax()])))  # fmt: skip
     rows.sort(key=lambda row: (-row[0], row[1]))
@@ -62,7 +62,7 @@ def _makers(query: Query, asked: Releases, barriers: list[Barrier]) -> Table:
     )  # fmt: skip
     return Table.of_rows(
         "makers", "Who makes the others wait", columns,
-        [(title(unit), waited, count, len(last), sum(each.late_ns for each in last))
+        [(title(unit), waited, count, len(last), int(last.sum()))
          for waited, unit, count, last, _, _ in rows],
         target=lambda row: Target(event=query.session.place(rows[row][5])), word=query.vocabulary.unit.one,
         guessed=frozenset(place for place, row in enumerate(rows) if row[4]),
@@ -104,23 +104,26 @@ def _matrix(query: Query, asked: Releases) -> Table:
     )  # fmt: skip
 
 
-def _barriers(query: Query, barriers: list[Barrier]) -> Table:
+def _barriers(query: Query, barriers: Barriers) -> Table:
     """One row per barrier, that which cost most first."""
-    session, told = query.session, barriers[:_MOST_BARRIERS]
+    session, told = query.session, barriers.take(np.arange(min(len(barriers), _MOST_BARRIERS)))
     columns = (
         Column("time_us", "Time", "time"), Column("unit", "Last"), Column("late_us", "Late by", "duration"),
         Column("waited_us", "Others waited", "duration", bar=True), Column("waits", "Waits", "count", spare=2),
         Column("meanwhile", "It did meanwhile", spare=1),
     )  # fmt: skip
     rows = [
-        (each.time, query.profile.groups.title(each.unit), each.late_ns, each.waited_ns, each.waits,
-         work_meanwhile(session, each.unit, each.time - each.late_ns, each.time) or None)
-        for each in told
+        (time, query.profile.groups.title(unit), late, waited, count,
+         work_meanwhile(session, unit, time - late, time) or None)
+        for time, unit, late, waited, count in zip(
+            told.time.tolist(), told.unit.tolist(), told.late_ns.tolist(), told.waited_ns.tolist(), told.waits.tolist(),
+            strict=True)
     ]  # fmt: skip
     more = (f"{len(barriers) - len(told):,} more barriers cost less.",) if len(told) < len(barriers) else ()
     return Table.of_rows(
-        "barriers", "Barriers", columns, rows, target=lambda row: Target(event=session.place(told[row].releaser)),
-        guessed=frozenset(place for place, each in enumerate(told) if each.guessed), word="barrier",
+        "barriers", "Barriers", columns, rows,
+        target=lambda row: Target(event=session.place(int(told.releaser[row]))),
+        guessed=frozenset(np.flatnonzero(told.guessed).tolist()), word="barrier",
         brief=range(min(len(told), 5)),
         notes=("It did meanwhile: the longest work of the last core between the arrival of the last but one and its "
                "own.", *more),

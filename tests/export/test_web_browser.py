@@ -335,3 +335,74 @@ def test_typing_in_the_search_moves_nothing(page):
         page.key(key)
     assert window(page) == before
     assert page.run("document.getElementById('search').value") == "wasd"
+
+
+# -- links and copies ----------------------------------------------------------
+
+
+def test_a_link_shows_the_same(browser, written):
+    browser.resize(1280, 700)
+    try:
+        page = opened(
+            browser, written, "#timeline&unit=0&unit=3&search=mm2&panel=table&without=SDMA&from=40000&to=90000"
+        )
+        assert window(page) == (40_000, 90_000)
+        page.run("""(() => {
+            const key = new KeyboardEvent('keydown', { key: 'n', bubbles: true });
+            do document.body.dispatchEvent(key); while (tpuprof.state.selected.lane.title !== 'Core 3 TIU');
+        })()""")
+        page.frame()
+        shown = """(() => {
+            const { state, timeline: t, table } = tpuprof, { lane, row } = state.selected;
+            const lines = [...document.querySelectorAll('.table-row.selected')].map((r) => r.children[0].innerText);
+            const at = t.rowOfInstruction(lane, row), y = at.y - t.scroll;
+            return [lane.title, row, [...state.cores], [...state.engines], y >= 24 && y + at.h <= t.box.clientHeight,
+                table.lane.title, lines, state.from, state.to, document.getElementById('search').value];
+        })()"""
+        page.run("tpuprof.setWindow(tpuprof.state.from - 1000, tpuprof.state.to + 500); tpuprof.drawNow()")
+        before = page.run(shown)
+        # what is found lies below the fold: it is scrolled to, and the table is that of its lane
+        assert before[0] == before[5] == "Core 3 TIU"
+        assert before[2:5] == [[0, 3], ["TIU", "GDMA"], True]
+        assert before[6] == [page.run("`${tpuprof.state.selected.lane.detail('order', tpuprof.state.selected.row)}`")]
+        link = page.wait("location.hash.includes(`from=${tpuprof.state.from}`) && location.hash")
+        page = opened(browser, written, link)
+        assert page.run(shown) == before
+        page.run("location.hash = 'timeline&unit=1'")
+        page.wait("tpuprof.state.cores.size === 1")
+        assert page.run("[tpuprof.state.selected, tpuprof.search.matches.length]") == [None, 0]
+        nonsense = "#from=x&to=1e999&unit=77&event=9999.1&type=%3Cb%3E&colour=__proto__&panel=no&search=%3Cimg%3E"
+        page = opened(browser, written, nonsense)
+        assert page.run("tpuprof.state.cores.size") == 4
+        assert page.complaints == []
+    finally:
+        browser.resize(1440, 900)
+
+
+def test_rows_are_copied_as_a_spreadsheet_takes_them(browser, tmp_path):
+    texts = Texts()
+    names = texts.codes("name", ["mm", "=1+1", "a\tb"])
+    lane = make_lane("TIU", 0, starts=[0, 100, 200], ends=[50, 150, 250], cycles=[51, 51, 51], name=names)
+    path = written_page(tmp_path, make_profile([lane], strings=texts.build()))
+    page = opened(browser, path, "#timeline&panel=table")
+    page.run("""addEventListener('copy', (event) => {
+        window.copied = event.clipboardData.getData('text') || event.target.value;
+    })""")
+    copy = "document.dispatchEvent(new ClipboardEvent('copy', { clipboardData: new DataTransfer(), bubbles: true }))"
+    page.run("tpuprof.table.mark(0, 0, false); tpuprof.drawNow(); tpuprof.table.mark(1, 1, true)")
+    page.run(copy)
+    header, *rows = page.run("window.copied").split("\n")
+    assert header.split("\t")[1:5] == ["Start (ns)", "End (ns)", "Duration (ns)", "Function"]
+    assert [row.split("\t")[1:5] for row in rows] == [["0", "50", "50", "mm"], ["100", "150", "50", "'=1+1"]]
+    page.run("tpuprof.showPanel('shares')")
+    page.run(copy)
+    assert "Duration\t50 ns" in page.run("window.copied")
+    page.run("tpuprof.showPanel('table'); tpuprof.select(null)")
+    page.frame()
+    box = page.run("""(() => {
+        const { x, y } = tpuprof.table.copier.getBoundingClientRect();
+        return [x + 5, y + 5];
+    })()""")
+    page.click(*box)
+    assert page.run("window.copied").count("\n") == 3
+    assert page.complaints == []

@@ -110,6 +110,10 @@ def test_bandwidth_is_what_was_moved(page, profile):
         ]
         assert max(expected) > 0 or name == "l2"
         assert totals == pytest.approx(expected, abs=1e-3)
+    peaks = page.run("tpuprof.bandwidth.cells.frames.map((f) => [f.peak, f.peak <= f.top])")
+    assert peaks[0] == [pytest.approx(4 * profile.device.peak("DDR")), True]
+    legend = page.run("[...document.querySelectorAll('#panel-legend .swatch')].map((s) => s.style.background)")
+    assert len(set(legend)) == 4
 
 
 def test_segments_of_bandwidth_have_the_length_that_was_asked_for(page):

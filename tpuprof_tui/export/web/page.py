@@ -35,9 +35,8 @@ MOST_INSTRUCTIONS: Final = 2_000_000
 REPORT_EVERY: Final = 0.1
 #: The scripts, in the order they are put in.
 SCRIPTS: Final = ("codec.js", "text.js", "model.js", "colours.js", "state.js", "raster.js", "timeline.js", "minimap.js",
-                  "hover.js", "panels.js", "memory.js", "shares.js", "table.js", "overview.js", "controls.js",
-                  "keys.js",
-                  "main.js")  # fmt: skip
+                  "hover.js", "panels.js", "memory.js", "shares.js", "table.js", "overview.js", "copying.js",
+                  "controls.js", "keys.js", "address.js", "main.js")  # fmt: skip
 EVERYTHING: Final = Selection()
 
 

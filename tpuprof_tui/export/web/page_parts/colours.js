@@ -2,12 +2,14 @@
 
 const PALETTE = ['#4f9cf9', '#3fb68b', '#f59e57', '#c084fc', '#f472b6', '#22b8cf', '#d4a72c', '#8b7cf6', '#7cb342',
   '#ef6f6c', '#2dd4bf', '#e8890c', '#a3a3f5', '#5cb85c', '#e05297', '#3b82c4', '#b5894e', '#9b59d0', '#38a169', '#d97757'];
+// Units stand beside functions, in the gutter and in the charts of bandwidth, and share no colour with them.
+const UNIT_PALETTE = ['#4456c7', '#8fb0ff', '#1f8f82', '#9ad78c', '#e6bf4f', '#c9662b', '#f0a3a0', '#8e4a86'];
 const COLOUR_KEYS = { function: 'name', type: 'type', kernel: 'kernel', direction: 'direction', core: null };
 
 // Every further round through the palette is a shade greyer.
-function colourOfRank(rank) {
-  const round = Math.min(3, Math.floor(rank / PALETTE.length)), colour = pixel(PALETTE[rank % PALETTE.length]);
-  return round ? hexOf(mixed(colour, 0xff808080, 1 - 0.25 * round)) : PALETTE[rank];
+function colourOfRank(rank, palette = PALETTE) {
+  const round = Math.min(3, Math.floor(rank / palette.length)), colour = pixel(palette[rank % palette.length]);
+  return round ? hexOf(mixed(colour, 0xff808080, 1 - 0.25 * round)) : palette[rank];
 }
 
 function hexOf(value) {
@@ -71,7 +73,7 @@ const colours = {
   },
 
   ofCore(core) {
-    return core === undefined || core < 0 ? theme.quiet : PALETTE[core % PALETTE.length];
+    return core === undefined || core < 0 ? theme.quiet : colourOfRank(core, UNIT_PALETTE);
   },
 
   ofKernel(kind) {

@@ -180,6 +180,8 @@ function nextMatch(by) {
 function showPanel(name) {
   state.panel = name;
   byId('panel-content').replaceChildren();
+  byId('panel-legend').replaceChildren();
+  delete byId('panel-legend').dataset.key;
   shares.key = null;
   const tabs = PANELS.map(([key, label]) => el('button', 'tab', label, { onclick: () => showPanel(key), role: 'tab',
     'aria-selected': key === name }));
@@ -320,5 +322,6 @@ function startControls() {
     event.target.addEventListener('pointerup', () => event.target.removeEventListener('pointermove', move), { once: true });
   });
   addEventListener('keydown', onKey);
+  addEventListener('copy', onCopy);
   addEventListener('resize', redraw);
 }

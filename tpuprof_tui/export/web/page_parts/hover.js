@@ -224,6 +224,7 @@ function showDetails() {
       button('‹ previous', 'Previous on this lane (,)', () => step(-1)),
       button('next ›', 'Next on this lane (.)', () => step(1)),
       button('zoom', 'Zoom to it (f)', () => select(lane, row, true)),
+      button('copy', 'Copy what is said here (Ctrl C)', () => copyText(rowsCopied(factsOf(lane, row)))),
     ]),
     factList(factsOf(lane, row)),
   );

@@ -11,6 +11,7 @@ const KEYS = [
   ['m b', 'remember this window, go back to it'],
   ['1 2', 'overview, timeline'],
   ['p', 'save as image'],
+  ['Ctrl C', say('copy the marked rows of the table, else the selected {event}')],
   ['t', 'light or dark'],
   ['Esc', 'close, clear the search, clear the selection'],
   ['?', 'this list'],

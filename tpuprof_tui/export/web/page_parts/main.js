@@ -22,11 +22,13 @@ async function readAll() {
   for (const each of launches.values()) await each.readColumns();
   document.documentElement.dataset.drawn = Math.round(performance.now());
   drawLegend();
+  address.finish();
   redraw();
   for (const lane of lanes) {
     await lane.readDetails();
     await pause();
   }
+  if (filters.number !== null) findMatches();
   document.documentElement.dataset.ready = Math.round(performance.now());
   redraw();
 }
@@ -49,10 +51,7 @@ function start() {
   drawCoreButtons();
   drawFilters();
   drawLegend();
-  showPanel(PANELS[0][0]);
-  const wanted = /^#core(\d+)$/.exec(location.hash);
-  if (wanted && profile.cores.includes(Number(wanted[1]))) showCore(Number(wanted[1]));
-  else showView(location.hash === '#timeline' ? 'timeline' : 'overview');
+  address.start();
   byId('omitted').hidden = profile.until === null;
   byId('omitted').title = 'Later ones are in all sums, but not in this page; see the overview.';
   if (profile.until !== null) {
@@ -66,6 +65,6 @@ function start() {
 }
 
 // For scripts that look at the page.
-window.tpuprof = { profile, state, lanes, kinds, timeline, minimap, bandwidth, scatter, memory, shares, table, search, drawNow,
+window.tpuprof = { profile, state, lanes, kinds, timeline, minimap, bandwidth, scatter, memory, shares, table, search, address, drawNow,
   showPanel, showView, chooseCores, setWindow, select };
 start();

@@ -144,7 +144,9 @@ const overview = {
           bar.style.background = 'var(--compute)';
           return el('td', 'number', [el('span', 'bar-room', bar), table.rows[row][place]]);
         })));
-      box.replaceChildren(el('table', 'plain', [el('caption', 'left quiet', table.title), el('thead', '', head),
+      const copy = el('button', 'copy', 'copy', { title: 'Copy the rows', onclick: () => copyText(rowsCopied([
+        table.columns.map(({ title }) => title), ...[...order, ...(table.total ? [numbers.length - 1] : [])].map((row) => table.rows[row])])) });
+      box.replaceChildren(el('table', 'plain', [el('caption', 'left quiet', [`${table.title} `, copy]), el('thead', '', head),
         el('tbody', '', rows)]));
     };
     draw(null, false);

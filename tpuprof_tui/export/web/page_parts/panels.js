@@ -170,10 +170,15 @@ const bandwidth = {
       const y0 = place * each + 6, y1 = (place + 1) * each - 6;
       const totals = new Float64Array(edges.length - 1);
       for (const values of found[memory].values()) values.forEach((value, i) => (totals[i] += value));
-      const top = Math.max(totals.reduce((a, b) => Math.max(a, b), 0) * 1.06, 1);
-      return { memory, label, y0, y1, totals, top };
+      const most = totals.reduce((a, b) => Math.max(a, b), 0);
+      // the peak is that of one unit; beyond four times what was reached its line would flatten the chart
+      const units = [...found[memory].keys()].filter((core) => core >= 0).length;
+      const peak = (profile.peak[memory] || 0) * units;
+      const top = Math.max(most * 1.06, peak <= most * 4 ? peak * 1.06 : 0, 1);
+      return { memory, label, y0, y1, totals, top, peak, units };
     });
     this.cells = { edges, frames, found };
+    this.drawLegend();
     for (const frame of frames) this.drawStack(raster, frame, edges, found[frame.memory]);
     const axis = timeTicks(raster.width);
     const context = raster.show();
@@ -183,6 +188,7 @@ const bandwidth = {
       context.fillStyle = theme.text;
       context.fillText(`${label} bandwidth`, 18, y0 + 10);
     }
+    for (const frame of frames) this.drawPeak(context, frame);
     drawAxis(context, axis, raster.width, raster.height - 18, 18);
   },
 
@@ -203,13 +209,57 @@ const bandwidth = {
     }
   },
 
+  // A dashed line at the peak of the units shown; above the chart it is only named.
+  drawPeak(context, { y0, y1, top, peak, units }) {
+    if (!peak) return;
+    const above = peak > top, y = above ? y0 + 6 : y1 - ((y1 - y0) * peak) / top, right = GUTTER + timeline.plot;
+    const text = `peak ${grouped(peak, 1)} GB/s${units > 1 ? ` (${units} × ${grouped(peak / units, 1)})` : ''}${above ? ' ↑' : ''}`;
+    if (!above) {
+      context.save();
+      context.strokeStyle = theme.bad;
+      context.lineWidth = 1.5;
+      context.setLineDash([6, 4]);
+      context.beginPath();
+      context.moveTo(GUTTER, y);
+      context.lineTo(right, y);
+      context.stroke();
+      context.restore();
+    }
+    context.font = FONT;
+    context.textAlign = 'right';
+    const width = context.measureText(text).width, middle = above ? y + 2 : y + 9;
+    context.fillStyle = theme.bg;
+    context.globalAlpha = 0.8;
+    context.fillRect(right - width - 8, middle - 7, width + 8, 14);
+    context.globalAlpha = 1;
+    context.fillStyle = theme.bad;
+    context.fillText(text, right - 4, middle);
+    context.textAlign = 'left';
+  },
+
+  // The colours of the units that are stacked.
+  drawLegend() {
+    const { frames, found } = this.cells;
+    const units = [...new Set(frames.flatMap(({ memory }) => [...found[memory].keys()]))];
+    const key = [theme.bg, ...units].join();
+    const box = byId('panel-legend');
+    if (box.dataset.key === key) return;
+    box.dataset.key = key;
+    box.replaceChildren(...units.map((core) => {
+      const swatch = el('span', 'swatch');
+      swatch.style.background = colours.ofCore(core);
+      return el('span', 'legend-entry', [swatch, core < 0 ? profile.ports_title || 'Others' : say(`{Unit} ${core}`)]);
+    }));
+  },
+
   facts(x, y) {
     const { edges, frames, found } = this.cells;
     const time = timeline.timeAt(x);
     const place = lowerBound(edges, time + 1e-9, 0, edges.length) - 1;
     const frame = frames.find((each) => y >= each.y0 && y <= each.y1);
     if (!frame || x < GUTTER || place < 0 || place + 1 >= edges.length) return null;
-    const facts = [['Total', `${grouped(frame.totals[place], 2)} GB/s`]];
+    const total = frame.totals[place];
+    const facts = [['Total', `${grouped(total, 2)} GB/s`], ...(frame.peak ? [['Of the peak', percentText(total / frame.peak)]] : [])];
     for (const [core, values] of found[frame.memory]) {
       facts.push([core < 0 ? profile.ports_title : say(`{Unit} ${core}`), `${grouped(values[place], 2)} GB/s`]);
     }
@@ -268,7 +318,7 @@ const scatter = {
       for (const track of lane.tracks) {
         const first = lowerBound(track.start, time - reach, 0, track.n);
         for (let i = first; i < track.n && track.start[i] <= time + reach; i++) {
-          const row = Lane.rowOf(track, i), rate = lane.columns.uarch_rate[row];
+          const row = Lane.rowOf(track, i), rate = lane.columns[profile.rate.key][row];
           if (rate < 0 || colours.quiet[track.kind[i]]) continue;
           const away = Math.hypot(timeline.xOf(track.start[i]) - x, y1 - ((y1 - y0) * rate) / 10000 - y);
           if (away < distance) {

@@ -120,8 +120,12 @@ function select(lane, row, zoom = false) {
       const half = (state.to - state.from) / 2;
       setWindow((start + end) / 2 - half, (start + end) / 2 + half);
     }
-    if (!state.cores.has(lane.key)) state.cores.add(lane.key);
-  }
+    state.cores.add(lane.key);
+    state.engines.add(lane.engine);
+    drawCoreButtons();
+    timeline.reveal(lane, row);
+    table.follow(lane, row);
+  } else table.marked = null;
   showDetails();
   redraw();
 }

@@ -2,6 +2,7 @@
 
 const ROW_HEIGHT = 22;
 const TALLEST_TABLE = 8e6; // pixels that every browser can scroll
+const MOST_COPIED = 100_000; // rows; more is an export's work
 
 const ofKind = (key) => [titleOfColumn(key), 'text', (lane, row) => [key, lane.columns.kind[row]]];
 const ofRow = (key, title = titleOfColumn(key)) => [title, 'number', (lane, row) => lane.detail(key, row)];
@@ -29,6 +30,8 @@ const table = {
   descending: false,
   inView: false,
   rows: new Uint32Array(0),
+  marked: null, // [first clicked, last clicked] of the rows shown, by place
+  wanted: -1, // row of the lane to scroll to, once the rows are chosen
 
   show() {
     const content = byId('panel-content');
@@ -43,7 +46,26 @@ const table = {
       this.rowsKey = rowsKey;
       this.choose();
     }
+    if (this.wanted >= 0) this.reveal();
     this.drawRows();
+  },
+
+  // Shows the lane of an event that was selected elsewhere, and its row.
+  follow(lane, row) {
+    this.lane = lane;
+    this.laneKey = null;
+    this.wanted = row;
+  },
+
+  reveal() {
+    const place = this.rows.indexOf(this.wanted);
+    this.wanted = -1;
+    this.marked = place < 0 ? null : [place, place];
+    const [first, fits] = this.visible();
+    if (place < 0 || (place >= first && place < first + fits - 1)) return;
+    const { full, shownHeight, room } = this.sizes();
+    const top = Math.max(0, Math.min(place * ROW_HEIGHT - room / 2, full - room));
+    this.scroller.scrollTop = full > room ? (top * (shownHeight - room)) / (full - room) : 0;
   },
 
   build(content) {
@@ -53,13 +75,15 @@ const table = {
       redraw();
     } });
     this.count = el('span', 'quiet');
+    this.copier = el('button', '', '', { title: 'The rows marked by click and Shift-click, else all listed (Ctrl C: the marked ones)',
+      onclick: () => this.copy() });
     this.head = el('div', 'table-head', [], { role: 'row' });
     this.body = el('div', 'table-body');
     this.spacer = el('div', 'table-spacer', this.body);
     this.scroller = el('div', 'table-scroll', [this.head, this.spacer], { tabIndex: 0, role: 'table' });
     this.scroller.addEventListener('scroll', () => this.drawRows());
     this.element = el('div', 'table', [el('div', 'table-tools', [this.picker, el('label', '', [check, ' only the window shown']),
-      this.count]), this.scroller]);
+      this.copier, this.count]), this.scroller]);
     content.replaceChildren(this.element);
     shares.key = null;
     this.laneKey = null;
@@ -70,7 +94,10 @@ const table = {
     this.laneKey = key;
     this.picker.replaceChildren(...wanted.map((lane) => el('option', '', `${lane.title} (${grouped(lane.count)})`,
       { value: lane.index })));
-    if (!wanted.includes(this.lane)) this.lane = wanted[0] || null;
+    if (!wanted.includes(this.lane)) {
+      const { engine } = this.lane ?? {};
+      this.lane = wanted.find((lane) => lane.engine === engine) || wanted[0] || null;
+    }
     if (this.lane) this.picker.value = this.lane.index;
   },
 
@@ -104,6 +131,7 @@ const table = {
       rows.sort((a, b) => sign * (keys[a] - keys[b]) || a - b);
     }
     this.rows = rows;
+    this.marked = null;
     this.count.textContent = `${grouped(rows.length)} of ${grouped(lane.count)} ${profile.words.events}`
       + (lane.shown < lane.count ? `, ${grouped(lane.count - lane.shown)} are not in this page` : '');
     this.spacer.style.height = `${Math.min(rows.length * ROW_HEIGHT, TALLEST_TABLE)}px`;
@@ -132,20 +160,64 @@ const table = {
       })));
   },
 
-  drawRows() {
-    const room = this.scroller.clientHeight - ROW_HEIGHT;
-    const fits = Math.ceil(room / ROW_HEIGHT) + 1, { rows, lane } = this;
-    const full = rows.length * ROW_HEIGHT, shownHeight = Math.min(full, TALLEST_TABLE);
+  sizes() {
+    const room = this.scroller.clientHeight - ROW_HEIGHT, full = this.rows.length * ROW_HEIGHT;
+    return { room, full, shownHeight: Math.min(full, TALLEST_TABLE) };
+  },
+
+  // The first visible place, and how many fit.
+  visible() {
+    const { room, full, shownHeight } = this.sizes(), fits = Math.ceil(room / ROW_HEIGHT) + 1;
     const share = shownHeight > room ? this.scroller.scrollTop / (shownHeight - room) : 0;
-    const first = Math.max(0, Math.min(rows.length - fits + 1, Math.floor((share * (full - room)) / ROW_HEIGHT)));
+    return [Math.max(0, Math.min(this.rows.length - fits + 1, Math.floor((share * (full - room)) / ROW_HEIGHT))), fits];
+  },
+
+  drawRows() {
+    const { rows, lane } = this, [first, fits] = this.visible(), [from, to] = this.markedRange();
+    const copied = this.marked ? to - from + 1 : Math.min(rows.length, MOST_COPIED);
+    this.copier.textContent = `copy ${grouped(copied)} row${copied === 1 ? '' : 's'}`;
     this.body.style.transform = `translateY(${this.scroller.scrollTop}px)`;
     const selected = state.selected && state.selected.lane === lane ? state.selected.row : -1;
-    this.body.replaceChildren(...Array.from(rows.subarray(first, first + fits), (row) => {
-      const line = el('div', `table-row${row === selected ? ' selected' : ''}`, TABLE_COLUMNS.map(([, kind, value]) =>
-        el('span', `cell ${kind === 'text' ? '' : 'number'}`, cellText(lane, row, kind, value))));
-      line.onclick = () => select(lane, row, true);
+    this.body.replaceChildren(...Array.from(rows.subarray(first, first + fits), (row, at) => {
+      const place = first + at, chosen = row === selected || (place >= from && place <= to);
+      const line = el('div', `table-row${chosen ? ' selected' : ''}`, this.cells(row).map((text, column) =>
+        el('span', `cell ${TABLE_COLUMNS[column][1] === 'text' ? '' : 'number'}`, text)));
+      line.onclick = (event) => this.mark(row, place, event.shiftKey);
       return line;
     }));
+  },
+
+  cells(row) {
+    return TABLE_COLUMNS.map(([, kind, value]) => cellText(this.lane, row, kind, value));
+  },
+
+  // A click selects a row; with Shift it marks all rows from the last one clicked, to be copied.
+  mark(row, place, more) {
+    if (more && this.marked) {
+      this.marked = [this.marked[0], place];
+      getSelection().removeAllRanges();
+      redraw();
+      return;
+    }
+    select(this.lane, row, true);
+    this.marked = [place, place];
+  },
+
+  markedRange() {
+    return this.marked ? [Math.min(...this.marked), Math.max(...this.marked)] : [-1, -2];
+  },
+
+  // Header and marked rows; null where none is marked.
+  copied([from, to] = this.markedRange()) {
+    const rows = this.lane && Array.from(this.rows.subarray(Math.max(from, 0), to + 1), (row) => this.cells(row));
+    return rows && rows.length ? [TABLE_COLUMNS.map(([title]) => title), ...rows] : null;
+  },
+
+  copy() {
+    const rows = this.copied(this.marked ? this.markedRange() : [0, Math.min(this.rows.length, MOST_COPIED) - 1]);
+    if (!rows || !copyText(rowsCopied(rows))) return;
+    const cut = !this.marked && this.rows.length > MOST_COPIED ? `the first ${grouped(MOST_COPIED)} rows` : grouped(rows.length - 1);
+    this.count.textContent = `copied ${cut}`;
   },
 };
 

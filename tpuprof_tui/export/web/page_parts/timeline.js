@@ -240,6 +240,19 @@ const timeline = {
     return this.rows.find((each) => each.kind === 'track' && each.lane === lane && each.part === part);
   },
 
+  // Scrolls as far as it takes to show the row of an event, with the title of its unit where that fits too.
+  reveal(lane, row) {
+    const room = this.box.clientHeight;
+    this.layout(room);
+    const place = this.rowOfInstruction(lane, row);
+    if (!place) return;
+    byId('timeline-spacer').style.height = `${Math.max(this.height - room, 0)}px`;
+    const { scrollTop } = this.box, title = this.rows.findLast((each) => each.kind === 'core' && each.y <= place.y);
+    const top = place.y + place.h - title.y <= room - AXIS ? title.y : place.y;
+    if (place.y - AXIS < scrollTop) this.box.scrollTop = top - AXIS;
+    else if (place.y + place.h > scrollTop + room) this.box.scrollTop = place.y + place.h + ROW_GAP - room;
+  },
+
   rowAt(y) {
     return this.rows.find((row) => y + this.scroll >= row.y && y + this.scroll < row.y + row.h + ROW_GAP);
   },

@@ -16,6 +16,7 @@ from tpuprof_tui.app.panes.problems import ProblemsPane
 from tpuprof_tui.app.panes.prompt import Prompt
 from tpuprof_tui.app.panes.summary.summary import SummaryPane
 from tpuprof_tui.app.panes.table import InstructionTable
+from tpuprof_tui.app.panes.timeline.changes import CHANGES
 from tpuprof_tui.app.panes.timeline.timeline import Timeline
 from tpuprof_tui.app.panes.tree import GroupTree
 from tpuprof_tui.app.settings import actions
@@ -67,6 +68,12 @@ def test_every_action_is_explained_bound_and_done_by_a_function(action):
     assert action.pane in GROUPS
     assert not FORBIDDEN & set(action.keys)
     assert callable(getattr(OWNERS[action.pane], f"action_{name_of(action)}"))
+
+
+def test_every_change_of_the_timeline_is_an_action_of_the_registry():
+    assert {f"do({name!r})" for name in CHANGES} == {each.function for each in actions_of("timeline")} - {
+        "select", "go_to_time", "copy"
+    }  # fmt: skip
 
 
 def test_every_action_has_a_key_or_is_in_the_palette():

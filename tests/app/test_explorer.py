@@ -30,7 +30,7 @@ async def test_small_screens_show_cores_and_the_list(profile):
     async with opened(profile, SMALL) as pilot:
         screen = explorer(pilot)
         assert shown(screen) == {"timeline", "summary"}
-        assert [row.label for row in screen.timeline.rows][:3] == ["Core 0", "Core 1", "Core 2"]
+        assert [row.label for row in screen.timeline.lanes.rows][:3] == ["Core 0", "Core 1", "Core 2"]
 
 
 async def test_zoom_pan_and_fit(profile):
@@ -56,14 +56,14 @@ async def test_zoom_ends_at_a_nanosecond_a_cell(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, " ".join("w" * 25))
-        assert screen.view.span == screen.timeline.cells
+        assert screen.view.span == screen.timeline.lanes.cells
 
 
 async def test_keys_faster_than_the_screen_do_not_undo_one_another(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         for _ in range(5):
-            screen.timeline.action_zoom_in()
+            screen.timeline.action_do("zoom-in")
         await settled(pilot)
         assert screen.view.span == pytest.approx((screen.view.full_end - screen.view.full_start) / 32, abs=8)
 
@@ -189,7 +189,7 @@ async def test_one_core_can_be_isolated(profile):
         screen = explorer(pilot)
         await press(pilot, "j j o")
         assert screen.view.scope == Scope(0)
-        assert {row.unit for row in screen.timeline.rows} <= {0, -1}
+        assert {row.unit for row in screen.timeline.lanes.rows} <= {0, -1}
         await press(pilot, "2")
         cores = {screen.session.place(int(number))[0] for number in screen.table.order}
         assert all(profile.unit_number(profile.lanes[lane]) in (0, -1) for lane in cores)
@@ -206,7 +206,7 @@ async def test_the_tree_selects_and_narrows(profile):
         assert screen.view.selection == Selection(0, 0)
         await press(pilot, "enter")
         assert screen.view.scope == Scope(0, 0)
-        assert [row.lane for row in screen.timeline.rows] == [0]
+        assert [row.lane for row in screen.timeline.lanes.rows] == [0]
         await press(pilot, "enter")
         assert screen.view.scope == Scope()
 
@@ -220,7 +220,7 @@ async def test_focus_brings_the_selection_into_view_then_fits_it(profile):
         assert screen.view.start <= start
         assert end <= screen.view.end
         await press(pilot, "f")
-        assert screen.view.span == max((end - start) * 2, screen.timeline.cells)
+        assert screen.view.span == max((end - start) * 2, screen.timeline.lanes.cells)
         assert screen.view.start <= start < end <= screen.view.end
 
 

@@ -107,9 +107,9 @@ async def test_many_lanes_scroll_with_the_selection():
         screen = explorer(pilot)
         assert "more" in screen.timeline.legend_text()
         await press(pilot, "j pagedown pagedown pagedown")
-        number = screen.timeline.selected_row(screen.view)
-        assert screen.timeline.top <= number < screen.timeline.top + screen.timeline.lines
-        assert screen.timeline.top > 0
+        number = screen.timeline.lanes.selected_row(screen.view)
+        assert screen.timeline.lanes.top <= number < screen.timeline.lanes.top + screen.timeline.lanes.lines
+        assert screen.timeline.lanes.top > 0
 
 
 async def test_the_mouse_selects_but_is_not_needed(profile):
@@ -117,7 +117,7 @@ async def test_the_mouse_selects_but_is_not_needed(profile):
         screen = explorer(pilot)
         await pilot.click("#timeline", offset=(60, 3))
         await settled(pilot)
-        assert screen.view.selection.lane == screen.timeline.rows[1].lane
+        assert screen.view.selection.lane == screen.timeline.lanes.rows[1].lane
         await press(pilot, "2 g")
         await pilot.click("#table", offset=(10, 5))
         await settled(pilot)
@@ -127,14 +127,14 @@ async def test_the_mouse_selects_but_is_not_needed(profile):
 async def test_a_click_means_what_was_there_when_it_was_made(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        wanted = screen.timeline.rows[-1].lane
+        wanted = screen.timeline.lanes.rows[-1].lane
         place = screen.timeline.content_region.offset
-        line = screen.timeline.line_of(len(screen.timeline.rows) - 1) + 1
+        line = screen.timeline.lanes.line_of(len(screen.timeline.lanes.rows) - 1) + 1
         screen.timeline.on_click(
             events.Click(screen.timeline, 60, place.y - screen.timeline.region.y + line, 0, 0, 1, False, False, False)
         )
         # before it is answered the lanes are others, and fewer
-        screen.timeline.rows = screen.timeline.rows[:1]
+        screen.timeline.lanes.rows = screen.timeline.lanes.rows[:1]
         await settled(pilot)
         assert screen.view.selection.lane == wanted
 

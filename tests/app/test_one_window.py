@@ -75,7 +75,10 @@ async def test_the_timeline_has_it_too():
     async with opened(hosted()) as pilot:
         assert "% of the device's time" in frame(pilot.app)
         timeline = explorer(pilot).timeline
-        told = {row.lane: timeline._lane(number)[2].text.strip() for number, row in enumerate(timeline.rows)}
+        told = {
+            row.lane: timeline.painter.line(number, -1)[2].text.strip()
+            for number, row in enumerate(timeline.lanes.rows)
+        }
         nodes = {node.scope.lane: node for node in nodes_of(explorer(pilot).session) if node.scope is not None}
         assert {lane: text for lane, text in told.items() if lane >= 0} == {
             lane: percent_text(nodes[lane].share) for lane in range(5)

@@ -66,12 +66,12 @@ async def test_one_core_shows_its_engines_and_all_cores_what_they_did(profile):
         screen = explorer(pilot)
         await press(pilot, "e j j o")
         assert screen.view.scope == Scope(1)
-        assert {screen.session.profile.lanes[row.lane].kind for row in screen.timeline.rows if not row.kind} >= {
+        assert {screen.session.profile.lanes[row.lane].kind for row in screen.timeline.lanes.rows if not row.kind} >= {
             "TIU",
             "GDMA",
         }
         await press(pilot, "e")
-        assert [row.label for row in screen.timeline.rows] == ["Core 1"]
+        assert [row.label for row in screen.timeline.lanes.rows] == ["Core 1"]
         await press(pilot, "o")
         assert screen.view.rows == "cores"
         await press(pilot, "e o escape")

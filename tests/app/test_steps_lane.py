@@ -149,15 +149,15 @@ async def test_lanes_are_walked_and_the_line_of_steps_is_not():
     async with opened(stepped()) as pilot:
         screen = explorer(pilot)
         timeline = screen.timeline
-        assert timeline.rows[0].kind == "steps"
-        assert timeline.selected_row(screen.view) == -1
+        assert timeline.lanes.rows[0].kind == "steps"
+        assert timeline.lanes.selected_row(screen.view) == -1
         await press(pilot, "j")
-        first = timeline.selected_row(screen.view)
+        first = timeline.lanes.selected_row(screen.view)
         assert first > 0
         await press(pilot, "k k k")
-        assert timeline.selected_row(screen.view) == 1
+        assert timeline.lanes.selected_row(screen.view) == 1
         await press(pilot, "G k")
-        assert timeline.selected_row(screen.view) > 0
+        assert timeline.lanes.selected_row(screen.view) > 0
 
 
 async def test_a_click_on_the_line_chooses_a_step():
@@ -165,7 +165,7 @@ async def test_a_click_on_the_line_chooses_a_step():
         timeline = explorer(pilot).timeline
         # a cell in the middle of the second one; the border and the ruler are above
         start, end = step_span(explorer(pilot).session, 1)
-        cell = timeline.label_width + timeline.cell_of((start + end) // 2)
+        cell = timeline.lanes.label_width + timeline.lanes.cell_of((start + end) // 2)
         await pilot.click("#timeline", offset=(cell + 1, 2))
         await press(pilot, "")
         assert explorer(pilot).view.filter == "step=1"
@@ -201,5 +201,5 @@ async def test_steps_as_recorded(name, size, ascii_only):
 
 async def test_a_small_screen_has_the_line_too():
     async with opened(stepped(), SMALL) as pilot:
-        assert explorer(pilot).timeline.rows[0].kind == "steps"
+        assert explorer(pilot).timeline.lanes.rows[0].kind == "steps"
         assert "Batches" in frame(pilot.app)

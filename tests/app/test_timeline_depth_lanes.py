@@ -32,11 +32,11 @@ from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
 
 
 def text_of_line(timeline, number: int) -> str:
-    return "".join(segment.text for segment in timeline.render_line(timeline.line_of(number) + 1))
+    return "".join(segment.text for segment in timeline.render_line(timeline.lanes.line_of(number) + 1))
 
 
 def labels(screen) -> list[str]:
-    return [row.label for row in screen.timeline.rows]
+    return [row.label for row in screen.timeline.lanes.rows]
 
 
 def test_a_label_leaves_out_what_the_lane_above_is_called_too():
@@ -219,7 +219,7 @@ async def test_the_legend_explains_letters(profile, size, ascii_only):
         assert "80% and more" not in frame(pilot.app)
         await press(pilot, "L")
         assert "80% and more" in frame(pilot.app)
-        assert screen.timeline.lines >= 1
+        assert screen.timeline.lanes.lines >= 1
 
 
 @pytest.mark.parametrize(("ascii_only", "glyphs"), [(False, "░▒▓"), (True, "t T")])
@@ -293,16 +293,16 @@ async def test_a_pinned_lane_stays_on_top(profile):
         assert labels(screen)[0] == "Core 0 GDMA"
         assert screen.view.selection == Selection(0, 1)
         await press(pilot, " ".join(["j"] * 20))
-        assert timeline.top > 0
+        assert timeline.lanes.top > 0
         assert "GDMA" in text_of_line(timeline, 0)
-        assert timeline.line_of(0) == 0
-        assert timeline.line_of(1) == -1
-        assert timeline.number_at(1) == 1 + timeline.top
-        last = timeline.selected_row(screen.view)
-        assert last == len(timeline.rows) - 1
-        assert timeline.line_of(last) == timeline.lines - 1
+        assert timeline.lanes.line_of(0) == 0
+        assert timeline.lanes.line_of(1) == -1
+        assert timeline.lanes.number_at(1) == 1 + timeline.lanes.top
+        last = timeline.lanes.selected_row(screen.view)
+        assert last == len(timeline.lanes.rows) - 1
+        assert timeline.lanes.line_of(last) == timeline.lanes.lines - 1
         await press(pilot, " ".join(["k"] * 20))
-        assert timeline.selected_row(screen.view) == 0
+        assert timeline.lanes.selected_row(screen.view) == 0
         await press(pilot, "P")
         assert labels(screen)[0] == "Core 0 kernels"
         await press(pilot, "escape escape P")
@@ -316,7 +316,7 @@ async def test_many_pins_leave_room(profile):
         assert len(screen.view.pinned) > 2
         await press(pilot, " ".join(["j"] * 20))
         timeline = screen.timeline
-        assert timeline.line_of(timeline.selected_row(screen.view)) >= 0
+        assert timeline.lanes.line_of(timeline.lanes.selected_row(screen.view)) >= 0
 
 
 # dependencies

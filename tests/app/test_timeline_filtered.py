@@ -14,13 +14,13 @@ from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.links.launches import launches, launches_with, span_of
 from tpuprof_tui.analysis.selecting.filter_masks import passing
+from tpuprof_tui.analysis.selecting.navigation import stepped_event
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
 from tpuprof_tui.app.drawing.colouring import is_summed
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import paint_lane, paint_passing
 from tpuprof_tui.app.drawing.theme import Palette, plain_palette
-from tpuprof_tui.app.panes.timeline.rows import stepped_event
 from tpuprof_tui.model import Role, Scopes, Strings
 
 NAMES = {"name": Strings(["mm2", "load"])}
@@ -187,22 +187,22 @@ async def test_large_captures_are_filtered_and_summed_in_threads_while_keys_work
     async with opened(profile, (120, 40)) as pilot:
         screen = explorer(pilot)
         timeline = screen.timeline
-        assert timeline.passing is None
+        assert timeline.figures.passing is None
         screen.apply_filter("dur>200")
         await settled(pilot)
-        assert timeline.passing is not None
-        assert timeline.passing.text == "dur>200"
+        assert timeline.figures.passing is not None
+        assert timeline.figures.passing.text == "dur>200"
         index = next(index for index in screen.session.indexes if index.lane.kind == "GDMA")
         assert not is_summed(index, "bandwidth")
         # the key is answered at once, with a placeholder
-        timeline.action_colours()
-        timeline.action_colours()
+        timeline.action_do("colours")
+        timeline.action_do("colours")
         await pilot.pause()
         assert screen.view.colouring == "bandwidth"
         await settled(pilot)
         assert is_summed(index, "bandwidth")
         assert "computing" not in timeline.title_text()
-        assert not timeline.is_summing()
+        assert not timeline.figures.is_summing(screen.view)
 
 
 def test_until_the_sums_are_there_cells_are_quiet():

@@ -100,17 +100,16 @@ async def test_m_keeps_range_selection_or_window_under_a_letter(profile):
 async def test_letters_leave_no_label_of_the_ruler_that_reads_as_another_number(profile):
     async with opened(profile, (120, 40)) as pilot:
         timeline = explorer(pilot).timeline
+        lanes = timeline.lanes
 
         def labels() -> set[str]:
-            text = "".join(segment.text for segment in timeline.render_line(0))[timeline.label_width :]
+            text = "".join(segment.text for segment in timeline.render_line(0))[lanes.label_width :]
             return set(text.replace("▼", " ").replace("[", " ").replace("]", " ").replace("╷", " ").split())
 
         before = labels()
-        ticks = [
-            cell for cell, _ in timeline.measure.ruler(timeline.view.start, timeline.view.end, timeline.cells).ticks
-        ]
+        ticks = [cell for cell, _ in lanes.measure.ruler(lanes.view.start, lanes.view.end, lanes.cells).ticks]
         for letter, cell in zip("abc", ticks[1:], strict=False):
-            time = int(edges_of(timeline.view.start, timeline.view.end, timeline.cells)[cell + 1])
+            time = int(edges_of(lanes.view.start, lanes.view.end, lanes.cells)[cell + 1])
             await press(pilot, f"g {' '.join(str(time))} enter m {letter}")
         await press(pilot, "home")
         shown = labels()
@@ -182,20 +181,20 @@ async def test_what_released_and_what_was_released_is_marked_and_told(ascii_only
         timeline = screen.timeline
 
         def line(label: str) -> str:
-            row = next(number for number, row in enumerate(timeline.rows) if row.label.endswith(label))
-            return "".join(segment.text for segment in timeline.render_line(timeline.line_of(row) + 1))
+            row = next(number for number, row in enumerate(timeline.lanes.rows) if row.label.endswith(label))
+            return "".join(segment.text for segment in timeline.render_line(timeline.lanes.line_of(row) + 1))
 
         def axis(label: str) -> str:
-            return line(label)[timeline.label_width :]
+            return line(label)[timeline.lanes.label_width :]
 
         await press(pilot, "j g 1 1 0 enter enter")
-        assert axis("GDMA")[timeline.cell_of(94)] == glyphs.released
+        assert axis("GDMA")[timeline.lanes.cell_of(94)] == glyphs.released
         assert glyphs.releases not in axis("TIU")
         assert f"{glyphs.released} 5 ns after load (Core 0 GDMA)" in frame(pilot.app)
         await press(pilot, "left_square_bracket")
         assert glyphs.released not in axis("TIU")
         assert [place for place, char in enumerate(axis("TIU")) if char == glyphs.releases] == [
-            timeline.cell_of(100), timeline.cell_of(200)
+            timeline.lanes.cell_of(100), timeline.lanes.cell_of(200)
         ]  # fmt: skip
         assert f"{glyphs.releases} 5 ns before mm2 (Core 0 TIU) and 1 more" in frame(pilot.app)
         # what is out of sight is marked at the edge of the window it lies beyond
@@ -228,7 +227,7 @@ async def test_f_shows_the_selection_then_fits_it(profile):
         assert screen.view.start <= start < end <= screen.view.end
         assert screen.view.span == span
         await press(pilot, "f")
-        assert screen.view.span == max((end - start) * 2, screen.timeline.cells)
+        assert screen.view.span == max((end - start) * 2, screen.timeline.lanes.cells)
         assert screen.view.start <= start < end <= screen.view.end
 
 

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from tpuprof_tui.formats.parsing import TypedError, range_text, range_typed, time_typed
 from tpuprof_tui.model import INT_MISSING, Device
 
+from ..index.lane_index import event_at
+from .filter_masks import is_known, passing
 from .session import Ints, Session
 from .state import Selection, ViewState
 from .time_scale import TIME, Measure, base_of_view, measure_of
@@ -215,3 +217,40 @@ def selected(session: Session, view: ViewState, lane: int, row: int) -> ViewStat
     start, end = session.span_of(lane, row)
     moved = view.showing(start, max(end, start + 1)).at(start)
     return replace(moved, selection=Selection(session.unit_of(lane), lane, row))
+
+
+# events of a lane
+
+
+def event_at_cursor(session: Session, view: ViewState, lane: int, near: int) -> int:
+    """Row of the event of a lane at the cursor, or the nearest no more than ``near`` ns away; -1 without one."""
+    index = session.indexes[lane]
+    return event_at(index, view.cursor, near) if len(index.lane) else -1
+
+
+def _nearest_passing(session: Session, view: ViewState, lane: int, row: int, steps: int) -> int:
+    """The first row from ``row`` on that passes the filter, in the direction of the steps; -1 without one."""
+    rows = np.flatnonzero(passing(session, view.filter).lane(lane))
+    if steps < 0:
+        place = int(np.searchsorted(rows, row, side="right")) - 1
+    else:
+        place = int(np.searchsorted(rows, row, side="left"))
+    return int(rows[place]) if 0 <= place < len(rows) else -1
+
+
+def stepped_event(session: Session, view: ViewState, steps: int, lane: int) -> ViewState:
+    """The state with the instruction ``steps`` after the selected one, or the nearest to the cursor, selected.
+
+    With a filter those it hides are stepped over.
+    """
+    if lane < 0 or not len(session.profile.lanes[lane]):
+        return view
+    if view.selection.lane == lane and view.selection.row >= 0:
+        row = view.selection.row + steps
+    else:
+        row = event_at(session.indexes[lane], view.cursor, view.full_end - view.full_start)
+    if view.filter and is_known(session, view.filter):
+        row = _nearest_passing(session, view, lane, row, steps)
+        if row < 0:
+            return view
+    return selected(session, view, lane, min(max(row, 0), len(session.profile.lanes[lane]) - 1))

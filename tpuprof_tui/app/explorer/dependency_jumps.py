@@ -39,7 +39,7 @@ class Following(Finding):
         Without a selection the range fills the window.
         """
         selection = self.view.selection
-        cells = self.query_one("#timeline", Timeline).cells
+        cells = self.query_one("#timeline", Timeline).lanes.cells
         if self.view.range is not None and selection.row < 0:
             start, end = self.view.range
             self._set(self.view.windowed(start, max(end - start, cells)))

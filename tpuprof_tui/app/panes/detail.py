@@ -11,7 +11,7 @@ from textual.binding import BindingType
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies, may_have_dependencies
-from tpuprof_tui.analysis.selecting.navigation import selected
+from tpuprof_tui.analysis.selecting.navigation import selected, stepped_event
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
 from tpuprof_tui.formats.text import fit, wrap
@@ -23,7 +23,6 @@ from ..settings.actions import bindings
 from ..shell.messages import Change, CopyText, Say
 from .detail_entries import Entry, entries_of
 from .lines import Line, LinesView, paragraph
-from .timeline.rows import stepped_event
 
 #: From this width on every value has its explanation beside it.
 HELP_BESIDE = 84

@@ -9,6 +9,7 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
+from tpuprof_tui.analysis.selecting.navigation import stepped_event
 from tpuprof_tui.analysis.selecting.state import Selection, Sort, ViewState
 from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.formats.units import plural
@@ -18,7 +19,6 @@ from ..settings.column_names import columns_named
 from ..shell.messages import Change, Say, ShowDetail
 from .instructions import InstructionRows
 from .prompt import Note, Prompt, Question
-from .timeline.rows import stepped_event
 
 #: Rows of a column that are copied at most: clipboards hold no millions.
 COPIED = 10_000

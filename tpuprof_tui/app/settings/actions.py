@@ -39,10 +39,23 @@ class Action:
     footer: str = ""
 
 
-def _table(pane: str, *rows: tuple[str, str, str, str, str]) -> list[Action]:
-    """Actions of one pane; the function is the last part of the id, with underscores."""
+def _table(
+    pane: str, *rows: tuple[str, str, str, str, str], through: str = "", but: Container[str] = ()
+) -> list[Action]:  # fmt: skip
+    """Actions of one pane; the function is the last part of the id, with underscores.
+
+    Args:
+        pane: Where they work.
+        rows: Last part of the id, keys, text, help and footer of each.
+        through: The function that does them all, given the last part of their ids; empty: each has one of its own.
+        but: Those with a function of their own all the same.
+    """
+
+    def function(name: str) -> str:
+        return f"{through}({name!r})" if through and name not in but else name.replace("-", "_")
+
     return [
-        Action(f"{pane}.{name}", tuple(keys.split()), pane, text, sentence, name.replace("-", "_"), footer)
+        Action(f"{pane}.{name}", tuple(keys.split()), pane, text, sentence, function(name), footer)
         for name, keys, text, sentence, footer in rows
     ]
 
@@ -138,6 +151,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("scale", "u", "Time/cycles", "Tell times in units of time, or in cycles.", ""),
         ("copy", "y", "Copy", "Copy the range, else the selected {event}, else the window's start and end.", ""),
         ("pin", "P", "Pin", "Keep the selected lane on top, or let it go back to its place.", ""),
+        through="do", but=("select", "go-to-time", "copy"),
     ),
     *_table(
         "list",

@@ -1,19 +1,16 @@
-"""The lines of the timeline, and steps from one instruction of a lane to the next."""
+"""The rows of the timeline for a state: lanes, units, steps, launches, strips."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 from rich.cells import cell_len
 
-from tpuprof_tui.analysis.index.lane_index import event_at
 from tpuprof_tui.analysis.links.launches import launches
-from tpuprof_tui.analysis.selecting.filter_masks import is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Selection, StripKind, ViewState
+from tpuprof_tui.analysis.selecting.state import StripKind, ViewState
 from tpuprof_tui.analysis.steps.step_lane import FEWEST, step_lane
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Vocabulary
@@ -118,34 +115,3 @@ def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
     if kind == "bandwidth" and not any(key in lane for key in _bandwidths(session.profile.vocabulary)):
         return ()
     return (Row(row.lane, row.unit, "bandwidth" if kind == "bandwidth" else "busy", row.guessed, False, kind),)
-
-
-def _nearest_passing(session: Session, view: ViewState, lane: int, row: int, steps: int) -> int:
-    """The first row from ``row`` on that passes the filter, in the direction of the steps; -1 without one."""
-    rows = np.flatnonzero(passing(session, view.filter).lane(lane))
-    if steps < 0:
-        place = int(np.searchsorted(rows, row, side="right")) - 1
-    else:
-        place = int(np.searchsorted(rows, row, side="left"))
-    return int(rows[place]) if 0 <= place < len(rows) else -1
-
-
-def stepped_event(session: Session, view: ViewState, steps: int, lane: int) -> ViewState:
-    """The state with the instruction ``steps`` after the selected one, or the nearest to the cursor, selected.
-
-    With a filter those it hides are stepped over.
-    """
-    if lane < 0 or not len(session.profile.lanes[lane]):
-        return view
-    if view.selection.lane == lane and view.selection.row >= 0:
-        row = view.selection.row + steps
-    else:
-        row = event_at(session.indexes[lane], view.cursor, view.full_end - view.full_start)
-    if view.filter and is_known(session, view.filter):
-        row = _nearest_passing(session, view, lane, row, steps)
-        if row < 0:
-            return view
-    row = min(max(row, 0), len(session.profile.lanes[lane]) - 1)
-    start, end = session.span_of(lane, row)
-    moved = view.showing(start, max(end, start + 1)).at(start)
-    return replace(moved, selection=Selection(session.unit_of(lane), lane, row))

@@ -1,221 +1,321 @@
-"""The timeline: lanes over time, and the keys that move window, cursor and selection."""
+"""The timeline: lanes over time under a ruler, and its keys and mouse, each of which asks for another state."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import ClassVar
 
+from rich.cells import cell_len
+from rich.segment import Segment
 from textual import events
 from textual.binding import BindingType
+from textual.content import Content
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.worker import Worker, get_current_worker
 
-from tpuprof_tui.analysis.index.axis import cell_at, edges_of
+from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import event_at
-from tpuprof_tui.analysis.links.launches import stepped_launch
-from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.analysis.selecting.navigation import copied_range, gone_to, measured_text, time_of
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.analysis.steps.step_lane import step_lane
+from tpuprof_tui.app.drawing.glyphs import Glyphs
+from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
-from tpuprof_tui.app.shell.messages import ChooseStep, ShowDetail
+from tpuprof_tui.app.shell.messages import Change, ChooseStep, CopyText, Say, ShowDetail, tell_failure
+from tpuprof_tui.formats.parsing import TypedError
+from tpuprof_tui.formats.text import fit
 
-from .keys import TimelineTools
-from .rows import Row, stepped_event
+from ..prompt import Note, Prompt, Question
+from ..scrolling import SidesCache
+from . import texts
+from .changes import CHANGES, StateChange, event_selected, event_stepped
+from .figures import Job, LaneFigures
+from .layout import LaneLayout
+from .painting import LanePainter
+
+#: Narrower panes have no room for what a line is made of.
+_NARROW = 24
 
 
-class Timeline(TimelineTools):
-    """Keys and mouse of the timeline: each asks for another state."""
+class Timeline(Widget, can_focus=True):
+    """Lanes over time. Draws only what is visible; a moved cursor or selection repaints what it touches.
+
+    Attributes:
+        lanes: Which lines show, and where lanes and times are.
+        figures: What the lines are drawn from.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("timeline")]
+    DEFAULT_CSS = "Timeline { height: 1fr; }"
 
-    def action_zoom_in(self) -> None:
-        """Half the span."""
-        self._ask(lambda view: view.zoomed(view.span // 2, self.cells))
+    class Computed(Message):
+        """A thread has done a job."""
 
-    def action_zoom_out(self) -> None:
-        """Twice the span."""
-        self._ask(lambda view: view.zoomed(view.span * 2, self.cells))
+        def __init__(self, job: Job) -> None:
+            super().__init__()
+            self.job = job
 
-    def action_pan_left(self) -> None:
-        """A tenth of the window back."""
-        self._ask(lambda view: view.panned(-max(view.span // 10, 1)))
+    def __init__(self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__(id="timeline")
+        self.session = session
+        self.glyphs = glyphs
+        self.lanes = LaneLayout(session, view)
+        self.figures = LaneFigures(session)
+        self.palette = palette
+        self._selected = -1
+        self._titles = ("", "")
+        self._styles_cache = SidesCache()
 
-    def action_pan_right(self) -> None:
-        """A tenth of the window on."""
-        self._ask(lambda view: view.panned(max(view.span // 10, 1)))
+    @property
+    def palette(self) -> Palette:
+        """Colours; with others the lines are drawn anew."""
+        return self._palette
 
-    def action_window_left(self) -> None:
-        """A whole window back."""
-        self._ask(lambda view: view.panned(-view.span))
+    @palette.setter
+    def palette(self, palette: Palette) -> None:
+        self._palette = palette
+        self.painter = LanePainter(self.lanes, self.figures, palette, self.glyphs)
 
-    def action_window_right(self) -> None:
-        """A whole window on."""
-        self._ask(lambda view: view.panned(view.span))
+    def on_mount(self) -> None:
+        """What the first state needs is asked for."""
+        self._prepare()
 
-    def action_cursor_left(self) -> None:
-        """A cell back."""
-        self._step_cursor(-1)
+    # state
 
-    def action_cursor_right(self) -> None:
-        """A cell on."""
-        self._step_cursor(1)
+    def show(self, view: ViewState) -> None:
+        """Shows a state, repainting only what it changes."""
+        lanes, old = self.lanes, self.lanes.view
+        before, tied = lanes.selected_row(old), self._tied_lanes
+        lanes.show(view)
+        self._fit()
+        top = lanes.top
+        lanes.scroll_to_selection()
+        self._prepare()
+        same = replace(
+            old, cursor=view.cursor, selection=view.selection, sort=view.sort, in_window=view.in_window,
+            search=view.search, columns=view.columns, percent=view.percent, picked=view.picked,
+            marks=view.marks, spans=view.spans, anchor=view.anchor,
+        )  # fmt: skip
+        if same == view and top == lanes.top:
+            self._refresh_parts(old, before, tied | self._tied_lanes)
+            return
+        self.refresh()
+        self._retitle()
 
-    def _step_cursor(self, cells: int) -> None:
-        count = self.cells
+    @property
+    def _tied_lanes(self) -> set[int]:
+        return {tie.lane for tie in self.figures.ties}
 
-        def stepped(view: ViewState) -> ViewState:
-            cell = cell_at(view.cursor, view.start, view.end, count) + cells
-            if 0 <= cell < count:
-                edges = edges_of(view.start, view.end, count)
-                return view.at((int(edges[cell]) + max(int(edges[cell + 1]) - 1, int(edges[cell]))) // 2)
-            return view.at(view.cursor + cells * max(view.span // count, 1))
+    def _fit(self) -> None:
+        """Lays the lines out for the size that the pane has now."""
+        width, height = self.size
+        self.lanes.fit(width, height, len(self.painter.legend(width)))
 
-        self._ask(stepped)
+    def wanted_height(self) -> int:
+        """Lines it would take to show everything."""
+        return len(self.lanes.rows) + 2 + len(self.painter.legend(self.size.width))
 
-    def action_lane_first(self) -> None:
-        """Cursor to the window's start."""
-        self._ask(lambda view: view.at(view.start))
+    def on_resize(self, event: events.Resize) -> None:
+        """More or fewer lanes fit."""
+        self._fit()
+        self.lanes.scroll_to_selection()
+        self._retitle()
 
-    def action_lane_last(self) -> None:
-        """Cursor to the window's end."""
-        self._ask(lambda view: view.at(view.end - 1))
+    def title_text(self) -> str:
+        """The visible window, for the border, and what changes the meaning of what is drawn."""
+        return texts.title(self.lanes, computing=self.figures.is_summing(self.lanes.view))
 
-    def action_lane_down(self) -> None:
-        """The lane below."""
-        self._step_lane(1)
+    def legend_text(self) -> str:
+        """What the glyphs mean, and how many lanes are out of sight."""
+        return texts.glyph_legend(self.lanes, self.glyphs, filtered=self.figures.passing is not None)
 
-    def action_lane_up(self) -> None:
-        """The lane above."""
-        self._step_lane(-1)
+    def _retitle(self) -> None:
+        """Sets titles that have changed: each setting repaints the whole pane."""
+        titles = (self.title_text(), self.legend_text())
+        if titles != self._titles:
+            self._titles = titles
+            self.border_title, self.border_subtitle = Content(titles[0]), Content(titles[1])
 
-    def action_lane_page_down(self) -> None:
-        """A screenful of lanes down."""
-        self._step_lane(self.lines)
+    # what threads compute
 
-    def action_lane_page_up(self) -> None:
-        """A screenful of lanes up."""
-        self._step_lane(-self.lines)
+    def _prepare(self) -> None:
+        """Has computed what the state needs and is not there."""
+        for job in self.figures.prepare(self.lanes.view):
+            self.run_worker(
+                lambda job=job: self._run(job), thread=True, exclusive=job.replaces, group=f"lanes-{job.kind}",
+                exit_on_error=False, description=f"{job.kind} of the timeline",
+            )  # fmt: skip
 
-    def _step_lane(self, lines: int) -> None:
-        def stepped(view: ViewState) -> ViewState:
-            known = [number for number, row in enumerate(self.rows) if row.can_be_selected]
-            if not known:
-                return view
-            now = self.selected_row(view)
-            if now < 0:
-                wanted = next((number for number in known if self.rows[number].kind != "launches"), known[0])
-            else:
-                # the nearest that can be selected, in the direction of the step
-                beyond = [number for number in known if (number >= now + lines if lines > 0 else number <= now + lines)]
-                wanted = (beyond or known[-1:])[0] if lines > 0 else (beyond or known[:1])[-1]
-            return view if wanted == now else replace(view, selection=self._selection_of(wanted))
+    def _run(self, job: Job) -> None:
+        worker = get_current_worker()
+        job.run(lambda: worker.is_cancelled)
+        self.post_message(self.Computed(job))
 
-        self._ask(stepped)
+    def on_timeline_computed(self, message: Computed) -> None:
+        """Takes what a thread has computed, as far as it is still wanted."""
+        message.stop()
+        self.figures.done(message.job)
+        self._prepare()
+        self.refresh()
+        self._retitle()
 
-    def _selection_of(self, number: int) -> Selection:
-        row = self.rows[number]
-        return Selection(row.unit, row.lane)
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What goes wrong in a thread is told."""
+        tell_failure(self, event)
 
-    def action_fit(self) -> None:
-        """The whole capture."""
-        self._ask(ViewState.fitted)
+    # drawing
 
-    def action_engines(self) -> None:
-        """Engines or cores."""
-        self._ask(lambda view: replace(view, rows="cores" if view.rows == "engines" else "engines"))
+    def _refresh_parts(self, old: ViewState, before: int, tied: set[int]) -> None:
+        """Repaints what a moved cursor or selection changes since ``old``, when ``before`` was the selected line.
 
-    def action_previous(self) -> None:
-        """The instruction before."""
-        self.step_instructions(-1)
+        ``tied``: lanes with marks of dependencies, now or then.
+        """
+        lanes, view, (width, height) = self.lanes, self.lanes.view, self.size
+        regions = [Region(0, 0, width, 1)]
+        if lanes.info_lines:
+            regions.append(Region(0, height - 1, width, 1))
+        if old.selection != view.selection:
+            lines = {lanes.line_of(number) for number in (before, lanes.selected_row(view)) if number >= 0}
+            if tied:
+                lines |= {lanes.line_of(number) for number, row in enumerate(lanes.rows) if row.lane in tied}
+            regions += [Region(0, line + 1, width, 1) for line in lines if line >= 0]
+        if old.cursor != view.cursor:
+            cells = {lanes.cell_of(time) for time in (old.cursor, view.cursor)}
+            regions += [Region(lanes.label_width + cell, 0, 1, height) for cell in cells if 0 <= cell < lanes.cells]
+        self.refresh(*regions)
 
-    def action_next(self) -> None:
-        """The instruction after."""
-        self.step_instructions(1)
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Lines of a region; what they share is looked up once."""
+        self._fit()
+        self._selected = self.lanes.selected_row(self.lanes.view)
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        """Ruler, lanes, legend, and what is at the cursor."""
+        lanes, width = self.lanes, self.lanes.width
+        if y == 0:
+            segments = self.painter.ruler()
+        elif lanes.info_lines and y == lanes.height - 1:
+            segments = self._bottom(width)
+        else:
+            number, below = lanes.number_at(y - 1), y - 1 - lanes.lines
+            if number >= 0:
+                # label and cells together are as wide as the pane: nothing needs to be measured
+                known = width if width > _NARROW else None
+                return Strip(self.painter.line(number, self._selected), known).adjust_cell_length(width)
+            if not 0 <= below < lanes.legend:
+                return Strip([Segment(" " * width)], width)
+            segments = self.painter.legend(width)[below]
+        return Strip(segments).adjust_cell_length(width)
+
+    def _bottom(self, width: int) -> list[Segment]:
+        """What is at the cursor, what is measured, and the legend where the border has no room for it."""
+        info = texts.at_cursor(self.lanes, self.figures, self.glyphs)
+        measured = measured_text(self.lanes.view, self.lanes.measure)
+        told = f" {measured} " if measured else ""
+        legend = f" {self.legend_text()} " if not self.styles.border_bottom[0] else ""
+        if cell_len(info) + cell_len(told) + cell_len(legend) + 1 > width:
+            legend = ""
+        info = fit(info, max(width - cell_len(told) - cell_len(legend), 0))
+        return [
+            Segment(info, self.palette.text), Segment(told, self.palette.strong), Segment(legend, self.palette.quiet),
+        ]  # fmt: skip
+
+    # keys
+
+    def action_do(self, name: str) -> None:
+        """Asks for the state that a key makes, and tells what is said of it."""
+        self._ask(CHANGES[name])
 
     def step_instructions(self, steps: int) -> None:
-        """Selects the instruction so many steps on, of the selected lane."""
+        """Selects the event so many steps on, of the selected lane."""
+        self._ask(lambda lanes, view: event_stepped(lanes, view, steps))
 
-        def stepped(view: ViewState) -> ViewState:
-            found = self._stepped(view, steps)
-            if found is view and view.filter:
-                way = "later" if steps > 0 else "earlier"
-                told = "No {way} {event} of this lane passes the filter; Esc clears it."
-                self._say(self.session.say(told, way=way))
-            return found
+    def _ask(self, change: StateChange) -> None:
+        def changed(view: ViewState) -> ViewState:
+            view, told = change(self.lanes, view)
+            if told:
+                self.post_message(Say(told))
+            return view
 
-        self._ask(stepped)
-
-    def _stepped(self, view: ViewState, steps: int) -> ViewState:
-        row = self._launches_row(view)
-        if row is not None:
-            return stepped_launch(self.session, view, row.unit, steps)
-        return stepped_event(self.session, view, steps, self._lane_for_steps(view))
-
-    def _launches_row(self, view: ViewState) -> Row | None:
-        """The selected line where it is one of launches."""
-        number = self.selected_row(view)
-        return self.rows[number] if number >= 0 and self.rows[number].kind == "launches" else None
-
-    def _lane_for_steps(self, view: ViewState) -> int:
-        if view.selection.lane >= 0:
-            return view.selection.lane
-        number = self.selected_row(view)
-        unit = self.rows[number].unit if number >= 0 else -1
-        lanes = self.session.profile.lanes
-        fitting = [place for place in self.session.lanes_in(view.scope) if unit in (-1, self.session.unit_of(place))]
-        return next((place for place in fitting if len(lanes[place])), -1)
+        self.post_message(Change(changed))
 
     def action_select(self) -> None:
-        """The instruction at the cursor becomes the selection; its detail shows. A launch becomes the range."""
-        if self._launches_row(self.view) is not None:
-            self._ask(lambda view: self._stepped(replace(view, range=None), 0))
-            return
+        """The event at the cursor becomes the selection; its detail shows. A launch becomes the range."""
+        shows_detail = self.lanes.launches_row(self.lanes.view) is None
+        self.post_message(Change(lambda view: event_selected(self.lanes, view)))
+        if shows_detail:
+            self.post_message(ShowDetail())
 
-        def selected(view: ViewState) -> ViewState:
-            lane = self._lane_for_steps(view)
-            row = self.event_under_cursor(lane, view) if lane >= 0 else -1
-            if row < 0:
-                return view
-            return replace(view, selection=Selection(self.session.unit_of(lane), lane, row))
+    def action_go_to_time(self) -> None:
+        """Asks for a time and goes there."""
+        device = self.session.profile.device
 
-        self._ask(selected)
-        self.post_message(ShowDetail())
+        def judged(text: str) -> Note | None:
+            try:
+                return Note(self.lanes.measure.exact(time_of(text, self.lanes.view, device))) if text.strip() else None
+            except TypedError as error:
+                return Note(str(error), fault=True)
+
+        def accepted(text: str) -> Note | None:
+            note = judged(text)
+            if note is not None and not note.fault:
+                time = time_of(text, self.lanes.view, device)
+                self.post_message(Change(lambda view: gone_to(view, time)))
+            return note if note is not None and note.fault else None
+
+        self.post_message(Prompt.Ask(Question("Go to time", changed=judged, accepted=accepted, kind="time")))
+
+    def action_copy(self) -> None:
+        """Copies the range, the selected event, or the window."""
+        view = self.lanes.view
+        if view.range is None and view.selection.row >= 0:
+            text = texts.copied(self.session, view.selection.lane, view.selection.row)
+            self.post_message(CopyText(text, self.session.say("{event}")))
+        else:
+            self.post_message(CopyText(copied_range(view), "window" if view.range is None else "range"))
 
     # mouse
 
     def on_click(self, event: events.Click) -> None:
         """Puts the cursor where the mouse is and selects what is there."""
-        offset = event.get_content_offset(self)
-        if offset is None or offset.x < self.label_width:
+        lanes, offset = self.lanes, event.get_content_offset(self)
+        if offset is None or offset.x < lanes.label_width:
             return
-        cell, number = offset.x - self.label_width, self.number_at(offset.y - 1)
-        if number >= 0 and self.rows[number].kind == "steps":
-            self._choose_step(cell)
+        cell, number = offset.x - lanes.label_width, lanes.number_at(offset.y - 1)
+        if number >= 0 and lanes.rows[number].kind == "steps":
+            self._choose_step(lanes.middle_of(cell))
             return
         # as it was clicked: another size or filter may come before the click is answered
-        cells, selection = self.cells, self._selection_of(number) if number >= 0 else None
+        cells, selection = lanes.cells, lanes.selection_of(number) if number >= 0 else None
 
         def clicked(view: ViewState) -> ViewState:
             edges = edges_of(view.start, view.end, cells)
             view = view.at((int(edges[cell]) + int(edges[cell + 1])) // 2)
             if selection is None:
                 return view
-            row = self.event_under_cursor(selection.lane, view) if selection.lane >= 0 else -1
+            row = self.lanes.event_under_cursor(selection.lane, view) if selection.lane >= 0 else -1
             return replace(view, selection=replace(selection, row=row))
 
-        self._ask(clicked)
+        self.post_message(Change(clicked))
 
-    def _choose_step(self, cell: int) -> None:
-        """Asks for the step that runs in a cell."""
-        edges = edges_of(self.view.start, self.view.end, self.cells)
-        index = step_lane(self.session, self.view.scope.group)
-        row = event_at(index, (int(edges[cell]) + int(edges[cell + 1])) // 2)
+    def _choose_step(self, time: int) -> None:
+        """Asks for the step that runs at a time."""
+        index = step_lane(self.session, self.lanes.view.scope.group)
+        row = event_at(index, time)
         if row >= 0:
             self.post_message(ChooseStep(int(index.lane.take("number", slice(row, row + 1))[0])))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Zoom in."""
         event.stop()
-        self.action_zoom_in()
+        self.action_do("zoom-in")
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Zoom out."""
         event.stop()
-        self.action_zoom_out()
+        self.action_do("zoom-out")

@@ -1,0 +1,250 @@
+"""Draws the lines of the timeline: ruler, lanes with their labels, legend."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+
+import numpy as np
+import numpy.typing as npt
+from rich.segment import Segment
+from rich.style import Style
+
+from tpuprof_tui.analysis.index.axis import edges_of
+from tpuprof_tui.analysis.links.launches import launches, launches_with
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.step_filter import chosen_step
+from tpuprof_tui.analysis.steps.step_lane import step_lane
+from tpuprof_tui.app.drawing.glyphs import Glyphs
+from tpuprof_tui.app.drawing.painter import Painted, merged, paint_lane, paint_passing, paint_unit
+from tpuprof_tui.app.drawing.step_bars import paint_steps
+from tpuprof_tui.app.drawing.strips import legend_lines, paint_strip, unit_legend
+from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.formats.text import fit
+from tpuprof_tui.formats.units import percent_text
+
+from .figures import LaneFigures
+from .layout import LaneLayout
+from .rows import Row, continued_label
+
+#: Drawn lanes that are kept: a moved cursor or selection needs no new occupancy.
+KEPT = 512
+
+
+class LanePainter:
+    """Draws lines as a layout places them, from what figures there are; keeps lanes until the window changes."""
+
+    def __init__(self, layout: LaneLayout, figures: LaneFigures, palette: Palette, glyphs: Glyphs) -> None:
+        self._session = layout.session
+        self._layout = layout
+        self._figures = figures
+        self._palette = palette
+        self._glyphs = glyphs
+        self._drawn: OrderedDict[tuple[Hashable, ...], Painted] = OrderedDict()
+        self._legend: tuple[tuple[object, ...], list[list[Segment]]] = ((), [])
+
+    @property
+    def _view(self) -> ViewState:
+        return self._layout.view
+
+    def legend(self, width: int) -> list[list[Segment]]:
+        """The lines that explain what is drawn; none where they are not wanted."""
+        view, layout, profile = self._view, self._layout, self._session.profile
+        if not view.legend:
+            return []
+        key = (view.colouring, view.rows, view.scope, width)
+        if self._legend[0] != key:
+            lines = [unit_legend(profile.vocabulary, width, self._palette, self._glyphs)] if layout.shows_units else []
+            if layout.shows_colours:
+                lines += legend_lines(profile, view.colouring, width, self._palette, self._glyphs)
+            if view.colouring != "kernel" and any(row.kind == "launches" for row in layout.rows):
+                lines += legend_lines(profile, "kernel", width, self._palette, self._glyphs)
+            self._legend = key, lines
+        return self._legend[1]
+
+    # the ruler
+
+    def ruler(self) -> list[Segment]:
+        """Unit, ticks with their times, marks, range and cursor."""
+        view, layout, palette = self._view, self._layout, self._palette
+        count = layout.cells
+        marks = layout.measure.ruler(view.start, view.end, count)
+        chars = [" "] * count
+        styles = [palette.quiet] * count
+        pointer = layout.cell_of(view.cursor)
+        ends = [(letter, time) for letter, start, end in view.spans for time in (start, end - 1)]
+        letters = [(letter, layout.cell_of(time)) for letter, time in (*ends, *view.marks)]
+        taken = [pointer, *(cell for _, cell in letters)]
+        taken += [layout.cell_of(view.range[0]), layout.cell_of(view.range[1] - 1)] if view.range else []
+        for cell, label in marks.ticks:
+            # a label that a pointer or a letter would cut reads as another number
+            text = self._glyphs.tick + ("" if any(cell <= each <= cell + len(label) for each in taken) else label)
+            if cell + len(text) <= count:
+                chars[cell : cell + len(text)] = list(text)
+        self._rule_range(chars, styles)
+        for letter, cell in letters:
+            if 0 <= cell < count:
+                chars[cell], styles[cell] = letter, palette.chosen
+        if 0 <= pointer < count:
+            chars[pointer], styles[pointer] = self._glyphs.pointer, palette.cursor
+        unit = fit(f"{marks.unit.name} ", layout.label_width, right=True)
+        return [Segment(unit, palette.quiet), *merged(chars, styles)]
+
+    def _rule_range(self, chars: list[str], styles: list[Style]) -> None:
+        """The range on the ruler: its ends in brackets, what lies between on another ground."""
+        view, count = self._view, len(chars)
+        if view.range is None and view.anchor is None:
+            return
+        start, end = view.range or (view.anchor or 0, (view.anchor or 0) + 1)
+        if end <= view.start or start >= view.end:
+            return
+        first, last = self._layout.cell_of(start), self._layout.cell_of(end - 1)
+        low, high = max(first, 0), min(last, count - 1)
+        styles[low : high + 1] = [self._palette.bar] * (high + 1 - low)
+        if view.range is not None and last == high and last > first:
+            chars[last] = "]"
+        if first == low:
+            chars[first] = "["
+
+    # lanes
+
+    def line(self, number: int, selected: int) -> list[Segment]:
+        """A row with its label, utilisation and cells, ``selected`` being the place of the selected row."""
+        layout, view, ties = self._layout, self._view, self._figures.ties
+        row = layout.rows[number]
+        painted = self._painted(row, view.start, view.end, layout.cells)
+        start, end = self._session.counted(*view.figures_window, row.lane)
+        told = painted if (start, end) == (view.start, view.end) else self._painted(row, start, max(end, start + 1), 1)
+        label = self._label(number, told.utilisation if end > start else 0.0, number == selected)
+        cursor = layout.cell_of(view.cursor)
+        if not (view.selection.row >= 0 and row.lane == view.selection.lane) and all(t.lane != row.lane for t in ties):
+            return [*label, *self._with_cursor(painted, cursor)]
+        chars, styles = list(painted.chars), list(painted.styles)
+        self._overlay_selection(row, chars, styles)
+        self._overlay_ties(row, chars, styles)
+        if 0 <= cursor < len(chars):
+            chars[cursor], styles[cursor] = self._under_cursor(chars[cursor], styles[cursor])
+        return [*label, *merged(chars, styles)]
+
+    def _painted(self, row: Row, start: int, end: int, cells: int) -> Painted:
+        view, passing = self._view, self._figures.passing
+        pending = not self._is_summed(row)
+        chosen = chosen_step(view.filter) if row.kind == "steps" else None
+        what = (row.kind, row.lane, row.unit, view.colouring, passing.text if passing is not None else "")
+        key = (*what, pending, chosen, start, end, cells)
+        found = self._drawn.get(key)
+        if found is None:
+            found = self._drawn[key] = self._paint(row, edges_of(start, end, cells), pending)
+            if len(self._drawn) > KEPT:
+                self._drawn.popitem(last=False)
+        return found
+
+    def _is_summed(self, row: Row) -> bool:
+        """Whether the sums that a row rests on are there."""
+        if row.lane < 0 or row.kind == "utilisation":
+            return True
+        return self._figures.is_summed(row.lane, "bandwidth" if row.kind == "bandwidth" else self._view.colouring)
+
+    def _paint(self, row: Row, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
+        session, passing = self._session, self._figures.passing
+        if row.kind == "steps":
+            index, word = step_lane(session, self._view.scope.group), session.steps.word.one
+            return paint_steps(index, word, chosen_step(self._view.filter), edges, self._palette, self._glyphs)
+        whole = self._paint_of(session, row, edges, pending)
+        if passing is None:
+            return whole
+        shown = self._paint_of(passing.session, row, edges, pending)
+        # dots tell what is hidden beside what passes: where nothing of a lane does, it is empty
+        if row.is_strip or not self._has_events(passing.session, row):
+            return shown
+        return paint_passing(whole, shown, self._palette, self._glyphs)
+
+    def _has_events(self, session: Session, row: Row) -> bool:
+        """Whether a session has any events of a row, wherever they lie."""
+        lanes = session.profile.lanes
+        if row.lane >= 0:
+            return len(lanes[row.lane]) > 0
+        return any(len(lane) for number, lane in enumerate(lanes) if self._session.unit_of(number) == row.unit)
+
+    def _paint_of(self, session: Session, row: Row, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
+        """A row with the events of a session: all, or those that pass."""
+        palette, glyphs, profile = self._palette, self._glyphs, self._session.profile
+        if row.kind == "launches":
+            whole = session is self._session
+            index = launches(session, row.unit) if whole else launches_with(self._session, session, row.unit)
+            return paint_lane(profile, index, edges, palette, glyphs, "kernel")
+        if row.lane < 0:
+            return paint_unit(session.indexes.by_unit[row.unit], edges, palette, glyphs)
+        index = session.indexes[row.lane]
+        if row.kind == "bandwidth" or row.kind == "utilisation":
+            return paint_strip(profile, index, edges, row.kind, palette, glyphs, pending=pending)
+        return paint_lane(profile, index, edges, palette, glyphs, self._view.colouring, pending=pending)
+
+    def _label(self, number: int, share: float, selected: bool) -> list[Segment]:
+        layout, palette = self._layout, self._palette
+        row = layout.rows[number]
+        mark = self._glyphs.mark if selected else " "
+        percent = percent_text(share, guessed=row.guessed)
+        room = layout.label_width - len(percent) - 3
+        label = row.label
+        if row.is_strip:
+            label = fit(label, min(layout.longest, max(room, 0)), right=True)
+        elif not row.first and not selected and layout.continues(number):
+            label = continued_label(layout.rows, number)
+        if room < 3:
+            return [Segment(fit(mark + row.label, layout.label_width), palette.text)]
+        return [
+            Segment(mark, palette.key),
+            Segment(fit(label, room), palette.strong if selected else palette.text),
+            Segment(f" {percent} ", palette.text if share else palette.quiet),
+        ]
+
+    # what lies over lanes
+
+    def _with_cursor(self, painted: Painted, cell: int) -> list[Segment]:
+        """A lane as it is kept, but for the cell under the cursor."""
+        if not 0 <= cell < len(painted.chars):
+            return painted.runs[0]
+        return painted.replaced(cell, *self._under_cursor(painted.chars[cell], painted.styles[cell]))
+
+    def _under_cursor(self, char: str, style: Style) -> tuple[str, Style]:
+        if char == " " and not style.reverse and style.bgcolor is None:
+            return self._glyphs.cursor, self._palette.quiet
+        return char, self._palette.on_cursor(style)
+
+    def _overlay_selection(self, row: Row, chars: list[str], styles: list[Style]) -> None:
+        view, layout = self._view, self._layout
+        selection = view.selection
+        if selection.row < 0 or row.lane != selection.lane or row.kind:
+            return
+        start, end = self._session.span_of(selection.lane, selection.row)
+        if end < view.start or start >= view.end:
+            return
+        first = max(layout.cell_of(start), 0)
+        last = min(layout.cell_of(max(end - 1, start)), layout.cells - 1)
+        for cell in range(first, last + 1):
+            styles[cell] = self._palette.on_selected(styles[cell])
+        if first <= last and last - first >= 2 and layout.cell_of(start) == first:
+            chars[first] = self._glyphs.mark
+
+    def _overlay_ties(self, row: Row, chars: list[str], styles: list[Style]) -> None:
+        """Where what released the selected event ended, and where what it released begins.
+
+        What lies outside the window, that before on the left and that after on the right, is marked at its edge.
+        """
+        if row.kind or row.lane < 0:
+            return
+        last = len(chars) - 1
+        for tie in reversed(self._figures.ties):
+            cell = self._layout.cell_of(tie.time)
+            cell = max(cell, 0) if tie.released else min(cell, last)
+            if tie.lane == row.lane and 0 <= cell <= last:
+                # half of a wide character would leave the line too short
+                before, after = chars[cell] == "", cell < last and chars[cell + 1] == ""
+                chars[cell] = self._glyphs.released if tie.released else self._glyphs.releases
+                styles[cell] = self._palette.tie
+                if before:
+                    chars[cell - 1] = " "
+                if after:
+                    chars[cell + 1] = " "

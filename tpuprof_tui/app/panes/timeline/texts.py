@@ -1,0 +1,109 @@
+"""What the timeline tells in words: its title, what its glyphs mean, what is at the cursor."""
+
+from __future__ import annotations
+
+from tpuprof_tui.analysis.links.launches import launch_text, unit_text
+from tpuprof_tui.analysis.links.session_dependencies import Tie
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.time_scale import Measure
+from tpuprof_tui.app.drawing.colouring import title_of
+from tpuprof_tui.app.drawing.glyphs import Glyphs
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.parsing import range_text
+from tpuprof_tui.formats.units import GUESS
+from tpuprof_tui.model import INT_MISSING
+
+from .figures import LaneFigures
+from .layout import LaneLayout
+
+
+def title(layout: LaneLayout, *, computing: bool) -> str:
+    """The visible window, and what changes the meaning of what is drawn; whether that is still being computed."""
+    session, view, measure = layout.session, layout.view, layout.measure
+    window = f"{measure.exact(view.start, layout.resolution)} to {measure.exact(view.end, layout.resolution)}"
+    part = "all" if view.fits_all else measure.length(view.span)
+    scope = "" if view.scope.everything else f"  only {clean(session.scope_title(view.scope))}"
+    chosen = view.colouring != "operation" and layout.shows_colours
+    meaning = title_of(session.profile.vocabulary, view.colouring).partition(",")[0]
+    colours = f"  colours: {meaning}" if chosen else ""
+    waiting = " (computing ...)" if computing else ""
+    passing = f"  pass {clean(view.filter)}" if view.filter else ""
+    shares = "  % of range" if view.range is not None else ""
+    shares = shares if session.counted(*view.figures_window) == view.figures_window else "  % of the device's time"
+    return f"1 Timeline{scope}{passing}  {window} ({part}){shares}{colours}{waiting}"
+
+
+def glyph_legend(layout: LaneLayout, glyphs: Glyphs, *, filtered: bool) -> str:
+    """What the glyphs mean, and how many lanes are out of sight."""
+    below = len(layout.rows) - layout.top - layout.lines
+    hidden = f"  {glyphs.down}{below} more" if below > 0 else ""
+    above = f"  {glyphs.up}{layout.top} more" if layout.top else ""
+    if layout.view.rows == "cores":
+        shade = "T" if glyphs.letters else "▒"
+        meaning = f"{glyphs.levels[8]} compute  {shade} exposed transfer"
+    else:
+        meaning = f"{glyphs.levels[8]} work  {glyphs.wait} wait  {glyphs.sync} sync"
+    if filtered:
+        meaning += f"  {glyphs.hidden} filtered out"
+    return f"{meaning}{above}{hidden}"
+
+
+def at_cursor(layout: LaneLayout, figures: LaneFigures, glyphs: Glyphs) -> str:
+    """What the selected lane does at the cursor."""
+    session, view, measure = layout.session, layout.view, layout.measure
+    text = f" {measure.exact(view.cursor, layout.resolution)}"
+    number = layout.selected_row(view)
+    if not layout.rows:
+        return f"{text}  no lanes: 4 shows the problems, O opens another capture"
+    if number < 0:
+        return f"{text}  j k lane, Enter selects"
+    row = layout.rows[number]
+    if row.kind == "launches":
+        return f"{text}  {row.label}  {launch_text(session, row.unit, view.cursor, measure)}"
+    if row.lane < 0:
+        return f"{text}  {row.label}  {unit_text(session, row.unit, view.cursor, measure)}"
+    found = layout.event_under_cursor(row.lane, view)
+    if found < 0:
+        return f"{text}  {row.label}  idle"
+    hidden = figures.passing is not None and not figures.passing.lane(row.lane)[found]
+    is_selected = (row.lane, found) == (view.selection.lane, view.selection.row)
+    ties = _ties_text(session, figures.ties, measure, glyphs) if is_selected else ""
+    told, kernel = _described(session, row.lane, found, measure)
+    return f"{text}  {row.label}  {told}{'  (filtered out)' if hidden else ''}{ties}{kernel}"
+
+
+def _ties_text(session: Session, ties: tuple[Tie, ...], measure: Measure, glyphs: Glyphs) -> str:
+    """What released the selected event, and what it released; the closest by name."""
+    told = ""
+    for released, glyph, word in ((True, glyphs.released, "after"), (False, glyphs.releases, "before")):
+        found = [tie for tie in ties if tie.released is released]
+        if found:
+            lane = session.profile.lanes[found[0].lane]
+            name = text_of(session.profile, lane, "name", found[0].row) or session.say("{event}")
+            more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+            where = clean(session.title_of(found[0].lane))
+            told += f"  {glyph} {measure.length(found[0].slack_ns)} {word} {name} ({where}){more}"
+    return told
+
+
+def _described(session: Session, lane_number: int, row: int, measure: Measure) -> tuple[str, str]:
+    """An event in a few words, and its kernel function where that is known."""
+    profile, lane = session.profile, session.profile.lanes[lane_number]
+    start, end = session.span_of(lane_number, row)
+    name = text_of(profile, lane, "name", row) or session.say("{event} {row:,}", row=row)
+    kernel = text_of(profile, lane, "kernel", row)
+    role = ("", f" ({GUESS if lane.role_guessed else ''}wait)", f" ({GUESS if lane.role_guessed else ''}sync)")
+    what = role[int(lane.take("role", slice(row, row + 1))[0]) % 3]
+    return f"{name}{what}  {measure.length(end - start)}", f"  in {kernel}" if kernel else ""
+
+
+def copied(session: Session, lane_number: int, row: int) -> str:
+    """An event in one line that can be pasted anywhere: exact times, in ns."""
+    profile, lane = session.profile, session.profile.lanes[lane_number]
+    start, end = session.span_of(lane_number, row)
+    name = text_of(profile, lane, "name", row) or session.say("{event} {row}", row=row)
+    kernel, reading = text_of(profile, lane, "kernel", row), clean(lane.reading(row))
+    times = ("no times",) if start == INT_MISSING else (range_text(start, end), f"{end - start} ns")
+    parts = (clean(profile.title_of(lane)), name, *times, kernel, reading)
+    return "  ".join(part for part in parts if part)

@@ -67,9 +67,9 @@ async def test_lines_are_counted_from_here(profile):
         await press(pilot, "2 g")
         await typed(pilot, "+25")
         await typed(pilot, "move -5")
-        assert screen.table.position == 20
+        assert screen.table.rows.position == 20
         await typed(pilot, "120")
-        assert screen.table.position == 119
+        assert screen.table.rows.position == 119
         await press(pilot, "t t g")
         await typed(pilot, "+3")
         assert screen.query_one("#tree").cursor == 3
@@ -88,7 +88,7 @@ async def test_filter_and_sort(profile):
         await typed(pilot, "sort dur up")
         assert screen.view.sort == Sort("duration", False)
         await typed(pilot, "sort bw")
-        assert screen.table.columns[screen.table.column].key == "ddr_bandwidth"
+        assert screen.table.columns.chosen.key == "ddr_bandwidth"
         assert "DDR BW GB/s ▼" in frame(pilot.app)
         await typed(pilot, "filter")
         assert screen.view.filter == ""
@@ -129,11 +129,11 @@ async def test_columns_groups_and_rows(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await typed(pilot, "columns name,dur, core")
-        assert [column.key for column in screen.table.columns] == ["name", "duration", "core"]
+        assert [column.key for column in screen.table.columns.columns] == ["name", "duration", "core"]
         await typed(pilot, "columns")
         assert screen.view.columns == ()
         await typed(pilot, "120")
-        assert screen.table.position == 119
+        assert screen.table.rows.position == 119
         await typed(pilot, "group kernel")
         assert isinstance(pilot.app.screen, GroupsScreen)
         assert pilot.app.screen.list.key == "kernel"

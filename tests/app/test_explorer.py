@@ -108,13 +108,13 @@ async def test_selection_is_shared_by_all_panes(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 j j j")
-        number = int(screen.table.order[screen.table.position])
+        number = int(screen.table.rows.order[screen.table.rows.position])
         lane, row = screen.session.place(number)
         assert screen.view.selection == Selection(profile.unit_number(profile.lanes[lane]), lane, row)
         assert screen.query_one("#detail", DetailPane).selection == screen.view.selection
         assert screen.query_one("#tree", GroupTree).node.scope == Scope(profile.unit_number(profile.lanes[lane]), lane)
         await press(pilot, "1 full_stop")
-        assert int(screen.table.order[screen.table.position]) == screen.session.number(lane, row + 1)
+        assert int(screen.table.rows.order[screen.table.rows.position]) == screen.session.number(lane, row + 1)
 
 
 async def test_the_table_sorts_and_reverses(profile):
@@ -123,7 +123,7 @@ async def test_the_table_sorts_and_reverses(profile):
         await press(pilot, "2 greater_than_sign s")
         assert screen.view.sort.key == "duration"
         assert screen.view.sort.down
-        spans = [screen.session.span_of(*screen.session.place(int(number))) for number in screen.table.order]
+        spans = [screen.session.span_of(*screen.session.place(int(number))) for number in screen.table.rows.order]
         durations = [end - start for start, end in spans]
         assert durations == sorted(durations, reverse=True)
         await press(pilot, "s")
@@ -139,8 +139,8 @@ async def test_the_table_can_follow_the_window(profile):
         screen = explorer(pilot)
         await press(pilot, "w w w 2 v")
         window = (screen.view.start, screen.view.end)
-        assert 0 < len(screen.table.order) < profile.instructions
-        for number in screen.table.order.tolist():
+        assert 0 < len(screen.table.rows.order) < profile.instructions
+        for number in screen.table.rows.order.tolist():
             start, end = screen.session.span_of(*screen.session.place(number))
             assert start < window[1]
             assert end > window[0]
@@ -151,11 +151,11 @@ async def test_tables_move_by_pages_and_to_their_ends(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 G")
-        assert screen.table.position == profile.instructions - 1
+        assert screen.table.rows.position == profile.instructions - 1
         await press(pilot, "g pagedown")
-        assert screen.table.position == screen.table.page
+        assert screen.table.rows.position == screen.table.page
         await press(pilot, "ctrl+d ctrl+u pageup")
-        assert screen.table.position == 0
+        assert screen.table.rows.position == 0
         await press(pilot, "l l")
         assert screen.table.scroll_offset.x > 0
         await press(pilot, "h h h")
@@ -166,8 +166,8 @@ async def test_large_tables_are_sorted_in_a_thread():
     async with opened(big_profile(60_000, cores=2)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 greater_than_sign s")
-        assert not screen.table.busy
-        first = screen.session.span_of(*screen.session.place(int(screen.table.order[0])))
+        assert not screen.table.rows.is_sorting
+        first = screen.session.span_of(*screen.session.place(int(screen.table.rows.order[0])))
         assert first[1] - first[0] == max(int(lane["duration"].max()) for lane in screen.session.profile.lanes)
 
 
@@ -191,7 +191,7 @@ async def test_one_core_can_be_isolated(profile):
         assert screen.view.scope == Scope(0)
         assert {row.unit for row in screen.timeline.lanes.rows} <= {0, -1}
         await press(pilot, "2")
-        cores = {screen.session.place(int(number))[0] for number in screen.table.order}
+        cores = {screen.session.place(int(number))[0] for number in screen.table.rows.order}
         assert all(profile.unit_number(profile.lanes[lane]) in (0, -1) for lane in cores)
         await press(pilot, "o")
         assert screen.view.scope == Scope()

@@ -121,7 +121,7 @@ async def test_the_mouse_selects_but_is_not_needed(profile):
         await press(pilot, "2 g")
         await pilot.click("#table", offset=(10, 5))
         await settled(pilot)
-        assert screen.table.position == 3
+        assert screen.table.rows.position == 3
 
 
 async def test_a_click_means_what_was_there_when_it_was_made(profile):

@@ -97,7 +97,7 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
             percent=True, filter="dur>200",
         )))  # fmt: skip
         await settled(pilot)
-        order, session = screen.table.order, screen.session
+        order, session = screen.table.rows.order, screen.session
         await press(pilot, "x")
         assert "filter dur>200, by Duration, largest first, 6 columns" in pilot.app.screen.table_text()
         await pilot.press("j")

@@ -83,13 +83,13 @@ async def test_a_filter_is_typed_counted_applied_and_cleared(profile):
         assert screen.view.filter == ""
         await press(pilot, "enter")
         assert screen.view.filter == "dur>300"
-        assert len(screen.table.order) == count
+        assert len(screen.table.rows.order) == count
         assert f"{count:,} instructions pass dur>300, all cores" in frame(pilot.app)
-        spans = [screen.session.span_of(*screen.session.place(number)) for number in screen.table.order.tolist()]
+        spans = [screen.session.span_of(*screen.session.place(number)) for number in screen.table.rows.order.tolist()]
         assert min(end - start for start, end in spans) > 300
         await press(pilot, "backslash ctrl+u enter")
         assert screen.view.filter == ""
-        assert len(screen.table.order) == profile.instructions
+        assert len(screen.table.rows.order) == profile.instructions
 
 
 async def test_escape_steps_back_to_everything(profile):
@@ -97,10 +97,10 @@ async def test_escape_steps_back_to_everything(profile):
         screen = explorer(pilot)
         screen.apply_filter("core=1")
         await press(pilot, "2")
-        assert 0 < len(screen.table.order) < profile.instructions
+        assert 0 < len(screen.table.rows.order) < profile.instructions
         await press(pilot, "escape")
         assert screen.view.filter == ""
-        assert len(screen.table.order) == profile.instructions
+        assert len(screen.table.rows.order) == profile.instructions
 
 
 async def test_leaving_the_prompt_keeps_the_filter_that_holds(profile):
@@ -139,7 +139,7 @@ async def test_many_instructions_are_filtered_in_a_thread():
         assert "30,000 of 60,000 pass" in frame(pilot.app)
         await press(pilot, "enter")
         await settled(pilot)
-        assert len(screen.table.order) == 30_000
+        assert len(screen.table.rows.order) == 30_000
         assert "30,000 instructions pass core=1, all cores" in frame(pilot.app)
 
 

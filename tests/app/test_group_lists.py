@@ -16,6 +16,7 @@ from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.app.overlays.columns import ColumnsScreen
 from tpuprof_tui.app.overlays.copied import CopiedScreen
 from tpuprof_tui.app.overlays.groups import GroupsScreen
+from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.model import Role, Strings
 
 
@@ -124,7 +125,7 @@ async def test_groups_show_where_the_time_went_and_lead_into_one(profile):
         assert pilot.app.screen is screen
         assert screen.view.filter == table.conditions[first]
         assert screen.focused.id == "table"
-        assert len(screen.table.order) == passing(screen.session, table.conditions[first]).count
+        assert len(screen.table.rows.order) == passing(screen.session, table.conditions[first]).count
         await press(pilot, "escape")
         assert screen.view.filter == ""
 
@@ -169,7 +170,7 @@ async def test_frequencies_are_of_the_chosen_column(profile):
         assert " to " in groups.table.labels[0]
         await press(pilot, "j enter")
         assert screen.view.filter == groups.table.conditions[int(groups.order[1])]
-        assert len(screen.table.order) == counts[1]
+        assert len(screen.table.rows.order) == counts[1]
 
 
 async def test_groups_of_many_are_counted_in_a_thread():
@@ -204,19 +205,19 @@ async def test_the_list_of_groups_can_be_copied(profile):
 async def test_columns_are_hidden_moved_and_restored(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        usual = [column.key for column in screen.table.columns]
+        usual = [column.key for column in screen.table.columns.columns]
         await press(pilot, "2 c")
         assert isinstance(pilot.app.screen, ColumnsScreen)
         await press(pilot, "g space")
-        assert [column.key for column in screen.table.columns] == usual[1:]
+        assert [column.key for column in screen.table.columns.columns] == usual[1:]
         await press(pilot, "g j J")
-        assert [column.key for column in screen.table.columns][:2] == [usual[2], usual[1]]
+        assert [column.key for column in screen.table.columns.columns][:2] == [usual[2], usual[1]]
         await press(pilot, "K q")
         assert screen.view.columns == tuple(usual[1:])
         assert " [x]" not in frame(pilot.app)
         await press(pilot, "c r escape")
         assert screen.view.columns == ()
-        assert [column.key for column in screen.table.columns] == usual
+        assert [column.key for column in screen.table.columns.columns] == usual
 
 
 async def test_one_column_always_stays(profile):
@@ -226,7 +227,7 @@ async def test_one_column_always_stays(profile):
         for _ in range(len(screen.session.columns) + 3):
             await pilot.press("space")
         await settled(pilot)
-        assert len(screen.table.columns) == 1
+        assert len(screen.table.columns.columns) == 1
         await press(pilot, "escape j s F")
         assert pilot.app.is_running
 
@@ -235,30 +236,30 @@ async def test_each_duration_tells_its_share(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 percent_sign")
-        keys = [column.key for column in screen.table.columns]
+        keys = [column.key for column in screen.table.columns.columns]
         assert keys[keys.index("duration") + 1] == "share"
         assert "% of all" in frame(pilot.app)
-        shares = [float(screen.table.text_of([number], only=keys.index("share"))[:-1])
-                  for number in screen.table.order.tolist()]  # fmt: skip
+        shares = [float(screen.table.rows.copied([number], (SHARE,), header=False)[:-1])
+                  for number in screen.table.rows.order.tolist()]  # fmt: skip
         assert sum(shares) == pytest.approx(100, abs=0.5)
         screen.apply_filter("core=1")
         await settled(pilot)
-        shares = [float(screen.table.text_of([number], only=keys.index("share"))[:-1])
-                  for number in screen.table.order.tolist()]  # fmt: skip
+        shares = [float(screen.table.rows.copied([number], (SHARE,), header=False)[:-1])
+                  for number in screen.table.rows.order.tolist()]  # fmt: skip
         assert sum(shares) == pytest.approx(100, abs=0.5), "of what the table holds"
         await press(pilot, "greater_than_sign greater_than_sign s")
         assert screen.view.sort.key == "duration"
         await press(pilot, "percent_sign")
-        assert [column.key for column in screen.table.columns] == [key for key in keys if key != "share"]
+        assert [column.key for column in screen.table.columns.columns] == [key for key in keys if key != "share"]
 
 
 async def test_rows_are_picked_and_copied(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 space space j space")
-        picked = screen.table.order[[0, 1, 3]].tolist()
+        picked = screen.table.rows.order[[0, 1, 3]].tolist()
         assert list(screen.view.picked) == picked
-        assert screen.table.position == 4
+        assert screen.table.rows.position == 4
         assert "3 picked" in frame(pilot.app)
         await press(pilot, "y")
         lines = pilot.app.clipboard.split("\n")
@@ -280,7 +281,7 @@ async def test_a_row_and_a_cell_are_copied(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 greater_than_sign j Y")
-        start, end = screen.session.span_of(*screen.session.place(int(screen.table.order[1])))
+        start, end = screen.session.span_of(*screen.session.place(int(screen.table.rows.order[1])))
         assert pilot.app.clipboard == str(end - start)
         assert f"Copied Duration: {end - start}" in frame(pilot.app).splitlines()[-1]
         await press(pilot, "y")
@@ -295,7 +296,7 @@ async def test_picked_rows_carry_a_mark_and_clicks_still_meet_their_column(profi
         mark = screen.glyphs.mark
         rows = frame(pilot.app).splitlines()
         assert any(f"│{mark}" in row or f"┃{mark}" in row for row in rows)
-        left = screen.table.edges[1]
+        left = screen.table.columns.edges[1]
         await pilot.click("#table", offset=(left + 2, 1))
         await settled(pilot)
-        assert screen.table.column == 1
+        assert screen.table.columns.place == 1

@@ -84,7 +84,7 @@ async def test_in_the_table_they_are_gone_through_in_its_order(profile):
         assert chosen(pilot) == (0, 9)
         await press(pilot, "right_curly_bracket")
         assert chosen(pilot) == (0, 4)
-        assert int(screen.table.order[screen.table.position]) == 4
+        assert int(screen.table.rows.order[screen.table.rows.position]) == 4
 
 
 async def test_only_what_passes_scope_and_filter_is_gone_to(profile):

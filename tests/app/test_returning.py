@@ -20,9 +20,9 @@ async def test_a_row_s_detail_leads_back_to_the_row(profile, close):
         await press(pilot, close)
         assert shown(screen) == {"table"}
         assert screen.focused.id == "table"
-        assert screen.table.position == 3
+        assert screen.table.rows.position == 3
         await press(pilot, "j enter")
-        assert (shown(screen), screen.table.position) == ({"detail"}, 4)
+        assert (shown(screen), screen.table.rows.position) == ({"detail"}, 4)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ async def test_only_the_selected_row_looks_selected(profile):
         await press(pilot, "2 j j j k")
         drawn = screen._compositor.render_strips()[3:20]
         bold = [any(part.style is not None and part.style.bold for part in strip) for strip in drawn]
-        assert [number for number, is_bold in enumerate(bold) if is_bold] == [screen.table.position] == [2]
+        assert [number for number, is_bold in enumerate(bold) if is_bold] == [screen.table.rows.position] == [2]
 
 
 async def test_where_no_work_shows_the_summary_says_what_to_do(profile):

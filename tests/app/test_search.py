@@ -87,31 +87,31 @@ async def test_the_table_is_searched_as_one_types(profile):
         screen = explorer(pilot)
         await press(pilot, "2 j j")
         before = screen.view
-        hits = hits_in_table(screen.session, "rms", screen.table.order)
+        hits = hits_in_table(screen.session, "rms", screen.table.rows.order)
         await press(pilot, "slash r m s")
         first = hits.place(2, -1)
-        assert screen.table.position == hits.keys[first]
+        assert screen.table.rows.position == hits.keys[first]
         assert f"{first + 1}/{len(hits)}" in frame(pilot.app).splitlines()[-1]
         await press(pilot, "escape")
         assert screen.view == before
-        assert screen.table.position == 2
+        assert screen.table.rows.position == 2
 
 
 async def test_matches_are_stepped_through_and_wrap(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 slash r m s enter")
-        hits = hits_in_table(screen.session, "rms", screen.table.order)
+        hits = hits_in_table(screen.session, "rms", screen.table.rows.order)
         assert screen.focused.id == "table"
-        assert screen.table.position == hits.keys[0]
+        assert screen.table.rows.position == hits.keys[0]
         await press(pilot, "n n")
-        assert screen.table.position == hits.keys[2]
+        assert screen.table.rows.position == hits.keys[2]
         assert f"/rms  3/{len(hits)}" in frame(pilot.app)
         await press(pilot, "N N N")
-        assert screen.table.position == hits.keys[-1]
+        assert screen.table.rows.position == hits.keys[-1]
         assert "from the end again" in frame(pilot.app)
         await press(pilot, "n")
-        assert screen.table.position == hits.keys[0]
+        assert screen.table.rows.position == hits.keys[0]
         await press(pilot, "escape n")
         assert "Nothing was searched for yet" in frame(pilot.app)
 
@@ -136,19 +136,19 @@ async def test_nothing_found_is_said_and_nothing_moves(profile):
         screen = explorer(pilot)
         await press(pilot, "2 j j slash z z z")
         assert "no name matches" in frame(pilot.app)
-        assert screen.table.position == 2
+        assert screen.table.rows.position == 2
         await press(pilot, "enter")
         assert "No name matches zzz" in frame(pilot.app)
         await press(pilot, "n")
-        assert screen.table.position == 2
+        assert screen.table.rows.position == 2
 
 
 async def test_an_empty_search_repeats_the_last(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 slash r m s enter slash enter")
-        hits = hits_in_table(screen.session, "rms", screen.table.order)
-        assert screen.table.position == hits.keys[1]
+        hits = hits_in_table(screen.session, "rms", screen.table.rows.order)
+        assert screen.table.rows.position == hits.keys[1]
 
 
 async def test_search_stays_within_the_filter(profile):
@@ -168,8 +168,8 @@ async def test_many_instructions_are_searched_in_a_thread():
         screen = explorer(pilot)
         await press(pilot, "2 slash r m s")
         await settled(pilot)
-        hits = hits_in_table(screen.session, "rms", screen.table.order)
-        assert screen.table.position == hits.keys[0]
+        hits = hits_in_table(screen.session, "rms", screen.table.rows.order)
+        assert screen.table.rows.position == hits.keys[0]
         await press(pilot, "enter n")
         assert f"2/{len(hits):,}" in frame(pilot.app)
 
@@ -184,6 +184,6 @@ async def test_after_a_search_in_the_table_the_timeline_goes_on_in_time(profile)
         await press(pilot, "n")
         hits = hits_in_time(screen.session, "rms", numbers_in(screen.session, Scope(), None))
         selection = screen.view.selection
-        before = int(screen.table.order[hits_in_table(screen.session, "rms", screen.table.order).keys[0]])
+        before = int(screen.table.rows.order[hits_in_table(screen.session, "rms", screen.table.rows.order).keys[0]])
         place = int(np.flatnonzero(hits.numbers == before)[0])
         assert screen.session.number(selection.lane, selection.row) == hits.numbers[(place + 1) % len(hits)]

@@ -19,17 +19,23 @@ async def test_engine_core_and_function_stay_and_excess_sorts():
         screen = explorer(pilot)
         await press(pilot, "2 l l l l l l")
         table = screen.table
-        kept = table.edges[table.staying]
-        assert [column.key for column in table.columns[: table.staying]] == ["engine", "core", "order", "name"]
+        layout, staying = table.columns, table.columns.staying(table.size.width)
+        kept = layout.edges[staying]
+        assert [column.key for column in layout.columns[:staying]] == [
+            "engine",
+            "core",
+            "order",
+            "name",
+        ]
         header = next(line for line in frame(pilot.app).splitlines() if "Engine" in line)
         assert all(name in header for name in ("Engine", "Core", "Idx", "Function"))
         assert "Start" not in header
-        assert table.scroll_offset.x + kept in table.edges
+        assert table.scroll_offset.x + kept in layout.edges
         # the header under the mouse is the column that shows there
-        place = next(place for place, edge in enumerate(table.edges) if edge == table.scroll_offset.x + kept)
+        place = next(place for place, edge in enumerate(layout.edges) if edge == table.scroll_offset.x + kept)
         inset = table.content_region.offset - table.region.offset
         await pilot.click("#table", offset=(inset.x + kept + 1, inset.y))
-        assert (table.column, screen.view.sort.key) == (place, table.columns[place].key)
+        assert (layout.place, screen.view.sort.key) == (place, layout.columns[place].key)
         await pilot.click("#table", offset=(inset.x + 1, inset.y))
         assert screen.view.sort.key == "engine"
         await press(pilot, "S e x c e s s enter")
@@ -37,7 +43,7 @@ async def test_engine_core_and_function_stay_and_excess_sorts():
         lanes = [lane for lane in profile.lanes if "excess" in lane]
         assert lanes
         most = max(float(np.nanmax(lane["excess"])) for lane in lanes)
-        lane, row = screen.session.place(int(table.order[0]))
+        lane, row = screen.session.place(int(table.rows.order[0]))
         assert profile.lanes[lane]["excess"][row] == most
         assert f"{most:,.1f}" in frame(pilot.app).splitlines()[table.content_region.y + 1]
 

@@ -120,8 +120,8 @@ async def test_a_step_is_chosen_and_left(tmp_path):
         assert "batch 1 alone" in frame(pilot.app).splitlines()[0]
         # the table holds what belongs to it
         await press(pilot, "2")
-        lanes = np.searchsorted(session.offsets, screen.table.order, side="right") - 1
-        assert len(screen.table.order) == sum(int((lane["step"] == 1).sum()) for lane in session.profile.lanes)
+        lanes = np.searchsorted(session.offsets, screen.table.rows.order, side="right") - 1
+        assert len(screen.table.rows.order) == sum(int((lane["step"] == 1).sum()) for lane in session.profile.lanes)
         assert set(lanes.tolist()) <= set(range(len(session.profile.lanes)))
         # another one takes its place, other conditions stay
         await press(pilot, "1")

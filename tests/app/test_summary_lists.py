@@ -305,7 +305,7 @@ async def test_the_table_is_sorted_by_a_column_that_is_named(profile):
         assert "Exposed" in frame(pilot.app).splitlines()[-1]
         await press(pilot, "enter")
         assert (screen.view.sort.key, screen.view.sort.down) == ("exposed", True)
-        assert screen.table.columns[screen.table.column].key == "exposed"
+        assert screen.table.columns.chosen.key == "exposed"
         await press(pilot, "s")
         assert not screen.view.sort.down
         await press(pilot, "S z z z enter")

@@ -49,16 +49,16 @@ async def test_marks_are_set_and_gone_to_in_the_table(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 g j j j")
-        number = int(screen.table.order[screen.table.position])
+        number = int(screen.table.rows.order[screen.table.rows.position])
         start, _ = screen.session.span_of(*screen.session.place(number))
         await press(pilot, "m a")
         assert screen.view.marks == (("a", start),)
         await press(pilot, "G apostrophe a")
-        assert screen.table.position == 3
+        assert screen.table.rows.position == 3
         assert screen.session.number(screen.view.selection.lane, screen.view.selection.row) == number
         # in another order too, and where the row is not selected yet
         await press(pilot, "I escape g apostrophe a")
-        assert int(screen.table.order[screen.table.position]) == number
+        assert int(screen.table.rows.order[screen.table.rows.position]) == number
         await press(pilot, "m a")
         assert screen.view.marks == ()
 

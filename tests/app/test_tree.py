@@ -181,12 +181,12 @@ async def test_keys_find_no_lines_of_nodes_that_were_filtered_away_without_room(
         await settled(pilot)
         assert not tree.size.width
         tree.set_filter("GDMA")
-        tree.action_bottom()
+        tree.action_do("last")
         assert tree.node in tree.nodes
         await pilot.resize_terminal(160, 48)
         await settled(pilot)
         assert tree.items == list(range(len(tree._shown)))
-        tree.action_bottom()
+        tree.action_do("last")
         assert tree.node.label == "GDMA"
 
 
@@ -203,7 +203,7 @@ async def test_enter_narrows_to_a_direction_of_a_port_and_back(cdma):
         assert (screen.view.scope, screen.view.filter) == (Scope(-1, lane), "link=tx")
         assert "TX*" in frame(pilot.app)
         await press(pilot, "2")
-        assert len(screen.table.order) == tree.nodes[place].count
+        assert len(screen.table.rows.order) == tree.nodes[place].count
         screen._focus("tree")
         await press(pilot, "j enter")
         assert (screen.view.scope, screen.view.filter) == (Scope(-1, lane), "link=rx")

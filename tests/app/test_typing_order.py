@@ -106,7 +106,7 @@ async def test_no_more_is_kept_than_is_told(tmp_path, reading, monkeypatch):  # 
         reading.go.set()
         await explored(pilot)
         assert len(reading.paths) == 1, "reading again is what was under way"
-        await until(pilot, lambda: explorer(pilot).table.position == 2)
+        await until(pilot, lambda: explorer(pilot).table.rows.position == 2)
 
 
 async def test_help_over_a_capture_that_loads_keeps_its_keys(tmp_path, reading):  # noqa: F811

@@ -243,7 +243,7 @@ class Commanding(Finding):
         """Moves within the pane that keys went to before: what a count before a key does elsewhere."""
         pane = self._focused_before
         if isinstance(pane, InstructionTable):
-            pane.go_to(pane.position + lines)
+            pane.go_to(pane.rows.position + lines)
         elif isinstance(pane, Timeline):
             pane.step_instructions(lines)
         elif isinstance(pane, LinesView):

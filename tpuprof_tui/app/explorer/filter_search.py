@@ -18,10 +18,10 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
 
 from ..overlays.asking import Asking
-from ..panes.instructions import AT_ONCE
 from ..panes.keybar import KeyBar
 from ..panes.prompt import Note
 from ..panes.table import InstructionTable
+from ..panes.table_rows import AT_ONCE
 from ..panes.tree import GroupTree
 from ..shell.messages import tell_failure
 
@@ -280,7 +280,7 @@ class Finding(Asking):
         selection = self.view.selection
         table = self.table
         if self._in_table():
-            return table.position, int(table.order[table.position]) if len(table.order) else -1
+            return table.rows.position, int(table.rows.order[table.rows.position]) if len(table.rows.order) else -1
         if selection.row < 0:
             return self.view.cursor, -1
         start, _ = self.session.span_of(selection.lane, selection.row)
@@ -293,8 +293,8 @@ class Finding(Asking):
         wanted: tuple[object, ...]
         work_out: Callable[[], Hits]
         if self._in_table():
-            wanted = ("table", text, table.holds)
-            work_out = partial(hits_in_table, session, text, table.order)
+            wanted = ("table", text, table.rows.held)
+            work_out = partial(hits_in_table, session, text, table.rows.order)
         else:
             wanted = ("time", text, view.scope, view.filter)
             work_out = partial(_hits_over_time, session, text, replace(view, in_window=False))

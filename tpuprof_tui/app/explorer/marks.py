@@ -71,9 +71,9 @@ class Marking(Finding):
     def _here_and_now(self) -> ViewState:
         """The state with the cursor where the keys are: in the table at its row, selected by a key or not."""
         table = self.table
-        if self.focused is not table or not len(table.order):
+        if self.focused is not table or not len(table.rows.order):
             return self.view
-        start, _ = self.session.span_of(*self.session.place(int(table.order[table.position])))
+        start, _ = self.session.span_of(*self.session.place(int(table.rows.order[table.rows.position])))
         return self.view.at(start)
 
     def _mark(self, letter: str) -> None:
@@ -98,9 +98,9 @@ class Marking(Finding):
             return
         self._set(view)
         self._say(f"At mark {letter}, {self._measure.exact(view.cursor)}.")
-        if self.focused is self.table and len(self.table.order):
+        if self.focused is self.table and len(self.table.rows.order):
             # a table has no cursor between its rows
-            place = self.session.place(nearest_start(self.session, self.table.order, view.cursor))
+            place = self.session.place(nearest_start(self.session, self.table.rows.order, view.cursor))
             self._set(replace(selected(self.session, view, *place), range=view.range))
 
     def _say(self, text: str) -> None:

@@ -44,7 +44,7 @@ class ProblemSteps(Finding):
             self._go_to_problem(hits, place, wrapped, steps)
 
         if self._in_table():
-            work_out = partial(_in_table, self.session, self.table.order)
+            work_out = partial(_in_table, self.session, self.table.rows.order)
         else:
             work_out = partial(_over_time, self.session, self.view)
         self.compute("problems", work_out, take, at_once=self._is_small)

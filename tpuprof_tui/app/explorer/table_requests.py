@@ -78,16 +78,15 @@ class TableKeys(Finding):
         """Opens the list of columns."""
         message.stop()
         table = self.query_one("#table", InstructionTable)
-        at = table.columns[table.column].key
+        at = table.columns.chosen.key
         known, chosen = self.session.columns, self.view.columns
         self.app.push_screen(ColumnsScreen(known, chosen, self.palette, at, self._take_columns))
 
     def _take_columns(self, keys: tuple[str, ...]) -> None:
         self._set(replace(self.view, columns=keys))
 
-    @on(InstructionTable.Copy)
     @on(CopyText)
-    def copy(self, message: InstructionTable.Copy | CopyText) -> None:
+    def copy(self, message: CopyText) -> None:
         """Copies a text and shows it."""
         message.stop()
         copy_text(self, self.palette, message.text, message.what)

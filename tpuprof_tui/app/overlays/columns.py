@@ -79,15 +79,8 @@ class ColumnList(LinesView):
             self.cursor = min(self.cursor + 1, len(self.columns) - 1)
             self._changed()
 
-    def action_earlier(self) -> None:
-        """To the left."""
-        self._move(-1)
-
-    def action_later(self) -> None:
-        """To the right."""
-        self._move(1)
-
-    def _move(self, steps: int) -> None:
+    def action_shift(self, steps: int) -> None:
+        """Moves the column so many places to the right."""
         wanted = self.cursor + steps
         if 0 <= wanted < len(self.columns):
             here = self.cursor

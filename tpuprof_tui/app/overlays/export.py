@@ -22,9 +22,9 @@ from tpuprof_tui.model.vocabulary import Output, Vocabulary
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..panes.instructions import shown_columns
 from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView
+from ..panes.table_columns import shown_columns
 from ..settings.actions import actions_of, bindings, key_text, keys_of
 from ..shell.export_kinds import (
     Job,

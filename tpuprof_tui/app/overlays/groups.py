@@ -25,9 +25,9 @@ from tpuprof_tui.formats.units import column_unit, percent_text, plural, time_de
 
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
-from ..panes.instructions import AT_ONCE
 from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
+from ..panes.table_rows import AT_ONCE
 from ..settings.actions import bindings
 from ..shell.messages import tell_failure
 from .copied import copy_text
@@ -245,19 +245,9 @@ class GroupList(LinesView):
         self.work_only = not self.work_only
         self._group()
 
-    def action_column_previous(self) -> None:
-        """Sort by the column to the left."""
-        self._sort_by(self.sort - 1)
-
-    def action_column_next(self) -> None:
-        """Sort by the column to the right."""
-        self._sort_by(self.sort + 1)
-
-    action_column_left = action_column_previous
-    action_column_right = action_column_next
-
-    def _sort_by(self, place: int) -> None:
-        self.sort = place % len(COLUMNS)
+    def action_scroll_columns(self, columns: int) -> None:
+        """Sorts by the column so many places to the right: nothing is out of sight."""
+        self.sort = (self.sort + columns) % len(COLUMNS)
         self.down = COLUMNS[self.sort][1]
         self._order()
 

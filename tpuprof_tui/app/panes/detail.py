@@ -78,15 +78,8 @@ class DetailPane(LinesView):
         self.scroll_to(y=0, animate=False, immediate=True)
         self.post_message(Change(lambda view: selected(self.session, view, *target)))
 
-    def action_previous(self) -> None:
-        """The instruction before, on the same lane."""
-        self._step(-1)
-
-    def action_next(self) -> None:
-        """The instruction after, on the same lane."""
-        self._step(1)
-
-    def _step(self, steps: int) -> None:
+    def action_step(self, steps: int) -> None:
+        """The event so many steps on, on the same lane."""
         lane = self.selection.lane
         if lane >= 0:
             self.post_message(Change(lambda view: stepped_event(self.session, view, steps, lane)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar, Final
 
 from rich.segment import Segment
 from rich.style import Style
@@ -22,6 +22,17 @@ from .scrolling import SidesCache, set_extent
 
 #: What bars are drawn with where there is Unicode.
 _BLOCKS = frozenset(map(chr, range(0x2580, 0x25A0)))
+#: How many lines keys move, given those of a page and all there are; by the last part of their action's id.
+MOVES: Final[Mapping[str, Callable[[int, int], int]]] = {
+    "line-down": lambda page, _: 1,
+    "line-up": lambda page, _: -1,
+    "half-down": lambda page, _: max(page // 2, 1),
+    "half-up": lambda page, _: -max(page // 2, 1),
+    "page-down": lambda page, _: page,
+    "page-up": lambda page, _: -page,
+    "first": lambda _, lines: -lines - 1,
+    "last": lambda _, lines: lines + 1,
+}
 #: One line: segments, each with a style.
 Line = list[Segment]
 
@@ -183,41 +194,9 @@ class LinesView(ScrollView, can_focus=True):
     def _page(self) -> int:
         return max(self.scrollable_content_region.height - 1, 1)
 
-    def action_line_down(self) -> None:
-        """A line down."""
-        self.move(1)
-
-    def action_line_up(self) -> None:
-        """A line up."""
-        self.move(-1)
-
-    def action_half_down(self) -> None:
-        """Half a page down."""
-        self.move(max(self._page() // 2, 1))
-
-    def action_half_up(self) -> None:
-        """Half a page up."""
-        self.move(-max(self._page() // 2, 1))
-
-    def action_page_down(self) -> None:
-        """A page down."""
-        self.move(self._page())
-
-    def action_page_on(self) -> None:
-        """A page down, by the key that picks where rows can be picked."""
-        self.action_page_down()
-
-    def action_page_up(self) -> None:
-        """A page up."""
-        self.move(-self._page())
-
-    def action_first(self) -> None:
-        """To the first line."""
-        self.move(-len(self.lines) - 1)
-
-    def action_last(self) -> None:
-        """To the last line."""
-        self.move(len(self.lines) + 1)
+    def action_do(self, name: str) -> None:
+        """Moves by so many lines as a key stands for."""
+        self.move(MOVES[name](self._page(), len(self.lines)))
 
     def action_centre(self) -> None:
         """The line under the cursor in the middle."""
@@ -225,8 +204,5 @@ class LinesView(ScrollView, can_focus=True):
             height = self.scrollable_content_region.height
             self.scroll_to(y=max(self.items.index(self.cursor) - height // 2, 0), animate=False, immediate=True)
 
-    def action_column_left(self) -> None:
-        """Lines are as wide as the pane: nothing to scroll."""
-
-    def action_column_right(self) -> None:
+    def action_scroll_columns(self, columns: int) -> None:
         """Lines are as wide as the pane: nothing to scroll."""

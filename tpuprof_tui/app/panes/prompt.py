@@ -216,15 +216,8 @@ class Prompt(KeyBar):
         self._close()
         self.post_message(self.Cancelled())
 
-    def action_older(self) -> None:
-        """The text before."""
-        self._recall(1)
-
-    def action_newer(self) -> None:
-        """The text after."""
-        self._recall(-1)
-
-    def _recall(self, steps: int) -> None:
+    def action_recall(self, steps: int) -> None:
+        """The text typed so many times before."""
         past = self._past.get(self.question.kind or self.question.label, [])
         wanted = min(max(self._older + steps, 0), len(past))
         if wanted == self._older:

@@ -1,33 +1,82 @@
-"""The table of instructions: the keys that move its cursor, choose columns and sort."""
+"""The table of events: rows in some order, drawn a page at a time; its keys and mouse."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from textual import events
+from rich.segment import Segment
+from rich.style import Style
+from textual import events, work
 from textual.binding import BindingType
+from textual.geometry import Region, Size
 from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.worker import Worker, get_current_worker
 
+from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.analysis.selecting.navigation import stepped_event
+from tpuprof_tui.analysis.selecting.search import SEARCHED, pattern_of
+from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import Selection, Sort, ViewState
 from tpuprof_tui.export.table import SHARE
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import plural
 
+from ..drawing.glyphs import Glyphs
+from ..drawing.painter import joined
+from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..settings.column_names import columns_named
-from ..shell.messages import Change, Say, ShowDetail
-from .instructions import InstructionRows
+from ..shell.messages import Change, CopyText, Say, ShowDetail, tell_failure
+from .lines import MOVES
 from .prompt import Note, Prompt, Question
+from .scrolling import SidesCache, set_extent
+from .table_columns import GAP, ColumnLayout
+from .table_rows import AT_ONCE, TableRows, Wanted, sorted_rows
 
 #: Rows of a column that are copied at most: clipboards hold no millions.
 COPIED = 10_000
+#: Columns whose order begins with the smallest, as that of texts does.
+_UPWARDS: Final = frozenset({"start", "end", "order", "core", "port"})
+#: How a cell that matches the search looks.
+_FOUND = Style(bold=True, underline=True)
+#: What keys make of the state, by the last part of their action's id.
+_CHANGES: Final[Mapping[str, Callable[[ViewState], ViewState]]] = {
+    "reverse": lambda view: replace(view, sort=replace(view.sort, down=not view.sort.down)),
+    "window-only": lambda view: replace(view, in_window=not view.in_window),
+    "percent": lambda view: replace(view, percent=not view.percent),
+    "clear-picks": lambda view: replace(view, picked=()),
+}
 
 
-class InstructionTable(InstructionRows):
-    """Keys and mouse of the table: each asks for another state, or moves the cursor."""
+class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
+    """Events of the scope as rows; keys move its cursor, choose columns, or ask for another state.
+
+    Attributes:
+        rows: Which events there are, in which order, and where the cursor is.
+        columns: Which columns show, and where.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "table")]
+    DEFAULT_CSS = """
+    InstructionTable { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow: auto auto; }
+    """
+
+    class Sorted(Message):
+        """A thread has put the rows in order."""
+
+        def __init__(self, wanted: Wanted, order: Ints, total_ns: int) -> None:
+            super().__init__()
+            self.wanted = wanted
+            self.order = order
+            self.total_ns = total_ns
+
+    class Retitled(Message):
+        """What the table holds has changed."""
 
     class GroupBy(Message):
         """What the table holds is to be grouped by a column."""
@@ -39,124 +88,295 @@ class InstructionTable(InstructionRows):
     class ChooseColumns(Message):
         """Columns are to be chosen."""
 
-    class Copy(Message):
-        """A text is to be copied."""
+    def __init__(self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__(id="table")
+        self.session = session
+        self.view = view
+        self.palette = palette
+        self.glyphs = glyphs
+        self.columns = ColumnLayout(session, view)
+        self.rows = TableRows(session)
+        self._active = False
+        self._styles_cache = SidesCache()
 
-        def __init__(self, text: str, what: str) -> None:
-            super().__init__()
-            self.text = text
-            self.what = what
+    # state
 
-    def go_to(self, position: int) -> None:
-        """Puts the cursor on a row: its instruction becomes the selection of all panes."""
-        if not len(self.order):
+    def show(self, view: ViewState) -> None:
+        """Shows a state; a hidden table only remembers it."""
+        old, self.view = self.view, view
+        if (old.columns, old.percent) != (view.columns, view.percent):
+            self.columns.show(view)
+            self._set_size()
+            self.refresh()
+        if not self._active:
             return
-        before, self.position = self.position, min(max(position, 0), len(self.order) - 1)
-        self._bring_into_view()
-        self._refresh_rows(before, self.position)
-        self._select()
+        self._sort_anew()
+        if old.selection != view.selection:
+            before = self.rows.position
+            self._follow()
+            seen = self.rows.row_of(old.selection, self.scroll_offset.y, self.page)
+            self._refresh_rows(before, self.rows.position, seen)
+        if (old.sort, old.search, old.picked) != (view.sort, view.search, view.picked):
+            self.refresh()
+
+    def activate(self, active: bool) -> None:
+        """Says whether the table is visible: order and texts are made only then."""
+        self._active = active
+        if active:
+            self._sort_anew()
+            self._follow()
+
+    def _sort_anew(self) -> None:
+        view = self.view
+        if not self.rows.want(view):
+            return
+        if self.session.profile.instructions <= AT_ONCE:
+            self._take(*sorted_rows(self.session, view))
+        else:
+            self._sort(self.rows.wanted, view)
         self.post_message(self.Retitled())
 
+    @work(thread=True, exclusive=True, group="table", exit_on_error=False, description="order of the table")
+    def _sort(self, wanted: Wanted, view: ViewState) -> None:
+        worker = get_current_worker()
+        order, total_ns = sorted_rows(self.session, view)
+        if not worker.is_cancelled:
+            self.post_message(self.Sorted(wanted, order, total_ns))
+
+    def on_instruction_table_sorted(self, message: Sorted) -> None:
+        """Takes an order, unless another one is wanted by now."""
+        message.stop()
+        if message.wanted == self.rows.wanted:
+            self._take(message.order, message.total_ns)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What goes wrong in a thread is told."""
+        tell_failure(self, event)
+
+    def _take(self, order: Ints, total_ns: int) -> None:
+        held, rows = self.rows.held, self.rows
+        resorted = bool(held) and held[1] != rows.wanted[1]
+        rows.take(order, total_ns)
+        self._set_size()
+        # another order is asked for to see its first rows; else the selected row stays in view
+        if not resorted:
+            rows.follow(self.view.selection)
+        self._bring_into_view()
+        self.refresh()
+        self.post_message(self.Retitled())
+
+    def _set_size(self) -> None:
+        if self._closing or not self.is_attached:
+            # a scroll bar made for a pane that goes would never go itself, and keep the capture
+            return
+        set_extent(self, Size(self.columns.edges[-1] + 1, len(self.rows.order) + 1))
+
+    def title_text(self) -> str:
+        """What the table holds, for the border."""
+        view = self.view
+        if self.rows.is_sorting:
+            return f"sorting {self.session.profile.vocabulary.event.of(self.session.profile.instructions)} ..."
+        window = "in the window" if view.range is None else "in the range"
+        where = window if view.in_window else "whole capture"
+        passing = f" pass {clean(view.filter)}" if view.filter else ""
+        picked = f", {len(view.picked):,} picked" if view.picked else ""
+        count = self.session.count_text(self.rows.order)
+        return f"{count}{passing}, {self.session.scope_title(view.scope)}, {where}{picked}"
+
+    def place_text(self) -> str:
+        """Where the cursor is."""
+        count = len(self.rows.order)
+        return f"row {self.rows.position + 1:,} of {count:,}" if count else ""
+
+    # the cursor
+
+    def go_to(self, position: int) -> None:
+        """Puts the cursor on a row: its event becomes the selection of all panes."""
+        if len(self.rows.order):
+            self.put(position)
+            self._select()
+
+    def put(self, position: int) -> None:
+        """Puts the cursor on a row without selecting it."""
+        before = self.rows.position
+        self.rows.put(position)
+        self._bring_into_view()
+        self._refresh_rows(before, self.rows.position)
+        self.post_message(self.Retitled())
+
+    def _follow(self) -> None:
+        """Puts the cursor on the selected event, where the table holds it."""
+        if self.rows.follow(self.view.selection):
+            self._bring_into_view()
+
+    def _bring_into_view(self) -> None:
+        top, position = self.scroll_offset.y, self.rows.position
+        if not top <= position < top + self.page:
+            wanted = position if position < top else position - self.page + 1
+            self.scroll_to(y=wanted, animate=False, immediate=True)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """The cursor stays visible."""
+        if len(self.rows.order):
+            self._bring_into_view()
+
+    # drawing
+
+    @property
+    def page(self) -> int:
+        """Rows that fit on the screen below the header."""
+        return max(self.scrollable_content_region.height - 1, 1)
+
+    @property
+    def _mark_width(self) -> int:
+        """Cells left of the columns, for the marks of picked rows."""
+        return 1 if self.view.picked else 0
+
+    def _refresh_rows(self, *positions: int) -> None:
+        """Repaints single rows: cheap on slow lines."""
+        top = self.scroll_offset.y
+        shown = {position - top + 1 for position in positions if 0 <= position - top < self.page}
+        if shown:
+            self.refresh(*(Region(0, line, self.size.width, 1) for line in shown))
+
+    def render_line(self, y: int) -> Strip:
+        """Header or a row."""
+        width, rows = self.size.width, self.rows
+        places = self.columns.in_view(self.scroll_offset.x, width)
+        if y == 0:
+            return self._cropped(self._header(places), places, " ", self.palette.header)
+        position = self.scroll_offset.y + y - 1
+        if position >= len(rows.order):
+            text = fit(self._empty_text(), width) if y == 1 and not len(rows.order) else " " * width
+            return Strip([Segment(text)], width)
+        style = Style.null()
+        if position == rows.position:
+            style = self.palette.row if self.has_focus else self.palette.row_blurred
+        mark = self.glyphs.mark if int(rows.order[position]) in self.view.picked else " "
+        return self._cropped(self._row(position, places, style), places, mark, style)
+
+    def _cropped(self, cells: list[list[Segment]], places: Sequence[int], mark: str, style: Style) -> Strip:
+        """Cells of the columns in view as a line: those that stay, then the others as far as they are scrolled."""
+        edges, width = self.columns.edges, self.size.width - self._mark_width
+        staying = self.columns.staying(self.size.width)
+        kept = [segment for cell in cells[:staying] for segment in cell]
+        rest = [segment for cell in cells[staying:] for segment in cell]
+        left = edges[staying] + self.scroll_offset.x - edges[places[staying] if rest else staying]
+        strip = Strip(rest).crop_extend(left, left + max(width - edges[staying], 0), style)
+        marks = [Segment(mark, self.palette.key + style)] if self._mark_width else []
+        return Strip(joined([*marks, *kept, *strip])).crop_extend(0, self.size.width, style)
+
+    def _header(self, places: Sequence[int]) -> list[list[Segment]]:
+        cells = []
+        for place in places:
+            column, arrow = self.columns.columns[place], ""
+            if column.key == self.view.sort.key:
+                arrow = f" {self.glyphs.down if self.view.sort.down else self.glyphs.up}"
+            title = header_text(column.title, column.unit)
+            width = self.columns.widths[place]
+            text = fit(fit(title, min(len(title), width - len(arrow))) + arrow, width, right=column.align == "right")
+            style = self.palette.chosen if place == self.columns.place else self.palette.header
+            cells.append([Segment(text, style), Segment(" " * GAP, self.palette.header)])
+        return cells
+
+    def _row(self, position: int, places: Sequence[int], style: Style) -> list[list[Segment]]:
+        columns = tuple(self.columns.columns[place] for place in places)
+        texts = self.rows.texts(position, columns, self.scroll_offset.y, self.page)
+        quiet = self.palette.quiet + style
+        selection = self.view.selection
+        selected = selection.row >= 0 and self.rows.order[position] == self.session.number(
+            selection.lane, selection.row
+        )
+        plain = (self.palette.strong if selected else self.palette.text) + style
+        pattern = pattern_of(self.view.search) if self.view.search else None
+        cells = []
+        for place, column, text in zip(places, columns, texts, strict=True):
+            width, right = self.columns.widths[place], column.align == "right"
+            if right and len(text) > width:
+                text = text.replace(",", "")
+            shown = fit(text, width, right=right) + " " * GAP
+            found = pattern is not None and column.key in SEARCHED and pattern.search(text) is not None
+            cells.append([Segment(shown, quiet if text == "-" else plain + _FOUND if found else plain)])
+        return cells
+
+    def _empty_text(self) -> str:
+        if self.rows.is_sorting:
+            return " sorting ..."
+        if not self.session.profile.instructions:
+            return self.session.say(" This capture holds no {events}: see the problems (4).")
+        if self.view.filter:
+            return self.session.say(" No {event} here passes the filter: & changes it, Esc clears it.")
+        told = " No {event} here: press 0 in the timeline to show the whole capture, or v for all {events}."
+        return self.session.say(told)
+
+    # keys that move
+
+    def action_do(self, name: str) -> None:
+        """Moves the cursor, or asks for the state that a key makes."""
+        if name in MOVES:
+            self.go_to(self.rows.position + MOVES[name](self.page, len(self.rows.order)))
+        else:
+            self.post_message(Change(_CHANGES[name]))
+
+    def action_centre(self) -> None:
+        """The cursor's row in the middle."""
+        self.scroll_to(y=max(self.rows.position - self.page // 2, 0), animate=False, immediate=True)
+
+    def action_scroll_columns(self, columns: int) -> None:
+        """Scrolls sideways, to where a column begins."""
+        left = self.columns.scrolled(columns, self.scroll_offset.x, self.size.width)
+        self.scroll_to(x=left, animate=False, immediate=True)
+
     def _select(self) -> None:
-        lane, row = self.session.place(int(self.order[self.position]))
+        lane, row = self.session.place(self.rows.number)
         selection = Selection(self.session.unit_of(lane), lane, row)
         start, _ = self.session.span_of(lane, row)
         self.post_message(Change(lambda view: replace(view.at(start), selection=selection)))
 
-    def action_line_down(self) -> None:
-        """A row down."""
-        self.go_to(self.position + 1)
+    def action_select(self) -> None:
+        """The detail of the row."""
+        if len(self.rows.order):
+            self._select()
+            self.post_message(ShowDetail())
 
-    def action_line_up(self) -> None:
-        """A row up."""
-        self.go_to(self.position - 1)
+    def action_step(self, steps: int) -> None:
+        """The event so many steps on, on the same lane."""
+        if len(self.rows.order):
+            lane, row = self.session.place(self.rows.number)
+            here = Selection(self.session.unit_of(lane), lane, row)
+            self.post_message(
+                Change(lambda view: stepped_event(self.session, replace(view, selection=here), steps, lane))
+            )
 
-    def action_half_down(self) -> None:
-        """Half a page down."""
-        self.go_to(self.position + max(self.page // 2, 1))
+    # columns and order
 
-    def action_half_up(self) -> None:
-        """Half a page up."""
-        self.go_to(self.position - max(self.page // 2, 1))
-
-    def action_page_down(self) -> None:
-        """A page down."""
-        self.go_to(self.position + self.page)
-
-    def action_page_up(self) -> None:
-        """A page up."""
-        self.go_to(self.position - self.page)
-
-    def action_first(self) -> None:
-        """The first row."""
-        self.go_to(0)
-
-    def action_last(self) -> None:
-        """The last row."""
-        self.go_to(len(self.order) - 1)
-
-    def action_centre(self) -> None:
-        """The cursor's row in the middle."""
-        self.scroll_to(y=max(self.position - self.page // 2, 0), animate=False, immediate=True)
-
-    def action_column_left(self) -> None:
-        """Scroll a column to the left."""
-        before = [edge for edge in self._scrolled_edges() if edge < self.scroll_offset.x]
-        self.scroll_to(x=before[-1] if before else 0, animate=False, immediate=True)
-
-    def action_column_right(self) -> None:
-        """Scroll a column to the right."""
-        after = [edge for edge in self._scrolled_edges() if edge > self.scroll_offset.x]
-        if after:
-            self.scroll_to(x=after[0], animate=False, immediate=True)
-
-    def _scrolled_edges(self) -> list[int]:
-        """How far the table is scrolled where a column stands right behind those that stay."""
-        return [edge - self.edges[self.staying] for edge in self.edges[self.staying :]]
-
-    def action_column_previous(self) -> None:
-        """Choose the column to the left."""
-        self._choose(self.column - 1)
-
-    def action_column_next(self) -> None:
-        """Choose the column to the right."""
-        self._choose(self.column + 1)
+    def action_choose_column(self, steps: int) -> None:
+        """Chooses the column so many places to the right."""
+        self._choose(self.columns.place + steps)
 
     def choose(self, key: str) -> None:
         """Chooses a column by its key, where it shows, and brings it into view."""
-        place = next((number for number, column in enumerate(self.columns) if column.key == key), -1)
+        place = self.columns.place_of(key)
         if place >= 0:
             self._choose(place)
 
-    def _choose(self, column: int) -> None:
-        self.column = min(max(column, 0), len(self.columns) - 1)
-        left, right = self.edges[self.column : self.column + 2]
-        view_left, width = self.scroll_offset.x, self.scrollable_content_region.width
-        kept = self.edges[self.staying]
-        if self.column >= self.staying and left < view_left + kept:
-            self.scroll_to(x=left - kept, animate=False, immediate=True)
-        elif self.column >= self.staying and right > view_left + width:
-            self.scroll_to(x=right - width, animate=False, immediate=True)
+    def _choose(self, place: int) -> None:
+        columns, left = self.columns, self.scroll_offset.x
+        columns.place = min(max(place, 0), len(columns.columns) - 1)
+        wanted = columns.showing(columns.place, left, self.size.width, self.scrollable_content_region.width)
+        if wanted != left:
+            self.scroll_to(x=wanted, animate=False, immediate=True)
         self.refresh()
-        self.post_message(Say(f"{self.columns[self.column].title}: {self.columns[self.column].help}  (s sorts)"))
+        self.post_message(Say(f"{columns.chosen.title}: {columns.chosen.help}  (s sorts)"))
 
     def action_sort(self) -> None:
         """Sort by the chosen column, or reverse."""
         # the share is in the order of the durations
-        self._sort_by("duration" if self.columns[self.column] is SHARE else self.columns[self.column].key)
-
-    def _sort_by(self, key: str) -> None:
-        numbers = not self.session.profile.vocabulary.is_text(key) and key not in (
-            "start",
-            "end",
-            "order",
-            "core",
-            "port",
-        )
+        key = "duration" if self.columns.chosen is SHARE else self.columns.chosen.key
+        falls = not self.session.profile.vocabulary.is_text(key) and key not in _UPWARDS
 
         def sorted_by(view: ViewState) -> ViewState:
-            down = not view.sort.down if view.sort.key == key else numbers
-            return replace(view, sort=Sort(key, down))
+            return replace(view, sort=Sort(key, not view.sort.down if view.sort.key == key else falls))
 
         self.post_message(Change(sorted_by))
 
@@ -166,7 +386,7 @@ class InstructionTable(InstructionRows):
         hint = Note(f"{columns}  Enter sorts, then s turns it round")
 
         def judged(text: str) -> Note | None:
-            found = columns_named(self.columns, text)
+            found = columns_named(self.columns.columns, text)
             if not text.strip():
                 return hint
             if not found:
@@ -174,107 +394,75 @@ class InstructionTable(InstructionRows):
             return Note(", ".join(column.title for column in found[:4]))
 
         def accepted(text: str) -> Note | None:
-            found = columns_named(self.columns, text)
+            found = columns_named(self.columns.columns, text)
             if found:
-                self._choose(self.columns.index(found[0]))
+                self.choose(found[0].key)
                 self.action_sort()
             return None if found or not text.strip() else judged(text)
 
         self.post_message(Prompt.Ask(Question("Sort by", "", judged, accepted)))
 
-    def action_reverse(self) -> None:
-        """The other way round."""
-        self.post_message(Change(lambda view: replace(view, sort=replace(view.sort, down=not view.sort.down))))
-
-    def action_window_only(self) -> None:
-        """Only the window, or all."""
-        self.post_message(Change(lambda view: replace(view, in_window=not view.in_window)))
-
     def action_frequencies(self) -> None:
         """How often each value of the chosen column occurs."""
-        self.post_message(self.GroupBy(self.columns[self.column].key))
+        self.post_message(self.GroupBy(self.columns.chosen.key))
 
     def action_columns(self) -> None:
         """Choose columns."""
         self.post_message(self.ChooseColumns())
 
-    def action_percent(self) -> None:
-        """Each duration's share of the total beside it, or not."""
-        self.post_message(Change(lambda view: replace(view, percent=not view.percent)))
+    # picked rows, copies
 
     def action_pick(self) -> None:
         """Picks the row or lets it go, and moves on."""
-        if not len(self.order):
+        if not len(self.rows.order):
             return
-        number = int(self.order[self.position])
+        number = self.rows.number
 
         def toggled(view: ViewState) -> ViewState:
             picked = tuple(each for each in view.picked if each != number)
             return replace(view, picked=picked if len(picked) < len(view.picked) else (*picked, number))
 
         self.post_message(Change(toggled))
-        self.go_to(self.position + 1)
+        self.go_to(self.rows.position + 1)
 
-    def action_clear_picks(self) -> None:
-        """No row is picked any more."""
-        self.post_message(Change(lambda view: replace(view, picked=())))
-
-    def action_copy_rows(self) -> None:
-        """Copies the picked rows, or that under the cursor."""
-        numbers = self._picked() or [int(each) for each in self.order[self.position : self.position + 1]]
-        if numbers:
-            self.post_message(self.Copy(self.text_of(numbers), plural(len(numbers), "row")))
-
-    def action_copy_cell(self) -> None:
-        """Copies the cell of the chosen column."""
-        if len(self.order):
-            text = self.text_of([int(self.order[self.position])], only=self.column)
-            self.post_message(self.Copy(text, self.columns[self.column].title))
-
-    def action_copy_column(self) -> None:
-        """Copies the chosen column of all rows, or of those picked."""
-        numbers = self._picked() or self.order[:COPIED].tolist()
-        if numbers:
-            what = f"{self.columns[self.column].title} of {plural(len(numbers), 'row')}"
-            if not self._picked() and len(numbers) < len(self.order):
-                what += f", the first of {len(self.order):,}"
-            self.post_message(self.Copy(self.text_of(numbers, only=self.column), what))
-
+    @property
     def _picked(self) -> list[int]:
         """The picked rows; a capture read anew may hold fewer."""
         return [number for number in self.view.picked if number < self.session.profile.instructions]
 
-    def action_select(self) -> None:
-        """The detail of the row."""
-        if len(self.order):
-            self._select()
-            self.post_message(ShowDetail())
+    def action_copy_rows(self) -> None:
+        """Copies the picked rows, or that under the cursor."""
+        numbers = self._picked or ([self.rows.number] if len(self.rows.order) else [])
+        if numbers:
+            text = self.rows.copied(numbers, self.columns.columns)
+            self.post_message(CopyText(text, plural(len(numbers), "row")))
 
-    def action_previous(self) -> None:
-        """The instruction before, on the same engine."""
-        self._step(-1)
+    def action_copy_cell(self) -> None:
+        """Copies the cell of the chosen column."""
+        if len(self.rows.order):
+            self._copy_column([self.rows.number], self.columns.chosen.title)
 
-    def action_next(self) -> None:
-        """The instruction after, on the same engine."""
-        self._step(1)
+    def action_copy_column(self) -> None:
+        """Copies the chosen column of all rows, or of those picked."""
+        count = len(self.rows.order)
+        numbers = self._picked or self.rows.order[:COPIED].tolist()
+        what = f"{self.columns.chosen.title} of {plural(len(numbers), 'row')}"
+        if not self._picked and len(numbers) < count:
+            what += f", the first of {count:,}"
+        if numbers:
+            self._copy_column(numbers, what)
 
-    def _step(self, steps: int) -> None:
-        if len(self.order):
-            lane, row = self.session.place(int(self.order[self.position]))
-            here = Selection(self.session.unit_of(lane), lane, row)
-            self.post_message(
-                Change(lambda view: stepped_event(self.session, replace(view, selection=here), steps, lane))
-            )
+    def _copy_column(self, numbers: list[int], what: str) -> None:
+        self.post_message(CopyText(self.rows.copied(numbers, (self.columns.chosen,), header=False), what))
 
     def on_click(self, event: events.Click) -> None:
         """The header sorts, a row is selected."""
         offset = event.get_content_offset(self)
         if offset is None:
             return
+        row = self.scroll_offset.y + offset.y - 1
         if offset.y == 0:
-            x = offset.x - self.mark_width
-            x += self.scroll_offset.x if x >= self.edges[self.staying] else 0
-            self._choose(sum(edge <= x for edge in self.edges) - 1)
+            self._choose(self.columns.at(offset.x - self._mark_width, self.scroll_offset.x, self.size.width))
             self.action_sort()
-        elif self.scroll_offset.y + offset.y - 1 < len(self.order):
-            self.go_to(self.scroll_offset.y + offset.y - 1)
+        elif row < len(self.rows.order):
+            self.go_to(row)

@@ -258,30 +258,6 @@ class GroupTree(LinesView, inherit_bindings=False):
 
     # keys
 
-    def action_node_down(self) -> None:
-        """The node below."""
-        self.move(1)
-
-    def action_node_up(self) -> None:
-        """The node above."""
-        self.move(-1)
-
-    def action_page_down(self) -> None:
-        """A page down."""
-        self.move(self._page())
-
-    def action_page_up(self) -> None:
-        """A page up."""
-        self.move(-self._page())
-
-    def action_top(self) -> None:
-        """The first node."""
-        self.action_first()
-
-    def action_bottom(self) -> None:
-        """The last node."""
-        self.action_last()
-
     def action_fold(self) -> None:
         """Fold, or go to the parent."""
         place = self._shown[self.cursor] if self._shown else 0

@@ -40,19 +40,20 @@ class Action:
 
 
 def _table(
-    pane: str, *rows: tuple[str, str, str, str, str], through: str = "", but: Container[str] = ()
-) -> list[Action]:  # fmt: skip
-    """Actions of one pane; the function is the last part of the id, with underscores.
+    pane: str, *rows: tuple[str, str, str, str, str], through: str = "", functions: Mapping[str, str] | None = None
+) -> list[Action]:
+    """Actions of one pane.
 
     Args:
         pane: Where they work.
         rows: Last part of the id, keys, text, help and footer of each.
-        through: The function that does them all, given the last part of their ids; empty: each has one of its own.
-        but: Those with a function of their own all the same.
+        through: The function that does them, given the last part of their ids; empty: each has one of that name.
+        functions: Those that another function does, with its arguments.
     """
 
     def function(name: str) -> str:
-        return f"{through}({name!r})" if through and name not in but else name.replace("-", "_")
+        own = f"{through}({name!r})" if through else name.replace("-", "_")
+        return (functions or {}).get(name, own)
 
     return [
         Action(f"{pane}.{name}", tuple(keys.split()), pane, text, sentence, function(name), footer)
@@ -151,7 +152,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("scale", "u", "Time/cycles", "Tell times in units of time, or in cycles.", ""),
         ("copy", "y", "Copy", "Copy the range, else the selected {event}, else the window's start and end.", ""),
         ("pin", "P", "Pin", "Keep the selected lane on top, or let it go back to its place.", ""),
-        through="do", but=("select", "go-to-time", "copy"),
+        through="do", functions={"select": "select", "go-to-time": "go_to_time", "copy": "copy"},
     ),
     *_table(
         "list",
@@ -166,10 +167,15 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("centre", "z", "Centre", "Put the line under the cursor in the middle.", ""),
         ("column-left", "h left", "Left", "Scroll to the columns on the left.", ""),
         ("column-right", "l right", "Right", "Scroll to the columns on the right.", ""),
+        through="do",
+        functions={
+            "centre": "centre", "column-left": "scroll_columns(-1)", "column-right": "scroll_columns(1)",
+        },
     ),
     *_table(
         "text",
         ("page-on", "space", "Page on", "Move down a page.", ""),
+        functions={"page-on": "do('page-down')"},
     ),
     *_table(
         "table",
@@ -190,6 +196,11 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("window-only", "v", "Window only", "Only what the timeline's window holds, or all.", "Window only"),
         ("previous", "comma", "Previous", "Select the previous {event} of the same {lane}.", ""),
         ("next", "full_stop", "Next", "Select the next {event} of the same {lane}.", ""),
+        functions={
+            "column-previous": "choose_column(-1)", "column-next": "choose_column(1)",
+            "previous": "step(-1)", "next": "step(1)",
+            **{name: f"do({name!r})" for name in ("reverse", "window-only", "percent", "clear-picks")},
+        },
     ),
     *_table(
         "summary",
@@ -202,6 +213,10 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("next-view", "v", "Next view", "Let the next view fill the summary, with all of its rows; Esc: all views.",
          "View"),
         ("previous-view", "V", "Previous view", "Let the view before fill the summary.", "View"),
+        functions={
+            "next-section": "step_section(1)", "previous-section": "step_section(-1)",
+            "next-view": "step_view(1)", "previous-view": "step_view(-1)",
+        },
     ),
     *_table(
         "groups",
@@ -212,6 +227,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("column-next", "greater_than_sign s", "Sort right", "Sort by the column to the right.", "Sort"),
         ("reverse", "I", "Reverse", "Reverse the order.", "Reverse"),
         ("copy", "y", "Copy", "Copy the list.", "Copy"),
+        functions={"column-previous": "scroll_columns(-1)", "column-next": "scroll_columns(1)"},
     ),
     *_table(
         "columns",
@@ -219,6 +235,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("earlier", "K", "Earlier", "Move the column to the left.", "Move"),
         ("later", "J", "Later", "Move the column to the right.", "Move"),
         ("usual", "r", "Usual", "The usual columns in their usual order.", "Usual"),
+        functions={"earlier": "shift(-1)", "later": "shift(1)"},
     ),
     *_table(
         "tree",
@@ -237,6 +254,10 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("unfold-all", "E", "Unfold all", "Unfold every node.", "Fold"),
         ("fold-all", "C", "Fold all", "Fold every node.", "Fold"),
         ("copy", "y", "Copy", "Copy the line under the cursor.", ""),
+        functions={
+            "node-down": "do('line-down')", "node-up": "do('line-up')", "top": "do('first')", "bottom": "do('last')",
+            "page-down": "do('page-down')", "page-up": "do('page-up')",
+        },
     ),
     *_table(
         "detail",
@@ -245,6 +266,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("next", "full_stop", "Next", "Select the next {event} of the lane.", "Step"),
         ("copy-line", "y", "Copy line", "Copy the line under the cursor.", "Copy"),
         ("copy-all", "Y", "Copy all", "Copy all that is known of the {event}.", ""),
+        functions={"previous": "step(-1)", "next": "step(1)"},
     ),
     *_table(
         "problems",
@@ -263,6 +285,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("cancel", "escape", "Cancel", "Leave without a text.", ""),
         ("older", "up ctrl+p", "Older", "The text typed before.", ""),
         ("newer", "down ctrl+n", "Newer", "The text typed after.", ""),
+        functions={"older": "recall(1)", "newer": "recall(-1)"},
     ),
     *_table(
         "export",
@@ -275,6 +298,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("line-down", "down", "Down", "Move down a line.", ""),
         ("line-up", "up", "Up", "Move up a line.", ""),
         ("stop", "X", "Stop", "Stop the export at work; nothing half-written stays.", ""),
+        functions={"line-down": "do('line-down')", "line-up": "do('line-up')"},
     ),
     *_table(
         "confirm",

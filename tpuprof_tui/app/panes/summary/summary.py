@@ -263,15 +263,8 @@ class SummaryPane(LinesView):
         self.rebuild(keep_scroll=False)
         self.post_message(self.Retitled())
 
-    def action_next_view(self) -> None:
-        """The next view fills the pane; after the last all of them."""
-        self._step_view(1)
-
-    def action_previous_view(self) -> None:
-        """The view before fills the pane."""
-        self._step_view(-1)
-
-    def _step_view(self, steps: int) -> None:
+    def action_step_view(self, steps: int) -> None:
+        """The view so many steps on fills the pane; after the last all of them."""
         names = ["", *(view.id for view in self.views)]
         place = names.index(self.chosen) if self.chosen in names else 0
         self.choose(names[(place + steps) % len(names)])
@@ -462,16 +455,9 @@ class SummaryPane(LinesView):
             self.cursor = visible[0] if lines < 0 else visible[-1]
         self.refresh()
 
-    def action_column_left(self) -> None:
-        """To the first column."""
-        self._cross(0)
-
-    def action_column_right(self) -> None:
-        """To the second column."""
-        self._cross(1)
-
-    def _cross(self, side: int) -> None:
-        """Puts the cursor on the nearest line of a column."""
+    def action_scroll_columns(self, columns: int) -> None:
+        """To the nearest line of the first column, or of the second."""
+        side = 0 if columns < 0 else 1
         if side == self._side or not self.targets[side]:
             return
         at = self.items.index(self.cursor) if self.cursor in self.items else 0
@@ -485,7 +471,7 @@ class SummaryPane(LinesView):
         offset = event.get_content_offset(self)
         if offset is not None:
             second = self._left <= offset.x and offset.y + self.scroll_offset.y < self._split
-            self._cross(1 if second and self._left < self._built_for else 0)
+            self.action_scroll_columns(1 if second and self._left < self._built_for else -1)
         super().on_click(event)
 
     def _target(self) -> Target | None:
@@ -588,15 +574,8 @@ class SummaryPane(LinesView):
         """Copies the whole summary as it is shown."""
         self.post_message(CopyText(self.text_of_all(), "summary"))
 
-    def action_next_section(self) -> None:
-        """To the next heading."""
-        self._section(1)
-
-    def action_previous_section(self) -> None:
-        """To the heading before."""
-        self._section(-1)
-
-    def _section(self, steps: int) -> None:
+    def action_step_section(self, steps: int) -> None:
+        """To the next heading, or the one before."""
         heads = [number for number, line in enumerate(self.lines) if self._is_heading(line)]
         top = self.scroll_offset.y
         wanted = [head for head in heads if head > top] if steps > 0 else [head for head in heads if head < top]

@@ -1,0 +1,128 @@
+"""The rows of the table: which events it holds, in which order, and the texts of those in view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpuprof_tui.analysis.selecting.cell_texts import header_text, row_texts
+from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown, total_duration
+from tpuprof_tui.analysis.selecting.session import Ints, Session, ordered
+from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.export.table import SHARE
+from tpuprof_tui.model import Column
+
+#: Up to this many events are sorted at once; more in a thread, so that no key waits.
+AT_ONCE = 50_000
+#: Rows whose texts are kept.
+KEPT_ROWS = 2_000
+
+#: What decides which rows there are, and in which order.
+Wanted = tuple[object, ...]
+
+
+def sorted_rows(session: Session, view: ViewState) -> tuple[Ints, int]:
+    """Numbers of the table's rows in their order, and the sum of their durations, ns. O(rows log rows)."""
+    numbers = numbers_shown(session, view)
+    return ordered(session, numbers, view.sort), total_duration(session, numbers)
+
+
+class TableRows:
+    """The events of the scope in some order, as numbers: a page costs what is visible, at a million as at ten.
+
+    Attributes:
+        order: int64, numbers of the events, in the order of the rows.
+        position: The row of the cursor.
+        total_ns: Sum of the durations of all rows.
+        wanted: What the rows are to be.
+        held: What they are: equal for equal rows in the same order; other than ``wanted`` while a thread sorts.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.order: Ints = np.zeros(0, dtype=np.int64)
+        self.position = self.total_ns = 0
+        self.wanted: Wanted = ()
+        self.held: Wanted = ()
+        self._texts: dict[int, list[str]] = {}
+        self._texts_for: tuple[Column, ...] = ()
+
+    def want(self, view: ViewState) -> bool:
+        """Whether a state wants other rows than the one before."""
+        before = self.wanted
+        self.wanted = (view.scope, view.sort, view.figures_window if view.in_window else None, view.filter)
+        return self.wanted != before
+
+    def take(self, order: Ints, total_ns: int) -> None:
+        """Takes the rows that are wanted; the cursor goes to the first."""
+        self.held = self.wanted
+        self.order, self.total_ns, self.position = order, total_ns, 0
+        self._texts.clear()
+
+    @property
+    def is_sorting(self) -> bool:
+        """Whether a thread is still sorting."""
+        return self.wanted != self.held
+
+    @property
+    def number(self) -> int:
+        """The event of the cursor's row; there is one at least."""
+        return int(self.order[self.position])
+
+    def put(self, position: int) -> None:
+        """Puts the cursor on a row, or the nearest there is."""
+        self.position = min(max(position, 0), max(len(self.order) - 1, 0))
+
+    def follow(self, selection: Selection) -> bool:
+        """Puts the cursor on the selected event; False where it is there, or the table does not hold it."""
+        if selection.row < 0 or not len(self.order):
+            return False
+        number = self._session.number(selection.lane, selection.row)
+        places = np.flatnonzero(self.order == number) if self.number != number else np.zeros(0, np.int64)
+        if len(places):
+            self.position = int(places[0])
+        return len(places) > 0
+
+    def row_of(self, selection: Selection, first: int, count: int) -> int:
+        """The row of the selected event among ``count`` rows from ``first``; -1: it is none of them."""
+        if selection.row < 0:
+            return -1
+        number = self._session.number(selection.lane, selection.row)
+        places = np.flatnonzero(self.order[first : first + count] == number)
+        return first + int(places[0]) if len(places) else -1
+
+    def texts(self, row: int, columns: tuple[Column, ...], first: int, count: int) -> list[str]:
+        """Texts of a row in some columns; made for all ``count`` rows in view from ``first`` together."""
+        if columns != self._texts_for or len(self._texts) > KEPT_ROWS:
+            self._texts.clear()
+            self._texts_for = columns
+        number = int(self.order[row])
+        found = self._texts.get(number)
+        if found is None:
+            numbers = self.order[min(first, row) : max(first + count + 1, row + 1)]
+            self._texts.update(zip(numbers.tolist(), self._cells(columns, numbers), strict=True))
+            found = self._texts[number]
+        return found
+
+    def _cells(self, columns: tuple[Column, ...], numbers: Ints) -> list[list[str]]:
+        """Texts of some columns of some events, the share of the total among them."""
+        rows = row_texts(self._session, columns, numbers)
+        if SHARE in columns:
+            place = columns.index(SHARE)
+            for number, texts in zip(numbers.tolist(), rows, strict=True):
+                start, end = self._session.span_of(*self._session.place(number))
+                texts[place] = f"{100 * (end - start) / max(self.total_ns, 1):.{SHARE.decimals}f}%"
+        return rows
+
+    def copied(self, numbers: Sequence[int], columns: tuple[Column, ...], *, header: bool = True) -> str:
+        """Events as tab separated text under a header, numbers plain; without one a line of values each."""
+        rows = [
+            [
+                text if column.kind == "text" else text.replace(",", "")
+                for column, text in zip(columns, each, strict=True)
+            ]
+            for each in self._cells(columns, np.array(numbers, dtype=np.int64))
+        ]
+        titles = [[header_text(column.title, column.unit) for column in columns]] if header else []
+        return "\n".join("\t".join(cells) for cells in (*titles, *rows))

@@ -33,13 +33,13 @@ async def test_the_summary_tells_differences(monkeypatch, tmp_path):
         assert "+243%" in first
         assert "lm_head_matmul_multi_core took longer" in seen
         pane = app.screen.query_one("#summary", SummaryPane)
-        assert pane.views[0].id == "comparison"
+        assert pane.views.told(pane.figures.answers)[0].id == "comparison"
         pane.choose("operations")
         seen = await shown(pilot, "Operations of all cores")
         rows = [line.split() for line in seen.splitlines() if line.strip().startswith("tensorLd")]
         assert rows[0][-1] == "more"
         # Enter on a row goes to the events of this capture
-        assert any(target.condition for target in pane.targets[0])
+        assert any(target.condition for target in pane.page.targets[0])
 
 
 async def test_what_cannot_be_compared_is_told(monkeypatch, tmp_path):

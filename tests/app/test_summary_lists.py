@@ -28,7 +28,7 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 
 def told(screen, view: str, key: str = "by_name") -> Table:
     """A table of a view, as the summary has it."""
-    return screen.summary.answers[view].table(key)
+    return screen.summary.figures.answers[view].table(key)
 
 
 def texts(screen) -> list[str]:
@@ -51,7 +51,7 @@ async def test_enter_on_a_kernel_function_goes_to_its_longest_instruction_and_o_
         # the list is as it was, and walked on
         assert texts(screen) == before
         assert (screen.view.filter, screen.view.scope) == (view.filter, view.scope)
-        assert screen.summary.asked.scope.everything
+        assert screen.summary.figures.asked.scope.everything
         await press(pilot, "j enter")
         assert screen.view.selection != chosen
         assert (texts(screen), screen.summary.cursor) == (before, 1)
@@ -76,7 +76,7 @@ async def test_the_cursor_goes_through_lines_that_stand_for_something_then_scrol
         for _ in range(len(pane.lines)):
             await pilot.press("j")
         await settled(pilot)
-        assert pane.cursor == len(pane.targets[0]) - 1
+        assert pane.cursor == len(pane.page.targets[0]) - 1
         assert pane.scroll_offset.y > 0
         await press(pilot, "k")
         await press(pilot, "g pagedown")
@@ -111,7 +111,7 @@ async def test_enter_on_a_pause_goes_there(profile):
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j j 3")
-        place, target = next(each for each in enumerate(screen.summary.targets[0]) if each[1].time)
+        place, target = next(each for each in enumerate(screen.summary.page.targets[0]) if each[1].time)
         screen.summary.go_to(place)
         await press(pilot, "enter")
         assert screen.view.cursor == target.time[0]
@@ -124,12 +124,12 @@ async def test_o_on_a_core_narrows_all_panes_to_it(profile):
         await press(pilot, "3 v v j j enter")
         assert screen.view.scope.everything
         assert screen.view.selection.group == told(screen, "units", "units").leads_to(2).scope.group
-        assert screen.summary.asked.scope.everything
+        assert screen.summary.figures.asked.scope.everything
         await press(pilot, "o")
-        assert screen.summary.chosen == "units"
+        assert screen.summary.views.chosen == "units"
         core = told(screen, "units", "units").leads_to(0).scope
         assert screen.view.scope == core
-        assert screen.summary.asked.scope == core
+        assert screen.summary.figures.asked.scope == core
 
 
 async def test_on_wide_screens_h_and_l_go_from_column_to_column(profile):
@@ -162,30 +162,30 @@ async def test_one_view_fills_the_pane(profile):
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "3")
-        names = [view.id for view in screen.summary.views]
+        names = [view.id for view in screen.summary.views.told(screen.summary.figures.answers)]
         assert names[:2] == ["overview", "units"]
         assert "problems" not in names
         assert "unit" not in names
         seen = []
         for _ in names:
             await press(pilot, "v")
-            seen.append(screen.summary.chosen)
+            seen.append(screen.summary.views.chosen)
         assert seen == names
         await press(pilot, "V")
-        assert screen.summary.chosen == names[-2]
+        assert screen.summary.views.chosen == names[-2]
         await press(pilot, "escape")
-        assert screen.summary.chosen == ""
+        assert screen.summary.views.chosen == ""
         assert "Kernel functions" in texts(screen)[0]
         await press(pilot, "colon v i e w space o p e r a t i o n s enter")
-        assert len(screen.summary.targets[0]) == len(told(screen, "operations")) > 5
+        assert len(screen.summary.page.targets[0]) == len(told(screen, "operations")) > 5
         assert "Operations of all cores, whole capture" in frame(pilot.app)
         await press(pilot, "colon v i e w space p r o b l e m s enter")
-        assert screen.summary.chosen == "problems"
-        assert "problems" in screen.summary.answers
+        assert screen.summary.views.chosen == "problems"
+        assert "problems" in screen.summary.figures.answers
         await press(pilot, "colon v i e w space x enter")
         assert "views are overview, units" in frame(pilot.app)
         await press(pilot, "escape colon v i e w enter")
-        assert screen.summary.chosen == ""
+        assert screen.summary.views.chosen == ""
 
 
 async def test_where_nothing_starts_is_told_what_runs_through(profile):

@@ -11,6 +11,7 @@ from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.app.panes.summary.figures import SummaryFigures
 from tpuprof_tui.export.selection import Selection, selected_profile
 from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_table
@@ -110,22 +111,22 @@ async def test_the_summary_follows_the_window(profile):
             assert words in first
         await press(pilot, "w w w")
         assert text_of(screen) != first
-        assert told(screen.summary.answers) == asked(screen)
+        assert told(screen.summary.figures.answers) == asked(screen)
 
 
 async def test_p_holds_the_figures_and_says_so(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        before = screen.summary.asked
+        before = screen.summary.figures.asked
         await press(pilot, "p w w")
-        assert screen.summary.asked is before
+        assert screen.summary.figures.asked is before
         text = frame(pilot.app)
         assert "PAUSED (p)" in text
         assert "Paused: all cores, whole capture. p follows the view again." in text
         await press(pilot, "2 3")
-        assert screen.summary.asked is before
+        assert screen.summary.figures.asked is before
         await press(pilot, "p")
-        assert screen.summary.asked.range == (screen.view.start, screen.view.end)
+        assert screen.summary.figures.asked.range == (screen.view.start, screen.view.end)
         assert "PAUSED" not in frame(pilot.app)
         assert "window of" in frame(pilot.app)
 
@@ -134,10 +135,9 @@ async def test_a_pause_before_there_are_figures_still_shows_some(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2")
-        screen.summary.answers = {}
-        screen.summary._wanted = None
+        screen.summary.figures = SummaryFigures(screen.session, screen.view)
         await press(pilot, "p 3")
-        assert screen.summary.answers
+        assert screen.summary.figures.answers
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
@@ -164,4 +164,4 @@ async def test_many_instructions_are_added_up_in_a_thread():
         screen = explorer(pilot)
         await press(pilot, "w w j")
         await settled(pilot)
-        assert told(screen.summary.answers) == asked(screen)
+        assert told(screen.summary.figures.answers) == asked(screen)

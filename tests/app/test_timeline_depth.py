@@ -135,12 +135,12 @@ async def test_the_selection_becomes_the_range_of_the_summary(profile, size):
         selection = screen.view.selection
         start, end = screen.session.span_of(selection.lane, selection.row)
         assert screen.view.range == screen.view.figures_window == (start, end)
-        assert screen.summary.asked.range == (start, end)
+        assert screen.summary.figures.asked.range == (start, end)
         assert "range " in bottom_of(pilot)
         assert "range of" in screen.summary.title_text()
         await press(pilot, "r")
         assert screen.view.range is None
-        assert screen.summary.asked.view.span == screen.view.span
+        assert screen.summary.figures.asked.view.span == screen.view.span
 
 
 async def test_two_cursors_make_a_range(profile):
@@ -157,7 +157,7 @@ async def test_two_cursors_make_a_range(profile):
         await press(pilot, "end")
         assert "[" in ruler_of(pilot)
         assert "]" in ruler_of(pilot)
-        assert screen.summary.asked.range[0] == 1000
+        assert screen.summary.figures.asked.range[0] == 1000
         await press(pilot, "f")
         assert (screen.view.start, screen.view.end) == (1000, 4000)
         await press(pilot, "escape")

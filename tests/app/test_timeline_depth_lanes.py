@@ -103,7 +103,7 @@ async def test_launches_are_stepped_through_as_ranges(profile):
         await press(pilot, "full_stop full_stop comma")
         assert screen.view.range == span_of(index, 1)
         assert screen.view.cursor == span_of(index, 1)[0]
-        assert screen.summary.asked.range == screen.view.range
+        assert screen.summary.figures.asked.range == screen.view.range
         assert "llama_attention" in frame(pilot.app).split("launch 1")[0]
 
 

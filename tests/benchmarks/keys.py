@@ -50,7 +50,8 @@ from tpuprof_tui.analysis.selecting.session import ordered  # noqa: E402
 from tpuprof_tui.analysis.selecting.state import Sort  # noqa: E402
 from tpuprof_tui.app.drawing import charts as drawing  # noqa: E402
 from tpuprof_tui.app.explorer.screen import ExplorerScreen  # noqa: E402
-from tpuprof_tui.app.panes.summary import summary as panes  # noqa: E402
+from tpuprof_tui.app.panes.summary import figures as summary_figures  # noqa: E402
+from tpuprof_tui.app.panes.summary import summary  # noqa: E402
 from tpuprof_tui.app.shell.application import TpuprofApp  # noqa: E402
 from tpuprof_tui.views.query import Query  # noqa: E402
 from tpuprof_tui.views.screen import at_once  # noqa: E402
@@ -59,7 +60,7 @@ SIZE = (160, 48)
 #: Nothing is sent for so long: the key has been dealt with, s.
 QUIET = 0.12
 #: Threads that a key starts, by what they make.
-GROUPS = ("table", "summary", "charts", "lanes-filter", "lanes-sums", "lanes-links")
+GROUPS = ("table", "summary", "charts", "lanes-filter", "lanes-sums", "lanes-dependencies")
 #: Windows whose figures are computed, and keys after which charts are waited for.
 WINDOWS, ZOOMS = 24, "w w d w a s s d s w"
 #: Kind of key, what leads to the place where it is pressed, and the keys that are measured.
@@ -313,7 +314,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="the figures that have targets, by name")
     options = parser.parse_args()
     path = str(Path(options.capture).resolve())
-    for owner, name in ((panes, "at_rest"), (panes.SummaryPane, "_drawn"), (drawing, "_built")):
+    for owner, name in ((summary_figures, "at_rest"), (summary, "drawn"), (drawing, "_built")):
         CHARTS.on(owner, name)
     with tempfile.TemporaryDirectory() as scratch:
         os.environ |= {"XDG_CONFIG_HOME": f"{scratch}/config", "XDG_STATE_HOME": f"{scratch}/state"}

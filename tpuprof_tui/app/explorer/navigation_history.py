@@ -75,7 +75,7 @@ class Returning(Following, Marking, ProblemSteps, LineSearch):
         """One step back; False where there is none left."""
         view = self.view
         tree, summary = self.query_one("#tree", GroupTree), self.query_one("#summary", SummaryPane)
-        if summary.chosen and summary.has_focus:
+        if summary.views.chosen and summary.has_focus:
             summary.choose("")
         elif tree.filter and tree.has_focus:
             tree.set_filter("")

@@ -7,6 +7,7 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.message import Message
 
 from ..drawing.theme import Palette
 from ..panes.keybar import KeyBar
@@ -20,6 +21,13 @@ class ConfirmPane(LinesView):
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("confirm")]
 
+    class Answered(Message):
+        """The question is answered."""
+
+        def __init__(self, answer: bool) -> None:
+            super().__init__()
+            self.answer = answer
+
     def __init__(self, question: str, palette: Palette) -> None:
         super().__init__(palette, "confirm")
         self.question = question
@@ -32,17 +40,9 @@ class ConfirmPane(LinesView):
             answer += [Segment(f" {key_text(keys_of(action)[0])}", self.palette.key), Segment(f" {action.text} ")]
         return [*lines, [], answer], []
 
-    def action_yes(self) -> None:
-        """Yes."""
-        self._answer(True)
-
-    def action_no(self) -> None:
-        """No."""
-        self._answer(False)
-
-    def _answer(self, answer: bool) -> None:
-        if isinstance(self.screen, ConfirmScreen):
-            self.screen.dismiss(answer)
+    def action_answer(self, answer: bool) -> None:
+        """Yes or no."""
+        self.post_message(self.Answered(answer))
 
 
 class ConfirmScreen(Overlay[bool]):
@@ -64,3 +64,8 @@ class ConfirmScreen(Overlay[bool]):
         """The question, and the keys."""
         yield ConfirmPane(self.question, self.palette)
         yield KeyBar(self.palette, "confirm")
+
+    def on_confirm_pane_answered(self, message: ConfirmPane.Answered) -> None:
+        """Closes with the answer."""
+        message.stop()
+        self.dismiss(message.answer)

@@ -304,6 +304,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         "confirm",
         ("yes", "y", "Yes", "Do it.", "Yes"),
         ("no", "n", "No", "Leave it.", "No"),
+        functions={"yes": "answer(True)", "no": "answer(False)"},
     ),
     *_table(
         "loading",

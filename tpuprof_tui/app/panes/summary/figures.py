@@ -1,0 +1,165 @@
+"""What the summary tells of a state: what its views say, and their curves as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.app.drawing.charts import series_curve
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.units import time_text
+from tpuprof_tui.model.view import View
+from tpuprof_tui.views.answer import Answer
+from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.registry import COMPARISON, answer, view_of, views_of
+from tpuprof_tui.views.screen import at_once, at_rest
+
+#: Lines of a curve, its times below included; curves are no wider than ``WIDEST``: wider ones tell no more.
+CURVE_HEIGHT, WIDEST = 8, 120
+
+#: Drawn series, by view and key.
+Curves = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+class SummaryFigures:
+    """Holds the latest answers, and says when others are wanted; what takes longer stays until it is known anew.
+
+    Attributes:
+        asked: What the answers are about; None: nothing has been answered yet.
+        answers: What the views say, by their ids.
+        curves: The series that are drawn, by view and key, for panes of ``drawn_for`` cells.
+        about: What they tell of, in words.
+    """
+
+    def __init__(self, session: Session, view: ViewState) -> None:
+        self.session = session
+        self.asked: Query | None = None
+        self.answers: dict[str, Answer] = {}
+        self.curves: dict[str, Mapping[str, Sequence[str]]] = {}
+        self.drawn_for = -1
+        self.about = about(session, view)
+        self._wanted: tuple[object, ...] = ()
+
+    def want(self, view: ViewState) -> Query | None:
+        """What is to be asked for a state; None where it is what was asked last."""
+        wanted = _asked_by(view)
+        if wanted == self._wanted:
+            return None
+        self._wanted = wanted
+        self.about = about(self.session, view)
+        return Query.of_view(self.session, view, view.figures_scope)
+
+    def is_latest(self, query: Query) -> bool:
+        """Whether nothing else has been asked since."""
+        return _asked_by(query.view) == self._wanted
+
+    def is_wanted(self, query: Query) -> bool:
+        """Whether answers are still wanted, or belong to those there are."""
+        return self.is_latest(query) or query is self.asked
+
+    def take(self, query: Query, answers: Mapping[str, Answer]) -> None:
+        """Takes answers, in place of those of the same views."""
+        self.asked = query
+        self.answers |= answers
+        if query.baseline is None:
+            # of a part of the time nothing is compared
+            self.answers.pop(COMPARISON.id, None)
+
+    def take_curves(self, curves: Curves, width: int) -> None:
+        """Takes curves that were drawn for a pane of ``width`` cells."""
+        if curves:
+            self.curves |= curves
+            self.drawn_for = width
+
+    def to_redraw(self, width: int) -> Mapping[str, Answer]:
+        """The answers whose curves do not fit a width; from now on they are taken as drawn for it."""
+        drawn = {name: each for name, each in self.answers.items() if each.series}
+        if not drawn or self.asked is None or self.drawn_for == width:
+            return {}
+        self.drawn_for = width
+        return drawn
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether a view of all workers has something to say: figures of a cluster stand without any events."""
+        together = (view.id for view in views_of(self.session.profile.vocabulary) if view.together)
+        return any(len(table) for key in together if key in self.answers for table in self.answers[key].tables)
+
+
+class ViewChooser:
+    """Which view fills the pane.
+
+    Attributes:
+        chosen: The id of that view; empty: all have their part of the pane.
+        all: The views there are, in their order.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._vocabulary = session.profile.vocabulary
+        self.chosen = ""
+        self.all: tuple[View, ...] = views_of(self._vocabulary, compared=session.baseline is not None)
+
+    @property
+    def view(self) -> View | None:
+        """The view that fills the pane."""
+        return view_of(self._vocabulary, self.chosen) if self.chosen else None
+
+    def choose(self, name: str) -> None:
+        """Lets a view fill the pane; an empty name: none.
+
+        Raises:
+            UsageError: There is no such view.
+        """
+        self.chosen = view_of(self._vocabulary, name).id if name else ""
+
+    def told(self, answers: Mapping[str, Answer]) -> list[View]:
+        """The views that say something."""
+        return [each for each in self.all
+                if each.id in answers and not answers[each.id].empty and not answers[each.id].missing]  # fmt: skip
+
+    def stepped(self, steps: int, answers: Mapping[str, Answer]) -> str:
+        """The view so many steps on, of those that say something; after the last and before the first none."""
+        names = ["", *(view.id for view in self.told(answers))]
+        place = names.index(self.chosen) if self.chosen in names else 0
+        return names[(place + steps) % len(names)]
+
+
+def _asked_by(view: ViewState) -> tuple[object, ...]:
+    return view.start, view.end, view.figures_scope, view.filter
+
+
+def about(session: Session, view: ViewState) -> str:
+    """What figures of a state are about, in words: scope, window, filter."""
+    scope = session.scope_title(view.figures_scope)
+    kind = "window" if view.range is None else "range"
+    window = "whole capture" if view.fits_all else f"{kind} of {time_text(view.span)}"
+    told = f"{clean(scope)}, {window}"
+    return f"filter {clean(view.filter)}: {told}" if view.filter else told
+
+
+def computed(
+    query: Query, chosen: View | None, cancelled: Callable[[], bool], *, known: bool
+) -> Iterator[dict[str, Answer]]:
+    """What the views say: what is quick, unless it is ``known``, then all that takes longer and the chosen view."""
+    for compute in (at_rest,) if known else (at_once, at_rest):
+        if cancelled():
+            return
+        answers = compute(query)
+        if chosen is not None and compute is at_rest and not chosen.place:
+            answers[chosen.id] = answer(chosen, query)
+        yield answers
+
+
+def drawn(query: Query, answers: Mapping[str, Answer], width: int, *, ascii_only: bool) -> Curves:
+    """The curves of some answers for a pane of ``width`` cells; takes longer than a frame: meant for a thread."""
+    cells = min(width - 2, WIDEST)
+    return {
+        name: {
+            series.key: series_curve(series, query.view.start, query.view.end, cells, CURVE_HEIGHT,
+                                     ascii_only=ascii_only)
+            for series in each.series
+        }
+        for name, each in answers.items()
+        if each.series
+    }  # fmt: skip

@@ -1,0 +1,184 @@
+"""The lines of the summary: all views with their first rows, in two columns where there is room, or all of one view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.app.drawing.glyphs import Glyphs
+from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.formats.text import EMPTY_CAPTURE, NO_TIMES, fit
+from tpuprof_tui.views.answer import Target
+from tpuprof_tui.views.registry import view_of
+
+from ..lines import Line, paragraph
+from .answer_lines import AnswerLines, Entry
+from .figures import SummaryFigures, ViewChooser
+
+#: From this width on two columns of lists stand beside one another; the first is no wider than ``COLUMN``.
+BESIDE, COLUMN = 114, 96
+#: Lines of a pane from which on a blank line parts sections.
+PARTED = 16
+
+
+@dataclass
+class Page:
+    """Lines, and where they lead. What stands in two columns has a cursor in each.
+
+    Attributes:
+        lines: All lines.
+        width: Cells of a line.
+        left: Cells of the first column.
+        split: From this line on there is one column again.
+        targets: Where lines lead, by column.
+        items: For each line its place in ``targets``, by column; -1: it leads nowhere.
+    """
+
+    lines: list[Line] = field(default_factory=list)
+    width: int = 0
+    left: int = 0
+    split: int = 0
+    targets: tuple[list[Target], list[Target]] = field(default_factory=lambda: ([], []))
+    items: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
+
+    def add(self, line: Line, *targets: Target | None) -> None:
+        """One more line, and where it leads in each column; lines of one row are one item."""
+        self.lines.append(line)
+        for known, items, target in zip(self.targets, self.items, (*targets, None, None), strict=False):
+            if target is not None and not (known and known[-1] is target and items[-1] >= 0):
+                known.append(target)
+            items.append(len(known) - 1 if target is not None else -1)
+
+    def span(self, number: int, column: int) -> tuple[int, int]:
+        """First cell of a line that a column has, and the first behind it."""
+        if number >= self.split or self.left >= self.width:
+            return 0, self.width
+        return (self.left, self.width) if column else (0, self.left)
+
+    def column_at(self, number: int, cell: int) -> int:
+        """The column of a cell of a line."""
+        return 1 if self.left <= cell and number < self.split and self.left < self.width else 0
+
+
+class PageBuilder:
+    """Builds pages of the answers there are for a size of the pane."""
+
+    def __init__(self, figures: SummaryFigures, palette: Palette, glyphs: Glyphs, width: int, height: int) -> None:
+        self._figures = figures
+        self._vocabulary = figures.session.profile.vocabulary
+        self._palette = palette
+        self._glyphs = glyphs
+        self._width = width
+        self._height = height
+        self._gap: list[Entry] = [([], None)] if height >= PARTED else []
+
+    def page(self, views: ViewChooser, view: ViewState, *, paused: bool) -> Page:
+        """The page of a state; of the chosen view alone where one is chosen."""
+        session, width = self._figures.session, self._width
+        if not self._figures.answers:
+            return self._told([[Segment(" computing ...", self._palette.quiet)]])
+        if not session.profile.instructions and not self._figures.is_cluster:
+            return self._told(paragraph(session.say(EMPTY_CAPTURE), width, self._palette.quiet))
+        if not session.profile.timed:
+            return self._told(paragraph(self._vocabulary.phrase("no_times", NO_TIMES), width, self._palette.quiet))
+        head = self._head(view, paused=paused)
+        if views.chosen:
+            return self._placed(head, width, self._one(views.chosen))
+        if width < BESIDE:
+            rows = max(self._height // 3 - (2 if self._gap else 1), 3)
+            parts = (self._part(views, place, width, each)
+                     for place, each in (("first", rows), ("second", max(rows, 8)), ("below", 16)))  # fmt: skip
+            return self._placed(head, width, self._joined(*parts, self._missing()))
+        left = min(width // 2, COLUMN)
+        rows = max(self._height // 3 - 2, 4)
+        first = self._part(views, "first", left - 1, rows)
+        second = self._part(views, "second", width - left, max(rows, 8))
+        below = self._joined(self._part(views, "below", width, 16), self._missing())
+        return self._placed(head, left, first, second, [([], None), *below] if below else [])
+
+    def _told(self, lines: list[Line]) -> Page:
+        """A page of what leads nowhere, without a cursor."""
+        return Page(lines, self._width, self._width)
+
+    def _head(self, view: ViewState, *, paused: bool) -> list[Line]:
+        """What is to be known first: that the pane is held, that nothing starts here."""
+        lines: list[Line] = []
+        if paused:
+            held = f" Paused: {self._figures.about}. p follows the view again."
+            lines.append([Segment(fit(held, self._width), self._palette.caution)])
+        overview = self._figures.answers.get("overview")
+        if overview is not None and any(fact.key == "events" and fact.value == 0 for fact in overview.facts):
+            lines += paragraph(self._nothing_text(view), self._width, self._palette.quiet)
+        return lines
+
+    def _nothing_text(self, view: ViewState) -> str:
+        """That nothing starts here, and what to do to see something."""
+        say = self._vocabulary.say
+        ways = ["& changes the filter"] if view.filter else []
+        if view.range is not None:
+            ways.append("Esc clears the range")
+        elif not view.fits_all:
+            ways.append("0 in the timeline shows the whole capture")
+        if not view.figures_scope.everything:
+            ways.append(say("Esc goes back to all {units}"))
+        told = " and ".join(ways) if len(ways) < 3 else ", ".join(ways)
+        return say("No {event} starts here: ") + f"{told}." if ways else say("No {events} here.")
+
+    # parts of a page
+
+    def _lines(self, width: int, rows: int, name: str = "", *, whole: bool = False) -> AnswerLines:
+        curves, scopes = self._figures.curves.get(name, {}), self._figures.session.profile.strings.get("kernel", ())
+        return AnswerLines(self._vocabulary, self._palette, self._glyphs, width, rows, whole=whole, curves=curves,
+                           scopes=scopes)  # fmt: skip
+
+    def _answered(self, name: str, width: int, rows: int, *, whole: bool = False) -> list[Entry]:
+        title = self._vocabulary.say(view_of(self._vocabulary, name).title)
+        return self._lines(width, rows, name, whole=whole).entries(title, self._figures.answers[name])
+
+    def _one(self, name: str) -> list[Entry]:
+        """One view with all its rows."""
+        quiet = self._palette.quiet
+        if name not in self._figures.answers:
+            return [([Segment(" computing ...", quiet)], None)]
+        entries = self._answered(name, self._width, 0, whole=True)
+        return entries or [(line, None) for line in paragraph("Nothing here.", self._width, quiet)]
+
+    def _part(self, views: ViewChooser, place: str, width: int, rows: int) -> list[Entry]:
+        """The views of a place that say something."""
+        known = [view.id for view in views.all if view.place == place and view.id in self._figures.answers]
+        return self._joined(*(self._answered(name, width, rows) for name in known))
+
+    def _missing(self) -> list[Entry]:
+        """What would have to be recorded for more."""
+        answers = self._figures.answers.values()
+        missing = [each.sentence for found in answers for each in found.missing if each.needs]
+        return self._lines(self._width, 0).told(*dict.fromkeys(missing))
+
+    def _joined(self, *parts: list[Entry]) -> list[Entry]:
+        joined: list[Entry] = []
+        for each in parts:
+            joined += [*(self._gap if joined and each else []), *each]
+        return joined
+
+    def _placed(
+        self, head: list[Line], left: int, first: Sequence[Entry], second: Sequence[Entry] = (),
+        below: Sequence[Entry] = (),
+    ) -> Page:  # fmt: skip
+        """Lines of two columns, and what is above and below them."""
+        page = Page(width=self._width, left=left)
+        for line in head:
+            page.add(line)
+        for number in range(max(len(first), len(second))):
+            line, target = first[number] if number < len(first) else ([], None)
+            other, leads = second[number] if number < len(second) else ([], None)
+            start = Strip(line).adjust_cell_length(left, Style.null()) if second else line
+            page.add([*start, *other], target, leads)
+        page.split = len(page.lines)
+        for line, target in below:
+            page.add(line, target)
+        return page

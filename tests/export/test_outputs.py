@@ -34,8 +34,9 @@ def write_recipe(profile: Profile, job: Job, paths: list[Path], progress) -> lis
 
 
 def test_the_sophgo_source_writes_what_it_always_wrote():
-    assert [output.key for output in outputs_of(VOCABULARY)] == ["xlsx", "web", "pftrace", "summary", "regs"]
-    assert keys_of(outputs_of(VOCABULARY)) == ("summary", "pftrace", "regs", "xlsx", "web")
+    keys = [output.key for output in outputs_of(VOCABULARY)]
+    assert keys == ["xlsx", "web", "pftrace", "summary", "regs", "collapsed"]
+    assert keys_of(outputs_of(VOCABULARY)) == ("summary", "pftrace", "regs", "xlsx", "web", "collapsed")
     files = {output.key: output.files for output in outputs_of(VOCABULARY)}
     assert files["web"] == ("PerfWeb/result.html",)
 
@@ -83,13 +84,13 @@ def test_the_command_line_names_the_outputs_in_its_help():
         titles = [output.title for output in known_outputs() if name in output.sets]
         assert titles
         assert all(title in told[flag] for title in titles)
-    assert told["--only"] == "just these: xlsx,web,pftrace,summary,regs"
+    assert told["--only"] == "just these: xlsx,web,pftrace,summary,regs,collapsed"
     assert all(output.title in COMMANDS["export"].help for output in known_outputs())
 
 
 def test_of_several_sources_each_key_is_listed_once():
     assert [output.key for output in outputs_of_all((OVEN, VOCABULARY))] == [
-        "recipe", "xlsx", "web", "pftrace", "summary", "regs",
+        "recipe", "xlsx", "web", "pftrace", "summary", "regs", "collapsed",
     ]  # fmt: skip
 
 
@@ -99,7 +100,8 @@ def test_a_source_of_other_words_writes_its_own_files_and_the_generic_ones(tmp_p
     told = []
     written = run_export(profile, Job(tmp_path / "out", frozenset(keys_of(outputs))), lambda *each: told.append(each))
     names = {file.path.relative_to(tmp_path / "out").as_posix() for file in written}
-    assert names == {"perfetto.pftrace", "kitchen/recipe.txt", "profile.html", "profile.xlsx"}
+    assert names == {"perfetto.pftrace", "kitchen/recipe.txt", "profile.html", "profile.xlsx",
+                     "calltree.collapsedstack.txt"}  # fmt: skip
     assert set(json.loads((tmp_path / "out" / OWN_LIST).read_text())) == names
     assert ("recipe", 1.0) in told
     with pytest.raises(UsageError, match="Choose from"):

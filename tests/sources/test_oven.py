@@ -143,7 +143,7 @@ def test_its_words_are_those_of_files_and_filters(written, tmp_path, capsys):
     assert sorted(written_files) == ["profile.html", "profile.xlsx"]
     capsys.readouterr()
     assert main(["export", path, str(tmp_path / "out"), "--only", "regs"]) == 2
-    assert "Choose from pftrace, xlsx, web." in capsys.readouterr().err
+    assert "Choose from pftrace, xlsx, web, collapsed." in capsys.readouterr().err
 
 
 def test_as_a_program(written):

@@ -29,6 +29,13 @@ TRACE: Final = Output(
     action="perfetto", letter="p", help="Write the trace for Perfetto.", short="Perfetto", place=30, turn=20,
     sets=frozenset(("perfetto", "enable_doc")),
 )  # fmt: skip
+#: Time by call path, for flame graphs.
+COLLAPSED: Final = Output(
+    "collapsed", "collapsed stacks", "tpuprof_tui.export.collapsed:write_collapsed",
+    files=("calltree.collapsedstack.txt",), letter="f",
+    help="Write time by call path as collapsed stacks, for speedscope and flamegraph.pl.",
+    place=55, turn=60,
+)  # fmt: skip
 #: The table of the explorer as it is; their keys are forms of ``tpuprof instructions``.
 TABLES: Final = (
     Output("csv", "table as CSV", letter="c",
@@ -49,7 +56,7 @@ def outputs_of_all(vocabularies: Iterable[Vocabulary]) -> tuple[Output, ...]:
     """What profiles of several sources can be written as; of the same key the first counts."""
     found: dict[str, Output] = {}
     for vocabulary in vocabularies:
-        for output in (*vocabulary.outputs, WORKBOOK, TRACE, PAGE):
+        for output in (*vocabulary.outputs, WORKBOOK, TRACE, PAGE, COLLAPSED):
             files = vocabulary.output_files.get(output.key)
             found.setdefault(output.key, replace(output, files=files) if files else output)
     return tuple(sorted(found.values(), key=lambda output: output.place))

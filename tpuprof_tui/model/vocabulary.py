@@ -250,6 +250,7 @@ class Vocabulary:
             it was asked to do: by these two profiles are compared.
         work_cuts: Views that cut the sum of work into parts, each with the text column it cuts by.
         host_cuts: Where the device did nothing: views, tables and columns that cut the time of the host.
+        frames: Events of the host that make call paths: by type, a regular expression that their names begin with.
         blocking: Regular expression of names of the host's events that end with what the device did; empty: none.
         one_chip: Whether profiles of different chips cannot be compared.
         help_words: What words of the screen mean here, where it is more than generic code can say.
@@ -289,6 +290,7 @@ class Vocabulary:
     operands: tuple[str, ...] = ("bytes",)
     work_cuts: tuple[tuple[str, str], ...] = (("kernels", "kernel"), ("operations", "name"))
     host_cuts: tuple[tuple[str, str, str], ...] = ()
+    frames: Mapping[str, str] = field(default_factory=dict)
     blocking: str = ""
     one_chip: bool = False
     help_words: Mapping[str, str] = field(default_factory=dict)

@@ -88,6 +88,7 @@ class Table:
         shown: Whether people see it; others are for programs.
         brief: Rows that a screen of several views tells, the first of them first; None: all, in their order.
         ordered: Whether rows of two profiles belong together by their place rather than by their texts.
+        depth: How deep each row lies in a tree, for people: by so much its first text is indented; None: no tree.
     """
 
     key: str
@@ -102,6 +103,7 @@ class Table:
     shown: bool = True
     brief: Sequence[int] | None = None
     ordered: bool = False
+    depth: Sequence[int] | npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(each) for each in self.values}
@@ -131,6 +133,10 @@ class Table:
         """Plain values of a column, by its key."""
         place = next(place for place, column in enumerate(self.columns) if column.key == key)
         return _plain_list(self.values[place])
+
+    def depth_of(self, row: int) -> int:
+        """How deep a row lies in the tree; 0 where rows make none."""
+        return int(self.depth[row]) if self.depth is not None else 0
 
     def leads_to(self, row: int) -> Target | None:
         """What a row leads to."""

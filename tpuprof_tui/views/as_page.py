@@ -47,7 +47,12 @@ def _table(table: Table) -> dict[str, Any]:
         for column, place in ((table.columns[place], place) for place in places)
     ]
     rows = [
-        [line_text(cells.text(table.columns[place], row[place], guessed=number in guessed)) for place in places]
+        [
+            line_text(
+                cells.text(table.columns[place], row[place], guessed=number in guessed, depth=table.depth_of(number))
+            )
+            for place in places
+        ]
         for number, row in enumerate(shown)
     ]
     return {"key": table.key, "title": cells.title(table), "columns": columns, "rows": rows, "total": table.total,

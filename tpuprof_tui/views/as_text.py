@@ -46,7 +46,7 @@ def text_table(table: Table, limit: int | None = ROWS, offset: int = 0, hint: st
     stop = len(table) if limit is None else min(offset + limit, len(table))
     guessed = table.guessed or frozenset()
     rows = tuple(
-        tuple(cells.text(column, row[place], guessed=number in guessed)
+        tuple(cells.text(column, row[place], guessed=number in guessed, depth=table.depth_of(number))
               for column, place in zip(columns, places, strict=True))
         for number, row in enumerate(table.rows(offset, stop), offset)
     )  # fmt: skip

@@ -23,6 +23,9 @@ from .answer import TEXTS, Column, Fact, Kind, Table, plain
 #: Characters of a text in a cell, and of a name in a line.
 TEXT_WIDTH: Final = 300
 NAME_WIDTH: Final = 80
+#: Stands before a text for each level of a tree, down to the deepest that is told apart so.
+INDENT: Final = "  "
+MOST_INDENTED: Final = 20
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,12 @@ class Cells:
     Attributes:
         units: Units of the columns of durations that people see, by key.
         main: The largest of them; None without any.
+        indented: Key of the column that tells the rows of a tree; empty: they make none.
     """
 
     units: dict[str, TimeUnit]
     main: TimeUnit | None
+    indented: str = ""
 
     @classmethod
     def of(cls, table: Table) -> Cells:
@@ -46,7 +51,8 @@ class Cells:
                 known = [abs(value) for value in table.column(column.key) if value is not None]
                 units[column.key] = column_unit(max(known, default=0))
         main = max(units.values(), key=lambda unit: unit.ns, default=None)
-        return cls(units, main)
+        texts = (column.key for column in table.columns if column.shown and column.kind == "text")
+        return cls(units, main, next(texts, "") if table.depth is not None else "")
 
     def title(self, table: Table) -> str:
         """A table's heading, with its unit of time."""
@@ -57,8 +63,11 @@ class Cells:
         unit = self.units.get(column.key)
         return column.title if unit is None or unit == self.main else f"{column.title} ({unit.name})"
 
-    def text(self, column: Column, value: Any, *, guessed: bool = False) -> str:
-        """A cell."""
+    def text(self, column: Column, value: Any, *, guessed: bool = False, depth: int = 0) -> str:
+        """A cell; ``depth``: of its row in a tree."""
+        if column.key == self.indented:
+            indent = INDENT * min(depth, MOST_INDENTED)
+            return f"{indent}{value_text(value, column.kind, column.unit, named=False)}"
         unit = self.units.get(column.key)
         if unit is not None and value is not None:
             return f"{GUESS if guessed else ''}{unit.number(value)}"

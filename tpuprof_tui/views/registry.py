@@ -32,6 +32,8 @@ GENERIC: Final = (
          place="first", quick=True),
     View("operations", "{Operations}", "Which {operations} took the time.", f"{_HERE}.work:operations", (NAMES,),
          place="first", quick=True),
+    View("calltree", "Call paths", "Time by call path: what of the host or which {scope} called which {operations}.",
+         f"{_HERE}.call_tree:call_tree_view", (NAMES,), summed_up=False, place="", compared=False),
     View("lost", "Lost against the peak", "Time beyond what the hardware's peak asks for, by {scope} and {operation}.",
          f"{_HERE}.work:lost", (NAMES,), place="second", quick=True),
     View("findings", "Findings", "What is worth a look, by the time that could be won.",

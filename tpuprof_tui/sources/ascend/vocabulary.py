@@ -54,6 +54,7 @@ VOCABULARY: Final = Vocabulary(
     ),
     capabilities=(Capability(NAMES, "names", "any profile"), Capability(DEVICE, "device work", "activities NPU")),
     searched=("engine", "name", "type", "accelerator"),
+    frames={"cpu_op": "(?!ProfilerStep#)"},
     columns_entry="tpuprof_tui.sources.ascend.schema:COLUMNS",
     views=(
         View("overview", "Overview", "Computing, communication and free time of each step, beside the recorded table.",

@@ -59,6 +59,7 @@ VOCABULARY: Final = Vocabulary(
     searched=("engine", "name", "type"),
     operands=("bytes", "grid", "block"),
     work_cuts=(("kernels", "name"),),
+    frames={"cpu_op": "", "operator": "", "python_function": "nn\\.Module: "},
     blocking="Synchronize|^(cuda|hip)Memcpy$",
     host_cuts=(("operators", "by_name", "host_self_us"),),
     columns_entry="tpuprof_tui.sources.torch.schema:COLUMNS",

@@ -45,6 +45,7 @@ class _Column:
         header: Its header.
         texts: Its cells, those of rows that are shown.
         bars: How much of each row's bar is full, 0 to 1; empty: it has none.
+        folds: Whether its texts may take several lines: indented ones may not.
         width: Cells, without the bar.
     """
 
@@ -52,6 +53,7 @@ class _Column:
     header: str
     texts: list[str]
     bars: list[float] = field(default_factory=list)
+    folds: bool = False
     width: int = 0
 
     def __post_init__(self) -> None:
@@ -221,8 +223,10 @@ class AnswerLines:
         for place in shown_columns(table):
             column = table.columns[place]
             values = [plain(table.values[place][row]) for row in rows]
-            texts = [cells.text(column, value, guessed=row in guessed) for row, value in zip(rows, values, strict=True)]
-            found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, values)))
+            texts = [cells.text(column, value, guessed=row in guessed, depth=table.depth_of(row))
+                     for row, value in zip(rows, values, strict=True)]  # fmt: skip
+            folds = self.whole and column.kind in TEXTS and column.key != cells.indented
+            found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, values), folds))
         needed = [each for each in found if not each.column.spare]
         if needed and not needed[0].is_text and needed[-1].is_text:
             found.remove(needed[-1])
@@ -251,7 +255,7 @@ class AnswerLines:
         """Cells that a column is given before others are left out for it."""
         if not each.is_text:
             return each.natural
-        return min(each.natural, _FOLDED if self.whole else _SPARE_WIDEST if each.column.spare else _WIDEST)
+        return min(each.natural, _FOLDED if each.folds else _SPARE_WIDEST if each.column.spare else _WIDEST)
 
     def _wanted(self, columns: Sequence[_Column]) -> int:
         return sum(map(self._wish, columns)) + self._fixed(columns)
@@ -308,8 +312,7 @@ class AnswerLines:
         self, columns: Sequence[_Column], bar_width: int, row: int, shade: Style | None, *, strong: bool
     ) -> Iterator[Line]:
         """A row; in several lines where its texts may take them."""
-        folded = [wrap(each.texts[row], each.width) if each.is_text and self.whole else [each.texts[row]]
-                  for each in columns]  # fmt: skip
+        folded = [wrap(each.texts[row], each.width) if each.folds else [each.texts[row]] for each in columns]
         for number in range(max(map(len, folded))):
             line: Line = [Segment(" ")]
             for each, texts in zip(columns, folded, strict=True):

@@ -1,0 +1,309 @@
+"""The rows of a call tree: groups, scopes, what of the host called the work of the device, and that work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import Lane, Profile
+
+from ..selecting.session import Session
+from .call_tree import CallTree, call_tree
+from .groups import grouped
+from .top import UNKNOWN
+from .work_sums import chosen_lanes, chosen_work
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+#: By place of a lane: which of its events.
+Passes = Callable[[int], Mask]
+
+#: Text columns by which work is told apart where nothing of the host called it.
+_LEVELS = ("kernel", "name")
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What labels of a tree stand for: groups first, then the texts of each column, what is missing before them.
+
+    Attributes:
+        profile: Knows both.
+    """
+
+    profile: Profile
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The text columns."""
+        return tuple(key for key in _LEVELS if key in self.profile.strings)
+
+    @cached_property
+    def _first(self) -> tuple[int, ...]:
+        sizes = [len(self.profile.groups), *(len(self.profile.strings[key]) + 1 for key in self.keys)]
+        return tuple(np.cumsum(sizes).tolist())
+
+    def of(self, key: str, codes: npt.NDArray[np.integer]) -> Ints:
+        """Labels of the codes of a text column."""
+        known = (codes >= 0) & (codes < len(self.profile.strings[key]))
+        return self._first[self.keys.index(key)] + np.where(known, codes, -1).astype(np.int64) + 1
+
+    def missing(self, key: str) -> int:
+        """The label of what has no text in a column."""
+        return self._first[self.keys.index(key)]
+
+    def told(self, label: int) -> tuple[str, str, int]:
+        """The column of a label (empty: a group), its text, and the code or id it stands for; -1 of what is missing."""
+        if label < self._first[0]:
+            return "", self.profile.groups[label].label, label
+        place = max(number for number, first in enumerate(self._first[:-1]) if first <= label)
+        code = label - self._first[place] - 1
+        return self.keys[place], self.profile.strings[self.keys[place]][code] if code >= 0 else UNKNOWN, code
+
+
+def call_stacks(
+    session: Session,
+    window: tuple[int, int],
+    *,
+    units: Collection[int] | None = None,
+    lanes: Collection[int] | None = None,
+    passes: Passes | None = None,
+) -> tuple[CallTree, Labels]:
+    """Time by call path of the work that starts in a window, each event with all of its time.
+
+    Args:
+        session: The profile.
+        window: Start and first ns after it.
+        units: Only work of these groups, of lanes of no unit what they submitted; None for all.
+        lanes: Only these places in ``profile.lanes``; None for all of the device, where it has none all of the
+            host. Of the host what makes call paths (``Vocabulary.frames``) counts, each without what it calls.
+        passes: By place of a lane which of its events count; what called these stands above them whatever passes.
+
+    Returns:
+        The tree, and what its labels stand for. O(events).
+    """
+    profile = session.profile
+    labels = Labels(profile)
+    parts = _Rows(session, labels, window, passes)
+    within = None if units is None else frozenset[int]().union(*map(profile.groups.within, units))
+    chosen = {id(each.lane) for each in chosen_lanes(profile, session.indexes, within, lanes) if len(each.lane)}
+    if not chosen:
+        chosen = {id(each) for each in profile.lanes if each.on_host and (within is None or each.group in within)}
+    for number, lane in enumerate(profile.lanes):
+        if id(lane) in chosen:
+            parts.add(number, within if within is not None and lane.group not in within else None)
+    return call_tree(*parts.columns()), labels
+
+
+class _Rows:
+    """Rows of a tree that is being made: the groups, then the events of the host that call, then work.
+
+    Attributes:
+        session, labels, window, passes: As asked.
+    """
+
+    def __init__(self, session: Session, labels: Labels, window: tuple[int, int], passes: Passes | None) -> None:
+        self.session, self.labels, self.window, self.passes = session, labels, window, passes
+        groups = session.profile.groups
+        self._parts: list[tuple[Ints, ...]] = []
+        self._count = 0
+        self._put(np.array([group.parent for group in groups], np.int64), np.arange(len(groups)))
+        self._frames = _frames_of(session)
+        if self._frames is not None:
+            above, first = self._frames.above, self._count
+            self._first_frame = first
+            self._callers = np.where(above >= 0, above + first, self._frames.top)
+            self._frame_labels = self.labels.of("name", self._frames.name)
+            self._put(self._callers, self._frame_labels)
+
+    def columns(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """Parent, label, own ns, count."""
+        parent, label, own, count = (np.concatenate(each) for each in zip(*self._parts, strict=True))
+        return parent, label, own, count
+
+    def _put(self, parent: Ints, label: Ints, own: Ints | None = None, count: Ints | None = None) -> Ints:
+        """Adds rows; returns their places."""
+        nothing = np.zeros(len(parent), np.int64)
+        self._parts.append((parent, label, nothing if own is None else own, nothing if count is None else count))
+        self._count += len(parent)
+        return np.arange(self._count - len(parent), self._count)
+
+    def add(self, number: int, owners: Collection[int] | None) -> None:
+        """Adds the work of a lane, of a lane of the host what makes call paths."""
+        lane, index = self.session.profile.lanes[number], self.session.indexes[number]
+        rows = np.arange(*np.searchsorted(index.starts, self.window))
+        chosen = chosen_work(lane, rows, owners)
+        if self.passes is not None:
+            chosen &= self.passes(number)[rows]
+        rows = rows[chosen]
+        took = lane.take("end", rows) - lane.take("start", rows)
+        frames, numbers = self._frames, rows + int(self.session.offsets[number])
+        caller = np.full(len(rows), -1, np.int64)
+        if frames is not None:
+            if lane.on_host:
+                own = np.flatnonzero(frames.at[numbers] >= 0)
+                at = frames.at[numbers[own]]
+                ones = np.ones(len(at), np.int64)
+                self._put(self._callers[at], self._frame_labels[at], frames.own[at], ones)
+                return
+            caller = frames.caller[numbers]
+        called, alone = np.flatnonzero(caller >= 0), np.flatnonzero(caller < 0)
+        if "name" in lane and len(called):
+            name = self.labels.of("name", lane.take("name", rows[called]))
+            self._put(self._first_frame + caller[called], name, took[called], np.ones(len(called), np.int64))
+        elif len(called):
+            alone = np.arange(len(rows))
+        self._put_grouped(lane, rows[alone], took[alone])
+
+    def _put_grouped(self, lane: Lane, rows: Ints, took: Ints) -> None:
+        """Adds work below its groups: one row for all of one name."""
+        groups = np.full(len(rows), lane.group, np.int64)
+        if self.session.profile.unit_of(lane) < 0 and "owner" in lane:
+            owner = lane.take("owner", rows)
+            groups = np.where((owner >= 0) & (owner < len(self.session.profile.groups)), owner, lane.group)
+        missing = np.full(len(rows), -1)
+        codes = [self.labels.of(key, lane.take(key, rows) if key in lane else missing) for key in self.labels.keys]
+        combined, sizes = groups + 1, []
+        for each in codes:
+            sizes.append(int(each.max(initial=0)) + 1)
+            combined = combined * sizes[-1] + each
+        found = grouped(combined, took)
+        rest = found.values
+        levels: list[Ints] = []
+        for size in reversed(sizes):
+            levels.insert(0, rest % size)
+            rest = rest // size
+        parent = rest - 1
+        for key, label in zip(self.labels.keys[:-1], levels, strict=False):
+            # what no scope is known of stands right below its group
+            known = label > self.labels.missing(key)
+            parent[known] = self._put(parent[known], label[known])
+        if levels:
+            self._put(parent, levels[-1], found.total, found.count)
+
+
+@dataclass(frozen=True, eq=False)
+class _Frames:
+    """Events of the host that make call paths.
+
+    Attributes:
+        at: By event of the profile: place among these; -1 of others.
+        caller: By event: place of the innermost of these that called it; -1 without.
+        above: Place of the one that each lies in; -1 without.
+        top: Group at the top of each one's.
+        name: Code of its name.
+        own: ns of each without those it calls.
+    """
+
+    at: Ints
+    caller: Ints
+    above: Ints
+    top: Ints
+    name: Ints
+    own: Ints
+
+
+def _frames_of(session: Session) -> _Frames | None:
+    """The frames of a profile; None where its source has none."""
+    profile = session.profile
+    if not profile.vocabulary.frames or not {"name", "type"} <= set(profile.strings):
+        return None
+    return session.derived.get("call frames", lambda: _found_frames(session))
+
+
+def _found_frames(session: Session) -> _Frames:
+    profile, offsets = session.profile, session.offsets
+    at = np.full(profile.instructions, -1, np.int64)
+    # the frame that each event is, or lies in
+    inside = np.full(profile.instructions, -1, np.int64)
+    parts: list[tuple[Ints, ...]] = []
+    count = 0
+    for number, lane in enumerate(profile.lanes):
+        if not lane.on_host or not len(lane) or not {"name", "type"} <= set(lane.keys()):
+            continue
+        rows = np.flatnonzero(_makes_paths(profile, lane))
+        place = np.full(len(lane) + 1, -1, np.int64)
+        place[rows] = count + np.arange(len(rows))
+        jump = _nearest(_parents(lane), place[:-1] >= 0)
+        above = place[jump[_parents(lane)[rows]]]
+        took = lane.take("end", rows) - lane.take("start", rows)
+        at[offsets[number] : offsets[number + 1]] = place[:-1]
+        inside[offsets[number] : offsets[number + 1]] = place[jump[:-1]]
+        top = np.full(len(rows), _top(profile, lane.group))
+        parts.append((above, top, lane.take("name", rows).astype(np.int64), took))
+        count += len(rows)
+    nothing = (np.zeros(0, np.int64),) * 4
+    above, top, name, took = (np.concatenate(each) for each in zip(nothing, *parts, strict=True))
+    own = took.copy()
+    np.subtract.at(own, above[above >= 0], took[above >= 0])
+    return _Frames(at, _callers(session, inside), above, top, name, np.maximum(own, 0))
+
+
+def _callers(session: Session, inside: Ints) -> Ints:
+    """By event of the device the frame that called it, by the links from the host; the first kind that knows it."""
+    profile, found = session.profile, np.full(session.profile.instructions, -1, np.int64)
+    if profile.links is None:
+        return found
+    links = profile.links()
+    on_host = np.repeat([lane.on_host for lane in profile.lanes], np.diff(session.offsets))
+    for kind in range(len(links.kinds)):
+        rows = np.flatnonzero((links.kind == kind) & on_host[links.from_row] & ~on_host[links.to_row])
+        event, frame = links.to_row[rows], inside[links.from_row[rows]]
+        new = (frame >= 0) & (found[event] < 0)
+        found[event[new]] = frame[new]
+    return found
+
+
+def _makes_paths(profile: Profile, lane: Lane) -> Mask:
+    """Which events of a lane of the host make call paths: those of the vocabulary's types whose names fit."""
+    types, names = profile.strings["type"], profile.strings["name"]
+    found = np.zeros(len(lane), np.bool_)
+    kind, name = lane["type"], lane["name"]
+    for wanted, pattern in profile.vocabulary.frames.items():
+        codes = [code for code, text in enumerate(types) if text == wanted]
+        rows = np.flatnonzero(np.isin(kind, codes) & (name >= 0) & (name < len(names)))
+        fits = re.compile(pattern).match
+        used = np.unique(name[rows])
+        found[rows] = np.isin(name[rows], [code for code in used.tolist() if fits(names[code])])
+    return found
+
+
+def _parents(lane: Lane) -> Ints:
+    """Row that each event lies in, the number of rows where it lies in none: as recorded, else by nested times."""
+    if "parent" in lane:
+        parent = lane["parent"].astype(np.int64)
+        return np.where((parent >= 0) & (parent < len(lane)), parent, len(lane))
+    found = np.full(len(lane), len(lane), np.int64)
+    start, end, sublane = lane["start"], lane["end"], lane["sublane"]
+    for level in range(1, int(sublane.max(initial=0)) + 1):
+        rows, outer = np.flatnonzero(sublane == level), np.flatnonzero(sublane == level - 1)
+        place = np.searchsorted(start[outer], start[rows], "right") - 1
+        hit = (place >= 0) & (end[outer[np.maximum(place, 0)]] >= end[rows])
+        found[rows[hit]] = outer[place[hit]]
+    return found
+
+
+def _nearest(parent: Ints, chosen: Mask) -> Ints:
+    """Of each row itself where it is chosen, else the nearest chosen one around it; ``len(chosen)`` of none.
+
+    One element more, for rows that lie in none.
+    """
+    count = len(chosen)
+    jump = np.append(np.where(chosen, np.arange(count), parent), count)
+    for _ in range(count.bit_length()):
+        further = jump[jump]
+        if np.array_equal(further, jump):
+            break
+        jump = further
+    return jump
+
+
+def _top(profile: Profile, group: int) -> int:
+    """The group at the top of a group's."""
+    while group >= 0 and profile.groups[group].parent >= 0:
+        group = profile.groups[group].parent
+    return group

@@ -1,0 +1,34 @@
+"""Collapsed stacks: a line for each call path with the ns of itself, as speedscope and flamegraph.pl read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.totals.call_stacks import call_stacks
+from tpuprof_tui.formats.escape import utf8_text
+from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.model import Profile
+from tpuprof_tui.views.call_tree import paths
+
+from .job import Job
+
+
+def write_collapsed(profile: Profile, job: Job, files: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
+    """Writes them as an output of an export: ``core;kernel function;operation ns``.
+
+    Raises:
+        WriteError: The file could not be written; nothing is left behind.
+    """
+    session = Session.build(profile.timed_part)
+    whole, lanes = session.profile, session.profile.lanes
+    tree, labels = call_stacks(
+        session, (whole.start_ns, whole.end_ns + 1), passes=lambda place: job.selection.passes(whole, lanes[place])
+    )
+    with whole_file(files[0]) as stream:
+        for path, own in zip(paths(tree, labels), tree.own.tolist(), strict=True):
+            if own > 0:
+                stream.write(f"{utf8_text(path)} {own}\n".encode())
+    progress(1.0)
+    return list(files)

@@ -1,0 +1,72 @@
+"""Time by call path, as a tree: groups, what they ran, and what that called."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof_tui.analysis.selecting.filter_masks import narrowed, passing
+from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.totals.call_stacks import Labels, call_stacks
+from tpuprof_tui.analysis.totals.call_tree import CallTree
+from tpuprof_tui.formats.escape import line_text
+
+from .answer import Answer, Column, Table, Target
+from .query import Query
+
+#: Stands between the names of a path; within names a comma does.
+SEPARATOR = ";"
+
+
+def call_tree_view(query: Query) -> Answer:
+    """One row per call path; a caller stands before what it calls, of siblings the longest first."""
+    tree, labels = tree_of(query)
+    names = [labels.told(label) for label in tree.label.tolist()]
+    total = int(tree.own.sum())
+    columns = (
+        Column("path", "Path", shown=False), Column("depth", "Depth", "count", shown=False),
+        Column("total_us", "Total", "duration", bar=True), Column("self_us", "Self", "duration", spare=1),
+        Column("share", "Share", "share"), Column("count", "Count", "count", spare=2), Column("name", "Name"),
+    )  # fmt: skip
+    values = (
+        paths(tree, labels), tree.depth, tree.total, tree.own,
+        tree.total / total if total else np.full(len(tree), np.nan), tree.count, [text for _, text, _ in names],
+    )  # fmt: skip
+
+    def target(row: int) -> Target | None:
+        key, text, code = names[row]
+        if not key:
+            return Target(scope=Scope(code))
+        if code < 0:
+            return None
+        above = int(tree.parent[row])
+        condition = text_condition(key, text)
+        if above >= 0 and names[above][0] not in ("", key) and names[above][2] >= 0:
+            condition = narrowed(text_condition(*names[above][:2]), condition)
+        return Target(condition=condition)
+
+    table = Table(
+        "calltree", "Call paths", columns, values, target=target, depth=tree.depth, word="path",
+        notes=(query.vocabulary.say("Total: {events} of the path and of all it calls; self: without those it calls. "
+                                    "Count: {events}."),),
+    )  # fmt: skip
+    return Answer(tables=(table,))
+
+
+def tree_of(query: Query) -> tuple[CallTree, Labels]:
+    """The call tree of what a query is about, and what its labels stand for."""
+    units, lanes = query.groups_of_work()
+    passes = passing(query.session, query.passes).lane if query.passes else None
+    return call_stacks(query.session, query.window, units=units, lanes=lanes, passes=passes)
+
+
+def paths(tree: CallTree, labels: Labels) -> list[str]:
+    """Names from the root down to each node, with ``;`` between them; a name holds neither that nor line ends."""
+    names = {
+        label: line_text(labels.told(label)[1]).replace(SEPARATOR, ",") for label in np.unique(tree.label).tolist()
+    }
+    found: list[str] = []
+    for above, label in zip(tree.parent.tolist(), tree.label.tolist(), strict=True):
+        name = names[label] or "-"
+        found.append(f"{found[above]}{SEPARATOR}{name}" if above >= 0 else name)
+    return found

@@ -14,7 +14,7 @@ from profiles import make_lane, make_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.state import Sort
-from tpuprof_tui.app.drawing.colouring import OTHER, STEPS, kernel_family, lane_shades
+from tpuprof_tui.app.drawing.colouring import FIFTHS, OTHER, kernel_category, lane_shades
 from tpuprof_tui.app.drawing.themes import THEMES, after
 from tpuprof_tui.app.settings.actions import ACTIONS, keys_of
 from tpuprof_tui.app.settings.config import Config, config_path, read_config, write_config
@@ -259,7 +259,7 @@ def test_everything_can_be_read_on_its_ground(name):
         assert contrast(filled.color, filled.bgcolor) >= 3
     for kind in (*VOCABULARY.lane_kinds, LaneKind("new", "New", Activity.HOST, 9)):
         assert contrast(palette.shaded(lane_shades(VOCABULARY, kind.key)).color, ground) >= 3
-    for family in (*STEPS, *(kernel_family(code, f"k{code}") for code in range(12))):
+    for family in (*FIFTHS, *(kernel_category(code, f"k{code}") for code in range(12))):
         assert contrast(palette.shaded(family.shades).color, ground) >= 2.8
         filled = palette.filled(family.shades)
         assert contrast(filled.color, filled.bgcolor) >= 2.8
@@ -276,7 +276,7 @@ def test_everything_can_be_read_on_its_ground(name):
 @pytest.mark.parametrize("name", THEMES)
 def test_shares_go_one_way_from_little_to_much(name):
     palette = THEMES[name][1]
-    steps = [luminance(palette.shaded(step.shades).color) for step in STEPS]
+    steps = [luminance(palette.shaded(fifth.shades).color) for fifth in FIFTHS]
     assert steps in (sorted(steps), sorted(steps, reverse=True))
 
 

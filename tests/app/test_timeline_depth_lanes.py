@@ -14,13 +14,13 @@ from tpuprof_tui.analysis.links.launches import launches, span_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection
 from tpuprof_tui.app.drawing.colouring import (
-    STEPS,
+    FIFTHS,
     Flow,
     cell_shares,
-    families,
-    kernel_family,
+    event_categories,
+    kernel_category,
     next_colouring,
-    step_of,
+    share_category,
 )
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import paint_lane
@@ -143,17 +143,21 @@ def test_waits_have_no_share_and_l2_has_a_peak_of_its_own():
     lane = make_lane("GDMA", 0, starts=[0, 10, 20], ends=[9, 19, 29], ddr_bandwidth=[60.0, 60.0, 0.0],
                      l2_bandwidth=[0.0, 0.0, 64.0], roles=[Role.WORK, Role.WAIT, Role.WORK])  # fmt: skip
     profile = make_profile([lane])
-    assert families(profile, lane, np.arange(3), "bandwidth") == [STEPS[4], None, STEPS[2]]
+    assert event_categories(profile, lane, np.arange(3), "bandwidth") == [
+        FIFTHS[4],
+        None,
+        FIFTHS[2],
+    ]
 
 
 def test_steps_cover_every_share():
-    assert [step_of(share).letter for share in (-1.0, 0.0, 0.2, 0.5, 0.99, 1.0, 7.0)] == list("aabceee")
+    assert [share_category(share).letter for share in (-1.0, 0.0, 0.2, 0.5, 0.99, 1.0, 7.0)] == list("aabceee")
 
 
 def test_kernel_functions_have_letters_of_their_own():
-    made = [kernel_family(code, f"k{code}") for code in range(52)]
+    made = [kernel_category(code, f"k{code}") for code in range(52)]
     assert len({family.letter for family in made}) == 52
-    assert kernel_family(52, "k").letter == "?"
+    assert kernel_category(52, "k").letter == "?"
 
 
 @pytest.mark.parametrize("plain", [False, True])

@@ -1,1 +1,1 @@
-"""From figures to characters and styles."""
+"""Draws figures as characters and styles: lanes, strips, charts, legends; glyphs, palettes and themes."""

@@ -1,4 +1,4 @@
-"""Charts as text: the one module that calls plotext, which keeps state of its own: never two calls at once.
+"""Charts as text, drawn by plotext, which has global state: all calls are made here, by one thread.
 
 Data is binned to the pane's width before it comes here; what is drawn is plain text, in ASCII where asked.
 """
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 #: Lines and columns below which a chart tells nothing.
 LOWEST, NARROWEST = 4, 24
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*m")
-#: The one thread that ever calls plotext; whoever wants a chart waits for it, and the event loop need not.
+#: The one thread that calls plotext; callers wait for it, so they are threads themselves.
 _DRAWER: Final = ThreadPoolExecutor(1, thread_name_prefix="charts")
 
 
@@ -118,7 +118,7 @@ _ASCII: Final = np.array([[1]])
 
 
 def _marks(reached: Ints, columns: int, lines: int, *, ascii_only: bool) -> list[tuple[int, int, str]]:
-    """Column, line from below and character of each cell that is filled at all, up to what is reached."""
+    """Column, line from below and character of each cell with any dot below the curve."""
     bits = _ASCII if ascii_only else _BRAILLE
     high, wide = bits.shape
     filled = np.arange(lines * high)[:, np.newaxis] <= reached[np.newaxis, :]

@@ -1,4 +1,4 @@
-"""What the colours of the timeline mean: operation, kernel function, or a share of what the hardware could do.
+"""What the colours of the timeline mean: operation, kernel function, or a share of a peak of the hardware.
 
 Every colour has a letter: it stands in the cells where colours cannot be told apart, and in the legend.
 """
@@ -51,7 +51,7 @@ TELLABLE: Final = 2
 #: Ways of colouring that need nothing of the source.
 _PLAIN: Final[tuple[Colouring, ...]] = ("operation", "kernel")
 #: Shares from here on, in fifths; brighter is more (on paper darker), which no eye confuses.
-STEPS: Final = tuple(
+FIFTHS: Final = tuple(
     Category(name, letter, Shades(colour, paper))
     for name, letter, colour, paper in (
         ("below 20%", "a", "#8f6fd0", "#7d8fc9"), ("20 to 40%", "b", "#4f8fd0", "#3f86b8"),
@@ -74,7 +74,7 @@ def is_share(colouring: Colouring) -> bool:
 
 
 def colourings(vocabulary: Vocabulary) -> tuple[Colouring, ...]:
-    """Ways of colouring in the order of the key: those of any source, then its own."""
+    """Ways of colouring in the order in which the key goes through them: those of any source, then its own."""
     return (*_PLAIN, *(share.key for share in vocabulary.shares))
 
 
@@ -86,28 +86,28 @@ def title_of(vocabulary: Vocabulary, colouring: Colouring) -> str:
 
 # a function of code and name alone, asked for each cell of the timeline
 @lru_cache(4096)
-def kernel_family(code: int, name: str) -> Category:
+def kernel_category(code: int, name: str) -> Category:
     """Letter and colour of a kernel function; those of the first 52 have letters of their own."""
     letter = _LETTERS[code] if code < len(_LETTERS) else "?"
     return Category(clean(name), letter, Shades(*_KERNEL_COLOURS[code % len(_KERNEL_COLOURS)]))
 
 
-def step_of(share: float) -> Category:
+def share_category(share: float) -> Category:
     """The fifth a share lies in."""
-    return STEPS[min(max(int(share * len(STEPS)), 0), len(STEPS) - 1)]
+    return FIFTHS[min(max(int(share * len(FIFTHS)), 0), len(FIFTHS) - 1)]
 
 
-def families(profile: Profile, lane: Lane, rows: Ints, colouring: Colouring) -> list[Category | None]:
+def event_categories(profile: Profile, lane: Lane, rows: Ints, colouring: Colouring) -> list[Category | None]:
     """Colours of some instructions, one each; None where nothing is known."""
     if is_share(colouring):
         shares = shares_of(profile, lane, colouring, rows).tolist()
-        return [None if share != share else step_of(share) for share in shares]
+        return [None if share != share else share_category(share) for share in shares]
     key = "kernel" if colouring == "kernel" else "type"
     if key not in lane:
         return [None] * len(rows)
     codes, texts = lane.take(key, rows).tolist(), profile.strings[key]
     if key == "kernel":
-        return [kernel_family(code, texts[code]) if code >= 0 else None for code in codes]
+        return [kernel_category(code, texts[code]) if code >= 0 else None for code in codes]
     found = {code: category_of(profile.vocabulary, texts[code]) for code in set(codes) if code >= 0}
     return [found.get(code) for code in codes]
 
@@ -163,7 +163,7 @@ def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges:
     return shares
 
 
-def cell_families(
+def cell_categories(
     profile: Profile, index: LaneIndex, held: Cells, edges: Ints, colouring: Colouring
 ) -> dict[int, Category]:
     """Colours of the cells that hold work, by cell.
@@ -173,21 +173,21 @@ def cell_families(
     """
     if is_share(colouring):
         shares = cell_shares(profile, index, colouring, edges)
-        return {place: step_of(float(shares[place])) for place in np.flatnonzero(shares == shares).tolist()}
+        return {place: share_category(float(shares[place])) for place in np.flatnonzero(shares == shares).tolist()}
     chosen = (held.busy > 0) & (held.first >= 0)
     if colouring == "operation":
         chosen &= held.count <= TELLABLE
     places = np.flatnonzero(chosen)
-    found = families(profile, index.lane, held.first[places], colouring)
-    return {place: family for place, family in zip(places.tolist(), found, strict=True) if family is not None}
+    found = event_categories(profile, index.lane, held.first[places], colouring)
+    return {place: each for place, each in zip(places.tolist(), found, strict=True) if each is not None}
 
 
 def legend(profile: Profile, colouring: Colouring) -> list[Category]:
     """All colours of a way of colouring that the profile can show, in their order."""
     if is_share(colouring):
-        return list(STEPS)
+        return list(FIFTHS)
     if colouring == "kernel":
-        return [kernel_family(code, text) for code, text in enumerate(profile.strings.get("kernel", ()))]
+        return [kernel_category(code, text) for code, text in enumerate(profile.strings.get("kernel", ()))]
     vocabulary = profile.vocabulary
     present = {category_of(vocabulary, text) for text in profile.strings.get("type", ())}
     return [category for category in (*vocabulary.categories, OTHER) if category in present]
@@ -202,7 +202,7 @@ def next_colouring(profile: Profile, colouring: Colouring) -> Colouring:
 
 
 def is_known(profile: Profile, colouring: Colouring) -> bool:
-    """Whether some lane can be coloured so; what needs no knowledge always can."""
+    """Whether the capture knows what a way of colouring shows; operations can always be told."""
     if colouring == "kernel":
         # the column may be there and name nothing
         return len(profile.strings.get("kernel", ())) > 0

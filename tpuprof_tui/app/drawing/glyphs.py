@@ -30,7 +30,7 @@ class Glyphs:
         rule: Horizontal line.
         hidden: What a filter hides.
         released, releases: What released the selected instruction, and what it released.
-        letters: A lone instruction too narrow for its name is drawn as the letter of its family.
+        letters: A lone instruction too narrow for its name is drawn as the letter of its category.
     """
 
     levels: str

@@ -20,7 +20,7 @@ from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, cells
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.state import Colouring
 from tpuprof_tui.analysis.totals.figures import UnitIndex
-from tpuprof_tui.app.drawing.colouring import cell_families, families, is_share, shares_of
+from tpuprof_tui.app.drawing.colouring import cell_categories, event_categories, is_share, shares_of
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Lane, Profile, Role
@@ -111,7 +111,7 @@ def paint_lane(
     chars, styles = _empty(len(span), palette)
     if not held.count.any():
         return Painted(chars, styles, utilisation, held.count > 0)
-    found = {} if pending else cell_families(profile, index, held, edges, colouring)
+    found = {} if pending else cell_categories(profile, index, held, edges, colouring)
     # where a letter is all that tells a share or a kernel function, it stands in every cell
     letters = glyphs.letters or palette.lettered or not palette.colour
     lettered = held.count > 0 if colouring != "operation" else held.count == 1
@@ -128,9 +128,9 @@ def paint_lane(
 
 
 def paint_passing(whole: Painted, passing: Painted, palette: Palette, glyphs: Glyphs) -> Painted:
-    """What passes a filter as it is, drawn over all the rest as dim dots; the share of work is that of what passes.
+    """Events that pass a filter as they are, the others as dim dots; utilisation is that of those that pass.
 
-    Names of hidden instructions stay.
+    Names of hidden events stay.
     """
     chars, styles = list(whole.chars), list(whole.styles)
     for place in np.flatnonzero(whole.held & ~passing.held).tolist():
@@ -148,7 +148,7 @@ def paint_passing(whole: Painted, passing: Painted, palette: Palette, glyphs: Gl
 
 
 def _mend(chars: list[str]) -> None:
-    """Blanks where one half of a wide character has gone; every cell is filled again."""
+    """Puts blanks where one half of a wide character was overwritten."""
     for place, char in enumerate(chars):
         if char.isascii() and char:
             continue
@@ -164,7 +164,7 @@ def _empty(count: int, palette: Palette) -> tuple[list[str], list[Style]]:
 
 def _paint_cells(
     lane: Lane, held: Cells, span: Ints, chars: list[str], styles: list[Style], palette: Palette, glyphs: Glyphs,
-    families: dict[int, Category], lettered: npt.NDArray[np.bool_], unknown: Style,
+    categories: dict[int, Category], lettered: npt.NDArray[np.bool_], unknown: Style,
 ) -> None:  # fmt: skip
     levels = levels_of(held.busy, span)
     waits = held.wait > held.sync
@@ -180,16 +180,16 @@ def _paint_cells(
         quiet = bool(waits[place])
         chars[place] = glyphs.wait if quiet else glyphs.sync
         styles[place] = palette.wait if quiet else palette.sync
-    for place, family in families.items():
+    for place, category in categories.items():
         if busy[place]:
-            chars[place] = family.letter if lettered[place] else chars[place]
-            styles[place] = unknown if family is OTHER else palette.shaded(family.shades)
+            chars[place] = category.letter if lettered[place] else chars[place]
+            styles[place] = unknown if category is OTHER else palette.shaded(category.shades)
     for place in np.flatnonzero(busy & (held.wait * 2 > span - held.busy) & (levels < 8)).tolist():
         styles[place] = palette.tinted(styles[place])
 
 
 def _mark_instants(lane: Lane, held: Cells, levels: npt.NDArray[np.int64], waits: npt.NDArray[np.bool_]) -> None:
-    """Instructions of no length fill nothing: their role decides how they show."""
+    """Draws events without a duration, which fill no cell, by their role."""
     instants = np.flatnonzero((held.count > 0) & (held.busy + held.wait + held.sync == 0) & (held.first >= 0))
     if len(instants):
         roles = lane.take("role", held.first[instants])
@@ -225,10 +225,10 @@ def _paint_names(
         name = text_of(profile, lane, "name" if "name" in lane else "kernel", row)
         width, more = end - begin, f" +{beside[begin]}" if beside[begin] else ""
         if held.busy[begin] > 0 or notes[begin]:
-            family = families(profile, lane, np.array([row]), colouring)[0]
+            category = event_categories(profile, lane, np.array([row]), colouring)[0]
             own = lane_shades(profile.vocabulary, lane.kind) if colouring == "operation" else OTHER.shades
-            style = palette.filled(family.shades if family is not None else own)
-            letter = f"{family.letter} " if family is not None and colouring == "kernel" and "name" in lane else ""
+            style = palette.filled(category.shades if category is not None else own)
+            letter = f"{category.letter} " if category is not None and colouring == "kernel" and "name" in lane else ""
             label = f"{letter}{_share_text(profile, lane, row, colouring)}{name}"
             text = glyphs.edge + fit(_cut(label, width - 1, more), width - 1)
         else:

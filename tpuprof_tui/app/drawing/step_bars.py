@@ -1,4 +1,4 @@
-"""The lane of steps: a bar for each, with its name or number; where several share a cell, how much of it they fill."""
+"""Draws the lane of steps: a bar for each with its number; where several share a cell, how much of it they fill."""
 
 from __future__ import annotations
 

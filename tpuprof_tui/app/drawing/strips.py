@@ -27,7 +27,7 @@ def paint_strip(
     profile: Profile, index: LaneIndex, edges: Ints, kind: StripKind, palette: Palette, glyphs: Glyphs, *,
     pending: bool = False,
 ) -> Painted:  # fmt: skip
-    """Share of the peak bandwidth, or of the time with work, of each cell; its idle time counts as nothing.
+    """Share of the peak bandwidth, or of the time with work, of each cell; idle time counts as 0.
 
     O(cells x log instructions), after the lane's sums were made once; ``pending`` while that is being done.
     """
@@ -53,21 +53,21 @@ def legend_lines(
     """The colours, each with its letter and meaning, in lines of ``width`` cells; what has no room is counted."""
     if width < 24:
         return []
-    families = legend(profile, colouring)
+    categories = legend(profile, colouring)
     lines: list[list[Segment]] = [[Segment(f" {title_of(profile.vocabulary, colouring)}: ", palette.title)]]
     used = cell_len(lines[0][0].text)
     block = "" if glyphs.letters else glyphs.levels[8]
-    for place, family in enumerate(families):
-        text = f"{block}{family.letter} {fit(family.name, min(cell_len(family.name), 28, width - 14))}  "
+    for place, category in enumerate(categories):
+        text = f"{block}{category.letter} {fit(category.name, min(cell_len(category.name), 28, width - 14))}  "
         if used + cell_len(text) + (8 if len(lines) == LEGEND_LINES else 0) > width:
             if len(lines) == LEGEND_LINES:
-                lines[-1].append(Segment(f"+{len(families) - place}", palette.quiet))
+                lines[-1].append(Segment(f"+{len(categories) - place}", palette.quiet))
                 break
             lines.append([Segment(" ", palette.text)])
             used = 1
-        lines[-1] += [Segment(text[:2], palette.shaded(family.shades)), Segment(text[2:], palette.text)]
+        lines[-1] += [Segment(text[:2], palette.shaded(category.shades)), Segment(text[2:], palette.text)]
         used += cell_len(text)
-    if not families:
+    if not categories:
         lines[0].append(Segment("nothing is known of it here", palette.quiet))
     return lines
 

@@ -1,4 +1,4 @@
-"""Colours: one dark theme, one set of styles for drawn widgets, and the same without any colour.
+"""The dark theme, and palettes: the styles of widgets that draw their own lines, with colours and without.
 
 Nothing is told apart by colour alone: glyphs, letters and names say the same.
 """
@@ -96,7 +96,7 @@ class Palette:
 
     @cached_property
     def _tinted(self) -> dict[Style, Style]:
-        """Styles asked for so far; as few as the palette has."""
+        """Cache of styles: at most as many as the palette has."""
         return {}
 
     def on_cursor(self, style: Style) -> Style:

@@ -30,8 +30,8 @@ _INK_BRIGHTNESS: Final = 0.42
 
 
 @dataclass(frozen=True)
-class Tinted(Palette):
-    """A palette for another ground than the dark one, or for all eyes.
+class ThemePalette(Palette):
+    """A palette for a light background, or with colours that all eyes can tell apart.
 
     Attributes:
         suits: Which of the shades it takes, ``paper`` or ``safe``.
@@ -53,7 +53,7 @@ class Tinted(Palette):
 
     @cached_property
     def _inks(self) -> dict[str, str]:
-        """Colours made so far; as few as there are colours in the program."""
+        """Cache of colours: at most as many as the program has."""
         return {}
 
     def _ink_of(self, colour: str) -> str:
@@ -71,7 +71,7 @@ class Tinted(Palette):
 
 
 def _inked(colour: str) -> str:
-    """A colour as dark as paper needs it to be read."""
+    """A colour made dark enough to be read on a light background."""
     ink = Color.parse(colour)
     for part in range(1, 12):
         if ink.brightness <= _INK_BRIGHTNESS:
@@ -82,7 +82,7 @@ def _inked(colour: str) -> str:
 
 def _light() -> Palette:
     style = Style.parse
-    return Tinted(
+    return ThemePalette(
         text=style(_INK), quiet=style(_GREY), strong=style(f"bold {_INK}"), title=style(f"bold {_BLUE}"),
         key=style(f"bold {_BLUE}"), good=style(_GREEN), caution=style(_OCHRE), bad=style(_RED),
         compute=style("#1f6fd0"), transfer=style("#1c8459"), exposed=style("#b5560b"), wait=style("#7c8796"),
@@ -97,7 +97,7 @@ def _light() -> Palette:
 
 def _safe() -> Palette:
     style = Style.parse
-    return Tinted(
+    return ThemePalette(
         good=style("#56b4e9"), caution=style("#f0e442"), bad=style("#ff8c42"), compute=style("#56b4e9"),
         transfer=style("#e69f00"), exposed=style("#d55e00"), wait=style("#8593a8"), sync=style("#cc79a7"), suits="safe",
         tie=style(f"bold {BACKGROUND} on #f0e442"), lettered=True,

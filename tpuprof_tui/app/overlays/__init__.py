@@ -1,1 +1,1 @@
-"""What opens over the explorer."""
+"""Screens that open over the explorer: help, export menu, lists of groups and columns, questions."""

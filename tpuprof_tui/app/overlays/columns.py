@@ -1,4 +1,4 @@
-"""Columns of the table: which, and in which order."""
+"""The list of columns: which of them the table shows, and in which order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ColumnList(LinesView):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "columns")]
 
     class Chosen(Message):
-        """Other columns are wanted; none: the usual ones."""
+        """Other columns are chosen; none: the usual ones."""
 
         def __init__(self, keys: tuple[str, ...]) -> None:
             super().__init__()

@@ -1,4 +1,4 @@
-"""The question before something costly or final."""
+"""Asks for confirmation before something costly, or something that cannot be undone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .overlay import Overlay
 
 
 class ConfirmPane(LinesView):
-    """A question."""
+    """A question and the keys that answer it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("confirm")]
 
@@ -46,7 +46,7 @@ class ConfirmPane(LinesView):
 
 
 class ConfirmScreen(Overlay[bool]):
-    """Asks before something costly or final."""
+    """A question over the explorer; closes with the answer."""
 
     AUTO_FOCUS = "#confirm"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]

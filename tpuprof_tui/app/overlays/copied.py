@@ -1,4 +1,4 @@
-"""What was copied, to be seen and, where the terminal did not take it, to be selected by hand."""
+"""Copies text to the clipboard and shows it, to be selected by hand where the terminal has not taken it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LISTED: Final = 2_000
 
 
 def copy_text(screen: Screen[Any], palette: Palette, text: str, what: str) -> None:
-    """Sends a text to the terminal's clipboard and shows it: not every terminal takes it."""
+    """Copies a text to the terminal's clipboard; of several lines it is also shown, as not every terminal takes it."""
     screen.app.copy_to_clipboard(text)
     if "\n" in text:
         screen.app.push_screen(CopiedScreen(palette, text, what))

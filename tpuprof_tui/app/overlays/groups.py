@@ -1,4 +1,4 @@
-"""Where the time went, by any column: what the table holds in groups, over the explorer."""
+"""The table's rows grouped by the values of a column, with count and times of each group, over the explorer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COLUMNS: Final = (("value", False), ("count", True), ("total", True), ("mean", T
 
 
 class GroupList(LinesView):
-    """Groups as lines; the cursor's one can be drilled into."""
+    """A line for each group; Enter sets the filter to the group under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "groups")]
 
@@ -55,7 +55,7 @@ class GroupList(LinesView):
             self.table = table
 
     class Drilled(Message):
-        """A group is to be looked at: with this filter the table holds it alone."""
+        """The table is to hold one group alone: the filter that leaves it."""
 
         def __init__(self, filter_text: str) -> None:
             super().__init__()
@@ -118,7 +118,7 @@ class GroupList(LinesView):
         self._order()
 
     def _order(self) -> None:
-        """Sorts; equal ones by falling total."""
+        """Sorts the groups; equal ones by falling total."""
         table = self.table
         if table is None:
             return

@@ -1,4 +1,4 @@
-"""All keys, those of the focused pane first: made from the registry of actions."""
+"""The help screen: all keys, those of the focused pane first, commands, filters and terms."""
 
 from __future__ import annotations
 

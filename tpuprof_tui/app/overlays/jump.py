@@ -1,4 +1,4 @@
-"""Jump mode: a letter on each pane, and a key that goes there."""
+"""Jump mode: shows a letter on each pane; the key of the letter focuses it."""
 
 from __future__ import annotations
 

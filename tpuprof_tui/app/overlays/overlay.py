@@ -1,4 +1,4 @@
-"""What opens over the explorer."""
+"""The base of screens that open over the explorer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Result = TypeVar("Result")
 
 
 class Overlay(ModalScreen[Result], DrawnScreen[Result]):
-    """A screen over another one, which closes once."""
+    """A screen over another one; closing it twice closes it once."""
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
-        """Closes; keys that come faster than that are passed over: another would close what lies below."""
+        """Closes the screen unless it is closed already: another key would close the screen below."""
         return super().dismiss(result) if self.is_active else AwaitComplete()

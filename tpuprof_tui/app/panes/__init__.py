@@ -1,1 +1,1 @@
-"""Panes of the explorer. Each gets the state and answers with messages; none holds another."""
+"""Panes of the explorer: each shows the state it is given and asks for changes by messages; none knows another."""

@@ -1,4 +1,4 @@
-"""The selected instruction in full: every field is explained under the cursor, every link can be followed."""
+"""The detail pane: all that is known of the selected event, its fields with explanations, links to other events."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class DetailPane(LinesView):
     # dependencies
 
     def _dependencies(self) -> Dependencies | None:
-        """All dependencies, once they are known."""
+        """All dependencies; None while a thread looks for them."""
         dependencies = known_dependencies(self.session)
         if dependencies is None and not self._looked_for_dependencies:
             self._looked_for_dependencies = True
@@ -167,7 +167,7 @@ class DetailPane(LinesView):
 
     @work(thread=True, exclusive=True, group="dependencies", exit_on_error=False)
     def _look_for_dependencies(self) -> None:
-        """Dependencies of a large capture take a moment: found once, beside the event loop."""
+        """Finds the dependencies of a large capture in a thread, once."""
         self.app.call_from_thread(self._take_dependencies, dependencies_of(self.session))
 
     def _take_dependencies(self, dependencies: Dependencies) -> None:

@@ -1,4 +1,4 @@
-"""All that is known of an instruction, as entries: what it did, what it waited for, how it compares, every field."""
+"""What the detail pane tells of an event, as entries: links, comparison with its peers, every field."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Kind = Literal["name", "text", "remark", "warning", "group", "field", "link"]
 
 #: So many of what it waited for, and of what waited for it, are listed.
 MOST_LINKS: Final = 8
-#: So many of what it lies in are listed.
-MOST_AROUND: Final = 24
+#: So many of the events that it is nested in are listed.
+MOST_ENCLOSING: Final = 24
 #: Characters of an argument that are shown.
 _LONGEST: Final = 4096
 #: Columns that every lane can answer, whether the source names them or not.
@@ -82,9 +82,9 @@ def entries_of(session: Session, number: int, row: int, dependencies: Dependenci
         yield Entry("warning", f"{about_text(problem)} {clean(problem.done)}")
     if dependencies is not None:
         yield from _dependencies(session, dependencies, number, row)
-    yield from _around(session, dependencies, number, row)
+    yield from _enclosing(session, dependencies, number, row)
     yield from _compared(session, lane, number, row)
-    yield from _beside(session, number, row)
+    yield from _neighbours(session, number, row)
     yield from _missing(session, lane)
     yield from _fields(session, lane, row)
     yield from _recorded(session, lane, row)
@@ -126,8 +126,8 @@ def _dependencies(session: Session, dependencies: Dependencies, number: int, row
         yield Entry("remark", f"Released {len(released) - MOST_LINKS:,} more; ] follows the closest")
 
 
-def _around(session: Session, dependencies: Dependencies | None, number: int, row: int) -> Iterator[Entry]:
-    """What it lies in, from the inside out; of what was started elsewhere, what that lay in."""
+def _enclosing(session: Session, dependencies: Dependencies | None, number: int, row: int) -> Iterator[Entry]:
+    """The events it is nested in, innermost first; of one launched elsewhere, those that its launch is nested in."""
     lane, label = session.profile.lanes[number], "Inside"
     if "parent" not in lane and dependencies is not None:
         started = (each.releaser for each in dependencies.waits_for(number, row))
@@ -136,7 +136,7 @@ def _around(session: Session, dependencies: Dependencies | None, number: int, ro
     if "parent" not in lane:
         return
     parent = int(lane.take("parent", slice(row, row + 1))[0])
-    for _ in range(MOST_AROUND):
+    for _ in range(MOST_ENCLOSING):
         if parent < 0:
             return
         start, end = session.span_of(number, parent)
@@ -175,7 +175,7 @@ def _compared(session: Session, lane: Lane, number: int, row: int) -> Iterator[E
         yield Entry("link", text, "Longest", leads_to=found.longest, back=session.span_of(*found.longest)[0] < start)
 
 
-def _beside(session: Session, number: int, row: int) -> Iterator[Entry]:
+def _neighbours(session: Session, number: int, row: int) -> Iterator[Entry]:
     """What runs before and after it on its lane."""
     near: tuple[Neighbour | None, Neighbour | None] = neighbours(session, number, row)
     for label, each in zip(("Before", "After"), near, strict=True):
@@ -210,7 +210,7 @@ def _fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
 
 
 def _known(profile: Profile, lane: Lane, column: Column) -> bool:
-    """What the lane knows, and what another mode would know of it: that is shown as missing."""
+    """Whether a lane has a column, or would have it in another mode: that is shown as missing."""
     if column.key in lane or column.key in _OF_EVERY_LANE:
         return True
     return fixed_number(profile, lane, "port") >= 0 if column.key == "port" else bool(column.needs)
@@ -250,7 +250,7 @@ def _arguments(lane: Lane, row: int) -> Iterator[Entry]:
 
 
 def _raw(raw: bytes, why: str, about: str) -> Iterator[Entry]:
-    """A command of which not everything can be decoded, as it was captured."""
+    """The bytes of a command that could not be decoded, or not all of them."""
     if raw:
         yield Entry("warning", f"{why}, as captured")
     for first in range(0, len(raw), _RAW_BYTES):

@@ -1,4 +1,4 @@
-"""The top line: where the time went, before any key."""
+"""The headline: capture, total time, busiest and idlest unit, exposed transfer, number of problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..drawing.theme import Palette
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.session import Session
 
-#: Text and style of a part, and how gladly it is left out where there is no room (higher first).
+#: Text, style and rank of a part: where there is no room, parts of the highest rank are left out first.
 Part = tuple[str, Style, int]
 
 #: Parts from this rank on say what is open, not where the time went.
@@ -29,7 +29,7 @@ _LEAST_NAME = 6
 
 
 class HeadlineBar(Widget):
-    """One line: capture, total time, busiest and idlest core, exposed transfer, problems."""
+    """The top line of the explorer."""
 
     DEFAULT_CSS = "HeadlineBar { dock: top; height: 1; background: $panel; color: $foreground; }"
 
@@ -78,7 +78,7 @@ class HeadlineBar(Widget):
         return [*items, [(self.step, self.palette.chosen, 0)]] if self.step else items
 
     def _named(self, items: list[list[Part]], name: str, width: int) -> list[list[Part]]:
-        """Items with the capture's name before the total: what it ends with, where the words before that make room."""
+        """Items with the capture's name before the total, cut at its start where there is no room for all of it."""
         assert self.session is not None
         name = name.removeprefix(self.session.profile.vocabulary.usual_name)
         least = min(cell_len(name), _LEAST_NAME)

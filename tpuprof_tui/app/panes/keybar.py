@@ -1,4 +1,4 @@
-"""The bottom line: the keys that work here, and what was just done."""
+"""The footer: keys of the focused pane, passing messages, what runs in the background."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ class KeyBar(Widget):
             self.refresh()
 
     def show_note(self, note: str) -> None:
-        """Shows on the right where one is."""
+        """Shows on the right where the cursor is."""
         if note != self.aside:
             self.aside = note
             self.refresh()
 
     def show_status(self, status: str) -> None:
-        """Shows on the right what is at work, or what waits for a key."""
+        """Shows on the right what runs in the background, or waits for a key."""
         if clean(status) != self.status:
             self.status = clean(status)
             self.refresh()

@@ -1,4 +1,4 @@
-"""What was odd in the capture: what happened, what was done, where."""
+"""The list of problems found in the capture: what happened, what was done about it, and where."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ProblemsPane(LinesView):
             self.go_to(self.cursor)
 
     def step(self, steps: int) -> None:
-        """Goes on to another problem, from wherever the keys are: tells it and selects what it is about."""
+        """Goes to the problem so many places on, tells it and selects what it is about; works from every pane."""
         if not self.problems:
             self.post_message(Say("No problems: the whole capture could be used."))
             return

@@ -1,4 +1,4 @@
-"""One line to type in, at the bottom, instead of the keys: filter, search, times, names."""
+"""The prompt: a line to type a filter, a search, a time or a command in, in place of the footer."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class Prompt(KeyBar):
         self.post_message(self.Cancelled())
 
     def action_recall(self, steps: int) -> None:
-        """The text typed so many times before."""
+        """Puts an earlier text in, ``steps`` older than the one shown."""
         past = self._past.get(self.question.kind or self.question.label, [])
         wanted = min(max(self._older + steps, 0), len(past))
         if wanted == self._older:

@@ -1,4 +1,4 @@
-"""The tree of capture, cores, engines, ports and host, each with how busy it is; and the captures beside this one."""
+"""The tree of groups and lanes with utilisation, busy time and count of each; and the captures beside this one."""
 
 from __future__ import annotations
 

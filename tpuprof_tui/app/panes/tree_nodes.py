@@ -1,4 +1,4 @@
-"""The nodes of the tree: the capture, its groups and lanes, ports and their directions, neighbours."""
+"""The nodes of the tree: the capture, its groups and lanes, parts of lanes, and the captures beside it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def nodes_of(session: Session, others: Sequence[tuple[str, str]] = ()) -> tuple[
         others: Name and path of the captures beside it, itself included.
     """
     nodes = [_root(session)]
-    tree = _Tree(session, nodes)
+    tree = _Nodes(session, nodes)
     for lane in tree.lanes.get(-1, ()):
         tree.add_lane(lane, 1, 0)
     for group in tree.children.get(-1, ()):
@@ -91,7 +91,7 @@ def _root(session: Session) -> Node:
     )  # fmt: skip
 
 
-class _Tree:
+class _Nodes:
     """Adds groups and lanes to nodes."""
 
     def __init__(self, session: Session, nodes: list[Node]) -> None:

@@ -1,1 +1,1 @@
-"""The summary."""
+"""The summary pane."""

@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tpuprof_tui.app.drawing.charts import MISSING
-from tpuprof_tui.app.drawing.colouring import kernel_family, lane_shades
+from tpuprof_tui.app.drawing.colouring import kernel_category, lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.escape import clean
@@ -333,7 +333,7 @@ class AnswerLines:
         if table.word == self.vocabulary.scope.one:
             named = next((place for place, column in enumerate(table.columns) if column.key == "name"), None)
             code = self.scopes.get(str(table.values[named][row]), -1) if named is not None else -1
-            return self.palette.shaded(kernel_family(code, "").shades) if code >= 0 else None
+            return self.palette.shaded(kernel_category(code, "").shades) if code >= 0 else None
         place = next((place for place, column in enumerate(table.columns) if column.key == "kind"), None)
         if place is None or self.vocabulary.lane_kind(str(table.values[place][row])) is None:
             return None

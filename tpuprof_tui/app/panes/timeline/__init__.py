@@ -1,1 +1,1 @@
-"""The timeline."""
+"""The timeline pane."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from profiles import Texts, make_lane, make_profile
+from profiles import Registers, Texts, make_lane, make_profile
 
 from tpuprof_tui.model import INT_MISSING, Profile, Role, Scopes, Steps, Strings
 from tpuprof_tui.sources.catalog import open_profile
@@ -96,10 +96,35 @@ def test_captures(rule):
 def test_far_below_the_peak(ideal, there):
     texts = Texts()
     lane = make_lane("TIU", 0, starts=[0], ends=[100], name=texts.codes("name", ["mm"]), ideal=np.array([ideal]),
-                     uarch_rate=np.array([20.0]))  # fmt: skip
+                     uarch_rate=np.array([20.0]), registers=Registers(np.zeros(1, np.int16), (("res0_c", "res0_w"),))
+                     )  # fmt: skip
     rows = found(make_profile([lane], strings=texts.build(), mode=2))
     assert ("below_peak" in rows) == there
-    assert not there or "mostly where there is padding" in rows["below_peak"][0][5]
+    assert not there or "padding; 100% of what is lost has the shape res0 0x1" in rows["below_peak"][0][5]
+
+
+@pytest.mark.parametrize(("slowest", "there"), [(400, True), (100, False)])
+def test_transfers_below_the_bandwidth_of_their_direction_and_size(slowest, there):
+    texts = Texts()
+    length = np.array([100] * 8 + [slowest, 900])
+    lane = make_lane("GDMA", 0, starts=np.cumsum(length) - length, ends=np.cumsum(length), bytes=[1 << 16] * 10,
+                     direction=texts.codes("direction", ["DDR->LMEM"] * 9 + ["LMEM->DDR"]))  # fmt: skip
+    rows = found(make_profile([lane], strings=texts.build(), mode=2))
+    assert ("below_bandwidth" in rows) == there
+    # the one in the other direction is alone, so that nothing tells what is reached there
+    assert not there or rows["below_bandwidth"][0][4] == 300
+
+
+@pytest.mark.parametrize(("wanted", "there"), [(1, True), (2, False), (9, False)])
+def test_engines_that_take_turns_without_need(wanted, there):
+    """TIU's second command names the first or the second of GDMA's, or one that nobody knows."""
+    gdma = make_lane("GDMA", 0, starts=[0, 100], ends=[90, 190], command_id=[1, 2], depends_on=[0, 0])
+    tiu = make_lane("TIU", 0, starts=[90, 190], ends=[100, 290], command_id=[1, 2], depends_on=[1, wanted])
+    rows = found(make_profile([tiu, gdma], mode=2))
+    assert ("serial_stretches" in rows) == there
+    assert not there or rows["serial_stretches"][0][4:6] == (90, (
+        "TIU of Core 0 is idle 1 times while another engine works and no command id or message holds it back, "
+        "90 ns in all, 90 ns at the longest."))  # fmt: skip
 
 
 @pytest.mark.parametrize(("pause", "there"), [(40, True), (0, False)])
@@ -150,6 +175,17 @@ LONG = launched(1, 10, 900, 0)
 MEMORY = [{"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1500, "s": "t",
            "args": {"Device Type": 1, "Device Id": 0, "Bytes": 100, "Addr": 1, "Total Allocated": 100,
                     "Total Reserved": reserved}} for reserved in (1000, 110)]  # fmt: skip
+
+
+def allocated(*points: tuple[int, int]) -> list[dict[str, object]]:
+    """Memory that is allocated from some times on."""
+    return [
+        {**MEMORY[0], "ts": 1000 + time,
+         "args": {**MEMORY[0]["args"], "Total Allocated": size << 20, "Total Reserved": 1000 << 20}}
+        for time, size in points
+    ]  # fmt: skip
+
+
 TRACES = {
     "host_bound": ([*launched(1, 10, 100, 0), *launched(2, 800, 100, 790)],
                    [*launched(1, 10, 400, 0), *launched(2, 410, 400, 5)]),
@@ -168,6 +204,8 @@ TRACES = {
         [host("aten::mm", 0, 20, "cpu_op", **{"External id": 5}),
          host("cudaLaunchKernel", 1, 2, correlation=1, **{"External id": 5}),
          device("h884gemm", 10, 900, correlation=1)]),
+    "memory_peak": ([*LONG, *allocated((0, 400), (100, 900), (110, 400))],
+                    [*LONG, *allocated((0, 400), (100, 900), (600, 400))]),
     "fragmentation": ([*LONG, MEMORY[0]], [*LONG, MEMORY[1]]),
 }  # fmt: skip
 

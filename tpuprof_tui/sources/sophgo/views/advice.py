@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.analysis.index.intervals import Intervals
+from tpuprof_tui.analysis.links.dependencies import Dependencies
+from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, may_have_dependencies
+from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.formats.units import percent_text, time_text
-from tpuprof_tui.model import Activity, is_missing
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
+from tpuprof_tui.model import Activity, Lane, Profile, Role, is_missing
 from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.finding_rules import (
     SMALL,
@@ -18,6 +24,7 @@ from tpuprof_tui.views.finding_rules import (
     Rows,
     Rule,
     by_text,
+    evidence,
     found_by,
     lanes_doing,
     narrowed,
@@ -26,6 +33,11 @@ from tpuprof_tui.views.finding_rules import (
 from tpuprof_tui.views.query import Query
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: Transfers of one direction and size that tell what is reached, and the share of them that does not reach it.
+_FEWEST: Final = 8
+_REACHED: Final = 0.9
 
 
 def findings(query: Query) -> Iterator[Finding]:
@@ -33,9 +45,21 @@ def findings(query: Query) -> Iterator[Finding]:
     return found_by(RULES, query)
 
 
+#: Why an operation is below the peak: column, limit, whether it is bad above the limit, what is said.
+_WHY: Final = (
+    ("uarch_rate", 50.0, False, "padding"),
+    ("conflict_ratio", 10.0, True, "bank conflicts"),
+    ("bytes", float(SMALL), False, "small transfers"),
+)
+#: Fields of registers that hold sizes: of results and operands of computations, of sources of transfers.
+_SIZES: Final = re.compile(r"(res0|opd0|opd1|src)_([nchw])(?:size)?")
+
+
 def _below_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     profile = query.shown.profile
-    sums: dict[tuple[str, int], list[float]] = {}
+    # by name and unit: time lost and taken; what has it, with the time that each lost
+    sums: dict[tuple[str, int], tuple[float, float]] = {}
+    parts: dict[int, list[tuple[Rows, Floats]]] = {}
     for activity in (Activity.COMPUTE, Activity.TRANSFER):
         for each in lanes_doing(query, activity):
             if "ideal" not in each.lane or "name" not in each.lane:
@@ -44,28 +68,171 @@ def _below_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             known = ~np.isnan(ideal)
             part = Rows(each.lane, each.rows[known], each.unit, each.length[known])
             lost = np.maximum(part.length - ideal[known], 0)
-            columns = [lost, part.length]
-            for key, limit in (("uarch_rate", 50.0), ("conflict_ratio", 10.0), ("bytes", float(SMALL))):
-                values = part.lane.take(key, part.rows) if key in part.lane else np.full(len(part.rows), np.nan)
-                low = (values > limit) if key == "conflict_ratio" else (values < limit)
-                columns.append(lost * (low & ~is_missing(np.asarray(values))))
-            for place, weights in enumerate(columns):
-                for name, ns in by_text(profile, part, "name", weights):
-                    one = sums.setdefault((name, each.unit), [0.0] * len(columns))
-                    one[place] += ns
-    worst: dict[str, tuple[float, int, list[float]]] = {}
-    for (name, unit), one in sums.items():
-        if one[0] > worst.get(name, (0.0, 0, []))[0]:
-            worst[name] = one[0], unit, one
-    for name, (gain, unit, one) in sorted(worst.items(), key=lambda item: -item[1][0])[:2]:
-        share = 1 - one[0] / one[1] if one[1] else 1.0
+            parts.setdefault(each.unit, []).append((part, lost))
+            taken = dict(by_text(profile, part, "name", part.length))
+            for name, ns in by_text(profile, part, "name", lost):
+                before = sums.get((name, each.unit), (0.0, 0.0))
+                sums[name, each.unit] = before[0] + ns, before[1] + taken[name]
+    worst: dict[str, tuple[float, float, int]] = {}
+    for (name, unit), (lost_ns, ns) in sums.items():
+        worst[name] = max(worst.get(name, (0.0, 0.0, -1)), (lost_ns, ns, unit))
+    for name, (gain, ns, unit) in sorted(worst.items(), key=lambda item: -item[1][0])[:2]:
+        share = 1 - gain / ns if ns else 1.0
         if gain >= least and share < 0.5:
             label = profile.groups.title(unit)
-            why = [told for told, ns in zip(("padding", "bank conflicts", "small transfers"), one[2:], strict=True)
-                   if ns > 0.3 * gain]  # fmt: skip
+            why, shape = _why(profile, name, parts[unit], gain)
             because = f", mostly where there {'is' if why == ['padding'] else 'are'} {' and '.join(why)}" if why else ""
-            text = f"{name} reaches {percent_text(share)} of the peak on {label}{because}."
+            text = f"{name} reaches {percent_text(share)} of the peak on {label}{because}{shape}."
             yield of_window(query, rule, label, gain, text, name, narrowed(query, "name", name))
+
+
+def _why(profile: Profile, name: str, parts: list[tuple[Rows, Floats]], gain: float) -> tuple[list[str], str]:
+    """Where an operation of a unit loses its time: reasons, and the shape that loses most."""
+    reasons = dict.fromkeys((told for _, _, _, told in _WHY), 0.0)
+    shapes: dict[str, float] = {}
+    codes = [code for code, text in enumerate(profile.strings["name"]) if clean(text) == name]
+    for part, lost in parts:
+        mine = np.flatnonzero(np.isin(part.lane.take("name", part.rows), codes) & (lost > 0))
+        rows, ns = part.rows[mine], lost[mine]
+        for key, limit, above, told in _WHY:
+            if key in part.lane:
+                values = np.asarray(part.lane.take(key, rows))
+                reasons[told] += float(
+                    ns[((values > limit) if above else (values < limit)) & ~is_missing(values)].sum()
+                )
+        for shape, lost_ns in _shapes(part.lane, rows, ns):
+            shapes[shape] = shapes.get(shape, 0.0) + lost_ns
+    most = max(shapes, key=lambda shape: shapes[shape], default="")
+    told = f"; {percent_text(shapes[most] / gain)} of what is lost has the shape {most}" if most and gain else ""
+    return [reason for reason, ns in reasons.items() if ns > 0.3 * gain], told
+
+
+def _shapes(lane: Lane, rows: Ints, ns: Floats) -> Iterator[tuple[str, float]]:
+    """Shapes in the registers of some rows, each with the sum of ns."""
+    registers = lane.registers
+    if registers is None or not len(rows):
+        return
+    operations = registers.operations(rows)
+    for operation in np.unique(operations[operations >= 0]).tolist():
+        sizes = [found for field in registers.field_names(operation) if (found := _SIZES.fullmatch(field)) is not None]
+        sizes.sort(key=lambda found: (not found[1].startswith("res"), found[1], "nchw".index(found[2])))
+        if not sizes:
+            continue
+        mine = operations == operation
+        values = np.stack([registers.field(operation, found[0], rows[mine]) for found in sizes], axis=1)
+        _, first, which = np.unique(_codes(*values.T), return_index=True, return_inverse=True)
+        sums = np.bincount(which.reshape(-1), weights=ns[mine])
+        for shape, lost in zip(values[first].tolist(), sums.tolist(), strict=True):
+            if any(shape):
+                sides: dict[str, list[str]] = {}
+                for found, size in zip(sizes, shape, strict=True):
+                    sides.setdefault(found[1], []).append(str(size))
+                yield ", ".join(f"{side} {'x'.join(told)}" for side, told in sides.items()), lost
+
+
+def _below_bandwidth(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    profile = query.shown.profile
+    classes: dict[tuple[int, int], list[tuple[Rows, Ints]]] = {}
+    for each in lanes_doing(query, Activity.TRANSFER):
+        if "bytes" not in each.lane or "direction" not in each.lane:
+            continue
+        size, way = each.lane.take("bytes", each.rows), each.lane.take("direction", each.rows)
+        # classes of size are powers of 4: 4 KiB to 16 KiB, ...
+        kind = np.where(is_missing(size) | (size < SMALL) | (way < 0) | (each.length <= 0), -1,
+                        way.astype(np.int64) << 8 | (np.log2(np.maximum(size, 1)) // 2).astype(np.int64))  # fmt: skip
+        for one in np.unique(kind[kind >= 0]).tolist():
+            mine = np.flatnonzero(kind == one)
+            part = Rows(each.lane, each.rows[mine], each.unit, each.length[mine])
+            classes.setdefault((one >> 8, one & 255), []).append((part, size[mine]))
+    worst: tuple[float, int, tuple[int, int], float, float] = 0.0, -1, (0, 0), 0.0, 0.0
+    for key, parts in classes.items():
+        rates = np.concatenate([size / part.length for part, size in parts])
+        if len(rates) < _FEWEST:
+            continue
+        reached = float(np.quantile(rates, _REACHED))
+        for unit in {part.unit for part, _ in parts}:
+            own = [(part.length, size) for part, size in parts if part.unit == unit]
+            length, sizes = (np.concatenate(columns) for columns in zip(*own, strict=True))
+            gain = float(np.maximum(length - sizes / reached, 0).sum())
+            worst = max(worst, (gain, unit, key, float(sizes.sum() / length.sum()), reached))
+    gain, unit, (code, class_), rate, reached = worst
+    if unit >= 0 and gain >= least and rate < 0.9 * reached:
+        label, direction = profile.groups.title(unit), clean(profile.text("direction", code))
+        low, high = 4**class_, 4 ** (class_ + 1)
+        text = (f"{direction} of {bytes_text(low)} to {bytes_text(high)} reaches {rate:.1f} GB/s on {label}, "
+                f"the fastest of this size {reached:.1f} GB/s.")  # fmt: skip
+        condition = f"{text_condition('direction', direction, alone=True)} bytes>={low} bytes<{high}"
+        yield of_window(query, rule, label, gain, text, direction, Target(scope=Scope(unit), condition=condition))
+
+
+def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    profile = query.shown.profile
+    if not any("depends_on" in lane for lane in profile.lanes) or not may_have_dependencies(query.shown):
+        return
+    known = dependencies_of(query.shown)
+    ending = np.isin(known.links.kind, list(known.links.ending))
+    start, end = query.window
+    worst: tuple[int, int, int, int, int, int] = 0, -1, -1, 0, 0, 0
+    for unit in query.units:
+        lanes = [number for number, lane in enumerate(profile.lanes)
+                 if profile.unit_of(lane) == unit and "depends_on" in lane and len(lane)]  # fmt: skip
+        for number in lanes if len(lanes) > 1 else ():
+            # where no command of an engine is known to wait for one of another, its registers name nothing
+            if not (known.waiter_lane[~ending] == number).any():
+                continue
+            others = [profile.lanes[other] for other in lanes if other != number]
+            rows, begin, over = _idle_unforced(profile.lanes[number], number, others, known)
+            inside = (over > start) & (begin < end)
+            rows, begin, over = rows[inside], np.maximum(begin[inside], start), np.minimum(over[inside], end)
+            work = _work(others)
+            covered = work.covered(over) - work.covered(begin)
+            if len(rows) and int(covered.sum()) > worst[0]:
+                longest = int(covered.argmax())
+                worst = (int(covered.sum()), number, int(rows[longest]), int(begin[longest]), int(covered[longest]),
+                         int(np.count_nonzero(covered)))  # fmt: skip
+    gain, number, row, begun, length, count = worst
+    if number >= 0 and gain >= least:
+        lane = profile.lanes[number]
+        label = profile.groups.title(profile.unit_of(lane))
+        text = (f"{lane.label} of {label} is idle {count:,} times while another engine works and no command id or "
+                f"message holds it back, {time_text(gain)} in all, {time_text(length)} at the longest.")  # fmt: skip
+        yield Finding(rule.key, label, gain, text, evidence(label, begun, length, "", lane.label), rule.advice,
+                      Target(event=(number, row)) if query.shown is query.session
+                      else Target(time=(begun, begun + length)))  # fmt: skip
+
+
+def _idle_unforced(lane: Lane, number: int, others: list[Lane], known: Dependencies) -> tuple[Ints, Ints, Ints]:
+    """Rows that could have begun before they did, from when on, and when they began, ns.
+
+    A row may begin when what ran before it on its engine has ended, the commands that it names have retired, and the
+    launch that it belongs to has begun on any engine. Of one that names a command that is not known nothing is told.
+    """
+    starts, ends, wanted = lane["start"], lane["end"], lane["depends_on"]
+    earliest = np.empty(len(lane), np.int64)
+    earliest[0] = starts[0]
+    earliest[1:] = np.maximum.accumulate(ends)[:-1]
+    mine = (known.waiter_lane == number) & ~np.isin(known.links.kind, list(known.links.ending))
+    linked = np.zeros(len(lane), np.bool_)
+    linked[known.waiter_row[mine]] = True
+    np.maximum.at(earliest, known.waiter_row[mine], starts[known.waiter_row[mine]] - known.slack_ns[mine])
+    if "scope" in lane:
+        scope = np.where(is_missing(lane["scope"]), -1, lane["scope"])
+        begun = np.full(int(scope.max(initial=-1)) + 2, np.iinfo(np.int64).max)
+        for each in (lane, *(other for other in others if "scope" in other)):
+            theirs = np.where(is_missing(each["scope"]), -1, each["scope"])
+            inside = theirs < len(begun) - 1
+            np.minimum.at(begun, theirs[inside], each["start"][inside])
+        begun[-1] = np.iinfo(np.int64).min
+        earliest = np.maximum(earliest, begun[scope])
+    chosen = (lane["role"] == Role.WORK) & (starts > earliest) & (linked | (wanted == 0))
+    rows = np.flatnonzero(chosen)
+    return rows, earliest[rows], starts[rows]
+
+
+def _work(lanes: list[Lane]) -> Intervals:
+    """When any of some lanes works."""
+    columns = [(lane["start"][work], lane["end"][work]) for lane in lanes for work in (lane["role"] == Role.WORK,)]
+    return Intervals.union(*map(np.concatenate, zip(*columns, strict=True)))
 
 
 def _loads(query: Query) -> Iterator[tuple[Rows, Ints, Ints]]:
@@ -84,10 +251,19 @@ def _loads(query: Query) -> Iterator[tuple[Rows, Ints, Ints]]:
         yield part, address[chosen], size[chosen]
 
 
+def _codes(*columns: Ints) -> Ints:
+    """A number for each row of some columns; equal where all of them are."""
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        places = np.unique(column, return_inverse=True)[1].reshape(-1)
+        codes = np.unique(codes * (int(places.max(initial=0)) + 1) + places, return_inverse=True)[1].reshape(-1)
+    return codes
+
+
 def _repeated(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     worst: tuple[float, int, int] = 0.0, -1, 0
     for each, address, size in _loads(query):
-        _, first = np.unique(np.stack((address, size), axis=1), axis=0, return_index=True)
+        _, first = np.unique(_codes(address, size), return_index=True)
         again = np.ones(len(address), np.bool_)
         again[first] = False
         worst = max(worst, (float(each.length[again].sum()), each.unit, int(again.sum())))
@@ -102,13 +278,13 @@ def _shared(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     loads = list(_loads(query))
     if len({each.unit for each, _, _ in loads}) < 2:
         return
-    keys = np.concatenate([np.stack((address, size), axis=1) for _, address, size in loads])
+    codes = _codes(np.concatenate([address for _, address, _ in loads]), np.concatenate([size for *_, size in loads]))
     unit = np.concatenate([np.full(len(each.rows), each.unit) for each, _, _ in loads])
     length = np.concatenate([each.length for each, _, _ in loads])
-    _, which = np.unique(keys, axis=0, return_inverse=True)
+    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
     which = which.reshape(-1)
-    pairs = np.unique(np.stack((which, unit), axis=1), axis=0)
-    several = np.bincount(pairs[:, 0], minlength=int(which.max(initial=-1)) + 1) > 1
+    # loaded by several where any differs from the first
+    several = np.bincount(which, weights=unit != unit[first][which]) > 0
     chosen = several[which]
     # one unit still has to load it: no unit wins more than its own loads of these
     by_unit = np.bincount(unit[chosen], weights=length[chosen]) if bool(chosen.any()) else np.zeros(1)
@@ -122,6 +298,12 @@ def _shared(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 RULES: Final = (
+    Rule("below_bandwidth", "Transfers of one direction and class of size beyond the time at the rate that a tenth of "
+         "them reaches.", 0.02,
+         "Look at their shapes and strides, and at what else uses that memory meanwhile.", _below_bandwidth),
+    Rule("serial_stretches", "An engine idle while another of its unit works, though all that its next command names "
+         "has retired.", 0.05,
+         "Issue independent commands earlier: alternate them, prefetch the next tile, unroll.", _serial),
     Rule("below_peak", "Time of one operation on one unit beyond that at the peak, below half of the peak.", 0.05,
          "Choose shapes that fill the lanes, other banks, larger transfers.", _below_peak),
     Rule("repeated_loads", "Loads of an address and size that the unit has loaded before.", 0.02,

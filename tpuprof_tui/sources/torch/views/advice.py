@@ -15,11 +15,11 @@ from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Target
-from tpuprof_tui.views.finding_rules import Finding, Rule, found_by, of_window
+from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, found_by, of_window
 from tpuprof_tui.views.query import EVERYTHING, Query
 
 from ..read.categories import Kind
-from ..read.profile import properties_of
+from ..read.profile import device_name, properties_of
 from .distributed import distributed
 from .run import Run, asked_of, of_names, runs_of
 from .streams import streams
@@ -34,6 +34,12 @@ _SHORT: Final = 10_000
 _IN_A_ROW: Final = 4
 #: Reserved beyond what is ever allocated: from this share on memory is in pieces.
 _IN_PIECES: Final = 0.3
+#: A peak of memory is told from this share of what the device has on, or from so many times what is allocated in this
+#: share of the time; smaller ones cost nobody anything.
+_FULL: Final = 0.8
+_PEAKS: Final = 2.0
+_LEAST_PEAK: Final = 1 << 20
+_USUALLY: Final = 0.9
 
 
 def findings(query: Query) -> Iterator[Finding]:
@@ -185,6 +191,38 @@ def _pieces(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
                           "start_us": start / 1000, "duration_us": 0, "name": ""}, rule.advice)  # fmt: skip
 
 
+def _memory_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    for run, _ in _runs(query):
+        memory, shift = run.trace.memory, run.worker.shift_ns
+        capacities = {str(each.get("id")): each.get("totalGlobalMem") for each in properties_of(run.trace)}
+        start, end = query.window
+        known = (memory.allocated != INT_MISSING) & (memory.time + shift >= start) & (memory.time + shift < end)
+        for kind, number in sorted({*zip(memory.device_type[known].tolist(), memory.device_id[known].tolist(),
+                                         strict=True)}):  # fmt: skip
+            rows = np.flatnonzero(known & (memory.device_type == kind) & (memory.device_id == number))
+            time, allocated = memory.time[rows] + shift, memory.allocated[rows]
+            order = np.argsort(allocated, kind="stable")
+            held = np.cumsum(np.diff(time, append=end)[order])
+            usual = int(allocated[order[np.searchsorted(held, _USUALLY * held[-1])]])
+            most, name = int(allocated.argmax()), device_name(kind, number)
+            peak = int(allocated[most])
+            capacity = capacities.get(str(number)) if name.startswith("GPU") else None
+            full = type(capacity) is int and capacity > 0 and peak >= _FULL * capacity
+            if peak < _LEAST_PEAK or not (full or peak >= _PEAKS * usual):
+                continue
+            above = np.flatnonzero(allocated <= usual)
+            since, until = np.searchsorted(above, most), np.searchsorted(above, most, side="right")
+            begin = int(time[above[since - 1] + 1]) if since else int(time[0])
+            stop = int(time[above[until]]) if until < len(above) else end
+            node = int(run.tree.node_at(memory.lane[rows[most : most + 1]], memory.time[rows[most : most + 1]])[0])
+            where = f" in {line_text(run.trace.names[run.trace.name[run.tree.rows[node]]], 60)}" if node >= 0 else ""
+            of = f" of {bytes_text(capacity)}" if type(capacity) is int and full else ""
+            text = (f"{bytes_text(peak)}{of} are allocated on {name}{where}, {bytes_text(usual)} or less in "
+                    f"{percent_text(_USUALLY)} of the time.")  # fmt: skip
+            yield Finding(rule.key, run.worker.key, None, text, evidence(run.worker.key, begin, stop - begin, name),
+                          rule.advice, Target(time=(begin, stop)))  # fmt: skip
+
+
 RULES: Final = (
     Rule("host_bound", "Gaps of the busiest stream whose next call started after the gap began.", 0.05,
          "Launch ahead: CUDA graphs, torch.compile, larger kernels, less work on the host between them.", _host_bound),
@@ -202,6 +240,10 @@ RULES: Final = (
          "Fuse them: torch.compile, foreach or fused optimizers, CUDA graphs.", _short),
     Rule("tensor_cores_unused", "Kernels of operators that can use tensor cores which do not.", 0.05,
          "Mixed precision (torch.autocast, TF32), sizes that are multiples of 8.", _tensor_cores),
+    Rule("memory_peak", "Most memory allocated of a device, from 80 % of what it has on, or twice what is allocated in "
+         "90 % of the time.", 0.0,
+         "Free what is no longer used before it (del), activation checkpointing, smaller pieces at that operator.",
+         _memory_peak),
     Rule("fragmentation", "Reserved memory beyond what is ever allocated, from 30 % on.", 0.0,
          "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or sizes that repeat.", _pieces),
 )  # fmt: skip

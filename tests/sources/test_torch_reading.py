@@ -17,7 +17,8 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome import chunks, inflate
 from tpuprof_tui.sources.chrome.times import exact_ns
-from tpuprof_tui.sources.torch.read.trace import Trace, read_trace
+from tpuprof_tui.sources.torch.read.reading import read_trace
+from tpuprof_tui.sources.torch.read.trace import Trace
 
 
 def exactly(text: str) -> int:

@@ -59,6 +59,7 @@ class EventChunks(Generic[Event]):
         metadata_lost: Whether some of it could not be decoded.
         more: Whether there is another list of events in it.
         offset: Where the text of the events that came last begins.
+        piece: That text, a list; None where they were decoded one by one.
         list_end: Where the text of all events ends.
     """
 
@@ -82,6 +83,7 @@ class EventChunks(Generic[Event]):
         self.metadata_lost = False
         self.more = False
         self.offset = self.list_end = 0
+        self.piece: bytearray | None = None
 
     def __iter__(self) -> Iterator[list[Event]]:
         in_object = self._find_list()
@@ -209,6 +211,7 @@ class EventChunks(Generic[Event]):
         piece[1 : cut + 1] = memoryview(self._held)[:cut]
         if not closed:
             piece[-1] = 0x5D
+        self.piece = piece
         return self._decode(piece)
 
     def _cut_before(self, end: int) -> tuple[int, int] | None:
@@ -230,6 +233,7 @@ class EventChunks(Generic[Event]):
 
     def _one_by_one(self) -> tuple[list[Event], bool]:
         """The events of what is held, each decoded alone."""
+        self.piece = None
         raw = bytes(self._held)
         text = raw.decode("utf-8", "surrogateescape")
         place, events, closed = 0, [], False

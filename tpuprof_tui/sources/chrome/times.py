@@ -19,6 +19,10 @@ _DIGITS: Final = 19
 _PLAIN: Final = b"0123456789.,-"
 #: ns of the last digit, by how many stand behind the point.
 _SCALES: Final = np.array([1000, 100, 10, 1], np.int64)
+_NUMBERS: Final = frozenset((int, float))
+#: Floats of ns below this are off by less than ``_OFF``.
+_MOST_FLOAT: Final = float(1 << 43)
+_OFF: Final = 0.002
 _EXACT: Final = Context(prec=200)
 _LONGEST: Final = 64
 
@@ -35,8 +39,53 @@ def exact_ns(texts: Sequence[Any]) -> I64:
     if not texts:
         return np.zeros(0, np.int64)
     joined = b",".join(texts)
-    fast = None if joined.translate(None, _PLAIN) else _all_at_once(joined, len(texts))
+    fast = _of_one_form(joined, len(texts))
+    if fast is None and not joined.translate(None, _PLAIN):
+        fast = _all_at_once(joined, len(texts))
     return np.array([_one(bytes(text)) for text in texts], np.int64) if fast is None else fast
+
+
+def ns_of(values: Sequence[Any]) -> I64 | None:
+    """The same of durations that were decoded as numbers; None where only their texts tell.
+
+    A float stands for the shortest decimal that gives it: what it was written as, up to 15 digits. Scaled it is off by
+    less than ``_OFF``; where that could decide how it is rounded, the decimal is what is rounded.
+    """
+    if not set(map(type, values)) <= _NUMBERS:
+        return None
+    try:
+        found = np.array(values, np.float64)
+    except OverflowError:
+        return None
+    scaled = found * 1000
+    if bool((np.abs(scaled) >= _MOST_FLOAT).any()):
+        return None
+    whole = np.rint(scaled)
+    ns = whole.astype(np.int64)
+    odd = np.flatnonzero(np.abs(scaled - whole) > 0.5 - _OFF)
+    ns[odd] = [_one(repr(values[row]).encode()) for row in odd.tolist()]
+    return ns
+
+
+def _of_one_form(joined: bytes, count: int) -> I64 | None:
+    """Times of plain decimals that are all of one length, their points at one place; None where they are others."""
+    width, rest = divmod(len(joined) + 1, count)
+    dot = joined.find(b".", 0, width)
+    if rest or -1 < dot < width - 5 or dot in (0, width - 2):
+        return None
+    text = np.frombuffer(joined + b",", np.uint8).reshape(count, width)
+    digits = [place for place in range(width - 1) if place != dot]
+    if bool((text[:, -1] != 0x2C).any() or (dot >= 0 and (text[:, dot] != 0x2E).any())):
+        return None
+    values = text[:, digits] - np.uint8(0x30)
+    last = 3 if dot < 0 else dot + 5 - width
+    places = len(digits) + last
+    # beyond 4e18 ns they may be too many
+    if not digits or values.max() > 9 or places > _DIGITS or (places == _DIGITS and values[:, 0].max() > 3):
+        return None
+    powers = 10 ** np.arange(places - 1, last - 1, -1, dtype=np.int64)
+    found: I64 = values.astype(np.int64) @ powers
+    return found
 
 
 def _all_at_once(joined: bytes, count: int) -> I64 | None:

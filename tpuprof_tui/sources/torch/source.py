@@ -73,7 +73,7 @@ class TorchSource(Source):
         from tpuprof_tui.model import Problem, Severity
 
         from .read.profile import profile_of
-        from .read.trace import read_trace
+        from .read.reading import read_trace
 
         sizes = [file.stat().st_size for file in files]
         traces, problems = [], []

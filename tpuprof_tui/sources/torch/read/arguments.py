@@ -1,21 +1,30 @@
-"""Arguments of single events, read again from the file when they are asked for."""
+"""Arguments of events, read again from the file when they are asked for."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
+from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, raw_text
 from tpuprof_tui.sources.chrome.inflate import Inflated, Place
 from tpuprof_tui.sources.chrome.times import exact_ns
+
+from .events import NULL, ArgumentsOf, raw_args
+from .packed import text_of
+
+I64 = npt.NDArray[np.int64]
 
 
 class _Complete(msgspec.Struct, gc=False):
@@ -50,21 +59,39 @@ class Arguments:
             text = self._text(self.offset[piece], self.offset[piece + 1])
         except OSError:
             return {}
-        if text is None:
-            return {}
-        waiting = [text.rstrip(b", \t\r\n") + b"]"]
-        chunks = EventChunks(lambda _: waiting.pop() if waiting else b"", _Complete, _loose)
-        events = [each for part in chunks.inside() for each in part if each.ph == "X"]
-        times = exact_ns([each.ts for each in events]), exact_ns([each.dur for each in events])
-        sound = np.flatnonzero((times[0] != INT_MISSING) & (times[1] != INT_MISSING))
+        told = [] if text is None else _told(text)
         place = number - self.first[piece]
-        if place >= len(sound) or not events[int(sound[place])].args:
+        if place >= len(told) or not told[place]:
             return {}
         try:
-            found = msgspec.json.decode(events[int(sound[place])].args)
+            found = msgspec.json.decode(told[place])
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return {}
         return found if isinstance(found, dict) else {}
+
+    def columns(self, kind: Any, numbers: I64) -> Iterator[list[tuple[Any, ...]]]:
+        """Values of arguments of some events by field of a struct, a piece of text at a time.
+
+        Args:
+            kind: The struct.
+            numbers: Of the events, ascending.
+
+        Yields:
+            As ``ArgumentsOf.columns`` gives them; nothing more from where the file cannot be read any more.
+        """
+        decoder = ArgumentsOf(kind)
+        edges = np.searchsorted(numbers, [*self.first, np.iinfo(np.int64).max]).tolist()
+        with contextlib.suppress(OSError, UnreadableError), self.path.open("rb") as raw:
+            if state_of(raw.fileno()) != self.state:
+                return
+            source = text_of(self.path, raw)
+            source.read(self.offset[0] if self.offset else 0)
+            for piece, (low, high) in enumerate(pairwise(edges)):
+                text = source.read(self.offset[piece + 1] - self.offset[piece])
+                if low < high:
+                    told = _told(text)
+                    chosen = [told[number - self.first[piece]] or NULL for number in numbers[low:high].tolist()]
+                    yield decoder.columns(chosen)
 
     def _text(self, begin: int, end: int) -> bytes | None:
         with self.path.open("rb") as raw:
@@ -79,6 +106,16 @@ class Arguments:
             return source.read(end - begin)
 
 
+def _told(text: bytes) -> list[msgspec.Raw]:
+    """Texts of the arguments of the complete events of a piece of text that have times."""
+    waiting = [text.rstrip(b", \t\r\n") + b"]"]
+    chunks = EventChunks(lambda _: waiting.pop() if waiting else b"", _Complete, _loose)
+    events = [each for part in chunks.inside() for each in part if each.ph == "X"]
+    times = exact_ns([each.ts for each in events]), exact_ns([each.dur for each in events])
+    sound = (times[0] != INT_MISSING) & (times[1] != INT_MISSING)
+    return [each.args for each in compress(events, sound)]
+
+
 def state_of(file: int) -> tuple[int, int]:
     """Size and time of the last change of an open file."""
     found = os.fstat(file)
@@ -87,16 +124,6 @@ def state_of(file: int) -> tuple[int, int]:
 
 def _loose(event: dict[str, Any]) -> _Complete:
     """An event that was decoded alone; its numbers are texts."""
-    args = NOTHING
-    if isinstance(event.get("args"), dict):
-        try:
-            args = msgspec.Raw(msgspec.json.encode(event["args"], enc_hook=_number))
-        except (ValueError, TypeError, RecursionError):
-            args = NOTHING
     phase = "X" if event.get("ph") == "X" else ""
-    return _Complete(ph=phase, ts=raw_text(event.get("ts")), dur=raw_text(event.get("dur")), args=args)
-
-
-def _number(text: Any) -> Any:
-    """The number that a text of one stands for."""
-    return int(text) if text.lstrip("-").isdecimal() else float(text)
+    told = raw_args(event["args"]) if isinstance(event.get("args"), dict) else NOTHING
+    return _Complete(ph=phase, ts=raw_text(event.get("ts")), dur=raw_text(event.get("dur")), args=told)

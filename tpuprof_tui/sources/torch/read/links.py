@@ -16,6 +16,7 @@ from .trace import Trace
 
 I64 = npt.NDArray[np.int64]
 STEP: Final = "ProfilerStep#"
+MODULE: Final = "nn.Module: "
 #: How servers name the runs of a model, and what such events are.
 _EXECUTIONS: Final = (
     ((Kind.ANNOTATION,), re.compile(r"^execute_\d+_context_(?P<context>\d+)\(.*\)_generation_(?P<generation>\d+)\(")),

@@ -8,7 +8,10 @@ from typing import BinaryIO, Final
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import bytes_text
+from tpuprof_tui.sources.chrome.inflate import Inflated
 
+_GZIP: Final = b"\x1f\x8b"
+_ZSTD: Final = b"\x28\xb5"
 #: Memory that reading takes, in parts of the text, measured on traces of 34 to 99 MB, with room to spare.
 _SHARE: Final = 0.7
 #: How much longer the text of a packed trace is at most, where the file does not tell.
@@ -17,13 +20,29 @@ _PACKED: Final = 25
 _LARGE: Final = 256 << 20
 
 
-def check_memory(path: Path, raw: BinaryIO, size: int, *, packed: bool) -> None:
+def text_of(path: Path, raw: BinaryIO) -> Inflated | Unpacked | BinaryIO:
+    """What gives the text of a file, whatever packed it.
+
+    Raises:
+        UnreadableError: The package that unpacks it is not installed.
+    """
+    head = _head(raw)
+    return Inflated(raw) if head == _GZIP else Unpacked(path, raw) if head == _ZSTD else raw
+
+
+def _head(raw: BinaryIO) -> bytes:
+    head = raw.read(2)
+    raw.seek(0)
+    return head
+
+
+def check_memory(path: Path, raw: BinaryIO, size: int) -> None:
     """Whether there is memory enough.
 
     Raises:
         UnreadableError: There is not; what it would take.
     """
-    text = _unpacked_size(raw, size) if packed else size
+    text = _unpacked_size(raw, size) if _head(raw) == _GZIP else size
     there = memory_bytes()
     if text < _LARGE or not there or text * _SHARE <= there:
         return

@@ -38,7 +38,7 @@ from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import COMMUNICATION, shifts
-from .links import STEP, executions, rows_named, step_at, step_numbers
+from .links import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from .trace import Trace, by_number
 
 I64 = npt.NDArray[np.int64]
@@ -119,8 +119,8 @@ class _Run:
         capabilities = {NAMES}
         capabilities |= {DEVICE} if any(len(trace.work_rows) for trace in self._traces) else set()
         capabilities |= {MEMORY} if any(len(trace.memory) for trace in self._traces) else set()
-        capabilities |= {MODULES} if any((trace.frames.get("module", np.zeros(0)) != INT_MISSING).any()
-                                         for trace in self._traces) else set()  # fmt: skip
+        capabilities |= {MODULES} if any(name.startswith(MODULE) for trace in self._traces
+                                         for name in trace.names) else set()  # fmt: skip
         labels = StringsBuilder()
         steps = self._steps
         lanes = tuple(self._lanes)

@@ -184,9 +184,9 @@ def _bytes(found: Collectives) -> I64:
     known: dict[tuple[int, int], int] = {}
     sizes = []
     for number in place.tolist():
-        codes = (int(trace.operators["dims"][number]), int(trace.operators["types"][number]))
+        codes = (int(trace.operators.dims[number]), int(trace.operators.types[number]))
         if codes not in known:
-            known[codes] = _size(*(trace.texts[code] if code >= 0 else "[]" for code in codes))
+            known[codes] = _size(*(trace.operators.texts[code] if code >= 0 else "[]" for code in codes))
         sizes.append(known[codes])
     return np.array(sizes, np.int64)
 

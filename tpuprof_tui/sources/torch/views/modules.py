@@ -10,8 +10,8 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 from tpuprof_tui.views.query import Query
 
+from ..read.links import MODULE
 from ..vocabulary import MODULES
-from .rules import MODULE
 from .run import Asked, Run, looked_up
 from .tables import of_workers
 
@@ -46,7 +46,7 @@ def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tupl
     trace, tree = run.trace, run.tree
     nodes = np.flatnonzero(tree.stays & tree.module)
     place = looked_up(trace.frame_rows, np.arange(len(trace.frame_rows)), tree.rows[nodes])
-    ids = trace.frames["module"][place]
+    ids = trace.frames.module[place]
     keys: dict[int, tuple[str, int]] = {}
     number_of: dict[tuple[str, int], int] = {}
     code = np.zeros(len(nodes), np.int64)
@@ -72,7 +72,7 @@ def _trees(run: Run, known: dict[int, tuple[str, int]]) -> list[Any]:
     """Nested (module, children): parents by the chain of Python ids, equal roots once, roots by name."""
     trace = run.trace
     rows = trace.frame_rows
-    ids, parents = trace.frames["id"].tolist(), trace.frames["parent"].tolist()
+    ids, parents = trace.frames.id.tolist(), trace.frames.parent.tolist()
     place = {number: n for n, number in enumerate(ids) if number != INT_MISSING}
     row_list = rows.tolist()
     above: dict[int, int] = {}

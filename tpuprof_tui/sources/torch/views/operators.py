@@ -38,17 +38,14 @@ def _operators(asked: Asked) -> Answer:
     name = trace.name[rows].astype(np.int64)
     known = looked_up(trace.operator_rows, np.arange(len(trace.operator_rows)), rows)
 
-    def codes(key: str) -> I64:
-        values = trace.operators.get(key, np.zeros(0, np.int64))
-        return values[known].astype(np.int64) if len(rows) else np.zeros(0, np.int64)
-
+    told = trace.operators
     shapes: dict[str, int] = {}
-    dims = codes("dims")
-    of_code = {code: shapes.setdefault(compact(trace.texts[code]) if code >= 0 else "[]", len(shapes))
+    dims = told.dims[known].astype(np.int64)
+    of_code = {code: shapes.setdefault(compact(told.texts[code]) if code >= 0 else "[]", len(shapes))
                for code in np.unique(dims).tolist()}  # fmt: skip
     shape = np.array([of_code[code] for code in dims.tolist()], np.int64)
     shape_texts = list(shapes)
-    stack = codes("stack")
+    stack = told.stack[known].astype(np.int64)
     with_stack = stack >= 0
     by_device = bool(tree.device_self[nodes].any())
     return Answer(tables=(
@@ -56,7 +53,7 @@ def _operators(asked: Asked) -> Answer:
         _table("by_shape", "By name and shapes", asked, nodes, Grouped(name, shape), by_device,
                [("name", "Name", trace.names), ("shape", "Shapes", shape_texts)]),
         _table("stacks", "By call stack", asked, nodes[with_stack], Grouped(name[with_stack], stack[with_stack]),
-               by_device, [("name", "Name", trace.names), ("stack", "Call stack", trace.texts)]),
+               by_device, [("name", "Name", trace.names), ("stack", "Call stack", told.texts)]),
     ))  # fmt: skip
 
 

@@ -14,9 +14,9 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
-from ..read.links import executions, step_at
+from ..read.links import STEP, executions, step_at
 from ..read.profile import properties_of
-from .rules import ELIGIBLE, STEP
+from .rules import ELIGIBLE
 from .run import Asked, Run, of_names
 from .tables import of_workers, ratio
 

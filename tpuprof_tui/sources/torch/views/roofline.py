@@ -133,7 +133,7 @@ def _roofline(asked: Asked) -> Answer:
         return Answer(missing=(Missing(what, "record_shapes=True"),))
     rows = tree.rows[nodes]
     place = looked_up(trace.operator_rows, np.arange(len(trace.operator_rows)), rows)
-    group = Grouped(trace.name[rows].astype(np.int64), trace.operators["dims"][place].astype(np.int64))
+    group = Grouped(trace.name[rows].astype(np.int64), trace.operators.dims[place].astype(np.int64))
     calls, device = group.calls(), group.total(tree.device_total[nodes])
     first = np.full(group.count, len(rows))
     np.minimum.at(first, group.place, np.arange(len(rows)))
@@ -142,7 +142,7 @@ def _roofline(asked: Asked) -> Answer:
     found, unknown = [], 0
     for number, (name, dims) in enumerate(group.keys.tolist()):
         told = trace.arguments.of(int(trace.place[rows[first[number]]]))
-        line = _line(trace.names[name], trace.texts[dims] if dims >= 0 else "[]", told, int(calls[number]),
+        line = _line(trace.names[name], trace.operators.texts[dims] if dims >= 0 else "[]", told, int(calls[number]),
                      int(device[number]), card)  # fmt: skip
         unknown += line is None
         found += [line] if line is not None else []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ..read.links import STEP
+
 #: A kernel that uses tensor cores has one of these in its name.
 TENSOR_CORES: Final = (
     "h884", "s884", "h1688", "s1688", "hmma", "i8816", "16816", "dgrad_1x1_stride_2x2", "first_layer_wgrad_kernel",
@@ -32,8 +34,6 @@ TREE_COLLECTIVES: Final = frozenset(
     for name in ("broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter")
 )  # fmt: skip
 LOADER: Final = re.compile(r"enumerate\(DataLoader\)#.*\.__next__|enumerate\(DataPipe\)#.*")
-MODULE: Final = "nn.Module: "
-STEP: Final = "ProfilerStep#"
 _NO_OPERATOR: Final = (STEP, "Optimizer.", "enumerate(Data")
 _NO_OPERATORS: Final = ("DataParallel.forward", "DistributedDataParallel.forward")
 #: Bytes of an element.

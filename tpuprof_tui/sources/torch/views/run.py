@@ -21,10 +21,10 @@ from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
 from ..read.clocks import COMMUNICATION
-from ..read.links import rows_named, step_numbers
+from ..read.links import MODULE, STEP, rows_named, step_numbers
 from ..read.profile import TorchProfile, TraceWorker
 from ..read.trace import Trace
-from .rules import COLLECTIVE, ELIGIBLE, LOADER, MODULE, STEP, is_operator, is_tree_annotation, uses_tensor_cores
+from .rules import COLLECTIVE, ELIGIBLE, LOADER, is_operator, is_tree_annotation, uses_tensor_cores
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

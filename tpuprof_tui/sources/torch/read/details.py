@@ -1,0 +1,85 @@
+"""What a trace's first reading passes over: shapes and stacks of operators, ids of Python frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING
+
+from .arguments import Arguments
+from .events import FrameArgs, HostArgs
+from .values import I32, I64, Codes, raw_codes, shown, whole
+
+_TALKS: Final = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
+_LONGEST: Final = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Operators:
+    """What operators and annotations were given, in columns of one length; -1 without.
+
+    Attributes:
+        dims, types: Codes of JSON texts: shapes of all, types of what sends alone.
+        stack: Codes of call stacks.
+        texts: Texts of these codes.
+    """
+
+    dims: I32
+    types: I32
+    stack: I32
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """Ids of Python frames, of those that called them, and of modules, in columns of one length; missing without."""
+
+    id: I64
+    parent: I64
+    module: I64
+
+
+def operators_of(arguments: Arguments, place: I64, names: Sequence[str]) -> Operators:
+    """Those of the events of some places, with the name of each."""
+    texts = Codes()
+    order = np.argsort(place)
+    sends = np.array([name.startswith(_TALKS) for name in names], np.bool_)[order]
+    dims, types, stack = [], [], []
+    done = 0
+    for given, old, kinds, stacks in arguments.columns(HostArgs, place[order]):
+        dims.append(raw_codes(texts, given if any(given) else old))
+        # what is sent is told by types and shapes; of all other operators types are no part of a figure
+        among = np.flatnonzero(sends[done : done + len(given)])
+        types.append(np.full(len(given), -1, np.int32))
+        types[-1][among] = raw_codes(texts, [kinds[row] for row in among.tolist()])
+        stack.append(np.array([texts[each] if isinstance(each, str) and each else -1 for each in stacks], np.int32))
+        done += len(given)
+    told = tuple(shown(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, _LONGEST)
+                 for text in texts)  # fmt: skip
+    return Operators(
+        _at(order, dims, -1, np.int32), _at(order, types, -1, np.int32), _at(order, stack, -1, np.int32), told
+    )  # fmt: skip
+
+
+def frames_of(arguments: Arguments, place: I64) -> Frames:
+    """Those of the events of some places."""
+    order = np.argsort(place)
+    parts: list[list[I64]] = [[], [], []]
+    for columns in arguments.columns(FrameArgs, place[order]):
+        for part, values in zip(parts, columns, strict=True):
+            part.append(whole(values))
+    number, parent, module = (_at(order, each, INT_MISSING, np.int64) for each in parts)
+    return Frames(number, parent, module)
+
+
+def _at(order: I64, parts: list[npt.NDArray[Any]], missing: int, dtype: Any) -> npt.NDArray[Any]:
+    """Values in the order of places, as they were asked for; missing where the file has changed since."""
+    found = np.full(len(order), missing, dtype)
+    told = np.concatenate([np.zeros(0, dtype), *parts])
+    found[order[: len(told)]] = told
+    return found

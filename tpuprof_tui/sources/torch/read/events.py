@@ -1,0 +1,269 @@
+"""What becomes of the objects of a PyTorch trace: structs of just the keys that figures rest on.
+
+Arguments of complete events stay text at first: those of one kind are decoded together, with the keys of that kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Union, get_args
+
+import msgspec
+import numpy as np
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.chrome.chunks import NOTHING, raw_text
+from tpuprof_tui.sources.chrome.decimals import Number
+
+NULL: Final = msgspec.Raw(b"null")
+as_tuple: Final = msgspec.structs.astuple
+
+
+class _Title(msgspec.Struct, gc=False):
+    """Arguments of names."""
+
+    name: Any = None
+
+
+class MemoryArgs(msgspec.Struct, gc=False, rename={
+    "device_type": "Device Type", "device_id": "Device Id", "change": "Bytes", "address": "Addr",
+    "allocated": "Total Allocated", "reserved": "Total Reserved", "place": "Ev Idx",
+}):  # fmt: skip
+    """Arguments of memory instants."""
+
+    device_type: Any = INT_MISSING
+    device_id: Any = INT_MISSING
+    change: Any = INT_MISSING
+    address: Any = INT_MISSING
+    allocated: Any = INT_MISSING
+    reserved: Any = INT_MISSING
+    place: Any = INT_MISSING
+
+
+# -- events, by phase
+
+
+class Complete(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
+    """An event with a duration."""
+
+    name: str = "None"
+    cat: str = ""
+    pid: Any = None
+    tid: Any = None
+    ts: msgspec.Raw = NOTHING
+    dur: Any = None
+    args: msgspec.Raw = NULL
+
+
+class Length(msgspec.Struct, gc=False):
+    """The text of an event's duration."""
+
+    ph: Any = ""
+    dur: msgspec.Raw = NOTHING
+
+
+class Instant(msgspec.Struct, gc=False, tag_field="ph", tag="i"):
+    """An event without one; those of memory count."""
+
+    name: Any = None
+    pid: Any = None
+    tid: Any = None
+    ts: msgspec.Raw = NOTHING
+    args: MemoryArgs | None = None
+
+
+class OldInstant(Instant, gc=False, tag_field="ph", tag="I"):
+    """The same."""
+
+
+class Begins(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
+    """Where a flow begins."""
+
+    cat: Any = None
+    id: Any = None
+    pid: Any = None
+    tid: Any = None
+    ts: msgspec.Raw = NOTHING
+
+
+class Ends(Begins, gc=False, tag_field="ph", tag="f"):
+    """Where it ends."""
+
+
+class Told(msgspec.Struct, gc=False, tag_field="ph", tag="M"):
+    """What a process or thread is called."""
+
+    name: Any = None
+    pid: Any = None
+    tid: Any = None
+    args: _Title | None = None
+
+
+class Count(msgspec.Struct, gc=False, tag_field="ph", tag="C"):
+    """Values of a counter from a time on."""
+
+    name: Any = None
+    pid: Any = None
+    ts: msgspec.Raw = NOTHING
+    args: Any = None
+
+
+#: By phase what an event becomes; those of phases that PyTorch does not write are only passed over.
+_PHASES: Final[dict[str, Any]] = {
+    "X": Complete, "i": Instant, "I": OldInstant, "s": Begins, "f": Ends, "M": Told, "C": Count,
+    **{phase: msgspec.defstruct(f"_Other{number}", [], gc=False, tag_field="ph", tag=phase)
+       for number, phase in enumerate(("", *"tBEnbe"))},
+}  # fmt: skip
+ANY_EVENT: Final[Any] = Union[tuple(_PHASES.values())]  # noqa: UP007
+INSTANTS: Final = frozenset((Instant, OldInstant))
+FLOW_ENDS: Final = frozenset((Begins, Ends))
+
+# -- arguments of complete events, by what these are
+
+
+class Ids(msgspec.Struct, gc=False, rename={"external": "External id", "external_old": "external id"}):
+    """What joins events, among their arguments."""
+
+    external: Any = INT_MISSING
+    external_old: Any = INT_MISSING
+    correlation: Any = INT_MISSING
+
+
+class WorkArgs(Ids, gc=False, rename={
+    "external": "External id", "external_old": "external id", "registers": "registers per thread",
+    "shared_memory": "shared memory", "blocks": "blocks per SM", "occupancy": "est. achieved occupancy %",
+    "collective": "Collective name",
+}):  # fmt: skip
+    """Arguments of what the device did."""
+
+    device: Any = None
+    stream: Any = None
+    grid: msgspec.Raw = NOTHING
+    block: msgspec.Raw = NOTHING
+    registers: Any = None
+    shared_memory: Any = None
+    blocks: Any = np.nan
+    occupancy: Any = np.nan
+    bytes: Any = INT_MISSING
+    collective: Any = None
+
+
+class HostArgs(msgspec.Struct, gc=False, rename={
+    "dims": "Input Dims", "dims_old": "Input dims", "types": "Input type", "call_stack": "Call stack",
+}):  # fmt: skip
+    """What operators and annotations were given, and from where they were called."""
+
+    dims: msgspec.Raw = NOTHING
+    dims_old: msgspec.Raw = NOTHING
+    types: msgspec.Raw = NOTHING
+    call_stack: Any = None
+
+
+class FrameArgs(msgspec.Struct, gc=False, rename={
+    "id": "Python id", "parent": "Python parent id", "module": "Python module id",
+}):  # fmt: skip
+    """Arguments of Python frames."""
+
+    id: Any = INT_MISSING
+    parent: Any = INT_MISSING
+    module: Any = INT_MISSING
+
+
+class ArgumentsOf:
+    """Decodes arguments of one kind.
+
+    Args:
+        kind: The struct that they become.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self._decode = msgspec.json.Decoder(list[kind | None]).decode
+        self._one = msgspec.json.Decoder(kind).decode
+        self._none = kind()
+        self._fields = msgspec.structs.fields(kind)
+
+    def columns(self, texts: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Values of JSON texts by field of the struct; defaults for what is no object."""
+        if not texts:
+            return [() for _ in self._fields]
+        joined = b"".join((b"[", b",".join(texts), b"]"))
+        try:
+            found: list[Any] = self._decode(joined)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            found = [self._alone(text) for text in texts]
+        if None in found:
+            found = [each or self._none for each in found]
+        return list(zip(*map(as_tuple, found), strict=True))
+
+    def _alone(self, text: Any) -> Any:
+        try:
+            return self._one(text)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            return self._none
+
+
+# -- events that were decoded alone, numbers as their texts
+
+
+def loose(event: dict[str, Any]) -> Any:
+    """The struct of such an event; its duration is a text."""
+    phase = event.get("ph", "")
+    kind = _PHASES.get(phase, _PHASES[""]) if isinstance(phase, str) else _PHASES[""]
+    made: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        value = event.get(field.name)
+        if value is None:
+            continue
+        if field.name == "args":
+            made["args"] = _args_of(field.type, value)
+        elif field.type is msgspec.Raw or field.name == "dur":
+            made[field.name] = raw_text(value)
+        elif field.type is str:
+            made[field.name] = value if isinstance(value, str) else str(value)
+        else:
+            made[field.name] = _plain(value)
+    return kind(**made)
+
+
+def raw_args(told: Any) -> msgspec.Raw:
+    """The text of arguments."""
+    if not isinstance(told, dict):
+        return NULL
+    try:
+        return msgspec.Raw(msgspec.json.encode(_plain_all(told)))
+    except (ValueError, RecursionError):
+        return NULL
+
+
+def _args_of(kind: Any, told: Any) -> Any:
+    if kind is msgspec.Raw:
+        return raw_args(told)
+    if kind is Any:
+        return {key: _plain(value) for key, value in told.items()} if isinstance(told, dict) else None
+    (struct,) = (each for each in get_args(kind) if each is not type(None))
+    known = {field.encode_name: field.name for field in msgspec.structs.fields(struct)}
+    return struct(**{known[key]: _plain(value) for key, value in told.items() if key in known}
+                  if isinstance(told, dict) else {})  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Number):
+        try:
+            return int(value) if value.lstrip("-").isdecimal() else float(value)
+        except ValueError:
+            return None
+    return None if isinstance(value, (list, dict)) else value
+
+
+def _plain_all(value: Any) -> Any:
+    """The same of what holds others."""
+    if isinstance(value, list):
+        return [_plain_all(each) for each in value]
+    if isinstance(value, dict):
+        return {_sound(key): _plain_all(each) for key, each in value.items()}
+    value = _plain(value)
+    return _sound(value) if isinstance(value, str) else value
+
+
+def _sound(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,361 @@
+"""One trace file -> a ``Trace``, a piece of its text at a time."""
+
+from __future__ import annotations
+
+import gc
+import os
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import compress, islice
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.sources.chrome.chunks import EventChunks
+from tpuprof_tui.sources.chrome.growing import GrowingColumns
+from tpuprof_tui.sources.chrome.inflate import Inflated
+from tpuprof_tui.sources.chrome.times import exact_ns, ns_of
+
+from . import events as ev
+from .arguments import Arguments, state_of
+from .categories import KINDS, Kind
+from .packed import Unpacked, check_memory, text_of
+from .trace import FlowEnds, Memory, Series, Trace, by_number
+from .values import I32, I64, Codes, ShownCodes, Values, floats, raw_codes, shown, whole
+
+#: More numbers of counters than this are no counters.
+_MOST_SERIES: Final = 1000
+_NO_MEMORY: Final = ev.MemoryArgs()
+_MEMORY: Final = tuple(each.name for each in msgspec.structs.fields(ev.MemoryArgs))
+_FLOWS: Final = ("fwdbwd", "forward_backward")
+#: Numbers of counters beyond this are none.
+_MOST_VALUE: Final = 1e300
+#: By kind of event the struct of its arguments.
+_ARGS: Final = (ev.Ids, ev.WorkArgs)
+_WORK: Final = 1
+#: Python frames have no ids that join them with others.
+_ARGS_OF_KIND: Final = np.array([
+    _WORK if kind in (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA) else -1 if kind == Kind.FRAME else 0 for kind in Kind
+], np.int8)  # fmt: skip
+
+
+def read_trace(path: Path, progress: Callable[[int, int], None] | None = None) -> Trace:
+    """Reads a file.
+
+    Args:
+        path: JSON, or gzip of it.
+        progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
+
+    Raises:
+        UnreadableError: It cannot be opened, or holds no list of events.
+    """
+    try:
+        with path.open("rb") as raw, _no_collection():
+            return _Reader(path, raw, progress).trace()
+    except OSError as error:
+        raise UnreadableError(f"{path}: {(error.strerror or 'cannot be read').lower()}.") from None
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without garbage collection: the many objects of a chunk are no cycles and go with it."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+class _Reader:
+    def __init__(self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None) -> None:
+        self._path, self._raw, self._progress = path, raw, progress
+        self._size = os.fstat(raw.fileno()).st_size
+        check_memory(path, raw, self._size)
+        self._source = text_of(path, raw)
+        self._passed = 0
+        self._names, self._keys, self._texts = Codes(), Codes(), Codes()
+        self._shown = ShownCodes(self._texts)
+        self._kinds = np.zeros(0, np.int8)
+        self._parts = GrowingColumns()
+        self._work, self._memory = GrowingColumns(), GrowingColumns()
+        self._flows = GrowingColumns()
+        self._flow_ids = Codes()
+        self._decoders = tuple(ev.ArgumentsOf(kind) for kind in _ARGS)
+        self._series: dict[tuple[str, str], tuple[array[int], array[float]]] = {}
+        self._process_names: dict[str, str] = {}
+        self._thread_names: dict[tuple[str, str], str] = {}
+        self._count = self._untimed = self._clamped = 0
+
+    def _read(self, count: int) -> bytes:
+        data = self._source.read(count)
+        self._passed += len(data)
+        if self._progress is not None:
+            self._progress(min(self._raw.tell(), self._size), self._size)
+        return data
+
+    def trace(self) -> Trace:
+        chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose)
+        first, offset = [], []
+        for events in chunks:
+            first.append(self._count)
+            offset.append(chunks.offset)
+            self._add(events, chunks.piece)
+        offset.append(chunks.list_end)
+        if not chunks.found:
+            raise UnreadableError(f"{self._path} holds no list of events.",
+                                  "A PyTorch trace is Chrome-trace JSON with traceEvents.")  # fmt: skip
+        places = () if self._source is self._raw else getattr(self._source, "places", None)
+        arguments = Arguments(self._path, state_of(self._raw.fileno()), first, offset, places)
+        return self._finished(chunks.metadata, tuple(self._problems(chunks)), arguments)
+
+    # -- one chunk
+
+    def _add(self, events: list[Any], piece: bytearray | None) -> None:
+        complete = [each for each in events if type(each) is ev.Complete]
+        if len(complete) < len(events):
+            self._add_others([each for each in events if type(each) is not ev.Complete])
+        if not complete:
+            return
+        # one pass over the events for all their columns
+        names, categories, pids, tids, starts, lengths, args = zip(*map(ev.as_tuple, complete), strict=True)
+        start, length = exact_ns(starts), self._lengths(lengths, piece)
+        sound = (start != INT_MISSING) & (length != INT_MISSING)
+        if not sound.all():
+            self._untimed += int((~sound).sum())
+            start, length = start[sound], length[sound]
+            names, categories, pids, tids, args = (
+                tuple(compress(each, sound)) for each in (names, categories, pids, tids, args)
+            )
+        count = len(start)
+        below = length < 0
+        if below.any():
+            self._clamped += int(below.sum())
+            length = np.maximum(length, 0)
+        name = np.fromiter(map(self._names.__getitem__, names), np.int32, count)
+        key = self._codes_of(categories, pids, tids)
+        if len(self._keys) > len(self._kinds):
+            new = islice(self._keys, len(self._kinds), None)
+            found = [KINDS.get(category.lower(), Kind.OTHER) for category, _, _ in new]
+            self._kinds = np.concatenate([self._kinds, np.array(found, np.int8)])
+        first, self._count = self._count, self._count + count
+        correlation, external = np.full((2, count), INT_MISSING, np.int64)
+        groups = _ARGS_OF_KIND[self._kinds[key]]
+        for group, decoder in enumerate(self._decoders):
+            rows = np.flatnonzero(groups == group)
+            if not len(rows):
+                continue
+            chosen = rows.tolist()
+            columns = decoder.columns(args if len(rows) == count else [args[row] for row in chosen])
+            ids = whole(columns[0])
+            external[rows] = ids if (ids != INT_MISSING).all() else np.where(ids == INT_MISSING, whole(columns[1]), ids)
+            correlation[rows] = whole(columns[2])
+            if group == _WORK:
+                self._add_work(first + rows, [pids[row] for row in chosen], [tids[row] for row in chosen], *columns[3:])
+        self._parts.add(start=start, end=start + length, key=key, external=external, correlation=correlation, name=name)
+
+    @staticmethod
+    def _lengths(lengths: Values, piece: bytearray | None) -> I64:
+        """Durations, ns; of what can only be told by its text that is decoded again."""
+        found = ns_of(lengths)
+        if found is None and piece is not None:
+            lengths = [each.dur for each in msgspec.json.decode(piece, type=list[ev.Length]) if each.ph == "X"]
+        return exact_ns(lengths) if found is None else found
+
+    def _codes_of(self, categories: Iterable[str], pids: Iterable[Any], tids: Iterable[Any]) -> I32:
+        """Codes of what events are and where they ran."""
+        try:
+            return np.fromiter(map(self._keys.__getitem__, zip(categories, pids, tids, strict=True)), np.int32)
+        except TypeError:
+            # lists and objects, which are no numbers of processes
+            pids, tids = ([each if isinstance(each, (int, float, str)) else str(each) for each in told]
+                          for told in (pids, tids))  # fmt: skip
+            return np.array([self._keys[each] for each in zip(categories, pids, tids, strict=True)], np.int32)
+
+    def _add_work(
+        self, place: I64, pids: Values, tids: Values, device: Values, stream: Values, grid: Values, block: Values,
+        registers: Values, shared_memory: Values, blocks: Values, occupancy: Values, size: Values, collective: Values,
+    ) -> None:  # fmt: skip
+        texts, shown = self._texts, self._shown
+        self._work.add(
+            place=place,
+            device=shown.codes([pid if each is None else each for each, pid in zip(device, pids, strict=True)]),
+            stream=shown.codes([tid if each is None else each for each, tid in zip(stream, tids, strict=True)]),
+            grid=raw_codes(texts, grid), block=raw_codes(texts, block),
+            registers=shown.codes([each or 0 for each in registers]),
+            shared_memory=shown.codes([each or 0 for each in shared_memory]),
+            blocks=floats(blocks), occupancy=floats(occupancy), bytes=whole(size),
+            collective=np.array([each is not None for each in collective], np.bool_),
+        )  # fmt: skip
+
+    def _add_others(self, events: list[Any]) -> None:
+        self._add_memory([each for each in events if type(each) in ev.INSTANTS and each.name == "[memory]"])
+        flows = [each for each in events if type(each) in ev.FLOW_ENDS and each.cat in _FLOWS]
+        if flows:
+            _, ids, pids, tids, times = zip(*map(ev.as_tuple, flows), strict=True)
+            self._flows.add(
+                begins=np.array([type(each) is ev.Begins for each in flows], np.bool_),
+                id=np.array([self._flow_ids[str(each)] for each in ids], np.int64),
+                key=self._codes_of([""] * len(flows), pids, tids), time=exact_ns(times),
+            )  # fmt: skip
+        for each in events:
+            if type(each) is ev.Told and each.args is not None and isinstance(each.args.name, str):
+                if each.name == "process_name":
+                    self._process_names[str(each.pid)] = each.args.name
+                elif each.name == "thread_name":
+                    self._thread_names[str(each.pid), str(each.tid)] = each.args.name
+        self._add_counts([each for each in events if type(each) is ev.Count and isinstance(each.args, dict)])
+
+    def _add_memory(self, instants: list[Any]) -> None:
+        if not instants:
+            return
+        _, pids, tids, times, args = zip(*map(ev.as_tuple, instants), strict=True)
+        columns = zip(*(ev.as_tuple(each or _NO_MEMORY) for each in args), strict=True)
+        self._memory.add(time=exact_ns(times), key=self._codes_of([""] * len(instants), pids, tids),
+                         **{key: whole(values) for key, values in zip(_MEMORY, columns, strict=True)})  # fmt: skip
+
+    def _add_counts(self, events: list[Any]) -> None:
+        for each, time in zip(events, exact_ns([each.ts for each in events]).tolist(), strict=True):
+            for key, value in each.args.items():
+                if type(value) in (int, float) and abs(value) < _MOST_VALUE and time != INT_MISSING:
+                    name = str(each.name)
+                    series = str(each.pid), name if key == name or key == "value" else f"{name} {key}"
+                    if series in self._series or len(self._series) < _MOST_SERIES:
+                        times, values = self._series.setdefault(series, (array("q"), array("d")))
+                        times.append(time)
+                        values.append(value)
+
+    # -- the whole
+
+    def _finished(self, metadata: dict[str, Any], problems: tuple[Problem, ...], arguments: Arguments) -> Trace:
+        # every column is there, of files without such events too
+        nothing = np.zeros(0, np.int64)
+        self._add_work(nothing, *[()] * 12)
+        parts = self._parts
+        start, end, key = parts.take("start"), parts.take("end"), parts.take("key", np.int32)
+        time = self._memory.take("time")
+        known = time != INT_MISSING
+        zero = min((int(values.min()) for values in (start, time[known]) if len(values)), default=0)
+        start -= zero
+        end -= zero
+        # lanes: processes and threads as texts, in order
+        pairs = [(str(pid), str(tid)) for _, pid, tid in self._keys]
+        threads = sorted(set(pairs), key=lambda each: (by_number(each[0]), by_number(each[1])))
+        numbers = {pair: number for number, pair in enumerate(threads)}
+        lane_of_key = np.array([numbers[pair] for pair in pairs], np.int32)
+        categories = Codes()
+        category_of_key = np.array([categories[category] for category, _, _ in self._keys], np.int16)
+        kind_of_key = np.array([KINDS.get(str(category).lower(), Kind.OTHER) for category, _, _ in self._keys], np.int8)
+        names = tuple(map(shown, self._names))
+        name, external = parts.take("name", np.int32), parts.take("external")
+        kind = _mtia(_looked_up(kind_of_key, key), name, names)
+        lane = _looked_up(lane_of_key, key)
+        order = _order_of_nesting(lane, start, end, kind != Kind.FRAME, external)
+        row_of = np.empty(len(order), np.int64)
+        row_of[order] = np.arange(len(order))
+        flows = [self._flows.take(each) for each in ("begins", "id", "key", "time")]
+        work_rows, work = self._table(self._work, row_of)
+        return Trace(
+            path=self._path, metadata=metadata, threads=tuple(threads),
+            first=np.searchsorted(lane[order], np.arange(len(threads) + 1)).astype(np.int64), zero_ns=zero,
+            start=start[order], end=end[order], name=name[order], kind=kind[order],
+            category=_looked_up(category_of_key, key)[order], place=order,
+            correlation=parts.take("correlation")[order], external=external[order], names=names,
+            categories=tuple(map(shown, categories)),
+            texts=tuple(shown(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, 1 << 20)
+                        for text in self._texts),
+            memory=self._memory_columns(time - zero, known, lane_of_key),
+            work_rows=work_rows, work=work,
+            flow_ends=FlowEnds(flows[0].astype(np.bool_), flows[1], _looked_up(lane_of_key, flows[2]), flows[3] - zero),
+            counters=tuple(self._counters(zero)), process_names=self._process_names, thread_names=self._thread_names,
+            problems=problems, arguments=arguments,
+        )  # fmt: skip
+
+    def _memory_columns(self, time: I64, known: npt.NDArray[np.bool_], lane_of_key: I32) -> Memory:
+        columns = {key: self._memory.take(key) for key in _MEMORY}
+        lane = self._memory.take("key", np.int32)
+        place = columns.pop("place")
+        last = np.iinfo(np.int64).max
+        order = np.lexsort((np.arange(len(time)), np.where(place == INT_MISSING, last, place), time))
+        order = order[known[order]]
+        return Memory(time[order], _looked_up(lane_of_key, lane[order]),
+                      **{key: values[order] for key, values in columns.items()})  # fmt: skip
+
+    def _counters(self, zero: int) -> Iterator[Series]:
+        for (process, title), (times, values) in self._series.items():
+            time = np.array(times, np.int64)
+            order = np.argsort(time, kind="stable")
+            yield Series(process, shown(title), time[order] - zero, np.array(values)[order])
+
+    @staticmethod
+    def _table(parts: GrowingColumns, row_of: I64) -> tuple[I64, dict[str, npt.NDArray[Any]]]:
+        """Rows, ascending, and the columns of these."""
+        places = parts.take("place")
+        rows = row_of[places] if len(places) else np.zeros(0, np.int64)
+        order = np.argsort(rows, kind="stable")
+        return rows[order], {key: parts.take(key)[order] for key in list(parts)}
+
+    def _problems(self, chunks: EventChunks[Any]) -> list[Problem]:
+        name, found = self._path.name, []
+        if isinstance(self._source, (Inflated, Unpacked)) and self._source.damaged:
+            found.append(Problem(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.",
+                                 file=name, offset=self._passed))  # fmt: skip
+        elif chunks.truncated:
+            found.append(Problem(Severity.ERROR, "The trace ends before its list of events.",
+                                 "All events before are shown.", file=name, offset=self._passed))  # fmt: skip
+        if chunks.malformed:
+            found.append(Problem(Severity.ERROR, "Events that cannot be decoded.", "They were left out.", file=name,
+                                 offset=chunks.first_malformed, count=chunks.malformed))  # fmt: skip
+        if chunks.metadata_lost and not chunks.truncated:
+            found.append(Problem(Severity.WARNING, "What stands beside the events cannot be decoded.",
+                                 "It is left out.", file=name))  # fmt: skip
+        if chunks.more:
+            found.append(Problem(Severity.ERROR, "There is a second list of events.", "It was not read.", file=name))
+        if self._untimed:
+            found.append(Problem(Severity.ERROR, "Events without a time or a duration.", "They were left out.",
+                                 file=name, count=self._untimed))  # fmt: skip
+        if self._clamped:
+            found.append(Problem(Severity.WARNING, "Events of a duration below 0.", "They are shown as of no length.",
+                                 file=name, count=self._clamped))  # fmt: skip
+        return found
+
+
+def _order_of_nesting(lane: I32, start: I64, end: I64, later: npt.NDArray[np.bool_], external: I64) -> I64:
+    """Lane by lane, by start, then from the longest: frames before the rest, ids rise from outside in.
+
+    What has no id comes last; the place in the file decides where nothing else does.
+    """
+    order = np.argsort(start, kind="stable")
+    order = order[np.argsort(lane[order].astype(np.int16 if len(lane) and lane.max() < 1 << 15 else np.int32),
+                             kind="stable")]  # fmt: skip
+    alike = (start[order][1:] == start[order][:-1]) & (lane[order][1:] == lane[order][:-1])
+    if alike.any():
+        # few begin together: only these are sorted by more than start
+        tied = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
+        together = np.cumsum(np.append(True, ~alike))[tied]
+        rows = order[tied]
+        ids = np.where(external[rows] == INT_MISSING, np.iinfo(np.int64).max, external[rows])
+        order[tied] = rows[np.lexsort((rows, ids, later[rows], -end[rows], together))]
+    return order
+
+
+def _looked_up(values: npt.NDArray[Any], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return values[codes] if len(codes) else values[:0]
+
+
+def _mtia(kind: npt.NDArray[np.int8], name: I32, names: Sequence[str]) -> npt.NDArray[np.int8]:
+    """The kinds of events of which the category does not tell it."""
+    rows = np.flatnonzero(kind == Kind.MTIA)
+    if len(rows):
+        of_name = np.array([Kind.COPY if text == "dma_request" else Kind.WAIT if text.startswith("event_")
+                            else Kind.KERNEL for text in names], np.int8)  # fmt: skip
+        kind = kind.copy()
+        kind[rows] = of_name[name[rows]]
+    return kind

@@ -1,0 +1,92 @@
+"""Columns of what was decoded: codes of texts, whole numbers, floats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+Values = Sequence[Any]
+#: Numbers beyond this are no blocks and no percentages.
+_MOST_FLOAT: Final = 1e12
+_LAST: Final = (1 << 63) - 1
+_LONGEST_NAME: Final = 1 << 16
+
+
+class Codes(dict[Any, int]):
+    """Numbers things as they come."""
+
+    def __missing__(self, key: Any) -> int:
+        code = self[key] = len(self)
+        return code
+
+
+class ShownCodes(dict[Any, int]):
+    """Codes of the texts of what is shown as text, whatever it was."""
+
+    def __init__(self, texts: Codes) -> None:
+        self._texts = texts
+
+    def __missing__(self, key: Any) -> int:
+        code = self[key] = self._texts[str(key)]
+        return code
+
+    def codes(self, values: list[Any]) -> I32:
+        """Codes of values; of lists and objects those of how Python says them."""
+        try:
+            return np.array(list(map(self.__getitem__, values)), np.int32)
+        except TypeError:
+            return np.array([self._texts[str(value)] for value in values], np.int32)
+
+
+def whole(values: Values) -> I64:
+    """int64 of integers, and of texts of such; missing for anything else."""
+    try:
+        found = np.array(values, np.int64)
+    except (TypeError, ValueError, OverflowError):
+        # most often some are null
+        values = [each if type(each) is int and INT_MISSING <= each <= _LAST else _one_whole(each) for each in values]
+        return np.array(values, np.int64)
+    # lists of one length would be rows of a table
+    return found if found.ndim == 1 else np.array(list(map(_one_whole, values)), np.int64)
+
+
+def _one_whole(value: Any) -> int:
+    if isinstance(value, str):
+        digits = value.removeprefix("-")
+        value = int(value) if digits.isascii() and digits.isdecimal() and len(digits) < 40 else None
+    if not isinstance(value, int) or not INT_MISSING <= value <= _LAST:
+        # addresses and ids beyond int64 stay apart from each other
+        return value - (1 << 64) if isinstance(value, int) and 0 <= value < 1 << 64 else INT_MISSING
+    return int(value)
+
+
+def floats(values: Values) -> F64:
+    """float64 of numbers; NaN for anything else."""
+    if not set(map(type, values)) <= {float, int}:
+        values = [value if type(value) in (float, int) else np.nan for value in values]
+    try:
+        found = np.array(values, np.float64)
+    except OverflowError:
+        found = np.array([value if abs(value) < _MOST_FLOAT else np.nan for value in values], np.float64)
+    return np.where(np.abs(found) < _MOST_FLOAT, found, np.nan)
+
+
+def raw_codes(texts: Codes, values: Values) -> I32:
+    """Codes of JSON texts; -1 for none."""
+    if not any(values):
+        return np.full(len(values), -1, np.int32)
+    return np.array([texts[bytes(value)] if value else -1 for value in values], np.int32)
+
+
+def shown(text: str, most: int = _LONGEST_NAME) -> str:
+    """A text as it can be shown and written."""
+    text = text[:most]
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -171,7 +171,6 @@ def make_lane(
         activity=Activity.COMPUTE if engine == "TIU" else Activity.TRANSFER,
         columns={"start": start, "end": end, "sublane": sublane,
                  "duration": lambda rows: end[rows] - start[rows], **held},
-        sublanes=int(sublane.max(initial=0)) + 1,
         role_guessed=role_guessed,
         registers=registers,
     )  # fmt: skip

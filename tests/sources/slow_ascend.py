@@ -286,7 +286,7 @@ class _Maker:
     ) -> Lane:
         events = rank.tracks[track]
         start, end = (np.array([each[place] - self._zero for each in events], np.int64) for place in (0, 1))
-        sublane, sublanes = split_overlaps(start, end)
+        sublane, _ = split_overlaps(start, end)
         columns: dict[str, Any] = {
             "start": start, "end": end, "order": np.arange(len(events)),
             "sublane": np.zeros(len(events), np.int16) if sublane is None else sublane,
@@ -302,8 +302,8 @@ class _Maker:
             kind == "stream" and any(each.args["connection_id"] in rank.collectives for each in events)
         )
         return Lane(kind=kind, group=group, label=rank.labels.get(track, str(track[1])), number=track[1],
-                    activity=Activity.HOST if on_host else Activity.COMMUNICATION, counted=not parts, columns=columns,
-                    sublanes=sublanes)  # fmt: skip
+                    activity=Activity.HOST if on_host else Activity.COMMUNICATION, counted=not parts,
+                    columns=columns)  # fmt: skip
 
     def _of_host(self, rank: _Rank, events: Sequence[_Event]) -> dict[str, Any]:
         steps = [self._step_at(rank, each.start) for each in events]

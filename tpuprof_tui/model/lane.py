@@ -98,7 +98,6 @@ class Lane:
             here instead of among the others.
         counted: Whether figures of units, and sums over several lanes, hold its events; not so where they are told by
             other lanes as well, as a whole or in parts: the tasks of a collective beside the collective.
-        sublanes: Number of sub-lanes (1 where nothing overlaps).
         role_guessed: True where work and wait are told apart by guesswork (PMU-only captures).
         registers: Register fields of the commands; None where the capture holds none.
         describe: One line that says what the event of a row did.
@@ -113,7 +112,6 @@ class Lane:
     number: int = -1
     activity: Activity | None = Activity.COMPUTE
     counted: bool = True
-    sublanes: int = 1
     role_guessed: bool = False
     registers: RegisterFields | None = None
     describe: Callable[[int], str] | None = None
@@ -153,6 +151,11 @@ class Lane:
         if self.meaning is None:
             raise ValueError("the lane belongs to no profile")
         return lane_frame(self, self.meaning, counters=counters)
+
+    @property
+    def sublanes(self) -> int:
+        """Number of sub-lanes; 1 where nothing overlaps."""
+        return int(self["sublane"].max(initial=0)) + 1 if "sublane" in self else 1
 
     @property
     def on_host(self) -> bool:

@@ -55,7 +55,7 @@ def parents(start: I64, end: I64, thread: Integers) -> I64:
     return found
 
 
-def depths(parent: I64) -> npt.NDArray[np.int32]:
+def depths(parent: Integers) -> npt.NDArray[np.int32]:
     """How many events enclose each."""
     depth = (parent >= 0).astype(np.int32)
     above = parent.copy()

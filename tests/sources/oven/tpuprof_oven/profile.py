@@ -121,7 +121,7 @@ class _Town:
         tick, group = self._recordings[place].tick_ns, self.owners[place, lane.oven]
         start = np.array([each.start * tick - self._zero for each in lane.events], np.int64)
         end = np.array([each.end * tick - self._zero for each in lane.events], np.int64)
-        sublane, sublanes = split_overlaps(start, end)
+        sublane, _ = split_overlaps(start, end)
         count = len(lane.events)
 
         def codes(key: str, texts: Sequence[str]) -> Any:
@@ -156,7 +156,7 @@ class _Town:
                 [_ACTIVITIES.get(each.does, Activity.COMPUTE) for each in lane.events], np.int8
             )
         return Lane(kind=lane.kind, group=group, label=f"{lane.kind} {lane.number}", number=lane.number,
-                    activity=activity, columns=columns, sublanes=sublanes)  # fmt: skip
+                    activity=activity, columns=columns)  # fmt: skip
 
     def _steps(self) -> tuple[Steps, list[set[tuple[int, int]]]]:
         """The rounds, and those of each recording by oven and number."""

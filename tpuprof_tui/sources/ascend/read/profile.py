@@ -252,14 +252,14 @@ class _Maker:
             rows = known[keys == code]
             rows = rows[np.lexsort((-kernels.end[rows], kernels.start[rows]))]
             start, end = kernels.start[rows] - self._zero, kernels.end[rows] - self._zero
-            sublane, sublanes = split_overlaps(start, end)
+            sublane, _ = split_overlaps(start, end)
             count = len(rows)
             talks = code == -2
             text = stream.texts[code] if code >= 0 else ""
             self._lanes.append(Lane(
                 kind="communication" if talks else "stream", group=unit,
                 label="Communication" if talks else f"Stream {text}" if text else "Kernels",
-                number=int(text) if text.isdecimal() and len(text) < 9 else -1, sublanes=sublanes,
+                number=int(text) if text.isdecimal() and len(text) < 9 else -1,
                 activity=Activity.COMMUNICATION if talks else Activity.COMPUTE,
                 columns={
                     "start": start, "end": end, "order": rows, "role": np.full(count, Role.WORK, np.int8),
@@ -363,9 +363,9 @@ class _Columns:
         start, end = self._start[rows], self._end[rows]
         count = len(start)
         if on_host:
-            sublane, _, sublanes = nested_depths(start, end, np.zeros(count, np.int8))
+            sublane, _, _ = nested_depths(start, end, np.zeros(count, np.int8))
         else:
-            found, sublanes = split_overlaps(start, end)
+            found, _ = split_overlaps(start, end)
             sublane = np.zeros(count, np.int16) if found is None else found
         columns: dict[str, Any] = {
             "start": start, "end": end, "order": timeline.place[rows], "sublane": sublane, "role": self._role[rows],
@@ -396,7 +396,7 @@ class _Columns:
             # streams of collectives hold their tasks, as the planes do
             work = self._role[rows] == Role.WORK
             counted = not (parts & work).any() or bool((work & (what == What.KERNEL)).any())
-        return Lane(kind=kind, group=group, label=label, number=number, sublanes=sublanes, columns=columns,
+        return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
                     activity=activity, counted=counted)  # fmt: skip
 
 

@@ -156,7 +156,7 @@ def _lane(
     # whoever began first, and of those who began together whoever ended last, holds the others
     rows = rows[np.lexsort((-events.end[rows], events.start[rows]))]
     start, end = events.start[rows] - base_ns, events.end[rows] - base_ns
-    sublane, nest, sublanes = nested_depths(start, end, events.thread[rows])
+    sublane, nest, _ = nested_depths(start, end, events.thread[rows])
     columns: dict[str, Any] = {
         "start": start,
         "end": end,
@@ -168,4 +168,4 @@ def _lane(
         "type": codes["type"][events.category[rows]],
         "nest": nest,
     }
-    return Lane(kind=KIND, group=group, label=label, activity=Activity.HOST, columns=columns, sublanes=sublanes)
+    return Lane(kind=KIND, group=group, label=label, activity=Activity.HOST, columns=columns)

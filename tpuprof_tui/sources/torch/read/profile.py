@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +41,7 @@ from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import COMMUNICATION, shifts
 from .links import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from .trace import Trace, by_number
+from .values import I32
 
 I64 = npt.NDArray[np.int64]
 _SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst)?$")
@@ -245,6 +247,67 @@ class _Run:
                     )
 
 
+class _HostNesting:
+    """Which events of the host enclose which: made when it is first asked for."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    @cached_property
+    def _on_host(self) -> npt.NDArray[np.bool_]:
+        return ~np.isin(self._trace.kind, ON_DEVICE)
+
+    @cached_property
+    def number(self) -> npt.NDArray[np.int32]:
+        """By event of the trace, its number among those of the host."""
+        return np.cumsum(self._on_host, dtype=np.int32) - 1
+
+    @cached_property
+    def parent(self) -> I32:
+        """Number of the event that encloses each event of the host; -1 without."""
+        trace, rows = self._trace, np.flatnonzero(self._on_host)
+        return parents(trace.start[rows], trace.end[rows], trace.thread_of(rows)).astype(np.int32)
+
+    @cached_property
+    def depth(self) -> I32:
+        """How many events enclose each."""
+        return depths(self.parent)
+
+
+class _Thread:
+    """Columns of the nesting of one thread.
+
+    Args:
+        host: Of the events of the host.
+        start, end: Of the thread's.
+        row: The first of them in the trace.
+    """
+
+    def __init__(self, host: _HostNesting, start: I64, end: I64, row: int) -> None:
+        self._host, self._start, self._end, self._row = host, start, end, row
+
+    @property
+    def _mine(self) -> slice:
+        first = int(self._host.number[self._row])
+        return slice(first, first + len(self._start))
+
+    @property
+    def depth(self) -> I32:
+        """How many events enclose each."""
+        return self._host.depth[self._mine]
+
+    @cached_property
+    def parent(self) -> I32:
+        """The row that encloses each; -1 without."""
+        found = self._host.parent[self._mine]
+        return np.where(found >= 0, found - self._mine.start, -1).astype(np.int32)
+
+    @cached_property
+    def sublane(self) -> npt.NDArray[np.int16]:
+        """The line that each lies on."""
+        return nested_sublanes(self._start, self._end, self.depth)[0]
+
+
 class _Columns:
     """Lanes of one trace.
 
@@ -269,12 +332,7 @@ class _Columns:
         if len(rows):
             told = trace.work["collective"][kernels]
             self._activity[rows[communication[trace.name[rows]] | told]] = Activity.COMMUNICATION
-        host = ~np.isin(trace.kind, ON_DEVICE)
-        rows = np.flatnonzero(host)
-        self._number_on_host = np.cumsum(host, dtype=np.int32) - 1
-        parent = parents(trace.start[rows], trace.end[rows], trace.thread_of(rows))
-        self._parent = parent.astype(np.int32)
-        self._depth = depths(parent)
+        self._host = _HostNesting(trace)
 
     def lane(self, kind: str, tid: str, rows: I64 | slice, group: int, title: str) -> Lane:
         trace = self._trace
@@ -289,12 +347,11 @@ class _Columns:
             "correlation": trace.correlation[rows], "external": trace.external[rows],
         }  # fmt: skip
         if kind == "thread":
-            first = int(self._number_on_host[rows.start if isinstance(rows, slice) else rows[0]])
-            depth, parent = self._depth[first : first + count], self._parent[first : first + count]
-            columns["sublane"], sublanes = nested_sublanes(start, end, depth)
-            columns |= {"depth": depth, "parent": np.where(parent >= 0, parent - first, -1)}
+            thread = _Thread(self._host, start, end, int(rows.start if isinstance(rows, slice) else rows[0]))
+            columns |= {"sublane": lambda asked: thread.sublane[asked], "depth": lambda asked: thread.depth[asked],
+                        "parent": lambda asked: thread.parent[asked]}  # fmt: skip
         else:
-            found, sublanes = split_overlaps(start, end)
+            found, _ = split_overlaps(start, end)
             columns["sublane"] = constant(count, 0, np.int16) if found is None else found
         if kind == "stream":
             columns["activity"] = self._activity[rows]
@@ -303,7 +360,7 @@ class _Columns:
         what = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
         label = f"{what} {tid.removeprefix('stream ')}" if what else title if tid in title else f"{title} {tid}".strip()
         places = columns["order"]
-        return Lane(kind=kind, group=group, label=label, number=number, sublanes=sublanes, columns=columns,
+        return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
                     arguments=lambda row: trace.arguments.of(int(places[row])),
                     activity=Activity.HOST if kind == "thread" else Activity.COMPUTE)  # fmt: skip
 

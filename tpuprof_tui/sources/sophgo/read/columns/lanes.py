@@ -97,7 +97,7 @@ class LaneBuilder:
         detail = decode_lane(self.chip, engine, source.data, commands) if commands is not None else None
         generated = _generated(self.chip, commands)
         work = Work(self._words(stream, commands), self.chip.system_types[family], generated)
-        sublane, sublanes = split_overlaps(stream.start, stream.end)
+        sublane, _ = split_overlaps(stream.start, stream.end)
         columns: dict[str, Array | LazyColumn] = {
             "start": stream.start,
             "end": stream.end,
@@ -128,7 +128,7 @@ class LaneBuilder:
         return Lane(kind=engine, label=f"port {stream.port}" if port else engine, number=stream.port if port else -1,
                     group=ports_group(self.groups) if port else self.groups.numbered(source.core),
                     activity=_activity(family), columns=columns,
-                    sublanes=sublanes, registers=detail, describe=describe, role_guessed=commands is None)  # fmt: skip
+                    registers=detail, describe=describe, role_guessed=commands is None)  # fmt: skip
 
     def _cores(self, source: LaneSource, order: I64 | None, count: int) -> dict[str, LazyColumn]:
         """The lane's core; of a port each row's submitter, also as the group that owns the row."""

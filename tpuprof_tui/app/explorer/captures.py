@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ..settings.actions import Actions
-from .command_line import Commands, Done, fault
+from ..settings.actions import ActionTable
+from .command_line import CommandTable, Done, fault
 
 
 class Captures:
@@ -32,13 +32,13 @@ class Captures:
         self.switch = switch
         self.open_path = open_path
         self.say = say
-        self.actions: Actions = {
+        self.actions: ActionTable = {
             "reload": reload,
             "open-other": choose,
             "next-capture": partial(self._step, 1),
             "previous-capture": partial(self._step, -1),
         }
-        self.commands: Commands = {"open": self._open}
+        self.commands: CommandTable = {"open": self._open}
 
     def _step(self, steps: int) -> None:
         if not self.switch(steps):

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from tpuprof_tui.model import Vocabulary
 
 from ..panes.prompt import Note
-from ..settings.actions import Action, Actions
+from ..settings.actions import Action, ActionTable
 from ..settings.commands import COMMANDS, Command, actions_named, commands_named, listed, split
 from .prompting import Prompting
 
@@ -20,7 +20,7 @@ MOST_DIGITS: Final = 12
 #: What a command comes to: a fault, what is still to be done when the keys are back where they were, or nothing more.
 Done = Note | Callable[[], object] | None
 #: What commands do, by their ids; each takes what follows the command's name.
-Commands = Mapping[str, Callable[[str], Done]]
+CommandTable = Mapping[str, Callable[[str], Done]]
 
 
 def fault(text: str, column: int = -1) -> Note:
@@ -44,7 +44,7 @@ class CommandLine:
         self,
         vocabulary: Vocabulary,
         prompting: Prompting,
-        commands: Commands,
+        commands: CommandTable,
         judges: Mapping[str, Callable[[str], Note | None]],
         later: Callable[[Callable[[], object]], object],
         perform: Callable[[Action, Widget | None], object],
@@ -55,7 +55,7 @@ class CommandLine:
         self.judges = judges
         self.later = later
         self.perform = perform
-        self.actions: Actions = {"command-line": self.ask}
+        self.actions: ActionTable = {"command-line": self.ask}
 
     def ask(self) -> None:
         """Asks for a command."""

@@ -14,7 +14,7 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import GUESS, time_text
 from tpuprof_tui.model.vocabulary import DETAIL
 
-from ..settings.actions import Actions
+from ..settings.actions import ActionTable
 from .background import Background
 from .store import Store
 
@@ -29,7 +29,7 @@ class DependencyJumps:
         self.store = store
         self.background = background
         self.say = say
-        self.actions: Actions = {"released-by": self.released_by, "releases": self.releases}
+        self.actions: ActionTable = {"released-by": self.released_by, "releases": self.releases}
 
     def released_by(self) -> None:
         """To what the selected instruction waited for."""

@@ -13,10 +13,10 @@ from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..settings.actions import Actions
+from ..settings.actions import ActionTable
 from ..settings.commands import listed
 from ..shell.export_kinds import Job, Source, folder_fault, kind_fault, warning
-from .command_line import Commands, Done, fault
+from .command_line import CommandTable, Done, fault
 from .store import Store
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ class ExportRequests:
         self.palette = palette
         self.glyphs = glyphs
         self.say = say
-        self.actions: Actions = {"export": self.open_menu, "stop-export": stop, "export-output": self.export}
-        self.commands: Commands = {"export": self._export}
+        self.actions: ActionTable = {"export": self.open_menu, "stop-export": stop, "export-output": self.export}
+        self.commands: CommandTable = {"export": self._export}
 
     def open_menu(self) -> None:
         """The export menu."""

@@ -15,9 +15,9 @@ from tpuprof_tui.analysis.steps.step_lane import step_span
 from ..panes.prompt import Note
 from ..panes.tree import GroupTree
 from ..panes.tree_nodes import node_conditions
-from ..settings.actions import Actions
+from ..settings.actions import ActionTable
 from .background import Background
-from .command_line import MOST_DIGITS, Commands, Done, fault
+from .command_line import MOST_DIGITS, CommandTable, Done, fault
 from .prompting import Prompting
 from .store import Store
 
@@ -41,8 +41,8 @@ class Filtering:
         self.prompting = prompting
         self.tree = tree
         self.say = say
-        self.actions: Actions = {"filter": self.ask}
-        self.commands: Commands = {"filter": self._accepted, "step": self._step}
+        self.actions: ActionTable = {"filter": self.ask}
+        self.commands: CommandTable = {"filter": self._accepted, "step": self._step}
 
     def ask(self) -> None:
         """Asks for the filter; in the tree for that of its nodes."""

@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.selecting.navigation import (
 )
 from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of
 
-from ..settings.actions import Actions
+from ..settings.actions import ActionTable
 from .position import Position
 from .store import Store
 
@@ -32,7 +32,7 @@ class Marks:
         self.say = say
         #: What the next letter is for; None: it is a key.
         self._letter_for: Callable[[str], None] | None = None
-        self.actions: Actions = {"mark": self.mark, "go-to-mark": self.go_to_mark, "keep-span": self.keep_span}
+        self.actions: ActionTable = {"mark": self.mark, "go-to-mark": self.go_to_mark, "keep-span": self.keep_span}
 
     def mark(self) -> None:
         """Marks the cursor's time with the next letter."""

@@ -15,9 +15,9 @@ from tpuprof_tui.views.registry import views_of
 from ..panes.lines import LinesView
 from ..panes.table import InstructionTable
 from ..panes.timeline.timeline import Timeline
-from ..settings.actions import Actions
+from ..settings.actions import ActionTable
 from ..settings.commands import listed
-from .command_line import MOST_DIGITS, Commands, Done, fault
+from .command_line import MOST_DIGITS, CommandTable, Done, fault
 from .dependency_jumps import NOTHING_SELECTED
 from .layout import OVER
 from .pane_manager import PaneManager
@@ -33,8 +33,12 @@ class Navigation:
         self.manager = manager
         self.prompting = prompting
         self.say = say
-        self.actions: Actions = {"focus-selection": self.focus_selection, "isolate": self.isolate, "pause": self.pause}
-        self.commands: Commands = {
+        self.actions: ActionTable = {
+            "focus-selection": self.focus_selection,
+            "isolate": self.isolate,
+            "pause": self.pause,
+        }
+        self.commands: CommandTable = {
             "go": self._go,
             "window": self._window,
             "core": self._core,

@@ -18,7 +18,7 @@ from ..panes.summary.summary import SummaryPane
 from ..panes.table import InstructionTable
 from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
-from ..settings.actions import Actions
+from ..settings.actions import ActionTable
 from .layout import OVER, TABS, Layout
 from .store import Store
 
@@ -76,7 +76,7 @@ class PaneManager:
         self._focused = focused
         self._open_overlay = open_overlay
         self._arranged = arranged
-        self.actions: Actions = {
+        self.actions: ActionTable = {
             **{name: partial(self.go, name) for name in ("timeline", *TABS)},
             "next-pane": partial(self._cycle, 1),
             "previous-pane": partial(self._cycle, -1),

@@ -14,7 +14,7 @@ from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import ViewState
 
 from ..panes.problems import ProblemsPane
-from ..settings.actions import Actions
+from ..settings.actions import ActionTable
 from .background import Background
 from .position import Position
 from .store import Store
@@ -36,7 +36,7 @@ class ProblemSteps:
         self.position = position
         self.problems = problems
         self.say = say
-        self.actions: Actions = {"next-problem": partial(self.step, 1), "previous-problem": partial(self.step, -1)}
+        self.actions: ActionTable = {"next-problem": partial(self.step, 1), "previous-problem": partial(self.step, -1)}
 
     def step(self, steps: int) -> None:
         """The next one, or the one before."""

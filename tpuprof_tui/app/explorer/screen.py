@@ -31,11 +31,11 @@ from ..panes.table import InstructionTable
 from ..panes.table_rows import AT_ONCE
 from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
-from ..settings.actions import Action, Actions, bindings
+from ..settings.actions import Action, ActionTable, bindings
 from ..shell.messages import Change, ChooseStep, CopyText, Say, ShowDetail, ThreadFailed
 from .background import Background
 from .captures import Captures
-from .command_line import CommandLine, Commands
+from .command_line import CommandLine, CommandTable
 from .dependency_jumps import DependencyJumps
 from .export_requests import ExportRequests
 from .filtering import Filtering
@@ -130,7 +130,7 @@ class ExplorerScreen(DrawnScreen[None]):
             lambda job: self._application.start_export(job), lambda: self._application.stop_export(),
             self._open_overlay, lambda: self.palette, glyphs, say,
         )  # fmt: skip
-        self.commands: Commands = {
+        self.commands: CommandTable = {
             **self.filtering.commands, **self.table_requests.commands, **self.navigation.commands,
             **self.exports.commands, **self.captures.commands,
             "quit": lambda _: partial(self.app.run_action, "app.quit"),
@@ -139,7 +139,7 @@ class ExplorerScreen(DrawnScreen[None]):
             profile.vocabulary, self.prompting, self.commands, {"filter": self.filtering.fault_of},
             self.call_after_refresh, self._perform,
         )  # fmt: skip
-        self.actions: Actions = {
+        self.actions: ActionTable = {
             **self.manager.actions, **self.navigation.actions, **self.filtering.actions, **self.marks.actions,
             **Search(names, LineSearch(self.prompting, say), self.prompting).actions,
             **DependencyJumps(store, self.background, say).actions,

@@ -8,7 +8,7 @@ from ..panes.detail import DetailPane
 from ..panes.lines import LinesView
 from ..panes.problems import ProblemsPane
 from ..panes.tree import GroupTree
-from ..settings.actions import Actions
+from ..settings.actions import ActionTable
 from .line_search import LineSearch
 from .name_search import NameSearch
 from .prompting import Prompting
@@ -21,7 +21,7 @@ class Search:
         self.names = names
         self.lines = lines
         self.prompting = prompting
-        self.actions: Actions = {
+        self.actions: ActionTable = {
             "search": self.ask,
             "search-next": partial(self.step, 1),
             "search-previous": partial(self.step, -1),

@@ -12,10 +12,10 @@ from tpuprof_tui.analysis.selecting.state import Sort
 from ..overlays.columns import ColumnsScreen
 from ..overlays.groups import GroupsScreen
 from ..panes.table import InstructionTable
-from ..settings.actions import Actions
+from ..settings.actions import ActionTable
 from ..settings.column_names import columns_named
 from ..settings.commands import listed
-from .command_line import Commands, Done, fault
+from .command_line import CommandTable, Done, fault
 from .filtering import Filtering
 from .store import Store
 
@@ -36,8 +36,13 @@ class TableRequests:
         self.table = table
         self.go = go
         self.open_overlay = open_overlay
-        self.actions: Actions = {"group": self.group}
-        self.commands: Commands = {"sort": self._sort, "group": self._group, "columns": self._columns, "row": self._row}
+        self.actions: ActionTable = {"group": self.group}
+        self.commands: CommandTable = {
+            "sort": self._sort,
+            "group": self._group,
+            "columns": self._columns,
+            "row": self._row,
+        }
 
     def group(self) -> None:
         """What took the time, by name; without names by engine."""

@@ -15,7 +15,7 @@ from tpuprof_tui.model.vocabulary import Output, Vocabulary
 from tpuprof_tui.sources.catalog import vocabularies
 
 #: What actions do, by the last part of their ids.
-Actions = Mapping[str, Callable[..., object]]
+ActionTable = Mapping[str, Callable[..., object]]
 
 
 @dataclass(frozen=True)

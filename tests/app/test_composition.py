@@ -21,8 +21,6 @@ OVERRIDES = (
     "terminal/", "drawing/compositing.py", "drawing/difference.py", "panes/scrolling.py", "shell/palette.py",
     "shell/screen_release.py", "shell/typing_order.py",
 )  # fmt: skip
-#: A part that still gets the screen that holds it.
-KNOWS_ITS_SCREEN = "ExportPane"
 #: What stands for the screens and the application that hold parts.
 HOLDERS = {"App", "Screen", "DrawnScreen", "ModalScreen", "ExplorerScreen", "TpuprofApp"}
 
@@ -135,7 +133,7 @@ def test_parts_do_not_know_the_screen_that_holds_them():
             for each in arguments:
                 words = {last_name(part) for part in ast.walk(each.annotation)} if each.annotation else set()
                 found += [f"{module} {name}.{method.name} takes {word}" for word in words if word and is_holder(word)]
-    assert [each for each in found if KNOWS_ITS_SCREEN not in each] == []
+    assert found == []
 
 
 def test_parts_of_the_explorer_do_not_reach_for_it():

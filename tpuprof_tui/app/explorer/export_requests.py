@@ -15,12 +15,12 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..settings.actions import ActionTable
 from ..settings.commands import listed
-from ..shell.export_kinds import Job, Source, folder_fault, kind_fault, warning
+from ..shell.export_kinds import Job, Source, warning
 from .command_line import CommandTable, Done, fault
 from .store import Store
 
 if TYPE_CHECKING:
-    from ..overlays.export import ExportScreen
+    from ..overlays.export import ExportMenu
     from ..shell.export_process import Exporter
 
 
@@ -64,21 +64,20 @@ class ExportRequests:
 
     def open_menu(self) -> None:
         """The export menu."""
+        from ..overlays.export import ExportScreen
+
         menu = self._menu()
         if menu is not None:
-            self.open_overlay(menu, self._chosen)
+            self.open_overlay(ExportScreen(menu, self.palette(), self.glyphs), self._chosen)
 
     def export(self, name: str) -> None:
         """Writes one kind of file to the folder of the menu, with the menu's first choices."""
         menu = self._menu()
-        if menu is None:
-            return
-        kind = output_named(name, self.store.session.profile.vocabulary)
-        fault = folder_fault(menu.folder, menu.source) or kind_fault(kind)
-        if kind is None or fault:
-            self.say(fault)
+        job = menu.job(name) if menu is not None else None
+        if isinstance(job, str):
+            self.say(job)
         else:
-            self._chosen(menu.job(kind))
+            self._chosen(job)
 
     def _export(self, text: str) -> Done:
         vocabulary = self.store.session.profile.vocabulary
@@ -88,14 +87,14 @@ class ExportRequests:
             return fault(f"kinds are {listed(keys, len(keys))}")
         return partial(self.export, output.id)
 
-    def _menu(self) -> ExportScreen | None:
-        from ..overlays.export import ExportScreen
+    def _menu(self) -> ExportMenu | None:
+        from ..overlays.export import ExportMenu
 
         source = self.source()
         if not source.path:
             self.say(source.fault)
             return None
-        return ExportScreen(self.store.session, self.store.view, source, self.exporter(), self.palette(), self.glyphs)
+        return ExportMenu(self.store.session, self.store.view, source, self.exporter())
 
     def _chosen(self, job: Job | None) -> None:
         if job is None:

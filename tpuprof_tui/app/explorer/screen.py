@@ -171,6 +171,10 @@ class ExplorerScreen(DrawnScreen[None]):
             self.headline.show_session(self.session, several=self.several)
             self._pass_on()
 
+    def on_unmount(self) -> None:
+        """Another capture takes the place of this one."""
+        self.store.close()
+
     def on_resize(self, event: events.Resize) -> None:
         """Another size may need another layout."""
         if not self.manager.is_whole():
@@ -192,9 +196,6 @@ class ExplorerScreen(DrawnScreen[None]):
         self.store.change(view)
 
     def _changed(self, old: ViewState) -> None:
-        # what an overlay answers can come when another capture has taken the place of this one
-        if self not in self.app.screen_stack:
-            return
         view = self.view
         selected = (old.selection.row < 0) != (view.selection.row < 0)
         if old.lines_shown != view.lines_shown or selected:

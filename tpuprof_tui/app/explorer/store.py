@@ -29,10 +29,15 @@ class Store:
         self.view = view
         self._adjust = adjust
         self._changed = changed
+        self._closed = False
+
+    def close(self) -> None:
+        """The state is shown no more: what overlays answer now is passed over."""
+        self._closed = True
 
     def change(self, view: ViewState) -> None:
         """Takes another state."""
         view = self._adjust(self.view, view)
-        if view != self.view:
+        if view != self.view and not self._closed:
             old, self.view = self.view, view
             self._changed(old)

@@ -14,6 +14,7 @@ from profiles import make_lane, make_profile
 
 from tpuprof_tui.analysis.critical_path import CriticalPath, Part, critical_path
 from tpuprof_tui.analysis.links.dependencies import find_dependencies
+from tpuprof_tui.analysis.slack import Slack, SlackSearch, longest_beside
 from tpuprof_tui.model import Links, Profile, Role
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.query import Query, query_of
@@ -66,6 +67,29 @@ def test_without_links_what_ended_last_is_assumed():
     assert path.assumed[:2].all()
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_slack_is_the_pause_before_what_needs_it(links):
+    """The transfer beside the path ends at 72; the product that needs it, on the path, begins at 100."""
+    profile = two_engines(links)
+    known = find_dependencies(profile) if links else None
+    path = critical_path(profile, known, 0, 110)
+    search = SlackSearch(profile, known, path, 110)
+    assert search.of(0, 1) == Slack(0)
+    assert search.of(1, 1) == Slack(28, assumed=not links)
+    # where nothing waits for it, all that is left of the window
+    assert SlackSearch(profile, known, path, 90).of(1, 1).ns == 18
+    assert longest_beside(profile, path, 0, 110, np.arange(2), 10).tolist() == [[1, 1]]
+
+
+def test_a_wait_takes_all_of_its_length_up():
+    tiu = make_lane("TIU", 0, starts=[0, 10, 50], ends=[10, 50, 70], roles=[0, int(Role.WAIT), 0])
+    gdma = make_lane("GDMA", 1, starts=[0], ends=[50])
+    links = lambda: Links(("sent",), np.zeros(1, np.int8), np.array([3]), np.array([1]), ending=frozenset((0,)))  # noqa: E731
+    profile = replace(make_profile([tiu, gdma]), links=links)
+    known = find_dependencies(profile)
+    assert SlackSearch(profile, known, critical_path(profile, known, 0, 70), 70).of(0, 0) == Slack(40)
+
+
 def test_a_wait_ends_with_what_came_last():
     """Core 1 waits until core 0 is done: its wait is not on the path, but for what it took to end."""
     slow = make_lane("TIU", 0, starts=np.array([0]), ends=np.array([100]))
@@ -106,7 +130,11 @@ def test_the_view_adds_up(name):
         window = found.figure("window_us")
         assert window == asked.span
         assert sum(found.figure(f"{key}_us") for key in ("device", "host", "wait", "gap")) == window
+        beside = found.table("beside")
+        assert all(0 <= ns <= window for ns in beside.column("slack_us"))
         for table in found.tables:
+            if table is beside:
+                continue
             key = "duration_us" if table.key == "segments" else "total_us"
             assert sum(table.column(key)) == window
         rows = found.table("operations").rows()

@@ -9,7 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.critical_path import CriticalPath, Part, critical_path
+from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, may_have_dependencies
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.slack import SlackSearch, longest_beside
 
 from .answer import Answer, Column, Fact, Table, Target
 from .query import Query
@@ -18,6 +22,8 @@ Ints = npt.NDArray[np.int64]
 
 #: Name of what has none.
 _UNKNOWN: Final = "-"
+#: Events beside the path whose slack is told.
+_BESIDE: Final = 10
 _WAITS, _GAPS, _HOST_GAPS = "(ends of waits)", "(nothing ran)", "(host, between events)"
 
 
@@ -40,6 +46,7 @@ def critical(query: Query) -> Answer:
     if "kernel" in profile.strings:
         tables.insert(0, _table(query, path, "kernel", words.say("{Scopes} on the path"), "scopes"))
     tables.append(_units(query, path))
+    tables.append(_beside(query, path))
     tables.append(_segments(query, path))
     notes = ["Twice as fast: the most that can be won, as another path may then be the longest."]
     if assumed:
@@ -56,11 +63,15 @@ def path_of(query: Query) -> CriticalPath:
     session = query.session
 
     def made() -> CriticalPath:
-        known = dependencies_of(session) if may_have_dependencies(session) else None
+        known = _links(session)
         lanes = None if query.scope.everything else session.lanes_in(query.scope)
         return critical_path(session.profile, known, *query.window, lanes)
 
     return session.derived.get("critical path", made, query.window, query.scope, most=2)
+
+
+def _links(session: Session) -> Dependencies | None:
+    return dependencies_of(session) if may_have_dependencies(session) else None
 
 
 def _kinds(query: Query, path: CriticalPath) -> Iterator[tuple[str, str, int]]:
@@ -136,6 +147,34 @@ def _units(query: Query, path: CriticalPath) -> Table:
     label = np.where(path.lane < 0, len(titles) - 1, path.lane).astype(np.int64)
     rows = [(name, ns / query.span, ns, count) for name, ns, count, _ in _sums(path, label, titles) if count]
     return Table.of_rows("lanes", query.vocabulary.say("{Lanes} of the path"), columns, rows)
+
+
+def _beside(query: Query, path: CriticalPath) -> Table:
+    """The longest work that is not on the path, and how much later it may end before the path grows."""
+    profile, session = query.profile, query.session
+    start, end = query.window
+    lanes = np.arange(len(profile.lanes)) if query.scope.everything else np.array(list(session.lanes_in(query.scope)))
+    found = longest_beside(profile, path, start, end, lanes, _BESIDE).tolist()
+    search = SlackSearch(profile, _links(session), path, end)
+    slack = [search.of(lane, row) for lane, row in found]
+    columns = (
+        Column("slack_us", "Slack", "duration"), Column("duration_us", "Duration", "duration"),
+        Column("start_us", "Start", "time", spare=2), Column("lane", query.vocabulary.say("{Lane}"), spare=1),
+        Column("at_least", "At least", "flag", shown=False), Column("assumed", "Assumed", "flag", spare=3),
+        Column("name", "Name"),
+    )  # fmt: skip
+    rows = []
+    for (lane, row), one in zip(found, slack, strict=True):
+        begin, stop = session.span_of(lane, row)
+        name = text_of(profile, profile.lanes[lane], "name", row) or _UNKNOWN
+        rows.append(
+            (one.ns, stop - begin, begin, profile.title_of(profile.lanes[lane]), one.at_least, one.assumed, name)
+        )
+    return Table.of_rows(
+        "beside", query.vocabulary.say("Longest {events} beside the path"), columns, rows,
+        target=lambda row: Target(event=tuple(found[row])),
+        notes=("Slack: how much later it may end before the path grows.",) if rows else (),
+    )  # fmt: skip
 
 
 def _segments(query: Query, path: CriticalPath) -> Table:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import zipfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,126 @@ def test_steps_and_ranges_choose_what_counts(made, capsys):
     found = json.loads(capsys.readouterr().out)
     assert [each["step"] for each in rows(found, "overview", "steps")] == ["1"]
     assert figures(found, "kernels")["kernels"] == 25
+
+
+def test_steps_ranges_and_filters_choose_what_every_view_counts(made, tmp_path, capsys):
+    run = ascend_profile.run_of(0)
+    first, (_, begin, end) = run.steps[0][1], run.steps[1]
+    tasks = [each for each in [*run.tasks, *run.collectives] if begin <= each.start < end]
+    calls = [each for each in run.calls if begin <= each[2] < end]
+    operators = [each for each in run.operators if begin <= each.start < end]
+    zero = min(first, *(each.start for each in run.tasks))
+
+    def asked(form: str, *more: str) -> dict[str, Any]:
+        assert main(["report", str(made / form / RANK), *more, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    for form in ("text", "db", "timeline"):
+        window = ["--range", f"{(begin - zero) / 1000}us..{(end - zero) / 1000}us"]
+        for more in (window, ["--step", "1"], ["--filter", "step=1"]):
+            found = asked(form, *more)
+            assert sum(each["calls"] for each in rows(found, "operators", "by_name")) == len(operators)
+            assert sum(each["count"] for each in rows(found, "api", "apis")) == len(calls)
+            assert figures(found, "kernels")["kernels"] == sum(bool(each.type) for each in tasks) == 25
+            assert figures(found, "communication")["operations"] == 1
+            of_types = rows(found, "operators", "by_type") if form != "timeline" else []
+            assert sum(each["count"] for each in of_types) == (24 if of_types else 0)
+        assert [each["step"] for each in rows(asked(form, "--step", "1"), "overview", "steps")] == ["1"]
+        matmul = asked(form, "--filter", "name=aclnnAddmm_MatMulV2")
+        assert {each["name"] for each in rows(matmul, "kernels", "kernels")} == {"aclnnAddmm_MatMulV2"}
+        assert {each["name"] for each in rows(matmul, "api", "launches")} == {"aclnnAddmm_MatMulV2"}
+        assert figures(matmul, "communication")["operations"] == 0
+        assert [each["stream"] for each in rows(matmul, "streams", "streams")] == ["Stream 2"]
+    tables = asked("tables", "--step", "1")
+    assert figures(tables, "kernels")["kernels"] == 25
+    filtered = asked("tables", "--filter", "type=MatMulV2")
+    assert {each["type"] for each in rows(filtered, "kernels", "kernels")} == {"MatMulV2"}
+    output = _rank(made, tmp_path, "trace_view.json")
+    times = [ascend_profile.us(start + 5) for _, start, _ in run.steps]
+    (output / "operator_memory.csv").write_text("\n".join(
+        ["Name,Size(KB),Allocation Time(us),Release Time(us),Duration(us)", *(f"{at},8,{at},," for at in times)]
+    ))  # fmt: skip
+    (output / "memory_record.csv").write_text("\n".join(
+        ["Component,Timestamp(us),Total Allocated(MB)", *(f"PTA,{at},{place}" for place, at in enumerate(times))]
+    ))  # fmt: skip
+    assert main(["report", str(output), "memory", "--step", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in rows(found, "memory", "operators")] == times[1:2]
+    assert [each["allocated_mb"] for each in rows(found, "memory", "peaks")] == [1]
+    main(["report", str(made / "text" / RANK), "overview", "free", "memory", "--filter", "type=Cast"])
+    assert capsys.readouterr().out.count("do not follow the filter") == 3
+
+
+def test_streams_that_cover_each_other(tmp_path, capsys):
+    run = ascend_profile.run_of(0)
+    copy, other, *_ = (each for each in run.tasks if not each.type)
+    kernel = next(each for each in run.tasks if each.type == "MatMulV2")
+    # of two copies of 8 us one runs 3 us into a kernel
+    copy.start, copy.end = kernel.start - 5_000, kernel.start + 3_000
+    found = report(ascend_profile.write_text(run, tmp_path), capsys, "streams")
+    alone = {each["stream"]: each for each in rows(found, "streams", "streams")}
+    assert set(alone) == {"Stream 2", "Stream 3", "Group 0 Communication"}
+    pairs = {frozenset((each["stream"], each["other"])): each["both_us"] for each in rows(found, "streams", "pairs")}
+    before = [each for each in run.tasks if each.type and each.end > copy.start and each.start < kernel.start]
+    both = 3 + sum(each.end - max(each.start, copy.start) for each in before) / 1000
+    assert pairs == {frozenset(("Stream 2", "Stream 3")): both}
+    assert (alone["Stream 3"]["covered_us"], alone["Stream 3"]["alone_us"]) == (both, 24 - both)
+    assert other.end - other.start == 8_000
+
+
+async def test_the_late_rank_is_marked(made, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    async with opened(open_profile(made / "text"), (120, 40)) as pilot:
+        lines = frame(pilot.app)
+    # in the tree where the word has no room
+    assert re.search(r"Rank 1(!| late) ", lines)
+    assert "NPU 1 late Str" in lines
+    assert not re.search(r"(Rank|NPU) 0(!| late)", lines)
+
+
+# -- several devices in one folder
+
+
+def test_each_device_of_a_folder_of_msprof_is_a_worker(tmp_path, capsys):
+    # made up: no real file of several devices is public
+    folder = tmp_path / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP"
+    output = folder / "mindstudio_profiler_output"
+    for part in ("host", "device_0", "device_1", "mindstudio_profiler_output"):
+        (folder / part).mkdir(parents=True)
+    lines = [f"{device},op{device}{place},MatMul,AI_CORE,{1000 + 10 * place + device}.125\t,2.5,0"
+             for device in range(2) for place in range(2 + device)]  # fmt: skip
+    (output / "op_summary_20260101000000.csv").write_text("\n".join(
+        ["Device_id,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us)", *lines]
+    ))  # fmt: skip
+    (output / "api_statistic_20260101000000.csv").write_text(
+        "Device_id,Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance\nhost,acl,aclnnMm,9,3,3,3,3,0\n"
+    )
+    events = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "CANN"}}]
+    for device in range(2):
+        pid = 10 + device
+        named = {"process_name": {"name": "Ascend Hardware"}, "process_labels": {"labels": f"NPU {device}"}}
+        events += [{"ph": "M", "name": name, "pid": pid, "tid": 0, "args": args} for name, args in named.items()]
+        for place in range(2 + device):
+            begin, id_ = f"{1000 + 10 * place + device}.125", f"{device}{place}"
+            flow = {"name": "HostToDevice", "cat": "HostToDevice", "id": id_}
+            events += [
+                {"ph": "X", "name": "AscendCL@aclnnMm", "pid": 1, "tid": device, "ts": f"{900 + place}.000", "dur": 0.5,
+                 "args": {"level": "acl"}},
+                {"ph": "s", "pid": 1, "tid": device, "ts": f"{900 + place}.250", **flow},
+                {"ph": "X", "name": f"op{id_}", "pid": pid, "tid": 2, "ts": begin, "dur": 2.5,
+                 "args": {"Task Type": "AI_CORE"}},
+                {"ph": "f", "pid": pid, "tid": 2, "ts": begin, **flow},
+            ]  # fmt: skip
+    (output / "msprof_20260101000000.json").write_text(json.dumps(events))
+    for path in (tmp_path, folder, output):
+        found = report(path, capsys, "kernels", "api")
+        told = [(each["devices"][0]["id"], each["events"], each["lanes"]) for each in found["workers"]]
+        assert told == [(0, 4, 2), (1, 6, 2)]
+        for device, worker in enumerate(each["key"] for each in found["workers"]):
+            assert worker == f"{folder.name}/device_{device}"
+            assert figures(found, "kernels", worker)["kernels"] == 2 + device
+            assert figures(found, "api", worker)["launches_HostToDevice"] == 2 + device
+            assert len(rows(found, "api", "apis", worker)) == 1
 
 
 # -- any level of the path
@@ -389,6 +510,32 @@ def test_numbers_become_ns_without_binary_floats(text):
 def test_what_is_no_number_is_missing(text):
     found = numbers_of([text.encode(), b"1"])
     assert found.nanoseconds().tolist() == [INT_MISSING, 1000]
+
+
+def test_secrets_in_metadata_are_said_nowhere(made, tmp_path, capsys):
+    rank = tmp_path / RANK
+    shutil.copytree(made / "text" / RANK, rank)
+    secret = "hf_0123456789abcdef"
+    (rank / "profiler_metadata.json").write_text(
+        json.dumps({"ENV_VARIABLES": {"HF_TOKEN": secret, "ASCEND_RT_VISIBLE_DEVICES": "0"}})
+    )
+    info = rank / "profiler_info_0.json"
+    info.write_text(json.dumps({**json.loads(info.read_text()), "environment": {"API_KEY": secret}}))
+    told = []
+    for command in (["report", str(rank), "--json"], ["info", str(rank), "--json"], ["summary", str(rank)]):
+        assert main(command) == 0
+        told.append(capsys.readouterr().out)
+    out = tmp_path / "out"
+    assert main(["export", str(rank), str(out), "--only", "xlsx,web,pftrace"]) == 0
+    capsys.readouterr()
+    files = [path for path in out.rglob("*") if path.is_file()]
+    assert len(files) > 2
+    for content in [*map(str.encode, told), *(path.read_bytes() for path in files)]:
+        assert secret.encode() not in content
+    for path in files:
+        if path.suffix in (".xlsx", ".zip"):
+            with zipfile.ZipFile(path) as archive:
+                assert not any(secret.encode() in archive.read(name) for name in archive.namelist())
 
 
 # -- findings

@@ -28,6 +28,7 @@ class Group:
         number: As people type it (3); -1 without one.
         is_unit: Whether figures are made for it.
         lost: Whether it ran and nothing of it is there.
+        remark: A word that its source says of it, shown beside its label ("late"); empty: none.
     """
 
     label: str
@@ -36,6 +37,7 @@ class Group:
     number: int = -1
     is_unit: bool = False
     lost: bool = False
+    remark: str = ""
 
 
 class Groups(tuple[Group, ...]):
@@ -119,6 +121,11 @@ class Groups(tuple[Group, ...]):
         """What tells a group from all others: its label, after those above it where another has the same one."""
         label = self.label(group)
         return " ".join(self.path(group)) if label in self._shared_labels else label
+
+    def shown(self, group: int) -> str:
+        """The title, with what its source remarks."""
+        remark = self[group].remark if 0 <= group < len(self) else ""
+        return f"{self.title(group)} {remark}".rstrip()
 
     def path(self, group: int) -> tuple[str, ...]:
         """Labels of a group and of all above it, from the top."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -15,8 +15,13 @@ class Strings(Sequence[str]):
     ``strings[code]`` is the text; code -1 (missing) is the empty string.
     """
 
-    def __init__(self, values: Iterable[str] = ()) -> None:
-        self._values = tuple(values)
+    def __init__(self, values: Iterable[str] | Callable[[], Iterable[str]] = ()) -> None:
+        """A table of some strings, or of those that a function gives when they are first asked for."""
+        self._given = values if callable(values) else tuple(values)
+
+    @cached_property
+    def _values(self) -> tuple[str, ...]:
+        return tuple(self._given()) if callable(self._given) else self._given
 
     def __getitem__(self, code: int) -> str:  # type: ignore[override]
         return self._values[code] if 0 <= code < len(self._values) else ""

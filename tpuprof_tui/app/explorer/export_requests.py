@@ -1,123 +1,97 @@
-"""Exports that are asked for: opens the menu, asks before what is large, starts what was chosen."""
+"""The explorer's part in exports: opens the menu, asks before what is large, starts what was chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
-from tpuprof_tui.analysis.selecting.session import numbers_in
-from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.export.outputs import explorer_outputs, output_named
+from textual.screen import Screen
+
+from tpuprof_tui.analysis.selecting.session import Session, numbers_in
+from tpuprof_tui.analysis.selecting.state import Scope, ViewState
 from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..settings.actions import ActionTable
-from ..settings.commands import listed
-from ..shell.export_kinds import Job, Source, warning
-from .command_line import CommandTable, Done, fault
-from .store import Store
+from ..shell.export_kinds import Job, warning
+from ..shell.exporting import ExportingApp
 
 if TYPE_CHECKING:
-    from ..overlays.export import ExportMenu
-    from ..shell.export_process import Exporter
+    from ..overlays.export import ExportScreen
 
 
-class ExportRequests:
-    """Asks for files to be written.
+class ExportKeys(Screen[None]):
+    """Actions of the explorer that write files."""
 
-    Args:
-        store: What is written.
-        source: The capture as exports find it.
-        exporter: Runs exports.
-        start: Begins one.
-        stop: Stops the one at work.
-        open_overlay: Opens a screen over this one.
-        palette: The colours.
-        glyphs: The characters to draw with.
-        say: Tells something in the bottom line.
-    """
+    session: Session
+    view: ViewState
+    palette: Palette
+    glyphs: Glyphs
 
-    def __init__(
-        self,
-        store: Store,
-        source: Callable[[], Source],
-        exporter: Callable[[], Exporter],
-        start: Callable[[Job], None],
-        stop: Callable[[], None],
-        open_overlay: Callable[..., object],
-        palette: Callable[[], Palette],
-        glyphs: Glyphs,
-        say: Callable[[str], None],
-    ) -> None:
-        self.store = store
-        self.source = source
-        self.exporter = exporter
-        self.start = start
-        self.open_overlay = open_overlay
-        self.palette = palette
-        self.glyphs = glyphs
-        self.say = say
-        self.actions: ActionTable = {"export": self.open_menu, "stop-export": stop, "export-output": self.export}
-        self.commands: CommandTable = {"export": self._export}
-
-    def open_menu(self) -> None:
+    def action_export(self) -> None:
         """The export menu."""
-        from ..overlays.export import ExportScreen
-
         menu = self._menu()
         if menu is not None:
-            self.open_overlay(ExportScreen(menu, self.palette(), self.glyphs), self._chosen)
+            self.app.push_screen(menu, self._chosen)
+
+    def action_stop_export(self) -> None:
+        """Stops the export at work."""
+        if isinstance(self.app, ExportingApp):
+            self.app.stop_export()
+
+    def action_export_output(self, name: str) -> None:
+        """Writes one kind of file."""
+        self.export(name)
 
     def export(self, name: str) -> None:
         """Writes one kind of file to the folder of the menu, with the menu's first choices."""
+        from tpuprof_tui.export.outputs import output_named
+
+        from ..shell.export_kinds import folder_fault, kind_fault
+
         menu = self._menu()
-        job = menu.job(name) if menu is not None else None
-        if isinstance(job, str):
-            self.say(job)
+        if menu is None or not isinstance(self.app, ExportingApp):
+            return
+        kind = output_named(name, self.session.profile.vocabulary)
+        fault = folder_fault(menu.folder, menu.source) or kind_fault(kind)
+        if kind is None or fault:
+            self.app.say(fault)
         else:
-            self._chosen(job)
+            self._chosen(menu.job(kind))
 
-    def _export(self, text: str) -> Done:
-        vocabulary = self.store.session.profile.vocabulary
-        output = output_named(text, vocabulary)
-        if output is None:
-            keys = [each.key for each in explorer_outputs(vocabulary)]
-            return fault(f"kinds are {listed(keys, len(keys))}")
-        return partial(self.export, output.id)
+    def _menu(self) -> ExportScreen | None:
+        from ..overlays.export import ExportScreen
 
-    def _menu(self) -> ExportMenu | None:
-        from ..overlays.export import ExportMenu
-
-        source = self.source()
-        if not source.path:
-            self.say(source.fault)
+        app = self.app
+        if not isinstance(app, ExportingApp):
             return None
-        return ExportMenu(self.store.session, self.store.view, source, self.exporter())
+        source = app.source(self.session.profile)
+        if not source.path:
+            app.say(source.fault)
+            return None
+        return ExportScreen(self.session, self.view, source, app.exporter, self.palette, self.glyphs)
 
     def _chosen(self, job: Job | None) -> None:
-        if job is None:
+        app = self.app
+        if job is None or not isinstance(app, ExportingApp):
             return
-        profile = self.store.session.profile
+        profile = self.session.profile
         told = warning(job.kind, profile.vocabulary.event, self._count(job), profile.has(DETAIL))
-        if not told or self.exporter().running is not None:
-            self.start(job)
+        if not told or app.exporter.running is not None:
+            app.start_export(job)
             return
         from ..overlays.confirm import ConfirmScreen
 
         def answered(yes: bool | None) -> None:
-            if yes:
-                self.start(job)
+            if yes and isinstance(app, ExportingApp):
+                app.start_export(job)
 
-        self.open_overlay(ConfirmScreen(f"{told} Write it?", self.palette()), answered)
+        app.push_screen(ConfirmScreen(f"{told} Write it?", self.palette), answered)
 
     def _count(self, job: Job) -> int:
         """Instructions a job writes, those a filter leaves out included."""
-        session, view = self.store.session, self.store.view
-        cores, window = job.part.chosen(job.core), view.figures_window if job.part.window else None
+        cores, window = job.part.chosen(job.core), self.view.figures_window if job.part.window else None
         if not cores and window is None:
-            return session.profile.instructions
-        groups = session.profile.groups
+            return self.session.profile.instructions
+        groups = self.session.profile.groups
         scopes = [Scope(groups.numbered(core)) for core in cores] or [Scope()]
-        return sum(len(numbers_in(session, scope, window)) for scope in scopes)
+        return sum(len(numbers_in(self.session, scope, window)) for scope in scopes)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -17,6 +18,7 @@ from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text, time_text
+from tpuprof_tui.model import Severity
 
 from ..drawing.colouring import lane_shades
 from ..drawing.glyphs import Glyphs, bar
@@ -155,6 +157,9 @@ class GroupTree(LinesView, inherit_bindings=False):
         scoped = self.view is not None and self._is_scoped(node)
         label = f"{' ' * max(node.depth - 1, 0)}{icon}{node.label}{'*' if scoped else ''}"
         style = palette.key if scoped else palette.strong if node.depth < 2 else palette.text
+        if node.remark:
+            told = f"{label} {node.remark}"
+            label, style = told if cell_len(told) <= name else f"{label}!", palette.severity(int(Severity.WARNING))
         if node.share < 0:
             return [Segment(fit(label, width), style if not node.path else palette.text)]
         own = (

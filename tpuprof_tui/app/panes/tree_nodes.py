@@ -40,6 +40,7 @@ class Node:
         lost: Whether it ran and nothing of it is there.
         parent: Place of the node it belongs to; -1 for the capture and for headings.
         children: Whether there are nodes below it.
+        remark: What its source says of it, in a word.
     """
 
     label: str
@@ -56,6 +57,7 @@ class Node:
     lost: bool = False
     parent: int = -1
     children: bool = False
+    remark: str = ""
 
 
 def nodes_of(session: Session, others: Sequence[tuple[str, str]] = ()) -> tuple[Node, ...]:
@@ -115,7 +117,7 @@ class _Nodes:
         if profile.groups[group].lost:
             nodes.append(Node(f"{label} lost", depth, severity=int(Severity.ERROR), lost=True, parent=parent))
             return
-        nodes.append(Node(label, depth, parent=parent))
+        nodes.append(Node(label, depth, parent=parent, remark=clean(profile.groups[group].remark)))
         for lane in self.lanes.get(group, ()):
             self.add_lane(lane, depth + 1, place)
         for below in self.children.get(group, ()):

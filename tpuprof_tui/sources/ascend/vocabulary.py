@@ -63,6 +63,8 @@ VOCABULARY: Final = Vocabulary(
              f"{_VIEWS}.operators:operators"),
         View("kernels", "Kernels", "Every kernel, its metrics and the pipe that binds it; sums by name, type, core.",
              f"{_VIEWS}.kernels:kernels"),
+        View("streams", "Streams", "How long each stream works, and how well two of them cover each other.",
+             f"{_VIEWS}.streams:streams", summed_up=False),
         View("memory", "Memory", "Memory over time, its peaks, allocations and what was never released.",
              f"{_VIEWS}.memory:memory"),
         View("communication", "Communication", "Communication operators: transfer, wait, links, packets, matrix.",

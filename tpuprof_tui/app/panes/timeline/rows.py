@@ -82,7 +82,7 @@ def _ordered(session: Session, view: ViewState) -> list[Row]:
     if view.rows == "cores" and view.scope.lane < 0:
         units = groups.units_within(view.scope.group)
         guessed = any(lane.role_guessed for lane in lanes)
-        rows = [Row(-1, unit, clean(groups.title(unit)), guessed, True) for unit in units]
+        rows = [Row(-1, unit, clean(groups.shown(unit)), guessed, True) for unit in units]
         return rows + [_lane_row(session, number, True) for number in numbers if session.unit_of(number) not in units]
     group = known = -1
     rows = []
@@ -98,7 +98,8 @@ def _ordered(session: Session, view: ViewState) -> list[Row]:
 
 def _lane_row(session: Session, number: int, first: bool) -> Row:
     lane = session.profile.lanes[number]
-    return Row(number, session.unit_of(number), clean(session.profile.title_of(lane)), lane.role_guessed, first)
+    label = clean(f"{session.profile.groups.shown(lane.group)} {lane.label}".lstrip())
+    return Row(number, session.unit_of(number), label, lane.role_guessed, first)
 
 
 def _bandwidths(vocabulary: Vocabulary) -> tuple[str, ...]:

@@ -6,11 +6,11 @@ Times of the files are ms; here they are ns, exact to a picosecond: what is fine
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
@@ -99,6 +99,10 @@ class Pair:
     op_name: str | None
 
 
+#: What a step, a kind and an operator have.
+Of = TypeVar("Of", Operation, Transfer, Packets, Pair)
+
+
 @dataclass(eq=False)
 class Communicated:
     """All of it.
@@ -116,6 +120,15 @@ class Communicated:
     packets: list[Packets] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
     matrix: bool = False
+
+    def of_steps(self, steps: Container[str]) -> Communicated:
+        """What belongs to some steps; files call them ``step50``, databases of some versions ``50``."""
+
+        def mine(rows: list[Of]) -> list[Of]:
+            return [each for each in rows if each.step.removeprefix("step") in steps]
+
+        return replace(self, operations=mine(self.operations), transfers=mine(self.transfers),
+                       packets=mine(self.packets), pairs=mine(self.pairs))  # fmt: skip
 
 
 def read_json(path: Path, name: str) -> dict[str, Any]:
@@ -252,6 +265,23 @@ def of_database(database: Database) -> Communicated | None:
                 _float(bandwidth), _text(name),
             ))  # fmt: skip
     return found
+
+
+def late(found: Sequence[Communicated | None]) -> int:
+    """Place of the worker that the others waited for: who waited least, where that wait was for others to begin.
+
+    Returns:
+        -1 where there are none to compare, or no rank waited for the slowest one for half of its wait or more.
+    """
+    waits: dict[int, tuple[float, float]] = {}
+    for place, each in enumerate(found):
+        operations = [one for one in each.operations if not one.is_total] if each is not None else []
+        if operations:
+            waits[place] = (sum(one.wait or 0 for one in operations),
+                            sum(one.synchronization or 0 for one in operations))  # fmt: skip
+    least = min(waits, key=lambda place: waits[place][0], default=-1)
+    waited = any(wait and for_others > 0.5 * wait for place, (wait, for_others) in waits.items() if place != least)
+    return least if waited else -1
 
 
 def _op(op: Any, group: Any) -> str:

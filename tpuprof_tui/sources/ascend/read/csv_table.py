@@ -17,10 +17,11 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
-from .numbers import Numbers, numbers
+from .numbers import MASKS, WIDEST, Bytes, Numbers, numbers
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 
 #: Bytes that are taken at a time.
 BLOCK: Final = 2 << 20
@@ -33,13 +34,15 @@ _MOST_MENDED: Final = 20
 _LONGEST_TEXT: Final = 1 << 20
 #: Numbers of fewer digits than that are exact.
 _EXACT: Final = 16
-#: Cells up to so many bytes are compared many at once, from so many rows on.
-_WIDEST, _FEW = 96, 64
-_MASKS: Final = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
-_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+#: Cells are compared many at once from so many rows on, and with so many known ones at most.
+_FEW, _MOST_KNOWN = 64, 1 << 15
+_MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 _MOST_COLUMNS: Final = 4096
 #: What stands where nothing is known.
 NOTHING: Final = ("", "N/A")
+
+#: Columns that tell the device of a row.
+_DEVICES: Final = ("Device_id", "Device Type", "Device")
 
 #: ``time``: us as int64 ns; ``number``: float64; ``text``: codes and texts.
 Kind = Literal["time", "number", "text"]
@@ -91,6 +94,7 @@ class CsvTable:
         columns: Names of the columns, of all files.
         rows: How many rows there are; known when some columns have been read.
         problems: What was wrong; each is found once.
+        device: Number of the device whose rows, and those of no device, are read; -1: all.
     """
 
     paths: Sequence[Path]
@@ -98,10 +102,11 @@ class CsvTable:
     columns: tuple[str, ...]
     rows: int = 0
     problems: list[Problem] = field(default_factory=list)
+    device: int = -1
 
     @classmethod
-    def opened(cls, paths: Sequence[Path], name: str) -> CsvTable:
-        """The table of some files.
+    def opened(cls, paths: Sequence[Path], name: str, device: int = -1) -> CsvTable:
+        """The table of some files; of one device alone where they tell several.
 
         Raises:
             UnreadableError: One of them cannot be opened, or has no header.
@@ -116,7 +121,7 @@ class CsvTable:
             if not any(found) or len(found) > _MOST_COLUMNS:
                 raise UnreadableError(f"{name} has no header.")
             columns |= dict.fromkeys(filter(None, found))
-        return cls(paths, name, tuple(columns))
+        return cls(paths, name, tuple(columns), device=device)
 
     def __contains__(self, column: str) -> bool:
         return column in self.columns
@@ -128,6 +133,11 @@ class CsvTable:
     def read(self, wanted: Mapping[str, Kind]) -> dict[str, Any]:
         """Some columns: int64, float64 or ``Texts`` of one length. Names that it does not have are left out."""
         kinds = {name: kind for name, kind in wanted.items() if name in self.columns}
+        of_device = self.first(*_DEVICES) if self.device >= 0 else ""
+        if of_device and of_device not in kinds:
+            found = self.read({**wanted, of_device: "text"})
+            del found[of_device]
+            return found
         parts: dict[str, list[Any]] = {name: [] for name in kinds}
         codes: dict[str, _Codes] = {name: _Codes() for name, kind in kinds.items() if kind == "text"}
         again = bool(self.rows)
@@ -139,7 +149,14 @@ class CsvTable:
                 for name, kind in kinds.items():
                     parts[name].append(block.column(name, kind, codes.get(name)))
         self.rows = rows
-        return {name: _whole(kind, parts[name], codes.get(name)) for name, kind in kinds.items()}
+        read = {name: _whole(kind, parts[name], codes.get(name)) for name, kind in kinds.items()}
+        if of_device:
+            mine = read[of_device].where(lambda text: _device(text) in (self.device, -1))
+            mine |= read[of_device].codes < 0
+            self.rows = int(mine.sum())
+            read = {name: Texts(each.codes[mine], each.texts) if isinstance(each, Texts) else each[mine]
+                    for name, each in read.items()}  # fmt: skip
+        return read
 
     def text(self, names: Iterable[str]) -> dict[str, list[str | None]]:
         """Some columns as texts."""
@@ -155,21 +172,118 @@ def _ahead(blocks: Iterator[_Block]) -> Iterator[_Block]:
             yield block
 
 
-class _Codes(dict[bytes, int]):
-    """Numbers cells as they come."""
+class _Codes:
+    """Numbers the distinct cells of a column as they come.
 
-    def __missing__(self, key: bytes) -> int:
-        code = self[key] = len(self)
-        return code
+    Cells that came before are found many at once, by a hash of their bytes and then the bytes themselves; what is new,
+    or too long or too seldom for that, is looked up one by one.
+
+    Attributes:
+        cells: The distinct cells, by their number.
+    """
+
+    def __init__(self) -> None:
+        self.cells: dict[bytes, int] = {}
+        self._hashes = np.zeros(0, np.uint64)
+        self._codes = np.zeros(0, np.int32)
+        self._lengths = np.zeros(0, np.int64)
+        self._words: list[Words] = []
+
+    def of(self, text: Bytes, begin: I64, end: I64) -> I32:
+        """Numbers of some cells."""
+        length = end - begin
+        if int(length.max(initial=0)) > WIDEST or len(begin) < _FEW:
+            return self._looked_up(text, begin, end)
+        hashes, words = _hashed(text, begin, length)
+        place = np.minimum(np.searchsorted(self._hashes, hashes), max(len(self._hashes) - 1, 0))
+        if len(self._hashes):
+            known = (self._hashes[place] == hashes) & (self._lengths[place] == length)
+            for word, mine in zip(words, self._words, strict=False):
+                known &= mine[place] == word
+            found = self._codes[place]
+        else:
+            known, found = np.zeros(len(begin), np.bool_), np.zeros(len(begin), np.int32)
+        if known.all():
+            return found
+        rows = np.flatnonzero(~known)
+        _, first, same = np.unique(hashes[rows], return_index=True, return_inverse=True)
+        alike = rows[first][same]
+        if all(np.array_equal(each[alike], each[rows]) for each in (length, *words)):
+            new = rows[first]
+            codes = self._looked_up(text, begin[new], end[new])
+            found[rows] = codes[same]
+            if len(self._hashes) + len(new) <= _MOST_KNOWN:
+                self._learn(hashes[new], codes, length[new], [word[new] for word in words])
+        else:
+            found[rows] = self._looked_up(text, begin[rows], end[rows])
+        return found
+
+    def _learn(self, hashes: Words, codes: I32, lengths: I64, words: list[Any]) -> None:
+        count = len(self._hashes)
+        steps = max(len(words), len(self._words))
+        order = np.argsort(np.concatenate([self._hashes, hashes]), kind="stable")
+        nothing, none = np.zeros(count, np.uint64), np.zeros(len(hashes), np.uint64)
+        self._words = [
+            np.concatenate([self._words[step] if step < len(self._words) else nothing,
+                            words[step] if step < len(words) else none])[order]
+            for step in range(steps)
+        ]  # fmt: skip
+        self._hashes = np.concatenate([self._hashes, hashes])[order]
+        self._codes = np.concatenate([self._codes, codes])[order]
+        self._lengths = np.concatenate([self._lengths, lengths])[order]
+
+    def _looked_up(self, text: Bytes, begin: I64, end: I64) -> I32:
+        data, cells = text.data, self.cells
+        found = [
+            cells.setdefault(data[low:high], len(cells)) for low, high in zip(begin.tolist(), end.tolist(), strict=True)
+        ]
+        return np.array(found, np.int32)
+
+
+def _hashed(text: Bytes, begin: I64, length: I64) -> tuple[Words, list[Words]]:
+    """A hash of each stretch of a text, and what it was made of: its last eight bytes, and those before, by eights.
+
+    Where a stretch has no so many bytes there are zeros.
+    """
+    tail = text.words(begin + np.maximum(length - 8, 0)) & MASKS[np.minimum(length, 8)]
+    mixed = (length.astype(np.uint64) ^ tail) * _MIX
+    mixed ^= mixed >> _SHIFT
+    words = [tail]
+    for place in range(0, int(length.max(initial=0)) - 8, 8):
+        rows = np.flatnonzero(length > place + 8)
+        if len(rows) == len(begin):
+            word = text.words(begin + place)
+            mixed = (mixed ^ word) * _MIX
+            mixed ^= mixed >> _SHIFT
+        else:
+            some = text.words(begin[rows] + place)
+            word = np.zeros(len(begin), np.uint64)
+            word[rows] = some
+            some = (mixed[rows] ^ some) * _MIX
+            mixed[rows] = some ^ (some >> _SHIFT)
+        words.append(word)
+    return mixed, words
 
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Some whole rows of a file."""
+    """Some whole rows of a file.
+
+    Attributes:
+        table: Whose.
+        offset: Where its bytes begin in the file.
+        text: Its bytes.
+        place: Number of each column, by name.
+        begin: int64, where each row begins in ``data``.
+        stops: int64, where each cell of the block ends.
+        first: int64, place in ``stops`` of the first cell of each row.
+        cells: int64, how many cells each row has.
+        again: Whether the file was gone through before.
+    """
 
     table: CsvTable
     offset: int
-    data: bytes
+    text: Bytes
     place: dict[str, int]
     begin: I64
     stops: I64
@@ -179,56 +293,45 @@ class _Block:
 
     @property
     def count(self) -> int:
-        return len(self.first)
+        return len(self.begin)
 
     def column(self, name: str, kind: Kind, codes: _Codes | None) -> Any:
         number = self.place.get(name)
         if number is None:
             nothing: dict[Kind, Any] = {"time": np.full(self.count, INT_MISSING), "number": np.full(self.count, np.nan)}
             return nothing.get(kind, np.full(self.count, -1, np.int32))
+        grid = self._grid
+        if grid is not None and number < grid.shape[1]:
+            begin = grid[:, number - 1] + 1 if number else self.begin
+            return self._values(name, kind, codes, begin, np.ascontiguousarray(grid[:, number]))
         has = self.cells > number
-        at = np.where(has, self.first + number, 0)
-        end = np.where(has, self.stops[at], 0)
-        begin = self.begin if number == 0 else np.where(has, self.stops[np.maximum(at - 1, 0)] + 1, 0)
+        at = self.first + number if has.all() else np.where(has, self.first + number, 0)
+        end = self.stops[at]
+        begin = self.stops[np.maximum(at - 1, 0)] + 1 if number else self.begin
+        if not has.all():
+            begin, end = np.where(has, begin, 0), np.where(has, end, 0)
+        found = self._values(name, kind, codes, begin, end)
+        return np.where(has, found, -1).astype(np.int32) if codes is not None else found
+
+    def _values(self, name: str, kind: Kind, codes: _Codes | None, begin: I64, end: I64) -> Any:
         if codes is None:
-            found = numbers(np.frombuffer(self.data, np.uint8), begin, end)
+            found = numbers(self.text, begin, end)
             self._tell(found, name, begin, end)
             return found.nanoseconds() if kind == "time" else found.floats()
-        return np.where(has, self._coded(begin, end, codes), -1).astype(np.int32)
+        return codes.of(self.text, begin, end)
 
     @cached_property
-    def _words(self) -> npt.NDArray[np.uint64]:
-        """The eight bytes that begin at each place."""
-        padded = self.data + bytes(_WIDEST + 8)
-        words: npt.NDArray[np.uint64] = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))
-        return words
-
-    def _coded(self, begin: I64, end: I64, codes: _Codes) -> I32:
-        """Codes of cells: alike ones are found by their bytes, eight at a time, and looked up once."""
-        length = end - begin
-        if int(length.max(initial=0)) > _WIDEST or len(begin) < _FEW:
-            return self._looked_up(begin, end, codes)
-        words = []
-        mixed = length.astype(np.uint64)
-        for place in range(0, int(length.max(initial=0)), 8):
-            word = self._words[begin + place] & _MASKS[np.clip(length - place, 0, 8)]
-            mixed = (mixed ^ word) * _MIX
-            mixed ^= mixed >> np.uint64(29)
-            words.append(word)
-        _, first, same = np.unique(mixed, return_index=True, return_inverse=True)
-        if not all(np.array_equal(word[first][same], word) for word in (length, *words)):
-            return self._looked_up(begin, end, codes)
-        return self._looked_up(begin[first], end[first], codes)[same]
-
-    def _looked_up(self, begin: I64, end: I64, codes: _Codes) -> I32:
-        data = self.data
-        cells = [codes[data[low:high]] for low, high in zip(begin.tolist(), end.tolist(), strict=True)]
-        return np.array(cells, np.int32)
+    def _grid(self) -> I64 | None:
+        """Where cells end, a line for each row; None where rows differ in their number of cells."""
+        width = int(self.cells[0])
+        rows = self.stops[int(self.first[0]) : int(self.first[-1]) + width]
+        even = len(rows) == width * self.count and bool((self.cells == width).all())
+        return rows.reshape(self.count, width) if even else None
 
     def _tell(self, found: Numbers, name: str, begin: I64, end: I64) -> None:
         if found.bad and not self.again:
             low = int(begin[found.bad[0]])
-            text = utf8_text(self.data[low : int(end[found.bad[0]])][:40].decode("utf-8", "replace"))
+            text = utf8_text(self.text.data[low : int(end[found.bad[0]])][:40].decode("utf-8", "replace"))
             _note(self.table, self.offset + low, Severity.WARNING, f"{name} holds what is no number ({text})",
                   "Those cells are left empty.", len(found.bad))  # fmt: skip
 
@@ -274,42 +377,36 @@ class _Blocks:
             _note(self._table, offset, Severity.ERROR, what, done, 1, self._path)
 
     def _rows(self, data: bytes, offset: int) -> tuple[_Block | None, int]:
-        text = np.frombuffer(data, np.uint8)
-        special = text == 0x2C
-        special |= text == 0x0A
+        whole = Bytes(data)
+        text = whole.array
+        special = _bits(text == 0x2C) | (lines := _bits(text == 0x0A))
         if 0x22 in data:
-            special |= text == 0x22
-            stops = np.flatnonzero(special)
-            signs = text[stops]
-            quotes = signs == 0x22
-            outside = (np.cumsum(quotes, dtype=np.uint8) & 1) == 0
-            outside &= ~quotes
-            stops, signs = stops[outside], signs[outside]
-        else:
-            stops = np.flatnonzero(special)
-            signs = text[stops]
-        ends = np.flatnonzero(signs == 0x0A)
+            outside = ~_inside(_bits(text == 0x22))
+            special &= outside
+            lines &= outside
+        ends = _places(lines)
         if not len(ends):
             return None, 0
-        used = int(stops[ends[-1]]) + 1
-        first = np.append(0, ends[:-1] + 1)
-        begin = np.append(0, stops[ends[:-1]] + 1)
-        cells = ends - first + 1
-        length = stops[ends] - begin
+        stops = _places(special)
+        used = int(ends[-1]) + 1
+        last = np.searchsorted(stops, ends)
+        first, begin = np.append(0, last[:-1] + 1), np.append(0, ends[:-1] + 1)
+        cells, length = last - first + 1, ends - begin
         keep = (cells > 1) | (length > 1) | ((length == 1) & (text[begin] != 0x0D))
         if not self._place:
             header = int(np.argmax(keep))
             keep[: header + 1] = False
-            names = _header(data[int(begin[header]) : int(stops[ends[header]])])
+            names = _header(data[int(begin[header]) : int(ends[header])])
             for number, name in enumerate(names):
                 self._place.setdefault(name, number)
             self._width = len(names)
-        first, begin, cells = first[keep], begin[keep], cells[keep]
+        if not keep.all():
+            first, begin, cells = first[keep], begin[keep], cells[keep]
         if not self._again:
             self._odd(cells, begin + offset)
-        if not len(first):
+        if not len(begin):
             return None, used
-        return _Block(self._table, offset, data, self._place, begin, stops, first, cells, self._again), used
+        return _Block(self._table, offset, whole, self._place, begin, stops, first, cells, self._again), used
 
     def _odd(self, cells: I64, offsets: I64) -> None:
         for wrong, what, done in (
@@ -320,6 +417,25 @@ class _Blocks:
             rows = np.flatnonzero(wrong)
             if len(rows):
                 _note(self._table, int(offsets[rows[0]]), Severity.ERROR, what, done, len(rows), self._path)
+
+
+def _bits(mask: npt.NDArray[np.bool_]) -> Words:
+    """A mask of a multiple of 64 bytes, 64 of them in each word, the first one lowest."""
+    return np.packbits(mask, bitorder="little").view("<u8")
+
+
+def _places(bits: Words) -> I64:
+    """Where a mask is set."""
+    return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_))
+
+
+def _inside(quotes: Words) -> Words:
+    """Which bytes stand behind an odd number of quotes."""
+    for shift in (1, 2, 4, 8, 16, 32):
+        quotes = quotes ^ (quotes << np.uint64(shift))
+    odd = np.bitwise_xor.accumulate(quotes >> np.uint64(63))
+    quotes[1:] ^= np.uint64(0) - odd[:-1]
+    return quotes
 
 
 def _note(
@@ -349,6 +465,12 @@ def _line(path: Path, offset: int) -> int:
     return line
 
 
+def _device(text: str) -> int:
+    """The number of a device: ``1``, ``NPU:1``; -1 of what is none, as ``host``."""
+    number = text.removeprefix("NPU:")
+    return int(number) if number.isdecimal() and len(number) < 9 else -1
+
+
 def _header(line: bytes) -> list[str]:
     text = line.decode("utf-8-sig", "replace").strip("\r\n")
     csv.field_size_limit(LONGEST_ROW)
@@ -370,6 +492,6 @@ def _whole(kind: Kind, parts: list[Any], codes: _Codes | None) -> Any:
     if codes is None:
         return np.concatenate(parts) if parts else np.zeros(0, np.int64 if kind == "time" else np.float64)
     known: dict[str, int] = {}
-    places = [-1 if (text := _cell(raw)) in NOTHING else known.setdefault(text, len(known)) for raw in codes]
+    places = [-1 if (text := _cell(raw)) in NOTHING else known.setdefault(text, len(known)) for raw in codes.cells]
     found = np.array([*places, -1], np.int32)[np.concatenate(parts) if parts else np.zeros(0, np.int32)]
     return Texts(found, tuple(known))

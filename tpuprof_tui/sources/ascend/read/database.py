@@ -46,8 +46,9 @@ class Database:
         problems: What could not be read.
     """
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, name: str, device: int = -1) -> None:
         self.name = name
+        self._device = device
         self.problems: list[Problem] = []
         where = quote(str(path.absolute()))
         try:
@@ -64,14 +65,18 @@ class Database:
         """Whether there is a table with some columns."""
         return table in self.tables and set(columns) <= set(self.tables[table])
 
-    def rows(self, table: str, *columns: str, order: str = "") -> list[tuple[Any, ...]]:
-        """Rows of a table; a column that it does not have is None, what lies behind damage is a problem."""
+    def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        """Rows of a table, of one device where it alone is asked for.
+
+        A column that the table does not have is None, what lies behind damage is a problem.
+        """
         if table not in self.tables:
             return []
         known = ", ".join(_quoted(each) if each in self.tables[table] else "null" for each in columns)
         found: list[tuple[Any, ...]] = []
         try:
-            for row in self._connection.execute(f"select {known} from {_quoted(table)} {order}"):
+            mine = f"where deviceId = {self._device}" if self._device >= 0 and self.has(table, "deviceId") else ""
+            for row in self._connection.execute(f"select {known} from {_quoted(table)} {mine}"):
                 found.append(row)
         except sqlite3.Error as error:
             if not any(f" {table} " in each.what for each in self.problems):

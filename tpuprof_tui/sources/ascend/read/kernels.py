@@ -39,8 +39,8 @@ OTHERS: Final = (
 )  # fmt: skip
 _TIMES: Final = ("start", "duration", "wait")
 #: What is read when a table is opened, and what is read alone when it is asked for.
-_AT_ONCE: Final = (*_TIMES, "name", "type", "core", "step", "blocks", "device")
-_ALONE: Final = ("stream", "input_shapes", "op_state")
+_AT_ONCE: Final = (*_TIMES, "name", "type", "core", "step", "blocks", "device", "stream")
+_ALONE: Final = ("input_shapes", "op_state")
 #: Pipes of the cores, in the order that decides where several are as full; without ``aic_`` of one core for both.
 PIPES: Final = (
     "aic_mac", "aic_scalar", "aic_mte1", "aic_mte2", "aic_mte3", "aic_fixpipe",

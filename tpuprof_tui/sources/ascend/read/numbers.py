@@ -15,6 +15,7 @@ from tpuprof_tui.model import INT_MISSING
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
 
 #: Digits of the longest numbers that int64 holds; such that are beyond it come out below 0.
 _DIGITS: Final = 19
@@ -28,6 +29,24 @@ _EXACT: Final = Context(prec=200)
 _BLANK: Final = b' \t\r\n"'
 _NONE: Final = (b"", b"N/A", b"NA", b"NULL", b"None", b"nan", b"-", b"null")
 _ROWS: Final = 1 << 15
+#: Bytes that can be looked at before a text and behind it.
+_BEFORE: Final = 16
+WIDEST: Final = 256
+
+
+_WORD, _MOST = np.uint64(64), np.uint64(1 << 63)
+
+
+def _times(byte: int) -> Any:
+    return np.uint64(byte * 0x0101010101010101)
+
+
+#: Eight bytes at a time: their first and their last so many, and what tells and adds up digits.
+MASKS: Final = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
+_ENDS: Final = np.array([(1 << 64) - (1 << 8 * (8 - count)) for count in range(9)], np.uint64)
+_ONES, _HIGH, _POINTS, _ZEROS, _UPPER, _SIXES, _THREES = map(_times, (0x01, 0x80, 0x2E, 0x30, 0xF0, 0x06, 0x33))
+_PAIRS, _HUNDREDS, _UNITS = map(np.uint64, (0x000000FF000000FF, 0x000F424000000064, 0x0000271000000001))
+_NOTHING: Final = np.uint64(int.from_bytes(b"N/A", "little"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,33 +114,108 @@ class Numbers:
         return found
 
 
-def numbers(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
+class Bytes:
+    """A text, of which many stretches are looked at at once.
+
+    Attributes:
+        data: It.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        padded = b"".join((bytes(_BEFORE), data, bytes(WIDEST + 128 - len(data) % 64)))
+        #: Its bytes, and zeros up to a multiple of 64.
+        self.array = np.frombuffer(padded, np.uint8, len(data) + -len(data) % 64, _BEFORE)
+        words = np.frombuffer(padded, "<u8", len(padded) // 8)
+        self._words, self._next = words[:-1], words[1:]
+
+    def words(self, places: I64) -> Words:
+        """The eight bytes that begin at each place; places may lie 16 before the text and ``WIDEST`` behind it."""
+        places = places + _BEFORE
+        whole = places >> 3
+        bits = ((places & 7) << 3).view(np.uint64)
+        # a shift by all 64 bits leaves none
+        found: Words = (self._words.take(whole) >> bits) | (self._next.take(whole) << (_WORD - bits))
+        return found
+
+
+def numbers(text: Bytes, begin: I64, end: I64) -> Numbers:
     """The numbers in stretches of a text.
 
     Args:
-        data: Bytes; those of a stretch may stand between quotes and blanks.
+        text: It; a number may stand between quotes and blanks.
         begin, end: int64, where each stretch begins and ends.
     """
-    parts = [_some(data, begin[low : low + _ROWS], end[low : low + _ROWS], low) for low in range(0, len(begin), _ROWS)]
-    if len(parts) == 1:
-        return parts[0]
-    empty = np.zeros(0, np.int64)
-    return Numbers(
-        np.concatenate([each.mantissa for each in parts] or [empty]),
-        np.concatenate([each.places for each in parts] or [empty]),
-        np.concatenate([each.known for each in parts] or [empty.astype(np.bool_)]),
-        [other for each in parts for other in each.others], tuple(place for each in parts for place in each.bad),
-    )  # fmt: skip
+    mantissa, places, known = _plain(text, begin, end)
+    rows = np.flatnonzero(~known & (end > begin))
+    # N/A is no number
+    rows = rows[(end[rows] - begin[rows] != 3) | (text.words(begin[rows]) & MASKS[3] != _NOTHING)]
+    others, bad = [], []
+    for low in range(0, len(rows), _ROWS):
+        mine = rows[low : low + _ROWS]
+        found = _some(text.array, begin[mine], end[mine])
+        mantissa[mine], places[mine], known[mine] = found.mantissa, found.places, found.known
+        others += [(int(mine[row]), number) for row, number in found.others]
+        bad += mine[list(found.bad)].tolist()
+    return Numbers(mantissa, places, known, others, tuple(bad))
 
 
 def numbers_of(texts: Sequence[Any]) -> Numbers:
     """The numbers that texts hold, each as bytes or what gives its bytes."""
     ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
     starts = np.append(0, ends[:-1])[: len(ends)].astype(np.int64)
-    return numbers(np.frombuffer(b"".join(texts), np.uint8), starts, ends)
+    return numbers(Bytes(b"".join(texts)), starts, ends)
 
 
-def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64, first: int) -> Numbers:
+def _plain(text: Bytes, begin: I64, end: I64) -> tuple[I64, I64, Mask]:
+    """Digits with a point or without, as many as int64 holds; eight at a time.
+
+    Returns:
+        All digits, how many of them stand behind the point, and whether it was that.
+    """
+    bytes_ = text.array if len(text.array) else np.zeros(1, np.uint8)
+    begin = begin + (bytes_.take(begin, mode="clip") == 0x22)
+    last = bytes_.take(end - 1, mode="clip")
+    end = end - ((last == 9) | (last == 13) | (last == 0x22))
+    length = np.maximum(end - begin, 0)
+    tail = text.words(end - 8)
+    points = tail ^ _POINTS
+    points = (points - _ONES) & ~points & _HIGH & _ENDS[np.minimum(length, 8)]
+    # of a number that has one point the lowest bit set is its: the exponent of a float tells which
+    lowest = points & (~points + np.uint64(1))
+    has = points != 0
+    fraction = np.where(has, 7 - (((lowest.astype(np.float64).view(np.int64) >> 52) - 1030) >> 3), 0)
+    whole = length - fraction - has
+    known = (whole >= 0) & (whole <= 16) & (whole + fraction > 0) & (whole + fraction <= _DIGITS)
+    whole = np.where(known, whole, 0)
+    at = end - fraction - has
+    mantissa, sound = _eight(text.words(at - 8), whole)
+    known &= sound
+    if int(whole.max(initial=0)) > 8:
+        more, sound = _eight(text.words(at - 16), whole - 8)
+        mantissa += more * np.uint64(100_000_000)
+        known &= sound
+    if has.any():
+        more, sound = _eight(tail, fraction)
+        mantissa = mantissa * _POWERS[fraction].astype(np.uint64) + more
+        known &= sound
+    known &= mantissa < _MOST
+    return np.where(known, mantissa, 0).astype(np.int64), np.where(known, fraction, 0), known
+
+
+def _eight(words: Words, digits: I64) -> tuple[Words, Mask]:
+    """The numbers that the last digits of eight bytes are, and whether these are digits; none of them: 0."""
+    mask = _ENDS[np.clip(digits, 0, 8)]
+    words = (words & mask) | (_ZEROS & ~mask)
+    sound = ((words & _UPPER) | (((words + _SIXES) & _UPPER) >> np.uint64(4))) == _THREES
+    words = words - _ZEROS
+    words = words * np.uint64(10) + (words >> np.uint64(8))
+    words = ((words & _PAIRS) * _HUNDREDS + ((words >> np.uint64(16)) & _PAIRS) * _UNITS) >> np.uint64(32)
+    return words, sound
+
+
+def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64) -> Numbers:
+    """The same of any numbers, byte by byte."""
     count = len(begin)
     width = int(min((end - begin).max(initial=0), _WIDEST))
     mantissa, digits, places = (np.zeros(count, np.int64) for _ in range(3))
@@ -156,9 +250,9 @@ def _some(data: npt.NDArray[np.uint8], begin: I64, end: I64, first: int) -> Numb
     for row, text in _texts(data, begin, end, np.flatnonzero(odd)):
         number = _one(text)
         if number is not None:
-            others.append((first + row, number))
+            others.append((row, number))
         elif text not in _NONE:
-            bad.append(first + row)
+            bad.append(row)
     return Numbers(np.where(minus, -mantissa, mantissa), places, known, others, tuple(bad))
 
 
@@ -177,7 +271,7 @@ def _texts(data: npt.NDArray[np.uint8], begin: I64, end: I64, rows: I64) -> Iter
 
 
 def _one(text: bytes) -> Decimal | None:
-    if not text or len(text) > _LONGEST:
+    if not text or len(text) > _LONGEST or b"_" in text:
         return None
     try:
         number = Decimal(text.decode("ascii"))

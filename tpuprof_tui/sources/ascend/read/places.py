@@ -51,6 +51,7 @@ class Place:
         files: Its files by what they are (``kernel_details.csv``, without slices and times), in order.
         info: The files that say how it was recorded; the number in a name is the rank.
         device: Number of the device; -1 where no folder tells it.
+        shared: Whether its files tell other devices too.
     """
 
     root: Path
@@ -58,6 +59,7 @@ class Place:
     files: Mapping[str, tuple[Path, ...]]
     info: tuple[Path, ...] = ()
     device: int = -1
+    shared: bool = False
 
     @property
     def rank_told(self) -> int | None:
@@ -163,7 +165,9 @@ def _of_folder(path: Path, depth: int) -> Found:
         if place.files:
             return Found((place,))
     if MSPROF in folders:
-        return Found((_msprof_place(path, names, folders),))
+        return Found(tuple(_msprof_places(path, names, folders)))
+    if path.name == MSPROF and own and len(_devices(above := _listed(path.parent)[1])) > 1:
+        return Found(tuple(_msprof_places(path.parent, [], above)))
     if path.name in (OUTPUT, MSPROF) and own:
         return Found((_place(path, path.parent),))
     if own and not cluster:
@@ -193,12 +197,19 @@ def _place(output: Path, root: Path) -> Place:
     return Place(root, root.name, _files(output, names), info)
 
 
-def _msprof_place(path: Path, names: Sequence[str], folders: Sequence[str]) -> Place:
+def _devices(folders: Sequence[str]) -> list[int]:
+    return [int(match[1]) for name in folders if (match := _DEVICE.fullmatch(name)) and len(match[1]) < 6]
+
+
+def _msprof_places(path: Path, names: Sequence[str], folders: Sequence[str]) -> list[Place]:
+    """The workers of msprof's output: one for each device; of several each takes its part of the files."""
     inside, _ = _listed(path / MSPROF)
     files = dict(_files(path / MSPROF, inside))
     files |= {key: paths for key, paths in _files(path, names).items() if key not in files and key.endswith(".db")}
-    devices = [int(match[1]) for name in folders if (match := _DEVICE.fullmatch(name)) and len(match[1]) < 6]
-    return Place(path, path.name, files, device=devices[0] if len(devices) == 1 else -1)
+    devices = _devices(folders)
+    if len(devices) < 2:
+        return [Place(path, path.name, files, device=devices[0] if devices else -1)]
+    return [Place(path, f"{path.name}/device_{device}", files, device=device, shared=True) for device in devices]
 
 
 def _of_old(path: Path, names: Sequence[str], folders: Sequence[str]) -> list[Place]:
@@ -210,13 +221,14 @@ def _of_old(path: Path, names: Sequence[str], folders: Sequence[str]) -> list[Pl
             shared |= _files(folder, _listed(folder)[0])
     found = []
     for device in devices:
-        files = dict(shared) if len(devices) == 1 else {}
+        number = int(device.rpartition("_")[2][:6])
+        files = {role: _of_device(paths, number) if len(devices) > 1 else paths for role, paths in shared.items()}
         for part in ("summary", "timeline"):
             if os.path.isdir(path / device / part):
                 files |= _files(path / device / part, _listed(path / device / part)[0])
         if any(name in _OWN for name in files):
             name = path.name if len(devices) == 1 else f"{path.name}/{device}"
-            found.append(Place(path, name, files, device=int(device.rpartition("_")[2][:6])))
+            found.append(Place(path, name, files, device=number, shared=len(devices) > 1))
     if not devices and _DEVICE.fullmatch(path.name) and {"summary", "timeline"} & set(folders):
         files = {}
         for part in ("summary", "timeline"):
@@ -225,6 +237,11 @@ def _of_old(path: Path, names: Sequence[str], folders: Sequence[str]) -> list[Pl
         if any(name in _OWN for name in files):
             found.append(Place(path, path.name, files, device=int(path.name.rpartition("_")[2][:6])))
     return found
+
+
+def _of_device(paths: tuple[Path, ...], device: int) -> tuple[Path, ...]:
+    """Those of some files that name a device, ``msprof_<device>_<model>_<iteration>.json``; all where none does."""
+    return tuple(path for path in paths if re.match(rf"[A-Za-z_]+_{device}(?=[_.])", path.name)) or paths
 
 
 def _files(folder: Path, names: Sequence[str]) -> dict[str, tuple[Path, ...]]:

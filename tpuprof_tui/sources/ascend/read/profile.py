@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,10 +28,11 @@ from tpuprof_tui.model import (
     Scopes,
     Severity,
     Steps,
+    Strings,
     StringsBuilder,
 )
 from tpuprof_tui.model.group import free_number
-from tpuprof_tui.model.lane import LazyColumn
+from tpuprof_tui.model.lane import LazyColumn, Rows
 from tpuprof_tui.model.profile import Recording
 from tpuprof_tui.model.sublanes import nested_depths, split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
@@ -39,6 +41,7 @@ from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 from ..schema import METRICS, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
 from .categories import STEP, Layer, What
+from .communication import late
 from .csv_table import Texts
 from .kernels import Kernels, rows_of_work
 from .places import found_at
@@ -65,6 +68,7 @@ class AscendWorker:
         span: Which of the rank's recordings it is, from 1.
         group, unit: Ids of its group and of its NPU's.
         lanes: Places of its lanes in the profile, by track.
+        events: Events of each of them.
     """
 
     rank: Rank
@@ -73,6 +77,7 @@ class AscendWorker:
     group: int
     unit: int
     lanes: tuple[int, ...]
+    events: list[int]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,10 +107,11 @@ def open_profile(path: Path, progress: ProgressCallback | None = None) -> Ascend
         raise UnreadableError(f"{path} holds no file of an Ascend profile.")
     sizes = [sum(map(_size, place.every_file())) for place in found.places]
     ranks, problems = [], []
+    timelines: dict[tuple[Path, ...], Timeline | None] = {}
     for number, place in enumerate(found.places):
         report = progress_of_part(progress, place.name, sum(sizes[:number]), sum(sizes))
         report(0, 0)
-        rank = Rank(place, path, report)
+        rank = Rank(place, path, report, timelines if place.shared else None)
         rank.read()
         if rank.timeline is not None or rank.kernels is not None or _says_something(rank):
             ranks.append(rank)
@@ -139,7 +145,8 @@ class _Maker:
     ) -> None:  # fmt: skip
         self._path, self._ranks, self._cluster = path, ranks, cluster
         self._problems = list(problems)
-        self._texts = {key: StringsBuilder() for key in ("name", "type", "accelerator", "shapes", "bound", "stack")}
+        self._texts = {key: StringsBuilder() for key in ("name", "type", "accelerator", "bound", "stack")}
+        self._shapes = _Shapes()
         self._groups: list[Group] = []
         self._lanes: list[Lane] = []
         self._counters: list[Counter] = []
@@ -150,6 +157,9 @@ class _Maker:
     def profile(self) -> AscendProfile:
         keys = self._keys()
         workers = [self._worker(rank, key, span) for rank, (key, span) in zip(self._ranks, keys, strict=True)]
+        last = late([rank.communicated for rank in self._ranks]) if len(self._ranks) > 1 else -1
+        for group in (workers[last].group, workers[last].unit) if last >= 0 else ():
+            self._groups[group] = replace(self._groups[group], remark="late")
         labels = StringsBuilder()
         steps, lanes = self._steps, tuple(self._lanes)
         device = any(rank.kernels is not None and len(rank.kernels) for rank in self._ranks)
@@ -159,7 +169,8 @@ class _Maker:
             path=str(self._path), name=self._path.absolute().name, vocabulary=VOCABULARY, device=Device(chip),
             recording=Recording(levels or "an Ascend profile", levels, "CANN's profiler"),
             capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)), own={}, groups=Groups(self._groups),
-            lanes=lanes, scopes=Scopes(), strings={key: builder.build() for key, builder in self._texts.items()},
+            lanes=lanes, scopes=Scopes(),
+            strings={**{key: builder.build() for key, builder in self._texts.items()}, "shapes": self._shapes.strings},
             problems=tuple(self._problems), counters=tuple(self._counters), epoch_ns=self._zero,
             steps=Steps(
                 label=np.array([labels.code(label) for label, *_ in steps], np.int32), labels=labels.build(),
@@ -211,7 +222,8 @@ class _Maker:
         for each in timeline.measured if timeline is not None else ():
             self._counters.append(Counter(unit, _counter_name(each.process, each.name), each.unit,
                                           each.times - self._zero, each.values.copy()))  # fmt: skip
-        return AscendWorker(rank, key, span, top, unit, tuple(range(first, len(self._lanes))))
+        return AscendWorker(rank, key, span, top, unit, tuple(range(first, len(self._lanes))),
+                            [len(lane) for lane in self._lanes[first:]])  # fmt: skip
 
     # -- lanes of a timeline
 
@@ -231,7 +243,7 @@ class _Maker:
         links = links[flows.to_row[links] >= 0]
         called[flows.to_row[links]] = flows.from_time[links]
         step = _step_at(starts, ends, numbers, called)
-        columns = _Columns(self._texts, rank, timeline, step, self._zero)
+        columns = _Columns(self._texts, self._shapes, rank, timeline, step, self._zero)
         for number, track in enumerate(timeline.tracks):
             low, high = int(timeline.first[number]), int(timeline.first[number + 1])
             group = ids.get(track.process or "Other", unit) if track.layer in _ON_HOST else unit
@@ -244,9 +256,9 @@ class _Maker:
         stream = kernels.other("stream")
         collective = kernels.communicates
         keys = np.where(collective[known], -2, stream.codes[known])
-        name, kind, core, shapes = (self._codes(key, column) for key, column in (
-            ("name", kernels.name), ("type", kernels.type), ("accelerator", kernels.core),
-            ("shapes", kernels.other("input_shapes"))))  # fmt: skip
+        name, kind, core = (self._codes(key, column) for key, column in (
+            ("name", kernels.name), ("type", kernels.type), ("accelerator", kernels.core)))  # fmt: skip
+        shapes = self._shapes.add(lambda: kernels.other("input_shapes"))
         blocks = _numbers(kernels.other("blocks"))
         for code in sorted(set(keys.tolist()), key=lambda each: (each == -2, each)):
             rows = known[keys == code]
@@ -265,7 +277,7 @@ class _Maker:
                     "start": start, "end": end, "order": rows, "role": np.full(count, Role.WORK, np.int8),
                     "sublane": np.zeros(count, np.int16) if sublane is None else sublane,
                     "name": name[rows], "type": kind[rows], "accelerator": core[rows], "waited": kernels.wait[rows],
-                    **({} if talks else {"blocks": blocks[rows], "shapes": shapes[rows],
+                    **({} if talks else {"blocks": blocks[rows], "shapes": _of_rows(shapes, rows),
                                          **metric_columns(kernels, rows, self._texts["bound"])}),
                 },
             ))  # fmt: skip
@@ -311,16 +323,13 @@ class _Columns:
     """Lanes of one timeline."""
 
     def __init__(
-        self, texts: Mapping[str, StringsBuilder], rank: Rank, timeline: Timeline, step: I64, zero: int
+        self, texts: Mapping[str, StringsBuilder], shapes: _Shapes, rank: Rank, timeline: Timeline, step: I64, zero: int
     ) -> None:  # fmt: skip
         self._timeline, self._step = timeline, step
         self._start, self._end = timeline.start - zero, timeline.end - zero
         self._name = np.array([*map(texts["name"].code, timeline.names), -1], np.int32)[timeline.name]
         self._type = np.array([*(texts["type"].code(kind) if kind else -1 for kind in timeline.kinds), -1],
                               np.int32)[timeline.kind]  # fmt: skip
-        shapes = Texts(timeline.shapes, timeline.texts)
-        self._shapes = np.array([texts["shapes"].code(" ".join(text.split())) for text in timeline.texts] + [-1],
-                                np.int32)[shapes.codes] if (shapes.codes >= 0).any() else shapes.codes  # fmt: skip
         count = len(timeline)
         self._stacks = timeline.stacks
         if (timeline.stacks >= 0).any():
@@ -342,10 +351,8 @@ class _Columns:
             self._waited[rows] = kernels.wait[found]
             self._blocks[rows] = _numbers(kernels.other("blocks"))[found]
             self._kernel[rows] = found
-            inputs = kernels.other("input_shapes")
-            if inputs.texts:
-                self._shapes = self._shapes.copy()
-                self._shapes[rows] = coded(texts["shapes"], inputs)[found]
+        self._shapes = shapes.add(lambda: Texts(timeline.shapes, timeline.texts))
+        self._inputs = None if kernels is None else shapes.add(lambda: kernels.other("input_shapes"))
         collective = timeline.connection[timeline.rows(What.COLLECTIVE)]
         self._of_collective = np.isin(timeline.connection, collective[collective != INT_MISSING])
         roles = np.full(len(What), Role.WORK, np.int8)
@@ -374,7 +381,7 @@ class _Columns:
         if kind in ("cann", "stream", "communication"):
             columns["connection"] = timeline.connection[rows]
         if kind in ("stream", "python"):
-            columns["shapes"] = self._shapes[rows]
+            columns["shapes"] = self._shapes_of(rows)
         if kind in ("stream", "communication"):
             columns |= {"accelerator": self._accelerator[rows], "waited": self._waited[rows]}
         if kind == "python":
@@ -398,6 +405,53 @@ class _Columns:
             counted = not (parts & work).any() or bool((work & (what == What.KERNEL)).any())
         return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
                     activity=activity, counted=counted)  # fmt: skip
+
+    def _shapes_of(self, rows: slice) -> LazyColumn:
+        """Shapes of slices: those of the kernels they are, else their own."""
+        own, inputs, kernel = self._shapes, self._inputs, self._kernel[rows]
+
+        def values(asked: Rows) -> npt.NDArray[np.int32]:
+            mine, places = own()[rows][asked], kernel[asked]
+            if inputs is None or not len(inputs()):
+                return mine
+            told = inputs()[places]
+            return np.where((places >= 0) & (told >= 0), told, mine)
+
+        return values
+
+
+class _Shapes:
+    """Texts of shapes, read when the first of them is asked for: all at once, so that there is one table of them.
+
+    Attributes:
+        strings: That table.
+    """
+
+    def __init__(self) -> None:
+        self.strings = Strings(lambda: self._made[1])
+        self._columns: list[Callable[[], Texts]] = []
+
+    def add(self, column: Callable[[], Texts]) -> Callable[[], npt.NDArray[np.int32]]:
+        """The codes of a column into the table, in a function that reads it."""
+        number = len(self._columns)
+        self._columns.append(column)
+        return lambda: self._made[0][number]
+
+    @cached_property
+    def _made(self) -> tuple[list[npt.NDArray[np.int32]], Strings]:
+        builder = StringsBuilder()
+        codes = []
+        for column in self._columns:
+            found = column()
+            table = np.full(len(found.texts) + 1, -1, np.int32)
+            for code in np.unique(found.codes[found.codes >= 0]).tolist():
+                table[code] = builder.code(" ".join(found.texts[code].split()))
+            codes.append(table[found.codes])
+        return codes, builder.build()
+
+
+def _of_rows(codes: Callable[[], npt.NDArray[np.int32]], rows: I64) -> LazyColumn:
+    return lambda asked: codes()[rows[asked]]
 
 
 def _first(rank: Rank) -> int | None:

@@ -59,11 +59,16 @@ class Rank:
 
     Attributes:
         place: Where it lies.
+        timelines: Those of files that several workers share, read once.
         problems: What could not be used, of all files that have been read.
     """
 
-    def __init__(self, place: Place, opened: Path, progress: Callable[[int, int], None] | None = None) -> None:
+    def __init__(
+        self, place: Place, opened: Path, progress: Callable[[int, int], None] | None = None,
+        timelines: dict[tuple[Path, ...], Timeline | None] | None = None,
+    ) -> None:  # fmt: skip
         self.place = place
+        self._timelines = {} if timelines is None else timelines
         self.problems: list[Problem] = []
         self._opened = opened
         self._progress = progress
@@ -123,7 +128,7 @@ class Rank:
             found = None
             if paths:
                 name = self._name(paths[0])
-                found = self._tried(lambda: CsvTable.opened(paths, name), name)
+                found = self._tried(lambda: CsvTable.opened(paths, name, self._only), name)
             self._tables[role] = found
         return self._tables[role]
 
@@ -153,7 +158,12 @@ class Rank:
         if not paths:
             return None
         name = self._name(paths[0])
-        return self._tried(lambda: Database(paths[0], name), name)
+        return self._tried(lambda: Database(paths[0], name, self._only), name)
+
+    @property
+    def _only(self) -> int:
+        """The device whose part of the files it is; -1: all of them."""
+        return self.place.device if self.place.shared else -1
 
     @cached_property
     def timeline(self) -> Timeline | None:
@@ -165,10 +175,18 @@ class Rank:
         paths += self.place.files.get("task_queue.json", ())
         if paths:
             name = self._name(paths[0])
-            found = self._tried(lambda: read_trace_view(paths, name, self._progress), name)
+            if tuple(paths) not in self._timelines:
+                found = self._tried(lambda: read_trace_view(paths, name, self._progress), name)
+                self.problems += found.problems if found is not None else ()
+                self._timelines[tuple(paths)] = found
+            found = self._timelines[tuple(paths)]
             if found is not None:
-                self.problems += found.problems
-                return found
+                if self._only < 0:
+                    return found
+                if all(track.device < 0 for track in found.tracks):
+                    self.problems.append(Problem(Severity.WARNING, "The timeline does not tell its devices apart.",
+                                                 "Each device shows all of it.", name))  # fmt: skip
+                return found.of_device(self._only)
         return timeline_of_database(self.database) if self.database is not None else None
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -75,6 +75,7 @@ class Measured:
         unit: Unit of the values; empty without one.
         times: int64 ns.
         values: float64.
+        device: Number of the device; -1 where nothing tells it.
     """
 
     process: str
@@ -82,6 +83,7 @@ class Measured:
     unit: str
     times: I64
     values: npt.NDArray[np.float64]
+    device: int = -1
 
 
 NO_FLOWS: Final = Flows((), np.zeros(0, np.int8), *(np.zeros(0, np.int64) for _ in range(4)))
@@ -157,6 +159,31 @@ class Timeline:
         """Name of a slice; None of no slice."""
         return self.names[self.name[row]] if row >= 0 else None
 
+    def of_device(self, device: int) -> Timeline:
+        """What of it one device did, and what the host did for it; threads that only serve others are left out."""
+        told = np.array([track.device for track in self.tracks], np.int64)
+        mine = (told < 0) | (told == device)
+        flows = self.flows
+        known = (flows.from_row >= 0) & (flows.to_row >= 0)
+        callers, called = self.track[flows.from_row[known]], told[self.track[flows.to_row[known]]]
+        serving = np.bincount(callers[called == device], minlength=len(told)) > 0
+        others = np.bincount(callers[(called >= 0) & (called != device)], minlength=len(told)) > 0
+        mine &= (told == device) | serving | ~others
+        if mine.all():
+            return self
+        kept = mine[self.track]
+        place = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+        from_row, to_row = place[flows.from_row], place[flows.to_row]
+        links = ((flows.from_row < 0) | (from_row >= 0)) & ((flows.to_row < 0) | (to_row >= 0))
+        columns = {key: getattr(self, key)[kept] for key in _COLUMNS}
+        return replace(
+            self, tracks=tuple(track for track, own in zip(self.tracks, mine.tolist(), strict=True) if own),
+            first=np.append(0, np.cumsum(np.diff(self.first)[mine])), **columns,
+            flows=Flows(flows.categories, flows.category[links], flows.from_time[links], flows.to_time[links],
+                        from_row[links], to_row[links]),
+            measured=tuple(each for each in self.measured if each.device in (-1, device)),
+        )  # fmt: skip
+
     @cached_property
     def steps(self) -> I64:
         """The slices of steps, by start."""
@@ -185,6 +212,10 @@ class Timeline:
         """Whether slices stand where kernels and operators are told: streams' and groups' own tracks."""
         layers = np.array([track.layer in (Layer.STREAM, Layer.COMMUNICATION) for track in self.tracks], np.bool_)
         return layers[self.track] if len(layers) else np.zeros(0, np.bool_)
+
+
+#: Columns of slices.
+_COLUMNS: Final = ("start", "end", "name", "kind", "what", "place", "connection", "size", "finer", "shapes", "stacks")
 
 
 def innermost_at(timeline: Timeline, rows: I64, above: I64, tracks: I64, times: I64) -> I64:

@@ -254,10 +254,9 @@ class _Reader:
             layer = LAYERS.get(process, Layer.OTHER) if process else unnamed.get(number, Layer.OTHER)
             if layer == Layer.COMMUNICATION and label.startswith("Plane"):
                 layer = Layer.PLANE
-            told = _DEVICE.search(self._labels.get(pid, ""))
             whole = int(tid[:18]) if tid.isascii() and tid.isdecimal() else -1
             tracks.append(Track(layer, _shown(process or f"Process {pid}"), _shown(label or f"Thread {tid}"),
-                                min(whole, 1 << 31), int(told[1][:6]) if told else -1))  # fmt: skip
+                                min(whole, 1 << 31), self._device(pid)))  # fmt: skip
             order.append((self._sorts.get(pid, np.inf), pid, self._thread_sorts.get(number, np.inf), whole, tid))
         columns: dict[str, Any] = {key: self._parts.whole(key, dtype) for key, dtype in _COLUMNS.items()}
         track = columns.pop("track")
@@ -336,7 +335,12 @@ class _Reader:
             more = "" if told or key in ("value", name) or unit else f" {key}"
             if len(times):
                 yield Measured(_shown(self._processes.get(pid, "")), _shown(f"{name}{more}"), _shown(unit),
-                               times[order], numbers[order])  # fmt: skip
+                               times[order], numbers[order], self._device(pid))  # fmt: skip
+
+    def _device(self, pid: str) -> int:
+        """Number of a process's device; -1 where its label tells none."""
+        told = _DEVICE.search(self._labels.get(pid, ""))
+        return int(told[1][:6]) if told else -1
 
 
 class _Slices:

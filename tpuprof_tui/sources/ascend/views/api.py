@@ -14,7 +14,7 @@ from tpuprof_tui.views.query import Query
 from ..read.categories import What
 from ..read.timeline import ASYNC_NPU, HOST_TO_DEVICE, Timeline
 from .run import Run
-from .tables import Asked, Sums, lacks, of_workers
+from .tables import WHOLE, Asked, Sums, lacks, of_workers
 
 I64 = npt.NDArray[np.int64]
 _COLUMNS: Final = (
@@ -35,7 +35,7 @@ def _api(asked: Asked) -> Answer:
     tables: list[Table] = []
     facts: list[Fact] = []
     missing: list[Missing] = []
-    found = apis(run)
+    found = apis(asked)
     source = ""
     if found is not None:
         source, table = found
@@ -43,7 +43,7 @@ def _api(asked: Asked) -> Answer:
     else:
         missing.append(lacks("apis", "There are no calls of CANN.", "calls of CANN (Level1)", "profiler_level=Level1"))
     timeline = run.timeline
-    links = _links(timeline) if timeline is not None else np.zeros(0, np.int64)
+    links = _links(asked, timeline) if timeline is not None else np.zeros(0, np.int64)
     if timeline is not None and len(links):
         flows = timeline.flows
         source = source or timeline.file
@@ -61,16 +61,24 @@ def _api(asked: Asked) -> Answer:
     else:
         missing.append(lacks("launches", "Launches are not known.", "a timeline or a database with links",
                              "export trace_view.json (text) or the database (db), profiler_level=Level1"))  # fmt: skip
-    notes = () if asked.whole else ("These figures are of the whole recording.",)
+    follows = timeline is not None and len(timeline.rows(What.CALL)) > 0
+    notes = () if asked.whole or follows else (WHOLE,)
     return Answer(tuple(facts), tuple(tables), notes=notes, missing=tuple(missing), source=source)
 
 
-def _links(timeline: Timeline) -> I64:
-    """Launches in the order of the file; a database has no points of its own where operators call."""
-    kept = [timeline.flows.of(HOST_TO_DEVICE)]
+def _links(asked: Asked, timeline: Timeline) -> I64:
+    """Launches in the order of the file, by what they started on the device.
+
+    A database has no points of its own where operators call.
+    """
+    flows = timeline.flows
+    kept = [flows.of(HOST_TO_DEVICE)]
     if not timeline.file.endswith(".db"):
-        kept.append(timeline.flows.of(ASYNC_NPU))
-    return np.sort(np.concatenate(kept))
+        kept.append(flows.of(ASYNC_NPU))
+    links = np.sort(np.concatenate(kept))
+    if asked.timed:
+        links = links[asked.among(flows.to_time[links])]
+    return links if asked.slices is None else links[np.append(asked.slices, False)[flows.to_row[links]]]
 
 
 def _launches(asked: Asked, timeline: Timeline, links: I64) -> Table:
@@ -87,10 +95,13 @@ def _launches(asked: Asked, timeline: Timeline, links: I64) -> Table:
     ))  # fmt: skip
 
 
-def apis(run: Run) -> tuple[str, Table] | None:
-    """Calls by name: as the file has them, else of the slices; with the name of the file."""
+def apis(asked: Asked) -> tuple[str, Table] | None:
+    """Calls by name: as the file has them, else of the slices, which alone have times; with the name of the file."""
+    run, timeline = asked.run, asked.run.timeline
+    rows = timeline.rows(What.CALL) if timeline is not None else np.zeros(0, np.int64)
     told, table = run.rank.apis, run.rank.table("api_statistic.csv")
-    if told is not None and table is not None and {"name", "total"} <= set(told):
+    exported = asked.whole or not len(rows)
+    if exported and told is not None and table is not None and {"name", "total"} <= set(told):
         order = np.argsort(-told["total"], kind="stable")
         nothing = np.full(len(order), INT_MISSING)
         count = told["count"][order].tolist() if "count" in told else [None] * len(order)
@@ -101,10 +112,11 @@ def apis(run: Run) -> tuple[str, Table] | None:
             told["variance"][order] if "variance" in told else [None] * len(order),
         )  # fmt: skip
         return table.name, Table("apis", "Calls", _COLUMNS, values)
-    timeline = run.timeline
-    rows = timeline.rows(What.CALL) if timeline is not None else np.zeros(0, np.int64)
     if timeline is None or not len(rows):
         return _old(run)
+    rows = rows[asked.on_host(timeline.start[rows])]
+    if asked.slices is not None:
+        rows = rows[asked.slices[rows]]
     short = [name.rpartition("@")[2] or name for name in timeline.names]
     known = {name: code for code, name in enumerate(dict.fromkeys(short))}
     name = np.array([known[each] for each in short], np.int64)[timeline.name[rows]]

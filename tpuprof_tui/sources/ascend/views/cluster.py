@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tpuprof_tui.analysis.selecting.step_filter import chosen_step, with_step
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
@@ -16,7 +17,7 @@ from ..read.profile import AscendProfile
 from ..read.rank import STEP_COLUMNS, ns_of
 from .communication import LINK, PARTS, TO_WHOM, times
 from .run import runs_of
-from .tables import STEP_SPARE, lacks
+from .tables import STEP_SPARE, WHOLE, lacks
 
 _COMPARED: Final = ("computing_us", "communication_not_overlapped_us", "free_us")
 _PLACE: Final = {key: place for place, (_, _, key) in enumerate(STEP_COLUMNS)}
@@ -36,6 +37,8 @@ def cluster(query: Query) -> Answer:
     if not isinstance(profile, AscendProfile):
         return Answer()
     told, sources, missing = _tables_of_msprof_analyze(profile)
+    step = chosen_step(query.filter) if query.step is None else query.step
+    part = query.range is not None or bool(with_step(query.filter, None))
     ranked = [run for run in runs_of(query) if run.rank.rank is not None]
     steps: list[_StepRow] = list(told)
     if not steps:
@@ -58,6 +61,9 @@ def cluster(query: Query) -> Answer:
     if not steps and not found:
         return Answer(missing=(lacks("steps", "There are no ranks to compare.", "two or more ranks",
                                      "name the folder that holds the folders of all ranks"), *missing))  # fmt: skip
+    if step is not None:
+        steps = [each for each in steps if each.step == str(step)]
+        found = [(rank, each.of_steps((str(step),))) for rank, each in found]
     tables = [_steps(steps)]
     operations = [(each.kind, each.step, each.op, rank or each.rank, each) for rank, part in found
                   for each in part.operations if not each.is_total]  # fmt: skip
@@ -67,7 +73,8 @@ def cluster(query: Query) -> Answer:
     if not found:
         missing.append(lacks("operations", "What the ranks communicated is not known.",
                              "communication.json of the ranks", "profiler_level=Level1"))  # fmt: skip
-    return Answer(tables=tuple(tables), missing=tuple(missing), source=", ".join(dict.fromkeys(filter(None, sources))))
+    return Answer(tables=tuple(tables), notes=(WHOLE,) if part else (), missing=tuple(missing),
+                  source=", ".join(dict.fromkeys(filter(None, sources))))  # fmt: skip
 
 
 def _tables_of_msprof_analyze(profile: AscendProfile) -> tuple[list[_StepRow], list[str], list[Missing]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
+from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 from tpuprof_tui.views.query import Query
 
@@ -45,6 +47,7 @@ def _communication(asked: Asked) -> Answer:
         ("bandwidth", "Links"), ("packets", "Sizes of packets"), ("matrix", "Transfers between ranks"))]  # fmt: skip
     if found is None:
         return _of_timeline(asked, missing)
+    found, notes = _asked_about(asked, found)
     operations = [each for each in found.operations if not each.is_total]
     operations.sort(key=lambda each: -(each.elapse or 0))
     totals = [each for each in found.operations if each.is_total]
@@ -58,8 +61,43 @@ def _communication(asked: Asked) -> Answer:
     if found.matrix:
         tables.append(_matrix(found.pairs))
     kept = [each for each in missing if each.what == "matrix" and not found.matrix]
-    notes = ("Each link's bytes count for itself: the engine repeats what HCCS moved, so links do not add up.",)
-    return Answer(facts, tuple(tables), notes=notes, missing=tuple(kept), source=found.file)
+    notes.append("Each link's bytes count for itself: the engine repeats what HCCS moved, so links do not add up.")
+    return Answer(facts, tuple(tables), notes=tuple(notes), missing=tuple(kept), source=found.file)
+
+
+def _asked_about(asked: Asked, found: Communicated) -> tuple[Communicated, list[str]]:
+    """What is asked about: by the step of the file, by start, and by the name of the operator; what cannot be told."""
+    if asked.whole:
+        return found, []
+    notes = []
+    if asked.step is not None:
+        found = found.of_steps({each.label or str(each.number) for each in asked.steps})
+    operations, transfers, packets = found.operations, found.transfers, found.packets
+    if asked.window is not None or asked.passing is not None:
+        low, high = asked.window or (INT_MISSING, np.iinfo(np.int64).max)
+        names = _passing_names(asked)
+        operations = [
+            each for each in operations if not each.is_total and each.start is not None and low <= each.start < high
+            and (names is None or each.op.partition("@")[0] in names)
+        ]  # fmt: skip
+        known = {(each.step, each.kind, each.op) for each in operations}
+        transfers = [each for each in transfers if (each.step, each.kind, each.op) in known]
+        packets = [each for each in packets if (each.step, each.kind, each.op) in known]
+        if found.pairs:
+            notes.append("From rank to rank: classes of operators, which follow a step, no range and no filter.")
+    return replace(found, operations=operations, transfers=transfers, packets=packets), notes
+
+
+def _passing_names(asked: Asked) -> set[str] | None:
+    """Names of the communication operators that pass the filter; None: all do."""
+    timeline = asked.run.timeline
+    if asked.passing is None:
+        return None
+    if timeline is None or asked.slices is None:
+        kernels = asked.run.kernels
+        return set(filter(None, kernels.name.values(asked.kernels_asked(kernels)))) if kernels is not None else set()
+    rows = timeline.rows(What.COLLECTIVE)
+    return {timeline.names[name] for name in timeline.name[rows[asked.slices[rows]]].tolist()}
 
 
 def _of_timeline(asked: Asked, missing: list[Any]) -> Answer:
@@ -68,6 +106,8 @@ def _of_timeline(asked: Asked, missing: list[Any]) -> Answer:
     rows = timeline.rows(What.COLLECTIVE) if timeline is not None else np.zeros(0, np.int64)
     if timeline is None or not len(rows):
         return Answer(missing=tuple(missing))
+    rows = rows[asked.among(timeline.start[rows])]
+    rows = rows if asked.slices is None else rows[asked.slices[rows]]
     length = timeline.end[rows] - timeline.start[rows]
     rows = rows[np.argsort(-length, kind="stable")]
     told = [Operation("all", "collective", timeline.names[timeline.name[row]], "", int(timeline.start[row]),

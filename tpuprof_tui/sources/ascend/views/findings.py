@@ -23,10 +23,12 @@ from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import What
+from ..read.communication import late
 from ..read.coverage import union
 from ..read.kernels import Kernels
 from ..read.rank import STEP_COLUMNS
 from .run import CAUSES, Run, runs_of
+from .tables import WHOLE
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -107,11 +109,12 @@ def findings(query: Query) -> Answer:
             return Target(time=(where[0] - zero, where[1] - zero))
         return Target(scope=Scope(unit)) if unit >= 0 else None
 
+    part = query.range is not None or query.step is not None or bool(query.filter)
     sources = dict.fromkeys(each.source for each in found)
     return Answer(
         tables=(Table.of_rows("findings", "Findings", columns, rows, target=target, word="finding",
                               notes=("To win: an upper bound.",)),),
-        source=", ".join(sources),
+        notes=(WHOLE,) if part else (), source=", ".join(sources),
     )  # fmt: skip
 
 
@@ -411,20 +414,16 @@ def _first(value: Mapping[str, Any], *keys: str) -> str:
 
 def _slow_rank(runs: Sequence[Run]) -> Iterator[Finding]:
     """Ranks that wait for the slowest one; which that is, is the one that waits least."""
-    waits: dict[str, tuple[float, float]] = {}
-    for run in runs:
+    last = late([run.rank.communicated for run in runs]) if len(runs) > 1 else -1
+    for place, run in enumerate(runs):
         found = run.rank.communicated
         operations = [each for each in (found.operations if found is not None else ()) if not each.is_total]
         wait = sum(each.wait or 0 for each in operations)
-        if operations:
-            waits[run.worker.key] = (wait, sum(each.synchronization or 0 for each in operations))
-    ranks = {run.worker.key: run for run in runs}
-    late = min(waits, key=lambda key: waits[key][0]) if len(waits) > 1 else ""
-    for key, (wait, synchronization) in waits.items():
+        synchronization = sum(each.synchronization or 0 for each in operations)
         if wait and synchronization > 0.5 * wait:
-            who = ranks[late].worker.rank.rank if late and late != key else None
+            who = runs[last].rank.rank if last not in (-1, place) else None
             told = f"; the others waited for rank {who}" if who is not None else ""
-            yield Finding("slow_rank", key, synchronization,
+            yield Finding("slow_rank", run.worker.key, synchronization,
                           f"{percent_text(synchronization / wait)} of the wait in communication is for the slowest "
                           f"rank to begin{told}.",
                           "Compare the ranks' steps (view `cluster`): data, computing, placement.",

@@ -16,7 +16,7 @@ from .tables import Asked, lacks, of_workers
 
 def free(query: Query) -> Answer:
     """The view."""
-    return of_workers(query, _free)
+    return of_workers(query, _free, filtered=False)
 
 
 def _free(asked: Asked) -> Answer:

@@ -70,7 +70,7 @@ def _kernels(asked: Asked) -> Answer:
     if found is None:
         return Answer(missing=(lacks("kernels", "There are no kernels here.", "kernel_details.csv, op_summary or a "
                                      "timeline", "activities with NPU, or msprof --task-time=on"),))  # fmt: skip
-    rows = np.flatnonzero(asked.among(found.start)) if not asked.whole else np.arange(len(found))
+    rows = asked.kernels_asked(found)
     duration = found.duration[rows]
     order = rows[np.lexsort((found.start[rows], -np.where(duration == INT_MISSING, -1, duration)))]
     tables = [_every(asked, found, order)]

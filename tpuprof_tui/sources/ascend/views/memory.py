@@ -14,12 +14,13 @@ from ..read.csv_table import Texts
 from .tables import Asked, Sums, lacks, of_workers
 
 _PROFILE: Final = "profile_memory=True"
+_KEPT: Final = "What is not released within the recording is no leak by itself: weights and the optimiser's state stay."
 _PARTS: Final = ("allocated", "reserved", "active")
 
 
 def memory(query: Query) -> Answer:
     """The view."""
-    return of_workers(query, _memory)
+    return of_workers(query, _memory, filtered=False)
 
 
 def _memory(asked: Asked) -> Answer:
@@ -31,12 +32,14 @@ def _memory(asked: Asked) -> Answer:
     found = _curve(asked)
     if found is not None:
         source, told = found
+        told = _part(told, asked.on_host(told["time"])) if asked.timed and "time" in told else told
         tables += [_peaks(told), _curve_table(asked, told)]
     else:
         missing.append(lacks("curve", "There is no memory over time.", "memory records", _PROFILE))
     if rank.allocations is not None:
         file, each = rank.allocations
         source = source or file
+        each = _part(each, asked.on_host(each["allocated"])) if asked.timed else each
         lost = each["released"] == INT_MISSING
         size = np.nan_to_num(each["size"])
         facts += [Fact("allocations", "Allocations", len(size)),
@@ -49,9 +52,21 @@ def _memory(asked: Asked) -> Answer:
         file, each = rank.modules
         source = source or file
         tables.append(_modules(each["component"], each["reserved"]))
-    notes = ("What is not released within the recording is no leak by itself: weights and the optimiser's state stay.",)
-    return Answer(tuple(facts), tuple(tables), notes=notes if rank.allocations is not None else (),
-                  missing=tuple(missing), source=source)  # fmt: skip
+    notes = []
+    if rank.allocations is not None:
+        notes.append(_KEPT)
+    if asked.timed and rank.modules is not None:
+        notes.append("Components of CANN: of the whole recording.")
+    return Answer(tuple(facts), tuple(tables), notes=tuple(notes), missing=tuple(missing), source=source)
+
+
+def _part(told: dict[str, Any], chosen: Any) -> dict[str, Any]:
+    """Some rows of columns."""
+    return {
+        key: Texts(values.codes[chosen], values.texts) if isinstance(values, Texts)
+        else values[chosen] if isinstance(values, np.ndarray) else values
+        for key, values in told.items()
+    }  # fmt: skip
 
 
 def _curve(asked: Asked) -> tuple[str, dict[str, Any]] | None:

@@ -11,8 +11,7 @@ from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
 
 from ..read.csv_table import Texts
-from .run import Run
-from .tables import TIMES, Asked, Sums, by_texts, lacks, of_workers
+from .tables import TIMES, WHOLE, Asked, Sums, by_texts, lacks, of_workers
 
 _TYPED: Final = "profiler_level=Level1, or msprof --task-time=l1"
 _OPERATORS: Final = (
@@ -31,19 +30,20 @@ def operators(query: Query) -> Answer:
 
 
 def _operators(asked: Asked) -> Answer:
-    run = asked.run
     tables: list[Table] = []
     missing: list[Missing] = []
     source = ""
-    by_type, file = _by_type(run)
+    by_type, file = _by_type(asked)
     if by_type is not None:
         tables.append(by_type)
         source = file
     else:
         missing.append(lacks("by_type", "The types of the kernels are not known.", "operator types (Level1)", _TYPED))
-    found = _calls(run)
+    notes: tuple[str, ...] = ()
+    found = _calls(asked)
     if found is not None:
-        file, columns = found
+        file, columns, follows = found
+        notes = () if asked.whole or follows else (WHOLE,)
         source = source or file
         tables.append(_by_name("by_name", "By name", columns, ("name",)))
         if columns["shapes"].texts:
@@ -51,14 +51,20 @@ def _operators(asked: Asked) -> Answer:
     else:
         missing.append(lacks("by_name", "There are no framework operators.", "operators of the framework",
                              "activities with CPU (torch_npu.profiler)"))  # fmt: skip
-    notes = () if asked.whole else ("These figures are of the whole recording.",)
     return Answer(tables=tuple(tables), notes=notes, missing=tuple(missing), source=source)
 
 
-def _by_type(run: Run) -> tuple[Table | None, str]:
+def _by_type(asked: Asked) -> tuple[Table | None, str]:
+    run = asked.run
     told = run.rank.statistic
     table = run.rank.table("op_statistic.csv")
-    if told is not None and table is not None and {"type", "total", "count"} <= set(told) and len(told["type"]):
+    if (
+        asked.whole
+        and told is not None
+        and table is not None
+        and {"type", "total", "count"} <= set(told)
+        and len(told["type"])
+    ):
         order = np.argsort(-told["total"], kind="stable")
         total = told["total"][order]
         whole = int(total[total != INT_MISSING].sum())
@@ -75,31 +81,45 @@ def _by_type(run: Run) -> tuple[Table | None, str]:
     kernels = run.kernels
     if kernels is None or not kernels.type.texts:
         return None, ""
-    rows = np.flatnonzero(~kernels.communicates)
+    rows = asked.kernels_asked(kernels)
+    rows = rows[~kernels.communicates[rows]]
     kind, core = (Texts(texts.codes[rows], texts.texts) for texts in (kernels.type, kernels.core))
     names = (("type", "OP Type", kind), ("core", "Core Type", core))
     return by_texts("by_type", "By type", names, kernels.duration[rows]), kernels.file
 
 
-def _calls(run: Run) -> tuple[str, dict[str, Any]] | None:
-    """A row for each call of an operator: of operator_details.csv, else of the slices."""
-    told, table = run.rank.operators, run.rank.table("operator_details.csv")
-    if told is not None and table is not None and "name" in told:
+def _calls(asked: Asked) -> tuple[str, dict[str, Any], bool] | None:
+    """A row for each call of an operator: of operator_details.csv, else of the slices, which alone have times.
+
+    Returns:
+        The file, columns, and whether they are of what is asked about alone; None without any.
+    """
+    run = asked.run
+    told, table, timeline = run.rank.operators, run.rank.table("operator_details.csv"), run.timeline
+    times = run.operator_times if not asked.whole or told is None or "name" not in told else None
+    if times is None and told is not None and table is not None and "name" in told:
         nothing = np.full(len(told["name"]), INT_MISSING)
         shapes = told.get("shapes") or Texts(np.full(len(nothing), -1, np.int32), ())
-        return table.name, {"name": told["name"], "shapes": shapes, **{key: told.get(key, nothing) for key in _TIMES}}
-    times, timeline = run.operator_times, run.timeline
+        columns = {key: told.get(key, nothing) for key in _TIMES}
+        return table.name, {"name": told["name"], "shapes": shapes, **columns}, False
     if times is None or timeline is None:
         return None
+    chosen = asked.on_host(timeline.start[times.rows])
+    if asked.slices is not None:
+        chosen &= asked.slices[times.rows]
+    rows = times.rows[chosen]
     nothing = np.full(len(times.rows), INT_MISSING)
-    return timeline.file, {
-        "name": Texts(timeline.name[times.rows], timeline.names),
-        "shapes": Texts(timeline.shapes[times.rows], timeline.texts if (timeline.shapes >= 0).any() else ()),
+    columns = {
         "host_self": times.host_self, "host_total": times.host_total, "device_self": times.device_self,
         "device_total": times.device_total,
         "device_self_aicore": nothing if times.aicore_self is None else times.aicore_self,
         "device_total_aicore": nothing if times.aicore_total is None else times.aicore_total,
     }  # fmt: skip
+    return timeline.file, {
+        "name": Texts(timeline.name[rows], timeline.names),
+        "shapes": Texts(timeline.shapes[rows], timeline.texts if (timeline.shapes >= 0).any() else ()),
+        **{key: values[chosen] for key, values in columns.items()},
+    }, True  # fmt: skip
 
 
 def _by_name(key: str, title: str, columns: dict[str, Any], by: tuple[str, ...]) -> Table:

@@ -24,7 +24,7 @@ _COLUMNS: Final = (
 
 def overview(query: Query) -> Answer:
     """The view."""
-    return of_workers(query, _overview)
+    return of_workers(query, _overview, filtered=False)
 
 
 def difference(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -22,6 +22,7 @@ from ..read.timeline import ASYNC_NPU, HOST_TO_DEVICE, Timeline
 
 I64 = npt.NDArray[np.int64]
 _NO: Final = np.zeros(0, np.int64)
+Mask = npt.NDArray[np.bool_]
 CAUSES: Final = ("host", "dispatch", "device", "unknown")
 
 
@@ -35,6 +36,7 @@ class Step:
         low, high: Device work that starts from the one on and before the other belongs to it, ns since 1970; None: no
             bound.
         values: Times in the order of ``STEP_COLUMNS``, ns; None where they are not known.
+        known: Whether anything tells which work belongs to it.
     """
 
     label: str | None
@@ -42,6 +44,16 @@ class Step:
     low: int | None
     high: int | None
     values: tuple[float | None, ...]
+    known: bool = True
+
+    def holds(self, start: I64) -> Mask:
+        """Which of some device work, by start, belongs to it; none where nothing tells."""
+        found = np.full(len(start), self.known)
+        if self.low is not None:
+            found &= start >= self.low
+        if self.high is not None:
+            found &= start < self.high
+        return found
 
 
 class Run:
@@ -81,9 +93,30 @@ class Run:
         if coverage is not None and (self.timeline is not None or recorded is None):
             return coverage.file, tuple(self._computed(coverage, recorded[1] if recorded else ())), True
         if recorded is not None:
-            steps = tuple(Step(label, _number(label), None, None, values) for label, values in recorded[1])
-            return recorded[0], steps, False
+            return recorded[0], tuple(self._recorded(recorded[1])), False
         return "", (), False
+
+    def _recorded(self, recorded: Sequence[RecordedStep]) -> Iterator[Step]:
+        """Steps of a table; their work is told by the column of the kernels, the one step's is all there is."""
+        kernels = self.kernels
+        step = kernels.other("step") if kernels is not None else None
+        lows: list[int | None] = []
+        for label, _ in recorded:
+            mine = step.where(lambda text, label=label: text == label) if step is not None else np.zeros(0, np.bool_)
+            starts = kernels.start[mine & kernels.timed] if kernels is not None else _NO
+            lows.append(int(starts.min()) if len(starts) else None)
+        for place, (label, values) in enumerate(recorded):
+            low = lows[place]
+            high = min((each for each in lows if each is not None and low is not None and each > low), default=None)
+            yield Step(label, _number(label), low, high, values, low is not None or len(recorded) == 1)
+
+    @cached_property
+    def mark_numbers(self) -> I64:
+        """Numbers of the steps that were marked, in the order of ``Timeline.steps``."""
+        timeline = self.timeline
+        marks = timeline.name[timeline.steps].tolist() if timeline is not None else []
+        names = timeline.names if timeline is not None else ()
+        return step_numbers([names[name].removeprefix(STEP) for name in marks])
 
     def _computed(self, coverage: Coverage, recorded: Sequence[RecordedStep]) -> list[Step]:
         timeline = self.timeline
@@ -100,7 +133,7 @@ class Run:
             first = int(work[place]) if place < len(work) else None
             begun.append(first if first is not None and (until is None or first < until) else None)
         steps = []
-        numbers = step_numbers(labels).tolist()
+        numbers = self.mark_numbers.tolist()
         for number, (label, start, low) in enumerate(zip(labels, starts, begun, strict=True)):
             high = next((each for each in begun[number + 1 :] if each is not None), None)
             if low is None:

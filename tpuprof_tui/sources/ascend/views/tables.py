@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.analysis.selecting.filter_masks import passing as passes
+from tpuprof_tui.analysis.selecting.step_filter import chosen_step, with_step
+from tpuprof_tui.model import INT_MISSING, Lane
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import joined
 
 from ..read.csv_table import Texts
+from ..read.kernels import Kernels, rows_of_work
 from .run import Run, Step, runs_of
 
 I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+WHOLE: Final = "These figures are of the whole recording."
 #: What leaves a table of steps first where there is no room.
 STEP_SPARE: Final = {
     "communication_not_overlapped_exclude_receive_us": 7, "bubble_us": 6, "preparing_us": 5, "overlapped_us": 4,
@@ -34,12 +40,16 @@ class Asked:
         zero: The zero of the profile's time line, ns since 1970.
         window: Start and end, ns since 1970: what starts in it counts; None: everything does.
         step: Number of the step that is asked about; None: all are.
+        passing: Which events of each of its lanes pass the filter, lane by lane; None: there is none.
+        lanes: These lanes.
     """
 
     run: Run
     zero: int
     window: tuple[int, int] | None = None
     step: int | None = None
+    passing: Callable[[], list[Mask]] | None = None
+    lanes: Sequence[Lane] = ()
 
     @property
     def steps(self) -> list[Step]:
@@ -47,24 +57,69 @@ class Asked:
         return [each for each in self.run.steps[1] if self.step is None or each.number == self.step]
 
     @property
+    def timed(self) -> bool:
+        """Whether a part of the recording is asked about: a range of it, or a step."""
+        return self.window is not None or self.step is not None
+
+    @property
     def whole(self) -> bool:
         """Whether all of the worker is asked about."""
-        return self.window is None and self.step is None
+        return not self.timed and self.passing is None
 
-    def among(self, start: I64) -> npt.NDArray[np.bool_]:
+    def among(self, start: I64) -> Mask:
         """Which of some device work, by start in ns since 1970, is asked about."""
-        found = np.ones(len(start), np.bool_)
-        if self.window is not None:
-            found &= (start >= self.window[0]) & (start < self.window[1])
+        found = self._in_window(start)
         if self.step is not None:
-            steps = self.steps
             inside = np.zeros(len(start), np.bool_)
-            for each in steps:
-                inside |= (start >= (each.low if each.low is not None else INT_MISSING + 1)) & (
-                    start < each.high if each.high is not None else True
-                )
+            for each in self.steps:
+                inside |= each.holds(start)
             found &= inside
         return found
+
+    def on_host(self, start: I64) -> Mask:
+        """Which of what the host did, by start in ns since 1970, is asked about: a step is what its slice covers."""
+        found = self._in_window(start)
+        timeline = self.run.timeline
+        if self.step is not None and timeline is not None:
+            marks = timeline.steps[self.run.mark_numbers == self.step]
+            inside = np.zeros(len(start), np.bool_)
+            for low, high in zip(timeline.start[marks].tolist(), timeline.end[marks].tolist(), strict=True):
+                inside |= (start >= low) & (start < high)
+            # without marks there is one step, which holds all
+            found &= inside if len(timeline.steps) else bool(self.steps)
+        return found
+
+    def _in_window(self, start: I64) -> Mask:
+        if self.window is None:
+            return np.ones(len(start), np.bool_)
+        return np.asarray((start >= self.window[0]) & (start < self.window[1]))
+
+    @cached_property
+    def slices(self) -> Mask | None:
+        """Which slices of the timeline pass the filter; None: all do."""
+        return None if self.passing is None or self.run.timeline is None else np.concatenate(self.passing())
+
+    @cached_property
+    def kernels(self) -> Mask | None:
+        """Which kernels pass the filter, by the events that they are; None: all do."""
+        kernels, timeline = self.run.kernels, self.run.timeline
+        if self.passing is None or kernels is None:
+            return None
+        found = np.zeros(len(kernels), np.bool_)
+        if timeline is None:
+            for lane, passing in zip(self.lanes, self.passing(), strict=True):
+                found[lane["order"][passing]] = True
+            return found
+        assert self.slices is not None
+        rows = timeline.work[self.slices[timeline.work]]
+        places = rows_of_work(kernels, timeline, rows)
+        found[places[places >= 0]] = True
+        return found
+
+    def kernels_asked(self, kernels: Kernels) -> I64:
+        """Rows of the kernels that are asked about, in the order of the file."""
+        chosen = np.ones(len(kernels), np.bool_) if not self.timed else self.among(kernels.start)
+        return np.flatnonzero(chosen if self.kernels is None else chosen & self.kernels)
 
     def moment(self, key: str, title: str, **more: Any) -> Column:
         """A column of times since 1970, which people are shown as the time line has them."""
@@ -79,14 +134,36 @@ class Asked:
         return Fact(key, title, None if value is None else value - self.zero, "time", epoch_ns=self.zero)
 
 
-def of_workers(query: Query, compute: Callable[[Asked], Answer]) -> Answer:
-    """What a view says of one worker; of several, their rows one after the other and figures that name the worker."""
+def of_workers(query: Query, compute: Callable[[Asked], Answer], *, filtered: bool = True) -> Answer:
+    """What a view says of one worker; of several, their rows one after the other and figures that name the worker.
+
+    Args:
+        query: What is asked about; a step may also stand in its filter, as the explorer has it.
+        compute: What it says of one.
+        filtered: Whether it follows a filter; else it says so.
+    """
     zero = query.profile.epoch_ns
     window = None if query.range is None else (query.range[0] + zero, query.range[1] + zero)
     runs = runs_of(query)
     names = _names(runs)
-    found = [(name, compute(Asked(run, zero, window, query.step))) for name, run in zip(names, runs, strict=True)]
-    if query.filter:
+    step = chosen_step(query.filter) if query.step is None else query.step
+    text = with_step(query.filter, None)
+
+    lanes = query.profile.lanes
+    # a part of a profile has other lanes than its workers know
+    counts = [len(lane) for lane in lanes] if text else []
+    filtered &= all(run.worker.events == [counts[lane] for lane in run.worker.lanes if lane < len(counts)]
+                    for run in runs if text)  # fmt: skip
+
+    def asked(run: Run) -> Asked:
+        if not text or not filtered:
+            return Asked(run, zero, window, step)
+        own = run.worker.lanes
+        return Asked(run, zero, window, step, lambda: [passes(query.session, text).lane(lane) for lane in own],
+                     [lanes[lane] for lane in own])  # fmt: skip
+
+    found = [(name, compute(asked(run))) for name, run in zip(names, runs, strict=True)]
+    if text and not filtered:
         note = "These figures do not follow the filter."
         found = [(key, replace(answer, notes=(*answer.notes, note))) for key, answer in found]
     return joined(found)

@@ -1,0 +1,94 @@
+"""Streams and groups of communication side by side: how long each works, and how much of it the others cover."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+
+from tpuprof_tui.analysis.index.intervals import Intervals
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.views.answer import Answer, Column, Table
+from tpuprof_tui.views.query import Query
+
+from ..read.categories import Layer, What
+from .tables import Asked, lacks, of_workers
+
+_NO: Final = np.zeros(0, np.int64)
+_WORK: Final = (What.KERNEL, What.COPY, What.COLLECTIVE)
+#: Streams that are compared with each other, those that work longest.
+_MOST: Final = 64
+
+
+def streams(query: Query) -> Answer:
+    """The view."""
+    return of_workers(query, _streams)
+
+
+def _streams(asked: Asked) -> Answer:
+    found = sorted(_busy(asked), key=lambda each: -each[2].total)
+    if not found:
+        return Answer(missing=(lacks("streams", "No stream did any work here.", "a timeline, or kernels with streams",
+                                     "activities with NPU, or msprof --task-time=on"),))  # fmt: skip
+    rows = []
+    for place, (name, count, busy) in enumerate(found):
+        others = [each for other, (_, _, each) in enumerate(found) if other != place]
+        rest = Intervals.union(*(np.concatenate([getattr(each, key) for each in others] or [_NO])
+                                 for key in ("starts", "ends")))  # fmt: skip
+        covered = busy.intersect(rest).total
+        share = covered / busy.total if busy.total else None
+        rows.append((name, count, busy.total, covered, busy.total - covered, share))
+    pairs = []
+    for (one, _, mine), (other, _, theirs) in combinations(found[:_MOST], 2):
+        both = mine.intersect(theirs).total
+        if both:
+            pairs.append((one, other, both, both / mine.total, both / theirs.total))
+    pairs.sort(key=lambda row: -row[2])
+    columns = (
+        Column("stream", "Stream"), Column("tasks", "Tasks", "count"), Column("busy_us", "Busy", "duration", bar=True),
+        Column("covered_us", "Covered by others", "duration"), Column("alone_us", "Alone", "duration"),
+        Column("covered_share", "Covered", "share"),
+    )  # fmt: skip
+    heads = (
+        Column("stream", "Stream"), Column("other", "Other"), Column("both_us", "Both work", "duration", bar=True),
+        Column("share", "Of the stream", "share"), Column("other_share", "Of the other", "share"),
+    )  # fmt: skip
+    source = asked.run.timeline.file if asked.run.timeline is not None else ""
+    return Answer(tables=(
+        Table.of_rows("streams", "Streams", columns, rows, word="stream",
+                      notes=("Work: kernels, copies and communication operators; no waits.",)),
+        Table.of_rows("pairs", "Two that work at once", heads, pairs, word="pair"),
+    ), source=source or (asked.run.kernels.file if asked.run.kernels is not None else ""))  # fmt: skip
+
+
+def _busy(asked: Asked) -> list[tuple[str, int, Intervals]]:
+    """Name, number of tasks and working time of each stream and group of communication that works."""
+    timeline, kernels = asked.run.timeline, asked.run.kernels
+    if timeline is not None:
+        # what a collective consists of stands on streams as well: it counts for its group
+        collective = timeline.connection[timeline.rows(What.COLLECTIVE)]
+        parts = np.isin(timeline.connection, collective[collective != INT_MISSING])
+        chosen = np.isin(timeline.what, _WORK) & ~(parts & (timeline.what == What.COPY))
+        chosen &= asked.among(timeline.start)
+        if asked.slices is not None:
+            chosen &= asked.slices
+        names = [track.label for track in timeline.tracks]
+        place, start, end = timeline.track, timeline.start, timeline.end
+        kept = [track.layer in (Layer.STREAM, Layer.COMMUNICATION) for track in timeline.tracks]
+    elif kernels is not None:
+        stream = kernels.other("stream")
+        names = [*(f"Stream {text}" for text in stream.texts), "Communication"]
+        place = np.where(kernels.communicates, len(stream.texts), stream.codes)
+        rows = asked.kernels_asked(kernels)
+        chosen = np.isin(np.arange(len(kernels)), rows) & kernels.timed & (place >= 0)
+        start, end, kept = kernels.start, kernels.end, [True] * len(names)
+    else:
+        return []
+    rows = np.flatnonzero(chosen)
+    found = []
+    for number in np.unique(place[rows]).tolist():
+        mine = rows[place[rows] == number]
+        if kept[number]:
+            found.append((names[number], len(mine), Intervals.union(start[mine], end[mine])))
+    return found

@@ -3,8 +3,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from textual.actions import parse
 from textual.keys import _get_key_aliases
 
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.app.drawing.glyphs import UNICODE
+from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.overlays.columns import ColumnList
 from tpuprof_tui.app.overlays.confirm import ConfirmPane
@@ -21,6 +25,7 @@ from tpuprof_tui.app.panes.timeline.timeline import Timeline
 from tpuprof_tui.app.panes.tree import GroupTree
 from tpuprof_tui.app.settings import actions
 from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS, PANES, Action, actions_of, bindings, footer_keys, key_text
+from tpuprof_tui.app.settings.commands import COMMANDS
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.capture_list import CaptureList
 from tpuprof_tui.app.shell.loading import LoadingPane
@@ -74,6 +79,13 @@ def test_every_change_of_the_timeline_is_an_action_of_the_registry():
     assert {f"do({name!r})" for name in CHANGES} == {each.function for each in actions_of("timeline")} - {
         "select", "go_to_time", "copy"
     }  # fmt: skip
+
+
+def test_parts_of_the_explorer_do_every_action_and_every_command_and_no_others(session: Session):
+    screen = ExplorerScreen(session, Palette(), UNICODE)
+    done = [parse(action.function)[2][0] for action in actions_of("explorer")]
+    assert set(screen.actions) == set(done)
+    assert set(screen.commands) == {command.id for command in COMMANDS}
 
 
 def test_every_action_has_a_key_or_is_in_the_palette():

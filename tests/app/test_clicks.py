@@ -18,10 +18,10 @@ async def test_tabs_and_footer_keys_are_clicked():
     async with opened(small_profile(2, instructions=300), (120, 40)) as pilot:
         screen = explorer(pilot)
         await click_on(pilot, "2 Table")
-        assert (screen.tab, screen.focused.id) == ("table", "table")
+        assert (screen.manager.layout.tab, screen.focused.id) == ("table", "table")
         await click_on(pilot, "4 Problems")
-        assert screen.tab == "problems"
+        assert screen.manager.layout.tab == "problems"
         await click_on(pilot, "3 Summary")
-        assert screen.tab == "summary"
+        assert screen.manager.layout.tab == "summary"
         await click_on(pilot, "? Help")
         assert pilot.app.screen is not screen

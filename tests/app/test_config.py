@@ -169,7 +169,7 @@ async def test_the_sort_is_remembered(profile):
 async def test_columns_are_remembered_as_far_as_a_capture_has_them(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        screen._set(replace(screen.view, columns=("name", "start")))
+        screen.store.change(replace(screen.view, columns=("name", "start")))
         await settled(pilot)
         await pilot.press("q")
     assert read_config().columns == ("name", "start")

@@ -15,7 +15,7 @@ async def test_detail_tells_values_units_and_what_is_missing(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j full_stop Z")
-        screen._maximise("detail")
+        screen.manager.maximise("detail")
         await settled(pilot)
         text = frame(pilot.app)
         lane, row = screen.view.selection.lane, screen.view.selection.row

@@ -99,7 +99,7 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
         await settled(pilot)
         order, session = screen.table.rows.order, screen.session
         await press(pilot, "x")
-        assert "filter dur>200, by Duration, largest first, 6 columns" in pilot.app.screen.table_text()
+        assert "filter dur>200, by Duration, largest first, 6 columns" in pilot.app.screen.menu.table_text()
         await pilot.press("j")
         await settled(pilot)
         text = (tmp_path / "aks_decode_mode1_profile_out" / "instructions.jsonl").read_text()
@@ -174,7 +174,7 @@ async def test_choices_without_a_meaning_say_so(tmp_path, monkeypatch):
         for key, words in (("o", "no core is selected"), ("v", "the window is everything"), ("ampersand", "no filter")):
             await press(pilot, key)
             assert f"Nothing to narrow to: {words}" in frame(pilot.app)
-        assert pilot.app.screen.part == Part()
+        assert pilot.app.screen.menu.part == Part()
 
 
 async def test_a_changed_capture_stops_the_export(tmp_path, monkeypatch):
@@ -201,7 +201,7 @@ async def test_exports_go_to_the_folder_of_the_capture_on_the_screen(tmp_path, m
             await pilot.pause(0.01)
         await settled(pilot)
         await press(pilot, "x")
-        assert pilot.app.screen.folder == folder
+        assert pilot.app.screen.menu.folder == folder
         await press(pilot, "q")
         await press(pilot, "alt+s")
         assert (tmp_path / folder / "summary.txt").exists()

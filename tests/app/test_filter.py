@@ -95,7 +95,7 @@ async def test_a_filter_is_typed_counted_applied_and_cleared(profile):
 async def test_escape_steps_back_to_everything(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        screen.apply_filter("core=1")
+        screen.filtering.apply("core=1")
         await press(pilot, "2")
         assert 0 < len(screen.table.rows.order) < profile.instructions
         await press(pilot, "escape")
@@ -106,7 +106,7 @@ async def test_escape_steps_back_to_everything(profile):
 async def test_leaving_the_prompt_keeps_the_filter_that_holds(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        screen.apply_filter("core=1")
+        screen.filtering.apply("core=1")
         await press(pilot, "ampersand x y escape")
         assert screen.view.filter == "core=1"
 
@@ -125,7 +125,7 @@ async def test_a_fault_is_marked_and_not_applied(profile):
 async def test_nothing_that_passes_says_what_to_do(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        screen.apply_filter("dur>10s")
+        screen.filtering.apply("dur>10s")
         await press(pilot, "2")
         assert "No instruction here passes the filter: & changes it" in frame(pilot.app)
         await press(pilot, "j G s slash a enter n escape escape")
@@ -153,7 +153,7 @@ async def test_the_summary_counts_only_what_passes(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         every = counts(screen)
-        screen.apply_filter("kernel=rms*")
+        screen.filtering.apply("kernel=rms*")
         await settled(pilot)
         assert counts(screen) == {label: count for label, count in every.items() if label.startswith("rms")}
         lanes = screen.summary.figures.answers["lanes"].table("lanes")

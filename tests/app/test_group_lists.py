@@ -182,7 +182,7 @@ async def test_groups_of_many_are_counted_in_a_thread():
 
 async def test_nothing_to_group_says_so(profile):
     async with opened(profile) as pilot:
-        explorer(pilot).apply_filter("dur>10s")
+        explorer(pilot).filtering.apply("dur>10s")
         await press(pilot, "b")
         assert "Nothing to group" in frame(pilot.app)
         await press(pilot, "enter j G s I y")
@@ -242,7 +242,7 @@ async def test_each_duration_tells_its_share(profile):
         shares = [float(screen.table.rows.copied([number], (SHARE,), header=False)[:-1])
                   for number in screen.table.rows.order.tolist()]  # fmt: skip
         assert sum(shares) == pytest.approx(100, abs=0.5)
-        screen.apply_filter("core=1")
+        screen.filtering.apply("core=1")
         await settled(pilot)
         shares = [float(screen.table.rows.copied([number], (SHARE,), header=False)[:-1])
                   for number in screen.table.rows.order.tolist()]  # fmt: skip
@@ -293,7 +293,7 @@ async def test_picked_rows_carry_a_mark_and_clicks_still_meet_their_column(profi
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 space")
-        mark = screen.glyphs.mark
+        mark = screen.table.glyphs.mark
         rows = frame(pilot.app).splitlines()
         assert any(f"│{mark}" in row or f"┃{mark}" in row for row in rows)
         left = screen.table.columns.edges[1]

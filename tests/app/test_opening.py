@@ -211,7 +211,7 @@ async def test_what_is_chosen_for_a_capture_that_was_replaced_is_passed_over():
         pilot.app.reload()
         await explored(pilot)
         assert explorer(pilot) is not screen
-        screen._take_columns(("name",))
+        screen.table_requests.take_columns(("name",))
         assert screen.view.columns == ()
 
 

@@ -14,7 +14,7 @@ from textual import events
 from textual.command import CommandList
 
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.overlays.export import ExportScreen
+from tpuprof_tui.app.overlays.export import ExportMenu, ExportScreen
 from tpuprof_tui.app.overlays.jump import JumpScreen
 from tpuprof_tui.app.panes.keybar import KeyBar
 from tpuprof_tui.app.settings.actions import ACTIONS
@@ -102,7 +102,8 @@ async def test_a_click_on_a_command_that_is_gone_is_passed_over():
 
 @pytest.mark.parametrize("fault", ["", "At work."])
 async def test_a_command_for_an_overlay_that_has_closed_does_nothing(tmp_path, monkeypatch, fault):
-    monkeypatch.setattr(ExportScreen, "_fault", lambda _: fault)
+    if fault:
+        monkeypatch.setattr(ExportMenu, "job", lambda *_: fault)
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "x")
         menu = pilot.app.screen

@@ -160,7 +160,7 @@ async def test_a_window_without_work_says_so():
     lanes = [make_lane("TIU", 0, starts=[0, 900], ends=[100, 1000])]
     async with opened(make_profile(lanes), SMALL) as pilot:
         screen = explorer(pilot)
-        screen._set(screen.view.windowed(400, 100))
+        screen.store.change(screen.view.windowed(400, 100))
         await settled(pilot)
         assert "No instruction starts here: 0 in the timeline shows the whole capture." in frame(pilot.app)
         await press(pilot, "0")

@@ -154,7 +154,7 @@ async def test_an_empty_search_repeats_the_last(profile):
 async def test_search_stays_within_the_filter(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        screen.apply_filter("core=1")
+        screen.filtering.apply("core=1")
         await press(pilot, "2 slash r m s enter n n")
         lane, row = screen.view.selection.lane, screen.view.selection.row
         assert profile.lanes[lane]["core"][row] == 1

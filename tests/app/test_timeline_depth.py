@@ -201,7 +201,7 @@ async def test_the_same_name_is_sought_among_what_passes_the_filter():
     profile = make_profile([lane], strings={"name": Strings(["mm", "add"])})
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
-        screen.apply_filter("dur>5ns")
+        screen.filtering.apply("dur>5ns")
         await press(pilot, "e j home enter escape greater_than_sign")
         assert screen.view.selection.row == 5
         await press(pilot, "greater_than_sign")

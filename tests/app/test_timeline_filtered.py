@@ -122,7 +122,7 @@ async def test_the_timeline_follows_the_filter_and_says_so(profile):
         screen = explorer(pilot)
         before = frame(pilot.app).split("\n")[:-1]
         assert "filtered out" not in "".join(before)
-        screen.apply_filter("engine=GDMA")
+        screen.filtering.apply("engine=GDMA")
         await settled(pilot)
         text = frame(pilot.app)
         assert "pass engine=GDMA" in text
@@ -140,7 +140,7 @@ async def test_steps_keep_to_what_passes_and_what_is_hidden_says_so(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j j j home")
-        screen.apply_filter("dur>300")
+        screen.filtering.apply("dur>300")
         await settled(pilot)
         lane = screen.view.selection.lane
         mask = passing(screen.session, "dur>300").lane(lane)
@@ -156,7 +156,7 @@ async def test_steps_keep_to_what_passes_and_what_is_hidden_says_so(profile):
         assert screen.view.selection.row == seen[-2]
         hidden = int(np.flatnonzero(~mask)[0])
         await press(pilot, f"escape g {' '.join(str(profile.lanes[lane]['start'][hidden]))} enter")
-        screen.apply_filter("dur>300")
+        screen.filtering.apply("dur>300")
         await settled(pilot)
         assert "(filtered out)" in frame(pilot.app)
 
@@ -165,7 +165,7 @@ async def test_where_nothing_passes_a_step_says_so(profile):
     async with opened(profile) as pilot:
         await press(pilot, "j full_stop")
         selection = explorer(pilot).view.selection
-        explorer(pilot).apply_filter("dur<0")
+        explorer(pilot).filtering.apply("dur<0")
         await settled(pilot)
         await press(pilot, "full_stop")
         assert explorer(pilot).view.selection == selection
@@ -188,7 +188,7 @@ async def test_large_captures_are_filtered_and_summed_in_threads_while_keys_work
         screen = explorer(pilot)
         timeline = screen.timeline
         assert timeline.figures.passing is None
-        screen.apply_filter("dur>200")
+        screen.filtering.apply("dur>200")
         await settled(pilot)
         assert timeline.figures.passing is not None
         assert timeline.figures.passing.text == "dur>200"
@@ -220,7 +220,7 @@ def test_until_the_sums_are_there_cells_are_quiet():
 async def test_frames_with_a_filter_are_as_recorded(profile, size, ascii_only):
     async with opened(profile, SIZES[size], ascii_only=ascii_only) as pilot:
         await press(pilot, "w w w" if size == "200x60" else "e w w w")
-        explorer(pilot).apply_filter("name=m*")
+        explorer(pilot).filtering.apply("name=m*")
         await settled(pilot)
         await press(pilot, "Z")
         lines = frame(pilot.app).split("\n")[:-1]
@@ -234,7 +234,7 @@ async def test_ascii_and_no_color_hold_with_a_filter(profile, keys, monkeypatch)
 
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened(profile, (80, 24), ascii_only=True) as pilot:
-        explorer(pilot).apply_filter("name=m*")
+        explorer(pilot).filtering.apply("name=m*")
         await settled(pilot)
         await press(pilot, f"{keys} w w".strip())
         for segment in filtered_segments(pilot.app):

@@ -199,7 +199,7 @@ async def test_what_released_and_what_was_released_is_marked_and_told(ascii_only
         assert f"{glyphs.releases} 5 ns before mm2 (Core 0 TIU) and 1 more" in frame(pilot.app)
         # what is out of sight is marked at the edge of the window it lies beyond
         await press(pilot, "w")
-        screen._set(screen.view.windowed(40, 55))
+        screen.store.change(screen.view.windowed(40, 55))
         await settled(pilot)
         assert axis("TIU")[-1] == glyphs.releases
         await press(pilot, "escape")

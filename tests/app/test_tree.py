@@ -204,7 +204,7 @@ async def test_enter_narrows_to_a_direction_of_a_port_and_back(cdma):
         assert "TX*" in frame(pilot.app)
         await press(pilot, "2")
         assert len(screen.table.rows.order) == tree.nodes[place].count
-        screen._focus("tree")
+        screen.manager.focus("tree")
         await press(pilot, "j enter")
         assert (screen.view.scope, screen.view.filter) == (Scope(-1, lane), "link=rx")
         await press(pilot, "enter")
@@ -279,7 +279,7 @@ async def test_captures_of_a_folder_are_switched_without_leaving(tmp_path):
         screen = await waited(pilot)
         tree = tree_of(pilot)
         place = next(n for n, node in enumerate(tree.nodes) if node.path.endswith(ordered[2]))
-        screen._focus("tree")
+        screen.manager.focus("tree")
         tree.go_to(tree._shown.index(place))
         await press(pilot, "enter")
         screen = await waited(pilot)

@@ -197,8 +197,8 @@ async def test_all_that_was_set_is_there_after_a_reload(capture, monkeypatch):
         )
         await settled(pilot)
         assert explorer(pilot).view == before
-        assert explorer(pilot).tab == "table"
-        assert explorer(pilot).rows_chosen
+        assert explorer(pilot).manager.layout.tab == "table"
+        assert explorer(pilot).manager.layout.rows_chosen
 
 
 async def test_a_new_capture_beside_is_told(capture, monkeypatch):
@@ -268,7 +268,7 @@ async def test_a_reload_that_fails_keeps_the_capture_and_recovers(capture, monke
         await until(pilot, shows(pilot, "no such file or directory: what was read before stays."))
         await settled(pilot)
         assert explorer(pilot).session.profile is profile
-        assert (explorer(pilot).view, explorer(pilot).tab, app.fingerprint) == (before, "table", read)
+        assert (explorer(pilot).view, explorer(pilot).manager.layout.tab, app.fingerprint) == (before, "table", read)
         assert (app.failure, app.status) == (None, 0)
         await until(pilot, shows(pilot, "could not be read: R tries again"))
         away.rename(capture)

@@ -111,6 +111,10 @@ def run_asked(options: argparse.Namespace, profile: Profile) -> Profile:
     found = len(profile.problems)
     for output in outputs:
         profile = imported(output.prepare)(profile) if output.prepare else profile
+    if options.redact:
+        from tpuprof_tui.views.redacting import redacted
+
+        profile = redacted(profile)
     written = run_export(profile, job, teller.progress)
     notes = [f"{each.file}: {each.what} {each.done}" for each in profile.problems[found:]]
     ends = [imported(output.finish)(profile, job.selection) for output in outputs if output.finish]

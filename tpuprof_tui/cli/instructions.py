@@ -37,6 +37,10 @@ def write_asked(options: argparse.Namespace, profile: Profile) -> None:
     if options.engine is not None:
         options.engine = _engine(options, profile)
     selection, page = _selection(options, profile), Page(options.limit, options.offset)
+    if options.redact:
+        from tpuprof_tui.views.redacting import redacted
+
+        profile = redacted(profile)
     if options.output is not None:
         from pathlib import Path
 

@@ -237,6 +237,15 @@ OPTIONS: Final = (
         },
         ("summary", "report", "diff", "instructions", "export"),
     ),
+    Option(
+        ("--redact",),
+        {
+            "action": "store_true",
+            "help": "for sharing: host1, user1, path1, capture1 in place of hosts, users, paths, addresses and names "
+            "of captures; names of kernels, operations, modules and networks stay",
+        },
+        ("export", "report", "instructions"),
+    ),
     *(
         Option(
             flags,

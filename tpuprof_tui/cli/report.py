@@ -44,6 +44,10 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[[
     views = [view_of(vocabulary, name) for name in options.views] or list(views_of(vocabulary))
     if options.filter:
         compile_filter(options.filter, profile)
+    if options.redact:
+        from tpuprof_tui.views.redacting import redacted
+
+        profile = redacted(profile)
     session = Session.build(profile)
     check_step(options.step, session.profile)
     query = Query(session, _scope(options, profile), _range(options, profile), options.filter or "", options.step)

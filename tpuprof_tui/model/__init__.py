@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .links import Links
     from .missing import INT_MISSING, is_missing
     from .problem import Problem, Severity, worst
-    from .profile import Device, Profile, Scopes
+    from .profile import Device, Profile, Redaction, Scopes
     from .steps import Steps
     from .strings import Strings, StringsBuilder
     from .vocabulary import Vocabulary
@@ -36,6 +36,7 @@ __all__ = [
     "Links",
     "Problem",
     "Profile",
+    "Redaction",
     "RegisterFields",
     "Role",
     "Scopes",
@@ -57,7 +58,7 @@ _MODULES = {
     "links": ("Links",),
     "missing": ("INT_MISSING", "is_missing"),
     "problem": ("Problem", "Severity", "worst"),
-    "profile": ("Device", "Profile", "Scopes"),
+    "profile": ("Device", "Profile", "Redaction", "Scopes"),
     "steps": ("Steps",),
     "strings": ("Strings", "StringsBuilder"),
     "vocabulary": ("Vocabulary",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 
 #: Lanes that a notebook is shown.
 _MOST_SHOWN: Final = 20
+
+
+class Redaction(Protocol):
+    """Replaces hosts, users, paths and names of captures by placeholders."""
+
+    def text(self, text: str) -> str:
+        """A text for people."""
+
+    def name(self, text: str) -> str:
+        """The name of an event."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,7 @@ class Profile:
         steps: Steps of the run, as its source tells them.
         epoch_ns: What the time line counts from, in ns of the clock that its source tells times in; 0: its own start.
         links: Makes the links that the source knows, anew each time; None where it knows none.
+        redactor: Replaces hosts, users and paths in what is said of it; None: nothing is replaced.
     """
 
     path: str
@@ -137,6 +148,7 @@ class Profile:
     steps: Steps = field(default_factory=Steps)
     epoch_ns: int = 0
     links: Callable[[], Links] | None = None
+    redactor: Redaction | None = None
 
     def __post_init__(self) -> None:
         """Every lane has the columns that say of what kind it is, whose, and how long its events are."""

@@ -92,11 +92,13 @@ def answer(view: View, query: Query) -> Answer:
     lacking = missing_for(view, query.profile)
     if lacking is not None:
         return Answer(missing=(lacking,))
-    if query.baseline is not None and view.compared:
-        told: Answer = imported(f"{_HERE}.comparing:with_differences")(view, query)
-        return told
-    computed: Answer = imported(view.compute)(query)
-    return computed
+    where = f"{_HERE}.comparing:with_differences" if query.baseline is not None and view.compared else view.compute
+    asked = (view, query) if where != view.compute else (query,)
+    told: Answer = imported(where)(*asked)
+    redactor = query.profile.redactor
+    if redactor is not None:
+        told = imported(f"{_HERE}.redacting:redacted_answer")(told, redactor)
+    return told
 
 
 def missing_for(view: View, profile: Profile) -> Missing | None:

@@ -50,9 +50,15 @@ class Worker:
 def workers_of(profile: Profile) -> tuple[Worker, ...]:
     """The workers of a profile: what its source says, else one that is all of it."""
     told = profile.vocabulary.entry("workers")
-    if told is not None:
-        return tuple(told(profile))
-    return (one_worker(profile),)
+    found = tuple(told(profile)) if told is not None else (one_worker(profile),)
+    redactor = profile.redactor
+    if redactor is None:
+        return found
+    return tuple(
+        replace(each, key=redactor.text(each.key), name=redactor.text(each.name),
+                files=tuple(map(redactor.text, each.files)))
+        for each in found
+    )  # fmt: skip
 
 
 def one_worker(profile: Profile, *, hosts: bool = True) -> Worker:
@@ -90,7 +96,7 @@ def report_record(
             }
     return {
         "source": profile.vocabulary.source,
-        "path": profile.path,
+        "path": profile.path if profile.redactor is None else profile.name,
         "workers": [worker_record(profile, worker) for worker in workers],
         "problems": [problem_record(profile, problem) for problem in profile.problems],
         "views": told,

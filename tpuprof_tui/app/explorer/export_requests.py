@@ -1,97 +1,123 @@
-"""The explorer's part in exports: opens the menu, asks before what is large, starts what was chosen."""
+"""Exports that are asked for: opens the menu, asks before what is large, starts what was chosen."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from textual.screen import Screen
-
-from tpuprof_tui.analysis.selecting.session import Session, numbers_in
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.session import numbers_in
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.export.outputs import explorer_outputs, output_named
 from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..shell.export_kinds import Job, warning
-from ..shell.exporting import ExportingApp
+from ..settings.actions import ActionTable
+from ..settings.commands import listed
+from ..shell.export_kinds import Job, Source, warning
+from .command_line import CommandTable, Done, fault
+from .store import Store
 
 if TYPE_CHECKING:
-    from ..overlays.export import ExportScreen
+    from ..overlays.export import ExportMenu
+    from ..shell.export_process import Exporter
 
 
-class ExportKeys(Screen[None]):
-    """Actions of the explorer that write files."""
+class ExportRequests:
+    """Asks for files to be written.
 
-    session: Session
-    view: ViewState
-    palette: Palette
-    glyphs: Glyphs
+    Args:
+        store: What is written.
+        source: The capture as exports find it.
+        exporter: Runs exports.
+        start: Begins one.
+        stop: Stops the one at work.
+        open_overlay: Opens a screen over this one.
+        palette: The colours.
+        glyphs: The characters to draw with.
+        say: Tells something in the bottom line.
+    """
 
-    def action_export(self) -> None:
+    def __init__(
+        self,
+        store: Store,
+        source: Callable[[], Source],
+        exporter: Callable[[], Exporter],
+        start: Callable[[Job], None],
+        stop: Callable[[], None],
+        open_overlay: Callable[..., object],
+        palette: Callable[[], Palette],
+        glyphs: Glyphs,
+        say: Callable[[str], None],
+    ) -> None:
+        self.store = store
+        self.source = source
+        self.exporter = exporter
+        self.start = start
+        self.open_overlay = open_overlay
+        self.palette = palette
+        self.glyphs = glyphs
+        self.say = say
+        self.actions: ActionTable = {"export": self.open_menu, "stop-export": stop, "export-output": self.export}
+        self.commands: CommandTable = {"export": self._export}
+
+    def open_menu(self) -> None:
         """The export menu."""
+        from ..overlays.export import ExportScreen
+
         menu = self._menu()
         if menu is not None:
-            self.app.push_screen(menu, self._chosen)
-
-    def action_stop_export(self) -> None:
-        """Stops the export at work."""
-        if isinstance(self.app, ExportingApp):
-            self.app.stop_export()
-
-    def action_export_output(self, name: str) -> None:
-        """Writes one kind of file."""
-        self.export(name)
+            self.open_overlay(ExportScreen(menu, self.palette(), self.glyphs), self._chosen)
 
     def export(self, name: str) -> None:
         """Writes one kind of file to the folder of the menu, with the menu's first choices."""
-        from tpuprof_tui.export.outputs import output_named
-
-        from ..shell.export_kinds import folder_fault, kind_fault
-
         menu = self._menu()
-        if menu is None or not isinstance(self.app, ExportingApp):
-            return
-        kind = output_named(name, self.session.profile.vocabulary)
-        fault = folder_fault(menu.folder, menu.source) or kind_fault(kind)
-        if kind is None or fault:
-            self.app.say(fault)
+        job = menu.job(name) if menu is not None else None
+        if isinstance(job, str):
+            self.say(job)
         else:
-            self._chosen(menu.job(kind))
+            self._chosen(job)
 
-    def _menu(self) -> ExportScreen | None:
-        from ..overlays.export import ExportScreen
+    def _export(self, text: str) -> Done:
+        vocabulary = self.store.session.profile.vocabulary
+        output = output_named(text, vocabulary)
+        if output is None:
+            keys = [each.key for each in explorer_outputs(vocabulary)]
+            return fault(f"kinds are {listed(keys, len(keys))}")
+        return partial(self.export, output.id)
 
-        app = self.app
-        if not isinstance(app, ExportingApp):
-            return None
-        source = app.source(self.session.profile)
+    def _menu(self) -> ExportMenu | None:
+        from ..overlays.export import ExportMenu
+
+        source = self.source()
         if not source.path:
-            app.say(source.fault)
+            self.say(source.fault)
             return None
-        return ExportScreen(self.session, self.view, source, app.exporter, self.palette, self.glyphs)
+        return ExportMenu(self.store.session, self.store.view, source, self.exporter())
 
     def _chosen(self, job: Job | None) -> None:
-        app = self.app
-        if job is None or not isinstance(app, ExportingApp):
+        if job is None:
             return
-        profile = self.session.profile
+        profile = self.store.session.profile
         told = warning(job.kind, profile.vocabulary.event, self._count(job), profile.has(DETAIL))
-        if not told or app.exporter.running is not None:
-            app.start_export(job)
+        if not told or self.exporter().running is not None:
+            self.start(job)
             return
         from ..overlays.confirm import ConfirmScreen
 
         def answered(yes: bool | None) -> None:
-            if yes and isinstance(app, ExportingApp):
-                app.start_export(job)
+            if yes:
+                self.start(job)
 
-        app.push_screen(ConfirmScreen(f"{told} Write it?", self.palette), answered)
+        self.open_overlay(ConfirmScreen(f"{told} Write it?", self.palette()), answered)
 
     def _count(self, job: Job) -> int:
         """Instructions a job writes, those a filter leaves out included."""
-        cores, window = job.part.chosen(job.core), self.view.figures_window if job.part.window else None
+        session, view = self.store.session, self.store.view
+        cores, window = job.part.chosen(job.core), view.figures_window if job.part.window else None
         if not cores and window is None:
-            return self.session.profile.instructions
-        groups = self.session.profile.groups
+            return session.profile.instructions
+        groups = session.profile.groups
         scopes = [Scope(groups.numbered(core)) for core in cores] or [Scope()]
-        return sum(len(numbers_in(self.session, scope, window)) for scope in scopes)
+        return sum(len(numbers_in(session, scope, window)) for scope in scopes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -12,25 +13,35 @@ from tpuprof_tui.analysis.selecting.search import Hits, marked_in_table, marked_
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import ViewState
 
-from ..panes.keybar import KeyBar
 from ..panes.problems import ProblemsPane
-from .filter_search import Finding
+from ..settings.actions import ActionTable
+from .background import Background
+from .position import Position
+from .store import Store
 
 
-class ProblemSteps(Finding):
-    """Keys that go from problem to problem; the explorer owns the state."""
+class ProblemSteps:
+    """Goes to the next instruction that a problem is about; where there is none to the next problem of the list."""
 
-    def action_next_problem(self) -> None:
-        """The next instruction that a problem is about; where there is none the next problem of the list."""
-        self._step_problem(1)
+    def __init__(
+        self,
+        store: Store,
+        background: Background,
+        position: Position,
+        problems: ProblemsPane,
+        say: Callable[[str], None],
+    ) -> None:
+        self.store = store
+        self.background = background
+        self.position = position
+        self.problems = problems
+        self.say = say
+        self.actions: ActionTable = {"next-problem": partial(self.step, 1), "previous-problem": partial(self.step, -1)}
 
-    def action_previous_problem(self) -> None:
-        """The same for the one before."""
-        self._step_problem(-1)
-
-    def _step_problem(self, steps: int) -> None:
-        problems = self.query_one("#problems", ProblemsPane)
-        if problems.has_focus or not len(problem_rows(self.session)):
+    def step(self, steps: int) -> None:
+        """The next one, or the one before."""
+        session, problems = self.store.session, self.problems
+        if problems.has_focus or not len(problem_rows(session)):
             problems.step(steps)
             return
 
@@ -39,37 +50,33 @@ class ProblemSteps(Finding):
                 # those there are lie outside the scope or the filter
                 problems.step(steps)
                 return
-            key, number = self._from_here(steps)
-            place, wrapped = hits.stepped(key, number, steps)
-            self._go_to_problem(hits, place, wrapped, steps)
+            place, wrapped = hits.stepped(*self._from_here(steps), steps)
+            self._go_to(hits, place, wrapped, steps)
 
-        if self._in_table():
-            work_out = partial(_in_table, self.session, self.table.rows.order)
+        if self.position.in_table:
+            work = partial(_in_table, session, self.position.table.rows.order)
         else:
-            work_out = partial(_over_time, self.session, self.view)
-        self.compute("problems", work_out, take, at_once=self._is_small)
+            work = partial(_in_time, session, self.store.view)
+        self.background.compute("problems", work, take)
 
     def _from_here(self, steps: int) -> tuple[int, int]:
         """Where one is; without a selection before all that the window shows, or behind it."""
-        view = self.view
-        if self._in_table() or view.selection.row >= 0:
-            return self._here()
+        view = self.store.view
+        if self.position.in_table or view.selection.row >= 0:
+            return self.position.here()
         return (view.start, -1) if steps > 0 else (view.end, -1)
 
-    def _go_to_problem(self, hits: Hits, place: int, wrapped: bool, steps: int) -> None:
-        number = int(hits.numbers[place])
-        self._set(selected(self.session, self.view, *self.session.place(number)))
-        problems = self.query_one("#problems", ProblemsPane)
-        found = problem_rows(self.session)
+    def _go_to(self, hits: Hits, place: int, wrapped: bool, steps: int) -> None:
+        session, problems, number = self.store.session, self.problems, int(hits.numbers[place])
+        self.store.change(selected(session, self.store.view, *session.place(number)))
+        found = problem_rows(session)
         problems.put(int(found.problem[found.place(number)]))
-        told = problem_text(self.session, number)
+        told = problem_text(session, number)
         if wrapped:
             rest = sum(problem.rows is None for problem in problems.problems)
             told += f"  From the {'start' if steps > 0 else 'end'} again"
-            told += (
-                self.session.say("; {rest:,} more concern no single {event}: 4 lists them.", rest=rest) if rest else "."
-            )
-        self.query_one(KeyBar).say(f"{place + 1:,}/{len(hits):,}  {told}")
+            told += session.say("; {rest:,} more concern no single {event}: 4 lists them.", rest=rest) if rest else "."
+        self.say(f"{place + 1:,}/{len(hits):,}  {told}")
 
 
 def _in_table(session: Session, order: Ints) -> Hits:
@@ -77,7 +84,7 @@ def _in_table(session: Session, order: Ints) -> Hits:
     return found.places_to_go(marked_in_table(found.mask(session.profile.instructions), order))
 
 
-def _over_time(session: Session, view: ViewState) -> Hits:
+def _in_time(session: Session, view: ViewState) -> Hits:
     found = problem_rows(session)
     numbers = numbers_shown(session, replace(view, in_window=False))
     return found.places_to_go(marked_in_time(session, found.mask(session.profile.instructions), numbers))

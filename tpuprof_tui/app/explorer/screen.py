@@ -1,57 +1,69 @@
-"""The explorer of one profile: owns the view's state, places the panes, passes the state on."""
+"""The explorer of one profile: holds the panes and the parts that answer keys, and passes the state on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
-from textual.geometry import Size
+from textual.screen import Screen
 from textual.widget import Widget
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Rows, ViewState
+from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.analysis.selecting.step_filter import chosen_step
-from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import EMPTY_CAPTURE
 
 from ..drawing.compositing import DrawnScreen
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
+from ..overlays.copied import copy_text
 from ..panes.detail import DetailPane
 from ..panes.headline import HeadlineBar
-from ..panes.keybar import KeyBar, LongMessage
+from ..panes.keybar import LongMessage
 from ..panes.problems import ProblemsPane
 from ..panes.prompt import Prompt
 from ..panes.summary.summary import SummaryPane
 from ..panes.table import InstructionTable
+from ..panes.table_rows import AT_ONCE
 from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
-from ..settings.actions import bindings
-from ..shell.messages import Change, Say, ShowDetail
-from .command_line import Commanding
-from .export_requests import ExportKeys
-from .live_summary import LiveKeys
-from .navigation_history import Returning
-from .table_requests import TableKeys
+from ..settings.actions import Action, ActionTable, bindings
+from ..shell.messages import Change, ChooseStep, CopyText, Say, ShowDetail, ThreadFailed
+from .background import Background
+from .captures import Captures
+from .command_line import CommandLine, CommandTable
+from .dependency_jumps import DependencyJumps
+from .export_requests import ExportRequests
+from .filtering import Filtering
+from .layout import TABS, Layout
+from .line_search import LineSearch
+from .marks import Marks
+from .name_search import NameSearch
+from .navigation import Navigation
+from .pane_manager import PaneManager, Panes
+from .pane_titles import PaneTitles
+from .position import Position
+from .problem_steps import ProblemSteps
+from .prompting import Prompting
+from .search import Search
+from .store import Store
+from .table_requests import TableRequests
 
-#: From this size on tree, timeline, tabs and detail stand beside one another.
-WIDE, HIGH = 120, 30
-TREE_WIDTH = 40
-DETAIL_WIDTH = 42
-#: What the figures of the tree are: window, range and filter change those of timeline and summary alone.
-TREE_FIGURES = "util, busy, count of whole capture"
-TABS = ("summary", "table", "problems")
-TAB_TITLES = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
+if TYPE_CHECKING:
+    from ..shell.application import TpuprofApp
 
 
-class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, DrawnScreen[None]):
-    """Tree, timeline, tabs (summary, table, problems) and detail of one profile."""
+class ExplorerScreen(DrawnScreen[None]):
+    """Tree, timeline, tabs (summary, table, problems) and detail of one profile.
+
+    Attributes:
+        actions: What the keys of the registry's pane ``explorer`` do, by the last part of their ids.
+        commands: What commands of the bottom line do, by their ids.
+    """
 
     AUTO_FOCUS = "#timeline"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("explorer")]
@@ -70,331 +82,256 @@ class ExplorerScreen(ExportKeys, LiveKeys, TableKeys, Commanding, Returning, Dra
 
     def __init__(
         self, session: Session, palette: Palette, glyphs: Glyphs, view: ViewState | None = None,
-        others: Sequence[tuple[str, str]] = (),
+        others: Sequence[tuple[str, str]] = (), layout: Layout | None = None,
     ) -> None:  # fmt: skip
         super().__init__(classes="" if palette.colour else "plain")
+        profile = session.profile
         self.session = session
         self.palette = palette
-        self.glyphs = glyphs
-        self.others = others
-        profile = session.profile
-        self.view = view or ViewState.of(profile.start_ns, profile.end_ns)
-        self.tab = "summary"
-        self.maximised = ""
-        self.small = False
-        self.tree_wanted = True
-        self.detail_wanted: bool | None = None
-        self.rows_chosen = False
-        self._titles: dict[tuple[str, str], str] = {}
+        self.several = len(others) > 1
+        layout = layout or Layout()
+        view = view or ViewState.of(profile.start_ns, profile.end_ns)
+        self.store = Store(session, view, layout.rows_scoped, self._changed)
+
+        self.headline = HeadlineBar(palette)
+        self.timeline = Timeline(session, view, palette, glyphs)
+        self.summary = SummaryPane(session, view, palette, glyphs)
+        self.table = InstructionTable(session, view, palette, glyphs)
+        self.prompt = Prompt(palette, "timeline", profile.vocabulary)
+        self.panes = panes = Panes(
+            GroupTree(session, palette, glyphs, others), self.timeline, self.summary, self.table,
+            ProblemsPane(session, palette), DetailPane(session, palette, glyphs),
+        )  # fmt: skip
+        self.lower = Horizontal(panes.summary, panes.table, panes.problems, panes.detail, id="lower")
+        self.middle = Vertical(panes.timeline, self.lower, id="middle")
+
+        store, say = self.store, self.prompt.say
+        self.background = Background(
+            profile.instructions <= AT_ONCE, self._start_thread, self.call_later, self._tell_failure
+        )
+        self.prompting = Prompting(self.prompt, self._focused)
+        self.titles = PaneTitles(store, layout, panes, self.prompt)
+        self.manager = PaneManager(
+            store, layout, panes, (self.middle, self.lower), lambda: self.size, self._focused, self._open_overlay, say,
+            self.titles.show,
+        )  # fmt: skip
+        self.navigation = Navigation(store, self.manager, self.prompting, say)
+        self.filtering = Filtering(store, self.background, self.prompting, panes.tree, say)
+        position = Position(store, panes.table, self.prompting)
+        names = NameSearch(store, self.background, self.prompting, position, panes.table, say)
+        self.marks = Marks(store, position, say)
+        self.table_requests = TableRequests(store, self.filtering, panes.table, self.manager.go, self._open_overlay)
+        self.captures = Captures(
+            lambda steps: self._application.switch_capture(steps), lambda path: self._application.switch_to(path),
+            lambda: self._application.reload(), lambda: self._application.open_other(), say,
+        )  # fmt: skip
+        self.exports = ExportRequests(
+            store, lambda: self._application.source(profile), lambda: self._application.exporter,
+            lambda job: self._application.start_export(job), lambda: self._application.stop_export(),
+            self._open_overlay, lambda: self.palette, glyphs, say,
+        )  # fmt: skip
+        self.commands: CommandTable = {
+            **self.filtering.commands, **self.table_requests.commands, **self.navigation.commands,
+            **self.exports.commands, **self.captures.commands,
+            "quit": lambda _: partial(self.app.run_action, "app.quit"),
+        }  # fmt: skip
+        command_line = CommandLine(
+            profile.vocabulary, self.prompting, self.commands, {"filter": self.filtering.fault_of},
+            self.call_after_refresh, self._perform,
+        )  # fmt: skip
+        self.actions: ActionTable = {
+            **self.manager.actions, **self.navigation.actions, **self.filtering.actions, **self.marks.actions,
+            **Search(names, LineSearch(self.prompting, say), self.prompting).actions,
+            **DependencyJumps(store, self.background, say).actions,
+            **ProblemSteps(store, self.background, position, panes.problems, say).actions,
+            **self.table_requests.actions, **self.captures.actions, **self.exports.actions, **command_line.actions,
+        }  # fmt: skip
+
+    @property
+    def view(self) -> ViewState:
+        """The state that holds."""
+        return self.store.view
 
     def compose(self) -> ComposeResult:
         """All panes; which of them show is decided by size and state."""
-        self.small = _is_small(self.app.size)
-        self.set_class(self.small, "small")
-        yield HeadlineBar(self.palette)
+        self.manager.layout.fit(*self.app.size)
+        self.set_class(self.manager.layout.small, "small")
+        for name, pane in vars(self.panes).items():
+            pane.add_class("pane", *(("tab",) if name in TABS else ()))
         # what does not show is not laid out first
-        shown = self._displays()
-        with Horizontal(id="body"):
-            yield _pane(GroupTree(self.session, self.palette, self.glyphs, self.others), shown)
-            with Vertical(id="middle"):
-                yield _pane(Timeline(self.session, self.view, self.palette, self.glyphs), shown)
-                with Horizontal(id="lower"):
-                    yield _pane(SummaryPane(self.session, self.view, self.palette, self.glyphs), shown)
-                    yield _pane(InstructionTable(self.session, self.view, self.palette, self.glyphs), shown)
-                    yield _pane(ProblemsPane(self.session, self.palette), shown)
-                    yield _pane(DetailPane(self.session, self.palette, self.glyphs), shown)
-        yield Prompt(self.palette, "timeline", self.session.profile.vocabulary)
+        self.manager.display()
+        yield self.headline
+        yield Horizontal(self.panes.tree, self.middle, id="body")
+        yield self.prompt
         yield LongMessage()
 
     def on_mount(self) -> None:
         """Everything shows the first state."""
-        if self not in self.app.screen_stack or not self._is_whole():
-            return
-        self.query_one(HeadlineBar).show_session(self.session, several=len(self.others) > 1)
-        self._pass_on()
+        if self in self.app.screen_stack and self.manager.is_whole():
+            self.headline.show_session(self.session, several=self.several)
+            self._pass_on()
 
-    def _is_whole(self) -> bool:
-        """Whether all panes are there: replaced, or the application left, while they were mounted, some are gone."""
-        panes = (HeadlineBar, GroupTree, Timeline, SummaryPane, InstructionTable, DetailPane)
-        return all(self.query(pane) for pane in panes)
-
-    # panes
-
-    @property
-    def timeline(self) -> Timeline:
-        """The timeline pane."""
-        return self.query_one("#timeline", Timeline)
-
-    @property
-    def summary(self) -> SummaryPane:
-        """The summary pane."""
-        return self.query_one("#summary", SummaryPane)
+    def on_unmount(self) -> None:
+        """Another capture takes the place of this one."""
+        self.store.close()
 
     def on_resize(self, event: events.Resize) -> None:
         """Another size may need another layout."""
-        if not self._is_whole():
+        if not self.manager.is_whole():
             return
-        small = _is_small(event.size)
-        if small != self.small:
-            self.small = small
-            self.maximised = ""
-            self.set_class(small, "small")
-        self._arrange(event.size.width, event.size.height)
+        layout = self.manager.layout
+        if layout.fit(*event.size):
+            layout.maximised = ""
+            self.set_class(layout.small, "small")
+        self.manager.arrange(event.size)
 
-    def _arrange(self, width: int | None = None, height: int | None = None) -> None:
-        """Shows the panes that this size and state ask for."""
-        width = self.size.width if width is None else width
-        height = self.size.height if height is None else height
-        cores = self.small and not self.maximised and self.view.scope.everything
-        rows: Rows = "cores" if cores else "engines"
-        if self.view.rows != rows and not self.rows_chosen:
-            self._set(replace(self.view, rows=rows))
-        one = self.maximised
-        shown = self._displays()
-        for name, display in shown.items():
-            self.query_one(f"#{name}").display = display
-        self.query_one("#middle").display = one != "tree"
-        self.query_one("#lower").display = any(shown[name] for name in (*TABS, "detail"))
-        self._size_panes(width, height)
-        self.table.activate(shown["table"])
-        self.summary.activate(shown["summary"])
-        self._title()
-        focused = self.focused
-        if focused is None or (focused.id in shown and not shown[focused.id]):
-            self._focus(one or "timeline")
+    # the state
 
-    def _displays(self) -> dict[str, bool]:
-        """Which panes show, by name."""
-        if self.maximised:
-            return {name: name == self.maximised for name in ("tree", "timeline", "detail", *TABS)}
-        room = not self.small
-        detail = self.view.selection.row >= 0 if self.detail_wanted is None else self.detail_wanted
-        return {
-            "tree": room and self.tree_wanted, "timeline": True, "detail": room and detail,
-            **{name: name == self.tab for name in TABS},
-        }  # fmt: skip
+    @on(Change)
+    def change(self, message: Change) -> None:
+        """A pane asks for another state."""
+        message.stop()
+        view, layout = message.update(self.view), self.manager.layout
+        layout.rows_chosen = layout.rows_chosen or view.rows != self.view.rows
+        self.store.change(view)
 
-    def _size_panes(self, width: int, height: int) -> None:
-        timeline, tree, detail = self.timeline, self.query_one("#tree"), self.query_one("#detail")
-        frame = 1 if self.small else 2
-        wanted = timeline.wanted_height() + frame
-        body = height - 2
-        if self.maximised:
-            timeline.styles.height = tree.styles.width = detail.styles.width = "1fr"
-            return
-        share = body - 8 if self.small else body * 55 // 100
-        timeline.styles.height = max(min(wanted, share), 3 + frame) if body > 8 else "1fr"
-        tree.styles.width = TREE_WIDTH
-        detail.styles.width = min(max(DETAIL_WIDTH, (width - TREE_WIDTH) * 38 // 100), 64)
+    def _changed(self, old: ViewState) -> None:
+        view = self.view
+        selected = (old.selection.row < 0) != (view.selection.row < 0)
+        if old.lines_shown != view.lines_shown or selected:
+            self.timeline.show(view)
+            self.manager.arrange()
+        self._pass_on()
 
-    def _title(self) -> None:
-        """Titles of the tabs, the visible one marked; what it holds below."""
-        texts = {"summary": self.summary.title_text, "table": self.table.title_text}
-        told = texts[self.tab]() if self.tab in texts else ""
-        problems = len(self.session.profile.problems)
-        parts: list[Content] = []
-        for name in TABS:
-            title = TAB_TITLES[name] + (f" ({problems})" if name == "problems" and problems else "")
-            chosen = name == self.tab
-            text = f"[{title}]" if chosen else f" {title} "
-            look = "bold" if chosen else "dim" if self.palette.colour else ""
-            # a click on a tab is as good as its key
-            parts.append(Content.styled(text, f"{look} @click=screen.{name}".lstrip()))
-        if self.small and told:
-            parts.append(Content.styled(f" {told}", "dim" if self.palette.colour else ""))
-        self._put_title(self.tab, "border_title", Content("").join(parts))
-        self._put_title(self.tab, "border_subtitle", Content(told))
-        self.query_one(KeyBar).show_note(self.table.place_text() if self.table.display else "")
-        tree = self.query_one("#tree", GroupTree).filter
-        passing = f"  &{clean(tree)}" if tree else ""
-        figures = f"  {TREE_FIGURES}" if self.small else ""
-        self._put_title("tree", "border_title", Content(f"{self.session.say('{Units}')} (t){passing}{figures}"))
-        self._put_title("tree", "border_subtitle", Content(TREE_FIGURES))
-        self._put_title("detail", "border_title", Content("Detail (i)"))
+    def _pass_on(self) -> None:
+        view = self.view
+        step = chosen_step(view.filter) if view.filter else None
+        self.headline.show_step("" if step is None else f"{self.session.steps.word.one} {step} alone")
+        self.timeline.show(view)
+        self.panes.tree.show(view)
+        self.panes.detail.show(view)
+        self.table.show(view)
+        self.summary.show(view.figured)
 
-    def _put_title(self, pane: str, where: str, title: Content) -> None:
-        """Sets a title that has changed: each setting repaints the whole pane."""
-        if self._titles.get((pane, where)) != title.plain:
-            self._titles[pane, where] = title.plain
-            setattr(self.query_one(f"#{pane}"), where, title)
+    # keys
+
+    def action_do(self, name: str, *arguments: str) -> None:
+        """Does one of ``actions``."""
+        self.actions[name](*arguments)
+
+    def back(self) -> bool:
+        """One step back; False where there is none left."""
+        return self.navigation.back()
+
+    def on_key(self, event: events.Key) -> None:
+        """The key after ``m``, ``M`` or ``'`` is a letter, not a key."""
+        self.marks.take(event)
+
+    def on_descendant_blur(self) -> None:
+        """A letter is waited for only while keys go where they went."""
+        self.marks.wait_no_longer()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """The bottom line tells the keys of the focused pane."""
+        if event.widget.id:
+            self.prompt.show_pane(event.widget.id)
+
+    async def _perform(self, action: Action, pane: Widget | None) -> None:
+        """Does an action that was typed, on the pane that keys went to before."""
+        if pane is not None and pane.display:
+            self.set_focus(pane, scroll_visible=False)
+        place = {"app": self.app, "explorer": self}.get(action.pane, pane)
+        await self.app.run_action(action.function, place)
+
+    # what panes ask for
 
     @on(InstructionTable.Retitled)
     @on(SummaryPane.Retitled)
     @on(GroupTree.Retitled)
     def retitle(self) -> None:
         """A pane is about something else."""
-        self._title()
-
-    # state
-
-    @on(Change)
-    def change(self, message: Change) -> None:
-        """A pane asks for another state."""
-        message.stop()
-        view = message.update(self.view)
-        self.rows_chosen = self.rows_chosen or view.rows != self.view.rows
-        self._set(view)
-
-    def _set(self, view: ViewState) -> None:
-        view = self.rows_scoped(view)
-        # what an overlay answers can come when another capture has taken the place of this one
-        if view == self.view or self not in self.app.screen_stack:
-            return
-        old, self.view = self.view, view
-        selected = (old.selection.row < 0) != (view.selection.row < 0)
-        if old.lines_shown != view.lines_shown or selected:
-            self.timeline.show(view)
-            self._arrange()
-        self._pass_on()
-
-    def _pass_on(self) -> None:
-        view = self.view
-        self.query_one(HeadlineBar).show_step(self._step_text())
-        self.timeline.show(view)
-        self.query_one("#tree", GroupTree).show(view)
-        self.query_one("#detail", DetailPane).show(view)
-        self.table.show(view)
-        self.summary.show(view.figured)
-
-    def _step_text(self) -> str:
-        """The step that the panes are about; empty: none."""
-        number = chosen_step(self.view.filter) if self.view.filter else None
-        return "" if number is None else f"{self.session.steps.word.one} {number} alone"
+        self.titles.show()
 
     @on(Say)
     def say(self, message: Say) -> None:
         """A pane has something to say."""
         message.stop()
-        self.query_one(KeyBar).say(message.text)
+        self.prompt.say(message.text)
 
     @on(ShowDetail)
     def show_detail(self, message: ShowDetail) -> None:
         """A pane asks for the detail of the selection."""
         message.stop()
-        if self.view.selection.row < 0:
-            self.query_one(KeyBar).say(
-                self.session.say(
-                    "Nothing runs at the cursor: . and , go to the next and previous {event}."
-                    if self.session.profile.instructions
-                    else EMPTY_CAPTURE
-                )
-            )
-        elif self.small:
-            self._maximise("detail")
-        else:
-            self.detail_wanted = True
-            self._arrange()
+        self.manager.show_detail()
 
-    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """The bottom line tells the keys of the focused pane."""
-        if event.widget.id:
-            self.query_one(KeyBar).show_pane(event.widget.id)
+    @on(ChooseStep)
+    def choose_step(self, message: ChooseStep) -> None:
+        """A pane asks for a step."""
+        message.stop()
+        self.filtering.choose_step(message.number)
 
-    # keys
+    @on(SummaryPane.Narrow)
+    def narrow(self, message: SummaryPane.Narrow) -> None:
+        """One condition more for all panes, or another step."""
+        message.stop()
+        self.filtering.narrow(message.condition, message.step)
 
-    def _focus(self, name: str) -> None:
-        self.query_one(f"#{name}").focus(scroll_visible=False)
+    @on(GroupTree.Narrow)
+    def narrow_to_node(self, message: GroupTree.Narrow) -> None:
+        """A node of the tree alone."""
+        message.stop()
+        self.filtering.narrow_to_node(message.scope, message.condition)
 
-    def _go(self, name: str) -> None:
-        """Focuses a pane; on a small screen it fills it."""
-        if name in TABS:
-            self.tab = name
-        if self.small or self.maximised:
-            self._maximise(name)
-        else:
-            self._arrange()
-        self._focus(name)
+    @on(GroupTree.OpenCapture)
+    def open_capture(self, message: GroupTree.OpenCapture) -> None:
+        """A capture chosen in the tree."""
+        message.stop()
+        self.captures.open_path(message.path)
 
-    def _maximise(self, name: str) -> None:
-        self.remember_place(name)
-        self.maximised = name
-        if name in TABS:
-            self.tab = name
-        self._arrange()
-        if name:
-            self._focus(name)
+    @on(InstructionTable.GroupBy)
+    def group_by(self, message: InstructionTable.GroupBy) -> None:
+        """How often each value of a column occurs."""
+        message.stop()
+        self.table_requests.group_by(message.key)
 
-    def action_timeline(self) -> None:
-        """The timeline."""
-        self._go("timeline")
+    @on(InstructionTable.ChooseColumns)
+    def choose_columns(self, message: InstructionTable.ChooseColumns) -> None:
+        """The list of columns."""
+        message.stop()
+        self.table_requests.choose_columns()
 
-    def action_table(self) -> None:
-        """The table."""
-        self._go("table")
+    @on(CopyText)
+    def copy(self, message: CopyText) -> None:
+        """Copies a text and shows it."""
+        message.stop()
+        copy_text(self, self.palette, message.text, message.what)
 
-    def action_summary(self) -> None:
-        """The summary."""
-        self._go("summary")
+    @on(Prompt.Ask)
+    def asked(self, message: Prompt.Ask) -> None:
+        """A pane has a question."""
+        message.stop()
+        self.prompting.open(message.question)
 
-    def action_problems(self) -> None:
-        """The problems."""
-        self._go("problems")
+    @on(Prompt.Accepted)
+    @on(Prompt.Cancelled)
+    def answered(self) -> None:
+        """Keys show again, and work where they did."""
+        self.prompting.closed()
 
-    def action_next_pane(self) -> None:
-        """The next pane that shows."""
-        self._cycle(1)
+    # what parts ask for
 
-    def action_previous_pane(self) -> None:
-        """The previous pane that shows."""
-        self._cycle(-1)
+    @property
+    def _application(self) -> TpuprofApp:
+        return cast("TpuprofApp", self.app)
 
-    def _cycle(self, step: int) -> None:
-        if self.maximised:
-            order = ["timeline", "table", "summary", "problems"]
-            now = order.index(self.maximised) if self.maximised in order else -step
-            self._go(order[(now + step) % len(order)])
-            return
-        order = [name for name in ("tree", "timeline", self.tab, "detail") if self.query_one(f"#{name}").display]
-        focused = self.focused.id if self.focused is not None else ""
-        now = order.index(focused) if focused in order else -step
-        self._focus(order[(now + step) % len(order)])
+    def _focused(self) -> Widget | None:
+        return self.focused
 
-    def action_tree(self) -> None:
-        """The tree: shown and focused, or hidden."""
-        self._toggle("tree")
+    def _open_overlay(self, overlay: Screen[Any], answered: Callable[[Any], None] | None = None) -> None:
+        self.app.push_screen(overlay, answered)
 
-    def action_detail(self) -> None:
-        """The detail: shown, or hidden."""
-        if self.view.selection.row < 0 and not self.query_one("#detail").display:
-            self.timeline.action_select()
-            if not self.small:
-                self.detail_wanted = True
-                self._arrange()
-            return
-        self._toggle("detail")
+    def _start_thread(self, work: Callable[[], None]) -> None:
+        self.run_worker(work, group="background", thread=True, exit_on_error=False)
 
-    def _toggle(self, name: str) -> None:
-        shown = self.query_one(f"#{name}").display
-        if shown and self.maximised:
-            self.restore()
-            return
-        if self.small or self.maximised:
-            self._maximise(name)
-            return
-        if name == "tree":
-            self.tree_wanted = not shown
-        else:
-            self.detail_wanted = not shown
-        self._arrange()
-        if not shown:
-            self._focus(name)
-
-    def action_maximise(self) -> None:
-        """The focused pane fills the screen, or no longer does."""
-        focused = self.focused.id if self.focused is not None else None
-        if self.maximised:
-            self.restore()
-        elif focused is not None:
-            self._maximise(focused)
-
-
-def _is_small(size: Size) -> bool:
-    """Whether a screen has no room for panes beside one another."""
-    return size.width < WIDE or size.height < HIGH
-
-
-def _pane(widget: Widget, shown: dict[str, bool]) -> Widget:
-    name = widget.id or ""
-    widget.add_class("pane", *(("tab",) if name in TABS else ()))
-    widget.display = shown[name]
-    return widget
+    def _tell_failure(self, error: Exception) -> None:
+        self.post_message(ThreadFailed(error))

@@ -1,92 +1,111 @@
-"""What the table asks the explorer for: groups, columns, copies."""
+"""What the table is asked for: groups, columns, an order, a row."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from textual import on
-
-from tpuprof_tui.analysis.selecting.filter_masks import narrowed
 from tpuprof_tui.analysis.selecting.grouping import knows_names
-from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.selecting.step_filter import with_step
+from tpuprof_tui.analysis.selecting.state import Sort
 
-from ..drawing.glyphs import Glyphs
-from ..drawing.theme import Palette
 from ..overlays.columns import ColumnsScreen
-from ..overlays.copied import copy_text
 from ..overlays.groups import GroupsScreen
-from ..panes.summary.summary import SummaryPane
 from ..panes.table import InstructionTable
-from ..panes.tree import GroupTree
-from ..panes.tree_nodes import node_conditions
-from ..shell.messages import CopyText
-from .filter_search import Finding
+from ..settings.actions import ActionTable
+from ..settings.column_names import columns_named
+from ..settings.commands import listed
+from .command_line import CommandTable, Done, fault
+from .filtering import Filtering
+from .store import Store
 
 
-class TableKeys(Finding):
-    """Opens what lies over the table; the explorer owns the state."""
+class TableRequests:
+    """Opens what lies over the table, and puts it in order."""
 
-    palette: Palette
-    glyphs: Glyphs
+    def __init__(
+        self,
+        store: Store,
+        filtering: Filtering,
+        table: InstructionTable,
+        go: Callable[[str], None],
+        open_overlay: Callable[..., object],
+    ) -> None:
+        self.store = store
+        self.filtering = filtering
+        self.table = table
+        self.go = go
+        self.open_overlay = open_overlay
+        self.actions: ActionTable = {"group": self.group}
+        self.commands: CommandTable = {
+            "sort": self._sort,
+            "group": self._group,
+            "columns": self._columns,
+            "row": self._row,
+        }
 
-    def _go(self, name: str) -> None:
-        raise NotImplementedError
-
-    def action_group(self) -> None:
+    def group(self) -> None:
         """What took the time, by name; without names by engine."""
-        self._open_groups("name" if knows_names(self.session) else "engine", work_only=True)
+        self._open_groups("name" if knows_names(self.store.session) else "engine", work_only=True)
 
-    @on(InstructionTable.GroupBy)
-    def group_by(self, message: InstructionTable.GroupBy) -> None:
+    def group_by(self, key: str) -> None:
         """How often each value of a column occurs."""
-        message.stop()
-        self._open_groups("duration" if message.key == "share" else message.key, work_only=False)
+        self._open_groups("duration" if key == "share" else key, work_only=False)
 
     def _open_groups(self, key: str, *, work_only: bool) -> None:
-        screen = GroupsScreen(self.session, self.view, self.palette, self.glyphs, key, work_only=work_only)
-        self.app.push_screen(screen, self._drill)
+        table, store = self.table, self.store
+        screen = GroupsScreen(store.session, store.view, table.palette, table.glyphs, key, work_only=work_only)
+        self.open_overlay(screen, self._drill)
 
     def _drill(self, text: str | None) -> None:
         if text is not None:
-            self.apply_filter(text)
-            self._go("table")
+            self.filtering.apply(text)
+            self.go("table")
 
-    @on(SummaryPane.Narrow)
-    def narrow(self, message: SummaryPane.Narrow) -> None:
-        """One condition more for all panes, or another step."""
-        message.stop()
-        text, step = self.view.filter, message.step
-        self.apply_filter(narrowed(text, message.condition) if step is None else with_step(text, step))
-
-    @on(GroupTree.Narrow)
-    def narrow_to_node(self, message: GroupTree.Narrow) -> None:
-        """A node of the tree alone, or everything again where it was alone."""
-        message.stop()
-        view, condition = self.view, message.condition
-        alone = not view.scope.everything and view.scope == message.scope and condition in view.filter
-        # what another node of the same lane asked for goes with it
-        own = node_conditions(self.session.profile.vocabulary)
-        rest = " ".join(word for word in view.filter.split() if word not in own)
-        self._set(replace(view, scope=Scope() if alone else message.scope))
-        text = rest if alone or not condition else narrowed(rest, condition)
-        if text != view.filter:
-            self.apply_filter(text)
-
-    @on(InstructionTable.ChooseColumns)
-    def choose_columns(self, message: InstructionTable.ChooseColumns) -> None:
+    def choose_columns(self) -> None:
         """Opens the list of columns."""
-        message.stop()
-        table = self.query_one("#table", InstructionTable)
+        table, known, chosen = self.table, self.store.session.columns, self.store.view.columns
         at = table.columns.chosen.key
-        known, chosen = self.session.columns, self.view.columns
-        self.app.push_screen(ColumnsScreen(known, chosen, self.palette, at, self._take_columns))
+        self.open_overlay(ColumnsScreen(known, chosen, table.palette, at, self.take_columns))
 
-    def _take_columns(self, keys: tuple[str, ...]) -> None:
-        self._set(replace(self.view, columns=keys))
+    def take_columns(self, keys: tuple[str, ...]) -> None:
+        """Shows some columns; none: the usual ones."""
+        self.store.change(replace(self.store.view, columns=keys))
 
-    @on(CopyText)
-    def copy(self, message: CopyText) -> None:
-        """Copies a text and shows it."""
-        message.stop()
-        copy_text(self, self.palette, message.text, message.what)
+    # commands
+
+    def _sort(self, text: str) -> Done:
+        name, _, way = text.rpartition(" ") if text.endswith((" up", " down")) else (text, "", "")
+        found = columns_named(self.store.session.columns, name)
+        if not found:
+            return fault("no such column: sort dur, sort bw up")
+        key = found[0].key
+        down = (
+            way == "down" if way else found[0].kind != "text" and key not in ("start", "end", "order", "core", "port")
+        )
+        self.store.change(replace(self.store.view, sort=Sort(key, down)))
+        self.go("table")
+        return partial(self.table.choose, key)
+
+    def _group(self, text: str) -> Done:
+        found = columns_named(self.store.session.columns, text)
+        if not found:
+            hint = self.store.session.profile.vocabulary.phrase("group_hint", "group name, group type")
+            return fault(f"no such column: {hint}")
+        return partial(self._open_groups, found[0].key, work_only=found[0].kind == "text")
+
+    def _columns(self, text: str) -> Done:
+        names = [name for name in text.replace(",", " ").split() if name]
+        found = [columns_named(self.store.session.columns, name)[:1] for name in names]
+        unknown = [name for name, each in zip(names, found, strict=True) if not each]
+        if unknown:
+            return fault(f"no such column: {listed(unknown)}")
+        self.take_columns(tuple(dict.fromkeys(each[0].key for each in found)))
+        self.go("table")
+        return None
+
+    def _row(self, text: str) -> Done:
+        if not text.replace(",", "").isdecimal():
+            return fault("a row's number: row 120")
+        self.go("table")
+        return partial(self.table.go_to, int(text.replace(",", "")) - 1)

@@ -9,6 +9,7 @@ from rich.segment import Segment
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.message import Message
 from textual.widgets import Input
 
 from tpuprof_tui.analysis.selecting.session import Session
@@ -18,7 +19,7 @@ from tpuprof_tui.export.outputs import explorer_outputs, output_named
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, wrap
 from tpuprof_tui.formats.units import bytes_text, time_text
-from tpuprof_tui.model.vocabulary import Output, Vocabulary
+from tpuprof_tui.model.vocabulary import Vocabulary
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
@@ -48,12 +49,98 @@ _TYPED: Final = {
 }
 
 
+class ExportMenu:
+    """What can be written, of what, and where to.
+
+    Attributes:
+        core: Number of the unit that the scope or the selection is about; -1: none.
+        part: What of the profile is to be written.
+    """
+
+    def __init__(self, session: Session, view: ViewState, source: Source, exporter: Exporter) -> None:
+        self.session = session
+        self.view = view
+        self.source = source
+        self.exporter = exporter
+        self.core = scope_core(session.profile.groups, view.scope, view.selection.group)
+        self.part = Part(core=view.scope.group >= 0, filtered=bool(view.filter))
+
+    @property
+    def folder(self) -> str:
+        """Where files go."""
+        return self.exporter.folder
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """What the capture's source calls things."""
+        return self.session.profile.vocabulary
+
+    def table_text(self) -> str:
+        """What the table holds."""
+        view = self.view
+        words = [self.session.scope_title(view.scope)]
+        start, end = view.figures_window
+        kind = "window" if view.range is None else "range"
+        words += [f"the {kind} of {time_text(end - start)}"] if view.in_window else []
+        words += [f"filter {view.filter}"] if view.filter else []
+        titles = {column.key: column.title for column in self.session.columns}
+        words += [f"by {titles.get(view.sort.key, view.sort.key)}{', largest first' if view.sort.down else ''}"]
+        words += [f"{len(shown_columns(self.session, view))} columns"]
+        return ", ".join(words)
+
+    @property
+    def known_cores(self) -> str:
+        """The capture's cores, in a few characters."""
+        cores = self.session.profile.groups.numbers
+        gapless = len(cores) > 2 and cores[-1] - cores[0] == len(cores) - 1
+        return f"{cores[0]}-{cores[-1]}" if gapless else ", ".join(map(str, cores)) or "none"
+
+    def job(self, name: str) -> Job | str:
+        """The job that writes an output; why there is none."""
+        kind = output_named(name, self.vocabulary)
+        fault = folder_fault(self.folder, self.source) or kind_fault(kind)
+        if kind is None or fault:
+            return fault
+        if not kind.is_table:
+            return export_job(kind, self.source, self.folder, self.view, self.core, self.part)
+        columns = [column.key for column in shown_columns(self.session, self.view)]
+        core = self.session.profile.groups.unit_number(self.view.scope.group)
+        return table_job(kind, self.source, self.folder, self.view, core, columns)
+
+    def take(self, what: str, text: str) -> str:
+        """Takes the folder or the cores as they were typed; says why not."""
+        if what == "folder":
+            fault = folder_fault(text, self.source)
+            if not fault:
+                self.exporter.take_folder(self.source, text)
+            return fault
+        try:
+            self.part = replace(self.part, core=False, cores=cores_typed(text, self.session.profile))
+        except UsageError as error:
+            return str(error)
+        return ""
+
+
 class ExportPane(LinesView, inherit_bindings=False):
-    """What can be written, of what, and where to."""
+    """The menu's lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("export")]
 
-    def __init__(self, menu: ExportScreen, palette: Palette, glyphs: Glyphs) -> None:
+    class Chosen(Message):
+        """A job is to be done."""
+
+        def __init__(self, job: Job) -> None:
+            super().__init__()
+            self.job = job
+
+    class Edit(Message):
+        """The folder or the cores are to be typed."""
+
+        def __init__(self, what: str) -> None:
+            super().__init__()
+            self.what = what
+
+    def __init__(self, menu: ExportMenu, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(palette, "export")
         self.menu = menu
         self.glyphs = glyphs
@@ -139,13 +226,19 @@ class ExportPane(LinesView, inherit_bindings=False):
             return
         chosen = self._actions[self.cursor]
         if output_named(chosen, self.menu.vocabulary) is not None:
-            self.menu.choose(chosen)
+            self.action_output(chosen)
         else:
             getattr(self, f"action_{chosen}")()
 
     def action_output(self, name: str) -> None:
-        """Writes one kind of file."""
-        self.menu.choose(name)
+        """Writes one kind of file, or says why it cannot be."""
+        exporter = self.menu.exporter
+        told = f"At work: {exporter.running.text}. One export at a time: X stops it." if exporter.running else ""
+        job = told or self.menu.job(name)
+        if isinstance(job, str):
+            self.tell(job)
+        else:
+            self.post_message(self.Chosen(job))
 
     def action_core(self) -> None:
         """Only the core, or all."""
@@ -153,7 +246,7 @@ class ExportPane(LinesView, inherit_bindings=False):
 
     def action_cores(self) -> None:
         """Cores are typed."""
-        self.menu.edit("cores")
+        self.post_message(self.Edit("cores"))
 
     def action_window(self) -> None:
         """Only the window, or all."""
@@ -178,7 +271,7 @@ class ExportPane(LinesView, inherit_bindings=False):
 
     def action_folder(self) -> None:
         """The folder is typed."""
-        self.menu.edit("folder")
+        self.post_message(self.Edit("folder"))
 
     def action_stop(self) -> None:
         """Stops the export at work."""
@@ -188,13 +281,15 @@ class ExportPane(LinesView, inherit_bindings=False):
 class MenuInput(Input):
     """What is typed; Esc leaves it as it was."""
 
+    class Left(Message):
+        """Nothing is typed any more."""
+
     def on_key(self, event: events.Key) -> None:
         """Esc goes back to the menu, not out of it."""
         if event.key == "escape":
             event.stop()
             event.prevent_default()
-            assert isinstance(self.screen, ExportScreen)
-            self.screen.typing_done()
+            self.post_message(self.Left())
 
 
 class ExportScreen(Overlay[Job | None]):
@@ -210,42 +305,19 @@ class ExportScreen(Overlay[Job | None]):
         background: $surface; }
     """
 
-    def __init__(
-        self, session: Session, view: ViewState, source: Source, exporter: Exporter, palette: Palette, glyphs: Glyphs
-    ) -> None:
+    def __init__(self, menu: ExportMenu, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
-        self.session = session
-        self.view = view
-        self.source = source
-        self.exporter = exporter
         self.palette = palette
-        self.glyphs = glyphs
-        self.core = scope_core(session.profile.groups, view.scope, view.selection.group)
-        self.part = Part(core=view.scope.group >= 0, filtered=bool(view.filter))
+        self.menu = menu
+        self.pane = ExportPane(menu, palette, glyphs)
         self._typing = "folder"
-
-    @property
-    def folder(self) -> str:
-        """Where files go."""
-        return self.exporter.folder
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """What the capture's source calls things."""
-        return self.session.profile.vocabulary
-
-    @property
-    def pane(self) -> ExportPane:
-        """The menu's lines."""
-        return self.query_one(ExportPane)
 
     def compose(self) -> ComposeResult:
         """The lines, and the field for the folder."""
-        pane = ExportPane(self, self.palette, self.glyphs)
-        pane.border_title = "Export"
-        pane.border_subtitle = "Esc or q closes"
-        yield pane
-        yield KeyBar(self.palette, "export", self.vocabulary)
+        self.pane.border_title = "Export"
+        self.pane.border_subtitle = "Esc or q closes"
+        yield self.pane
+        yield KeyBar(self.palette, "export", self.menu.vocabulary)
         field = MenuInput(id="typed")
         field.display = False
         yield field
@@ -254,80 +326,34 @@ class ExportScreen(Overlay[Job | None]):
         """The pane is as high as its lines."""
         self.pane.styles.height = len(self.pane.build(80)[0]) + 4
 
-    def table_text(self) -> str:
-        """What the table holds."""
-        view = self.view
-        words = [self.session.scope_title(view.scope)]
-        start, end = view.figures_window
-        kind = "window" if view.range is None else "range"
-        words += [f"the {kind} of {time_text(end - start)}"] if view.in_window else []
-        words += [f"filter {view.filter}"] if view.filter else []
-        titles = {column.key: column.title for column in self.session.columns}
-        words += [f"by {titles.get(view.sort.key, view.sort.key)}{', largest first' if view.sort.down else ''}"]
-        words += [f"{len(shown_columns(self.session, view))} columns"]
-        return ", ".join(words)
+    @on(ExportPane.Chosen)
+    def choose(self, message: ExportPane.Chosen) -> None:
+        """Ends with the job."""
+        message.stop()
+        self.dismiss(message.job)
 
-    @property
-    def known_cores(self) -> str:
-        """The capture's cores, in a few characters."""
-        cores = self.session.profile.groups.numbers
-        gapless = len(cores) > 2 and cores[-1] - cores[0] == len(cores) - 1
-        return f"{cores[0]}-{cores[-1]}" if gapless else ", ".join(map(str, cores)) or "none"
-
-    def choose(self, name: str) -> None:
-        """Ends with the job for a kind of export, or says why it cannot be."""
-        kind = output_named(name, self.vocabulary)
-        fault = self._fault() or kind_fault(kind)
-        if kind is None or fault:
-            self.pane.tell(fault)
-        else:
-            self.dismiss(self.job(kind))
-
-    def _fault(self) -> str:
-        if self.exporter.running is not None:
-            return f"At work: {self.exporter.running.text}. One export at a time: X stops it."
-        return folder_fault(self.folder, self.source)
-
-    def job(self, kind: Output) -> Job:
-        """The job for a kind of export."""
-        if not kind.is_table:
-            return export_job(kind, self.source, self.folder, self.view, self.core, self.part)
-        columns = [column.key for column in shown_columns(self.session, self.view)]
-        core = self.session.profile.groups.unit_number(self.view.scope.group)
-        return table_job(kind, self.source, self.folder, self.view, core, columns)
-
-    def edit(self, what: str) -> None:
+    @on(ExportPane.Edit)
+    def edit(self, message: ExportPane.Edit) -> None:
         """Shows the field to type the folder or the cores in."""
-        self._typing = what
+        message.stop()
+        self._typing = message.what
         field = self.query_one(MenuInput)
-        field.border_title = self.session.say(_TYPED[what])
+        field.border_title = self.menu.session.say(_TYPED[message.what])
         field.display = True
-        field.value = self.folder if what == "folder" else ",".join(map(str, self.part.cores))
+        field.value = self.menu.folder if message.what == "folder" else ",".join(map(str, self.menu.part.cores))
         field.focus()
 
     @on(Input.Submitted)
     def submit(self, event: Input.Submitted) -> None:
         """Something was typed."""
         event.stop()
-        try:
-            fault = self._take(event.value.strip())
-        except UsageError as error:
-            fault = str(error)
+        fault = self.menu.take(self._typing, event.value.strip())
         if fault:
             self.query_one(MenuInput).border_title = clean(fault)
         else:
             self.typing_done()
 
-    def _take(self, text: str) -> str:
-        """Takes over what was typed; says why not."""
-        if self._typing == "cores":
-            self.part = replace(self.part, core=False, cores=cores_typed(text, self.session.profile))
-            return ""
-        fault = folder_fault(text, self.source)
-        if not fault:
-            self.exporter.take_folder(self.source, text)
-        return fault
-
+    @on(MenuInput.Left)
     def typing_done(self) -> None:
         """Back to the menu."""
         self.query_one(MenuInput).display = False

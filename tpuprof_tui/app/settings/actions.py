@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -13,6 +13,9 @@ from textual.binding import Binding
 from tpuprof_tui.export.outputs import explorer_outputs, outputs_of
 from tpuprof_tui.model.vocabulary import Output, Vocabulary
 from tpuprof_tui.sources.catalog import vocabularies
+
+#: What actions do, by the last part of their ids.
+ActionTable = Mapping[str, Callable[..., object]]
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
          "Command"),
         ("export", "x", "Export", "Open the export menu: {written}, tables.", "Export"),
         ("stop-export", "X", "Stop export", "Stop the export at work; nothing half-written stays.", ""),
+        through="do",
     ),
     *_table(
         "timeline",
@@ -322,7 +326,7 @@ def _output_actions(output: Output, *, has_keys: bool = True) -> Iterator[Action
     what = output.told or f"the {output.title}"
     yield Action(
         f"explorer.export-{output.id}", tuple(f"alt+{letter}" for letter in letters), "explorer",
-        f"Export {output.title}", f"Write {what}{how}.", f"export_output({output.id!r})",
+        f"Export {output.title}", f"Write {what}{how}.", f"do('export-output', {output.id!r})",
     )  # fmt: skip
     title = output.title[:1].upper() + output.title[1:]
     yield Action(f"export.{output.id}", letters, "export", title, output.sentence, f"output({output.id!r})",

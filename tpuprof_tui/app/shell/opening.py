@@ -243,9 +243,8 @@ class OpeningApp(RememberingApp, TypingApp):
         self.status = int(worst(message.session.profile.problems) == Severity.ERROR)
         kept = self.view_for(message.session)
         view = kept or self.first_view(message.session)
-        screen = ExplorerScreen(message.session, self.palette, self.glyphs, view, self.captures_beside())
-        if kept is not None:
-            self.lay_out(screen)
+        layout = self._layout if kept is not None else None
+        screen = ExplorerScreen(message.session, self.palette, self.glyphs, view, self.captures_beside(), layout)
         self._opened_last = self.path, self.profile
         self._replace(screen)
         if message.error is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from textual.timer import Timer
 
@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from tpuprof_tui.model import Lane, Profile
     from tpuprof_tui.sources.catalog import Catalog
 
-    from ..explorer.screen import ExplorerScreen
+    from ..explorer.layout import Layout
 
 #: Seconds between two looks; a look costs a listing of two folders.
 EVERY: Final = 2.0
-#: What of the explorer's layout stays when a capture is read in place of another.
-LAYOUT: Final = ("rows_chosen", "rows_of_all", "tab", "maximised", "opened_from", "tree_wanted", "detail_wanted")
 #: What the bottom line says of a capture that is not as it was.
 CHANGED: Final = "changed on disk: R reloads"
 #: Folders beside the capture that are looked at.
@@ -175,7 +173,8 @@ class WatchingApp(ExportingApp):
     _kept: tuple[ViewState, Profile] | None = None
     #: What is told when the capture now read is on the screen.
     _arrival: str = ""
-    _layout: dict[str, Any]
+    #: The layout of the explorer whose view was kept.
+    _layout: Layout
 
     @property
     def fingerprint(self) -> str:
@@ -309,12 +308,7 @@ class WatchingApp(ExportingApp):
         screen = next((each for each in self.screen_stack if isinstance(each, ExplorerScreen)), None)
         if screen is not None:
             self._kept = screen.view, screen.session.profile
-            self._layout = {name: getattr(screen, name) for name in LAYOUT}
-
-    def lay_out(self, screen: ExplorerScreen) -> None:
-        """Gives a new screen the layout of the one whose view was kept."""
-        for name, value in self._layout.items():
-            setattr(screen, name, value)
+            self._layout = replace(screen.manager.layout)
 
     def view_for(self, session: Session) -> ViewState | None:
         """The remembered view, for a profile that was just read; None where none is remembered."""

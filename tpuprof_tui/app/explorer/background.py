@@ -1,0 +1,68 @@
+"""What takes long runs in a thread, so that no key waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+class Background:
+    """Works things out; of one kind only the latest result is taken.
+
+    Args:
+        small: Whether the profile is so small that nothing needs a thread.
+        start: Runs a function in a thread.
+        call: Calls a function in the event loop, from any thread.
+        failed: Told, in the event loop, what went wrong in a thread.
+    """
+
+    def __init__(
+        self,
+        small: bool,
+        start: Callable[[Callable[[], None]], object],
+        call: Callable[[Callable[[], object]], object],
+        failed: Callable[[Exception], object],
+    ) -> None:
+        self.small = small
+        self._start = start
+        self._call = call
+        self._failed = failed
+        self._tickets: dict[str, int] = {}
+
+    def compute(
+        self, kind: str, work: Callable[[], Result], take: Callable[[Result], None], *, at_once: bool = False
+    ) -> None:
+        """Works something out.
+
+        Args:
+            kind: What supersedes what.
+            work: Makes the result.
+            take: Takes it, in the event loop.
+            at_once: Whether it is quick even where the profile is not small.
+        """
+        ticket = self._tickets[kind] = self._tickets.get(kind, 0) + 1
+        if self.small or at_once:
+            take(work())
+        else:
+            self._start(partial(self._run, kind, ticket, work, take))
+
+    def cancel(self, kind: str) -> None:
+        """Results that are on their way are not taken any more."""
+        self._tickets[kind] = self._tickets.get(kind, 0) + 1
+
+    def _run(self, kind: str, ticket: int, work: Callable[[], Result], take: Callable[[Result], None]) -> None:
+        if self._tickets[kind] != ticket:
+            return
+        try:
+            result = work()
+        except Exception as error:
+            self._call(partial(self._failed, error))
+        else:
+            self._call(partial(self._take, kind, ticket, result, take))
+
+    def _take(self, kind: str, ticket: int, result: Result, take: Callable[[Result], None]) -> None:
+        if self._tickets[kind] == ticket:
+            take(result)

@@ -1,0 +1,154 @@
+"""The filter of all panes: typed and judged at once, narrowed to by a line of the summary, a node or a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from tpuprof_tui.analysis.selecting.filter_masks import Passing, is_known, narrowed, passing
+from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.selecting.step_filter import with_step
+from tpuprof_tui.analysis.steps.step_lane import step_span
+
+from ..panes.prompt import Note
+from ..panes.tree import GroupTree
+from ..panes.tree_nodes import node_conditions
+from ..settings.actions import ActionTable
+from .background import Background
+from .command_line import MOST_DIGITS, CommandTable, Done, fault
+from .prompting import Prompting
+from .store import Store
+
+#: What a filter can look like; shown until one is typed.
+_HINT: Final = "dur>10us  name=a*  | !role=wait  /regex/"
+
+
+class Filtering:
+    """Asks for filters, judges them and lets all panes show only what passes."""
+
+    def __init__(
+        self,
+        store: Store,
+        background: Background,
+        prompting: Prompting,
+        tree: GroupTree,
+        say: Callable[[str], None],
+    ) -> None:
+        self.store = store
+        self.background = background
+        self.prompting = prompting
+        self.tree = tree
+        self.say = say
+        self.actions: ActionTable = {"filter": self.ask}
+        self.commands: CommandTable = {"filter": self._accepted, "step": self._step}
+
+    def ask(self) -> None:
+        """Asks for the filter; in the tree for that of its nodes."""
+        if self.prompting.pane is self.tree:
+            self.tree.ask_filter()
+            return
+        text = self.store.view.filter
+        self.prompting.ask("Filter", text, self._judged, self._accepted, on_cancel=self._stop_counting)
+        if not text:
+            self.prompting.prompt.tell(self._hint())
+
+    def _judged(self, text: str) -> Note | None:
+        """The fault of a filter; without one how many instructions pass, as soon as that is known."""
+        found = self.fault_of(text)
+        if found is not None or not text.strip():
+            self._stop_counting()
+            return found or self._hint()
+        session = self.store.session
+        self.background.compute("filter", lambda: passing(session, text.strip()), self._count)
+        return note_so_far(self.prompting, self.background)
+
+    def fault_of(self, text: str) -> Note | None:
+        """What is wrong with a filter, and where; None: nothing."""
+        try:
+            compile_filter(text, self.store.session.profile)
+        except FilterError as error:
+            message = error.message.rpartition(" (at column ")[0] or error.message
+            return fault(f"{message}. {error.hint}" if error.hint else message, error.column)
+        return None
+
+    def _hint(self) -> Note:
+        return Note(self.store.session.profile.vocabulary.phrase("filter_hint", _HINT))
+
+    def _count(self, found: Passing) -> None:
+        self.prompting.prompt.tell(Note(f"{found.count:,} of {self.store.session.profile.instructions:,} pass"))
+
+    def _stop_counting(self) -> None:
+        self.background.cancel("filter")
+
+    def _accepted(self, text: str) -> Note | None:
+        found = self.fault_of(text)
+        if found is None:
+            self.apply(text.strip())
+        return found
+
+    def apply(self, text: str) -> None:
+        """Lets all panes show only what passes; they get the filter when its masks are there."""
+        self._stop_counting()
+        session = self.store.session
+        if is_known(session, text):
+            self._take(text)
+            return
+        self.say("Filtering ...")
+        self.background.compute("filter", lambda: passing(session, text).text, self._take)
+
+    def _take(self, text: str) -> None:
+        self.store.change(replace(self.store.view, filter=text))
+        if not text:
+            return
+        session = self.store.session
+        count, every = passing(session, text).count, session.profile.instructions
+        told = f"{count:,} of {session.profile.vocabulary.event.of(every)} pass."
+        self.say(f"{told} & changes the filter, Esc clears it.")
+
+    # narrower
+
+    def narrow(self, condition: str, step: int | None) -> None:
+        """One condition more, or another step."""
+        text = self.store.view.filter
+        self.apply(narrowed(text, condition) if step is None else with_step(text, step))
+
+    def narrow_to_node(self, scope: Scope, condition: str) -> None:
+        """A node of the tree alone, or everything again where it was alone."""
+        view = self.store.view
+        alone = not view.scope.everything and view.scope == scope and condition in view.filter
+        # what another node of the same lane asked for goes with it
+        own = node_conditions(self.store.session.profile.vocabulary)
+        rest = " ".join(word for word in view.filter.split() if word not in own)
+        self.store.change(replace(view, scope=Scope() if alone else scope))
+        text = rest if alone or not condition else narrowed(rest, condition)
+        if text != view.filter:
+            self.apply(text)
+
+    def choose_step(self, number: int) -> None:
+        """All panes show what belongs to a step, and the window its time."""
+        span = step_span(self.store.session, number)
+        if span is not None:
+            view = replace(self.store.view, range=None, anchor=None)
+            self.store.change(view.windowed(span[0], max(span[1] - span[0], 1)))
+        self.apply(with_step(self.store.view.filter, number))
+
+    def _step(self, text: str) -> Done:
+        found = self.store.session.steps
+        if not text:
+            self.apply(with_step(self.store.view.filter, None))
+            return None
+        number = int(text) if text.isdecimal() and len(text) < MOST_DIGITS else -1
+        if not len(found):
+            return fault(f"there are no {found.word.plural} here, and nothing that is launched repeats")
+        if not len(found.numbered(number)):
+            return fault(f"{found.word.plural} are {found.numbers_text(16)}")
+        self.choose_step(number)
+        return None
+
+
+def note_so_far(prompting: Prompting, background: Background) -> Note | None:
+    """What was told last, until more is known; but no fault of another text."""
+    note = prompting.prompt.note
+    return None if note is not None and note.fault and not background.small else note

@@ -1,0 +1,182 @@
+"""Moving about: the selection into view, one core alone, one step back, times and views that are typed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from tpuprof_tui.analysis.selecting.navigation import gone_to, time_of, window_of
+from tpuprof_tui.analysis.selecting.state import Scope, Selection
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.formats.parsing import TypedError
+from tpuprof_tui.views.registry import views_of
+
+from ..panes.lines import LinesView
+from ..panes.table import InstructionTable
+from ..panes.timeline.timeline import Timeline
+from ..settings.actions import ActionTable
+from ..settings.commands import listed
+from .command_line import MOST_DIGITS, CommandTable, Done, fault
+from .dependency_jumps import NOTHING_SELECTED
+from .layout import OVER
+from .pane_manager import PaneManager
+from .prompting import Prompting
+from .store import Store
+
+
+class Navigation:
+    """Changes what is looked at."""
+
+    def __init__(self, store: Store, manager: PaneManager, prompting: Prompting, say: Callable[[str], None]) -> None:
+        self.store = store
+        self.manager = manager
+        self.prompting = prompting
+        self.say = say
+        self.actions: ActionTable = {
+            "focus-selection": self.focus_selection,
+            "isolate": self.isolate,
+            "pause": self.pause,
+        }
+        self.commands: CommandTable = {
+            "go": self._go,
+            "window": self._window,
+            "core": self._core,
+            "view": self._view,
+            "move": self._move,
+        }
+
+    # actions
+
+    def focus_selection(self) -> None:
+        """The selection into view, the timeline too where another pane filled the screen; again: fitted.
+
+        Without a selection the range fills the window.
+        """
+        view, timeline = self.store.view, self.manager.panes.timeline
+        selection, cells = view.selection, timeline.lanes.cells
+        if view.range is not None and selection.row < 0:
+            start, end = view.range
+            self.store.change(view.windowed(start, max(end - start, cells)))
+            return
+        if selection.row < 0:
+            self.say(NOTHING_SELECTED)
+            return
+        if not timeline.display:
+            self.manager.maximise("")
+        start, end = self.store.session.span_of(selection.lane, selection.row)
+        view = self.store.view
+        shown = view.showing(start, max(end, start + 1)).at(start)
+        if shown == view:
+            span = max((end - start) * 2, cells)
+            shown = view.windowed((start + end) // 2 - span // 2, span).at((start + end) // 2)
+        self.store.change(shown)
+
+    def isolate(self) -> None:
+        """Only the selected core, or all again; in the summary only what its line stands for."""
+        view, selection = self.store.view, self.store.view.selection
+        summary = self.manager.panes.summary
+        if summary.has_focus and summary.has_cursor:
+            summary.narrow()
+        elif not view.scope.everything:
+            self.store.change(replace(view, scope=Scope()))
+        elif selection.group >= 0:
+            self.store.change(replace(view, scope=Scope(selection.group)))
+        elif selection.lane >= 0:
+            self.store.change(replace(view, scope=Scope(-1, selection.lane)))
+        else:
+            told = "No {unit} selected: j and k in the timeline or the tree (t) select one."
+            self.say(self.store.session.say(told))
+
+    def pause(self) -> None:
+        """The summary keeps its figures, or follows the view again."""
+        summary = self.manager.panes.summary
+        summary.pause(not summary.paused)
+
+    def back(self) -> bool:
+        """One step back; False where there is none left."""
+        view, manager = self.store.view, self.manager
+        tree, summary = manager.panes.tree, manager.panes.summary
+        if summary.views.chosen and summary.has_focus:
+            summary.choose("")
+        elif tree.filter and tree.has_focus:
+            tree.set_filter("")
+        elif manager.layout.maximised in OVER:
+            manager.restore()
+        elif view.search or view.filter:
+            # the search first: it lies within the filter
+            self.store.change(replace(view, search="") if view.search else replace(view, filter=""))
+        elif view.range is not None or view.anchor is not None:
+            self.store.change(replace(view, range=None, anchor=None))
+        elif manager.layout.maximised:
+            manager.maximise("")
+            manager.focus("timeline")
+        elif view.selection.row >= 0:
+            manager.layout.detail_wanted = None
+            self.store.change(replace(view, selection=replace(view.selection, row=-1)))
+        elif not view.scope.everything:
+            self.store.change(replace(view, scope=Scope()))
+        elif view.selection != Selection():
+            self.store.change(replace(view, selection=Selection()))
+        else:
+            return False
+        return True
+
+    # commands
+
+    def _go(self, text: str) -> Done:
+        view = self.store.view
+        try:
+            self.store.change(gone_to(view, time_of(text, view, self.store.session.profile.device)))
+        except TypedError as error:
+            return fault(str(error))
+        return None
+
+    def _window(self, text: str) -> Done:
+        try:
+            start, end = window_of(text, self.store.view, self.store.session.profile.device)
+        except TypedError as error:
+            return fault(str(error))
+        self.store.change(self.store.view.windowed(start, end - start))
+        return None
+
+    def _core(self, text: str) -> Done:
+        view, session = self.store.view, self.store.session
+        ends = {"least": session.headline.idlest, "most": session.headline.busiest}
+        if text in ("", "all"):
+            self.store.change(replace(view, selection=Selection(), scope=Scope()))
+            return None
+        named = ends.get(text)
+        groups = session.profile.groups
+        unit = named.unit if named is not None else groups.numbered(int(text)) if text.isdecimal() else -1
+        if unit < 0:
+            known = listed(map(str, groups.numbers), 16)
+            return fault(session.profile.vocabulary.say("{units} are {known}, least, most", known=known))
+        scope = Scope() if view.scope.everything else Scope(unit)
+        self.store.change(replace(view, selection=Selection(unit), scope=scope))
+        return None
+
+    def _view(self, text: str) -> Done:
+        try:
+            self.manager.panes.summary.choose(text)
+        except UsageError:
+            known = views_of(self.store.session.profile.vocabulary)
+            return fault(f"views are {listed((view.id for view in known), 20)}")
+        self.manager.go("summary")
+        return None
+
+    def _move(self, text: str) -> Done:
+        lines = text.replace(",", "")
+        if not lines.lstrip("+-").isdecimal() or len(lines) > MOST_DIGITS:
+            return fault("how many lines on or back: move 10, move -10")
+        return partial(self._move_lines, int(lines))
+
+    def _move_lines(self, lines: int) -> None:
+        """Moves within the pane that keys went to before: what a count before a key does elsewhere."""
+        pane = self.prompting.asked_from
+        if isinstance(pane, InstructionTable):
+            pane.go_to(pane.rows.position + lines)
+        elif isinstance(pane, Timeline):
+            pane.step_instructions(lines)
+        elif isinstance(pane, LinesView):
+            pane.move(lines)

@@ -1,0 +1,229 @@
+"""Shows, sizes and focuses the panes, as the layout says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from textual.geometry import Size
+from textual.widget import Widget
+
+from tpuprof_tui.formats.text import EMPTY_CAPTURE
+
+from ..overlays.jump import JumpScreen
+from ..panes.detail import DetailPane
+from ..panes.problems import ProblemsPane
+from ..panes.summary.summary import SummaryPane
+from ..panes.table import InstructionTable
+from ..panes.timeline.timeline import Timeline
+from ..panes.tree import GroupTree
+from ..settings.actions import ActionTable
+from .layout import OVER, TABS, Layout
+from .store import Store
+
+
+@dataclass(frozen=True)
+class Panes:
+    """The panes, each by the name that it has as a widget."""
+
+    tree: GroupTree
+    timeline: Timeline
+    summary: SummaryPane
+    table: InstructionTable
+    problems: ProblemsPane
+    detail: DetailPane
+
+    def named(self, name: str) -> Widget:
+        """The pane of a name."""
+        pane: Widget = vars(self)[name]
+        return pane
+
+
+class PaneManager:
+    """Applies a layout to the panes; its actions change it.
+
+    Args:
+        store: The state.
+        layout: What was chosen to show.
+        panes: All of them.
+        boxes: What timeline, tabs and detail stand in; what tabs and detail do.
+        size: The size of the screen.
+        focused: The widget that has the focus.
+        open_overlay: Opens a screen over this one.
+        say: Tells something in the bottom line.
+        arranged: Called when panes have been arranged.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        layout: Layout,
+        panes: Panes,
+        boxes: tuple[Widget, Widget],
+        size: Callable[[], Size],
+        focused: Callable[[], Widget | None],
+        open_overlay: Callable[..., object],
+        say: Callable[[str], None],
+        arranged: Callable[[], None],
+    ) -> None:
+        self.store = store
+        self.layout = layout
+        self.panes = panes
+        self.say = say
+        self._middle, self._lower = boxes
+        self._size = size
+        self._focused = focused
+        self._open_overlay = open_overlay
+        self._arranged = arranged
+        self.actions: ActionTable = {
+            **{name: partial(self.go, name) for name in ("timeline", *TABS)},
+            "next-pane": partial(self._cycle, 1),
+            "previous-pane": partial(self._cycle, -1),
+            "tree": partial(self._toggle, "tree"),
+            "detail": self._toggle_detail,
+            "maximise": self._toggle_maximised,
+            "jump": self._jump,
+        }
+
+    @property
+    def focused(self) -> str:
+        """Name of what has the focus; empty: nothing that has one."""
+        focused = self._focused()
+        return "" if focused is None else focused.id or ""
+
+    @property
+    def _selected(self) -> bool:
+        return self.store.view.selection.row >= 0
+
+    def is_whole(self) -> bool:
+        """Whether all panes are there: replaced, or the application left, while they were mounted, some are gone."""
+        return all(pane.is_attached for pane in vars(self.panes).values())
+
+    # showing
+
+    def display(self) -> None:
+        """Shows the panes of the layout and hides the others."""
+        shown = self.layout.shown(self._selected)
+        for name, display in shown.items():
+            self.panes.named(name).display = display
+        self._middle.display = self.layout.maximised != "tree"
+        self._lower.display = any(shown[name] for name in (*TABS, "detail"))
+
+    def arrange(self, size: Size | None = None) -> None:
+        """Shows the panes that size and state ask for."""
+        panes, layout, view = self.panes, self.layout, self.store.view
+        rows = layout.rows_fitting(view)
+        if view.rows != rows:
+            self.store.change(replace(view, rows=rows))
+        self.display()
+        sizes = layout.sizes(*(size or self._size()), panes.timeline.wanted_height())
+        panes.timeline.styles.height = sizes.timeline
+        panes.tree.styles.width = sizes.tree
+        panes.detail.styles.width = sizes.detail
+        panes.table.activate(panes.table.display)
+        panes.summary.activate(panes.summary.display)
+        self._arranged()
+        focused = self.focused
+        if self._focused() is None or (focused in vars(panes) and not panes.named(focused).display):
+            self.focus(layout.maximised or "timeline")
+
+    def show_detail(self) -> None:
+        """Shows the detail of the selection."""
+        session = self.store.session
+        if not self._selected:
+            told = "Nothing runs at the cursor: . and , go to the next and previous {event}."
+            self.say(session.say(told if session.profile.instructions else EMPTY_CAPTURE))
+        elif self.layout.small:
+            self.maximise("detail")
+        else:
+            self._want_detail(True)
+
+    def _want_detail(self, wanted: bool) -> None:
+        self.layout.detail_wanted = wanted
+        self.arrange()
+
+    # going
+
+    def focus(self, name: str) -> None:
+        """Keys go to a pane."""
+        self.panes.named(name).focus(scroll_visible=False)
+
+    def go(self, name: str) -> None:
+        """Focuses a pane; on a small screen it fills it."""
+        if name in TABS:
+            self.layout.tab = name
+        if self.layout.small or self.layout.maximised:
+            self.maximise(name)
+        else:
+            self.arrange()
+        self.focus(name)
+
+    def maximise(self, name: str) -> None:
+        """A pane fills the screen; empty: none does."""
+        self.layout.maximise(name, self.focused)
+        self.arrange()
+        if name:
+            self.focus(name)
+
+    def restore(self) -> None:
+        """No pane fills the screen any more, or the one that did before tree or detail was opened."""
+        place, focused = self.layout.opened_from if self.layout.maximised in OVER else ("", "")
+        self.maximise(place)
+        if focused and self.panes.named(focused).display:
+            self.focus(focused)
+
+    def _cycle(self, step: int) -> None:
+        """The next pane, or the one before."""
+        if self.layout.maximised:
+            self.go(_stepped(["timeline", "table", "summary", "problems"], self.layout.maximised, step))
+            return
+        order = ["tree", "timeline", self.layout.tab, "detail"]
+        self.focus(_stepped([name for name in order if self.panes.named(name).display], self.focused, step))
+
+    def _toggle_detail(self) -> None:
+        """The detail: shown, or hidden."""
+        if self._selected or self.panes.detail.display:
+            self._toggle("detail")
+            return
+        self.panes.timeline.action_select()
+        if not self.layout.small:
+            self._want_detail(True)
+
+    def _toggle(self, name: str) -> None:
+        """Tree or detail: shown and focused, or hidden."""
+        shown = self.panes.named(name).display
+        if shown and self.layout.maximised:
+            self.restore()
+        elif self.layout.small or self.layout.maximised:
+            self.maximise(name)
+        else:
+            if name == "tree":
+                self.layout.tree_wanted = not shown
+            else:
+                self.layout.detail_wanted = not shown
+            self.arrange()
+            if not shown:
+                self.focus(name)
+
+    def _toggle_maximised(self) -> None:
+        """The focused pane fills the screen, or no longer does."""
+        if self.layout.maximised:
+            self.restore()
+        elif self.focused:
+            self.maximise(self.focused)
+
+    def _jump(self) -> None:
+        """A letter on each pane that shows; the next key goes there."""
+        shown = [pane for pane in vars(self.panes).values() if pane.display and pane.region.area]
+
+        def chosen(name: str | None) -> None:
+            if name:
+                self.focus(name)
+
+        self._open_overlay(JumpScreen(shown, self.panes.table.palette), chosen)
+
+
+def _stepped(order: list[str], now: str, step: int) -> str:
+    """The name ``step`` places after ``now``; from elsewhere the first."""
+    return order[(order.index(now) + step) % len(order) if now in order else 0]

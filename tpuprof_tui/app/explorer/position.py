@@ -1,0 +1,37 @@
+"""Where the keys are among the instructions: searches and problems go on from there."""
+
+from __future__ import annotations
+
+from ..panes.table import InstructionTable
+from .prompting import Prompting
+from .store import Store
+
+
+class Position:
+    """The place that search and problem steps start from: a row of the table, or a time."""
+
+    def __init__(self, store: Store, table: InstructionTable, prompting: Prompting) -> None:
+        self.store = store
+        self.table = table
+        self.prompting = prompting
+
+    @property
+    def in_table(self) -> bool:
+        """Whether one goes in the order of the table; else in time."""
+        return self.table.display and self.prompting.pane is self.table
+
+    @property
+    def row(self) -> int:
+        """Number of the instruction under the table's cursor; -1: there is none."""
+        rows = self.table.rows
+        return rows.number if len(rows.order) else -1
+
+    def here(self) -> tuple[int, int]:
+        """The key of the order one goes through (a row, or a time in ns), and the instruction's number (-1: none)."""
+        view, session = self.store.view, self.store.session
+        if self.in_table:
+            return self.table.rows.position, self.row
+        if view.selection.row < 0:
+            return view.cursor, -1
+        start, _ = session.span_of(view.selection.lane, view.selection.row)
+        return start, session.number(view.selection.lane, view.selection.row)

@@ -1,0 +1,130 @@
+"""A profile without hosts, users, paths and names of captures: for files that are shared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from tpuprof_tui.formats.redaction import Redactor
+from tpuprof_tui.model import Groups, Lane, Problem, Profile, Redaction, Strings
+
+from .answer import TEXTS, Answer, Table
+from .report import workers_of
+
+#: What profilers call files: host, process, maybe time.
+_HOST: Final = re.compile(r"(.+?)_\d{2,}(?:_\d+)*(?:_ascend_pt)?(?:\..*)?")
+#: Text columns whose texts are names of what ran; of others only what stands there for people.
+_NAMES: Final = ("name", "kernel", "type")
+
+
+def redacted(profile: Profile) -> Profile:
+    """The same profile with placeholders in its texts, and in all that views say of it.
+
+    Times, figures, and names of kernels, operations, modules and networks stay. Its path stays for what reads beside
+    the capture; no file tells it.
+    """
+    names = {text for key in _NAMES for text in profile.strings.get(key, ())}
+    redactor = Redactor(_words(profile), _texts(profile), names)
+    text, name = redactor.text, redactor.name
+    strings = {key: Strings(map(name, texts)) for key, texts in profile.strings.items()}
+    labels = replace(profile.steps, labels=Strings(map(name, profile.steps.labels)))
+    return replace(
+        profile,
+        name=redactor.placeholder("capture", profile.name.casefold()),
+        redactor=redactor,
+        device=replace(profile.device, parameters=_deep(profile.device.parameters, text)),
+        own=_deep(profile.own, text),
+        groups=Groups(replace(group, label=text(group.label)) for group in profile.groups),
+        lanes=tuple(_lane(lane, text) for lane in profile.lanes),
+        strings=strings,
+        problems=tuple(_problem(each, text) for each in profile.problems),
+        facts=_deep(profile.facts, text),
+        counters=tuple(replace(each, name=text(each.name)) for each in profile.counters),
+        steps=labels,
+    )
+
+
+def redacted_answer(answer: Answer, redactor: Redaction) -> Answer:
+    """What a view says, with placeholders: texts of tables are names, all others are for people."""
+    text = redactor.text
+    return replace(
+        answer,
+        facts=tuple(
+            replace(each, title=text(each.title), about=text(each.about), value=_deep(each.value, text))
+            for each in answer.facts
+        ),
+        tables=tuple(_table(table, redactor) for table in answer.tables),
+        series=tuple(replace(each, title=text(each.title)) for each in answer.series),
+        notes=tuple(map(text, answer.notes)),
+        missing=tuple(
+            replace(each, what=text(each.what), do=text(each.do), told=text(each.told)) for each in answer.missing
+        ),
+        source=text(answer.source),
+    )
+
+
+def _table(table: Table, redactor: Redaction) -> Table:
+    values = tuple(
+        _deep(list(each), redactor.name) if column.kind in TEXTS else each
+        for column, each in zip(table.columns, table.values, strict=True)
+    )
+    notes = tuple(map(redactor.text, table.notes))
+    return replace(table, title=redactor.text(table.title), values=values, notes=notes)
+
+
+def _deep(value: Any, change: Callable[[str], str]) -> Any:
+    """Plain values with all texts in them changed; keys stay."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: _deep(each, change) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_deep(each, change) for each in value)
+    return value
+
+
+def _words(profile: Profile) -> dict[str, str]:
+    """Names of captures and of the hosts in them, with what they are."""
+    workers = workers_of(profile)
+    path = Path(profile.path)
+    told = (each for worker in workers for each in (worker.key, worker.name))
+    captures = [profile.name, path.name, path.absolute().name, *told]
+    found = {each: "capture" for each in captures if each}
+    for each in (*captures, *(Path(file).name for worker in workers for file in worker.files)):
+        host = _HOST.fullmatch(each)
+        if host is not None:
+            found.setdefault(host[1], "host")
+    return found
+
+
+def _texts(profile: Profile) -> Iterator[str]:
+    """Texts that may hold homes of users."""
+    for texts in profile.strings.values():
+        yield from texts
+    yield from (
+        str(profile.facts),
+        str(profile.own),
+        str(profile.device.parameters),
+        str(Path(profile.path).absolute()),
+    )
+    for problem in profile.problems:
+        yield from (problem.what, problem.done, problem.file)
+
+
+def _lane(lane: Lane, text: Callable[[str], str]) -> Lane:
+    describe, arguments = lane.describe, lane.arguments
+    return replace(
+        lane,
+        label=text(lane.label),
+        describe=None if describe is None else lambda row: text(describe(row)),
+        arguments=None if arguments is None else lambda row: _deep(arguments(row), text),
+    )
+
+
+def _problem(problem: Problem, text: Callable[[str], str]) -> Problem:
+    return replace(
+        problem, what=text(problem.what), done=text(problem.done), file=text(problem.file), lane=text(problem.lane)
+    )

@@ -133,7 +133,7 @@ async def test_o_on_a_core_narrows_all_panes_to_it(profile):
 
 
 async def test_on_wide_screens_h_and_l_go_from_column_to_column(profile):
-    async with opened(profile, (160, 48)) as pilot:
+    async with opened(profile, (200, 48)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "3")
         pane = screen.summary

@@ -54,6 +54,7 @@ class Column:
         unit: Unit of a ``number``.
         spare: Left out where there is no room, the highest first; 0: never.
         bar: Whether screens draw a bar of it, full at the table's largest value.
+        parts: Columns of durations that the bar shows one after another instead; together they fill it.
         shown: Whether people see it; others are for programs.
         names: Whether a text tells which row it is: rows of two profiles belong together by these.
         epoch_ns: What a clock says at the zero of the profile's time line, ns: programs get a ``time`` as that clock
@@ -66,6 +67,7 @@ class Column:
     unit: str = ""
     spare: int = 0
     bar: bool = False
+    parts: tuple[str, ...] = ()
     shown: bool = True
     names: bool = True
     epoch_ns: int | None = None

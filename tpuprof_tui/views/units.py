@@ -27,8 +27,10 @@ def units(query: Query) -> Answer:
     found = query.unit_figures
     communicates = any(each.communication for each in found)
     more, told = (_COMMUNICATION, _WITH_COMMUNICATION) if communicates else ((), _TOLD)
+    exposed = ("exposed_us", "exposed_communication_us") if communicates else ("exposed_us",)
+    parts = ("compute_us", *exposed, "wait_us", "idle_us")
     columns = (
-        Column("unit", query.vocabulary.say("{Unit}")), Column("utilisation", "Util", "share", bar=True),
+        Column("unit", query.vocabulary.say("{Unit}")), Column("utilisation", "Util", "share", bar=True, parts=parts),
         Column("busy_us", "Busy", "duration"), Column("compute_us", "Compute", "duration", spare=2),
         Column("transfer_us", "Transfer", "duration", spare=1), *more,
         Column("overlap_us", "Overlap", "duration", spare=6), Column("exposed_us", "Exposed", "duration"),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import Final
 
 from rich.cells import cell_len
@@ -69,6 +70,12 @@ def bar(share: float, width: int, glyphs: Glyphs) -> str:
     full, rest = divmod(eighths, 8)
     text = glyphs.steps[8] * full + (glyphs.steps[rest] if rest else "")
     return text.ljust(width)[:width]
+
+
+def stacked_bar(shares: Sequence[float], width: int) -> list[int]:
+    """Cells of each part of a bar of ``width`` cells, given their shares (0 to 1); together no more than ``width``."""
+    ends = [round(min(total, 1.0) * width) for total in accumulate(shares)]
+    return [end - start for start, end in pairwise([0, *ends])]
 
 
 def wants_ascii(environment: Mapping[str, str]) -> bool:

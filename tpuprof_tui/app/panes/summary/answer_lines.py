@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from rich.segment import Segment
 from rich.style import Style
 
 from tpuprof_tui.app.drawing.charts import MISSING
 from tpuprof_tui.app.drawing.colouring import kernel_category, lane_shades
-from tpuprof_tui.app.drawing.glyphs import Glyphs, bar
+from tpuprof_tui.app.drawing.glyphs import Glyphs, bar, stacked_bar
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import cell_len, fit, wrap
@@ -44,7 +44,7 @@ class _Column:
         column: What it is.
         header: Its header.
         texts: Its cells, those of rows that are shown.
-        bars: How much of each row's bar is full, 0 to 1; empty: it has none.
+        bars: How much of each row's bar each of its parts fills, 0 to 1; empty: it has none.
         folds: Whether its texts may take several lines: indented ones may not.
         width: Cells, without the bar.
     """
@@ -52,7 +52,7 @@ class _Column:
     column: Column
     header: str
     texts: list[str]
-    bars: list[float] = field(default_factory=list)
+    bars: list[list[float]] = field(default_factory=list)
     folds: bool = False
     width: int = 0
 
@@ -110,6 +110,18 @@ class AnswerLines:
             entries += list(self._table(table, self._rows_of(table)))
             entries += [*facts, *notes] if not number and not headed else []
         return [*entries, *self._series(answer.series), *missing]
+
+    def needed(self, answer: Answer) -> int:
+        """Cells in which tables show as much as they do in ``width``: as many columns, and no name cut further."""
+        most = 0
+        for table in answer.tables:
+            rows = self._rows_of(table)
+            if rows:
+                kept, _ = next(self._parts(self._columns(table, Cells.of(table), rows), 0))
+                # sentences are cut at any width
+                widths = (each.natural if each.natural <= each.width else min(each.width, _FOLDED) for each in kept)
+                most = max(most, sum(widths) + self._fixed(kept))
+        return most
 
     def _rows_of(self, table: Table) -> Sequence[int]:
         """The rows that are shown."""
@@ -193,7 +205,7 @@ class AnswerLines:
     def _table(self, table: Table, rows: Sequence[int]) -> Iterator[Entry]:
         cells = Cells.of(table)
         columns, title = self._columns(table, cells, rows), cells.title(table)
-        note = f"{len(rows):,} of {len(table):,}" if len(rows) < len(table) else ""
+        note = f"{len(rows):,} of {len(table):,}" if len(rows) < len(table) else self._bar_legend(columns)
         styles = [self._shade(table, row) for row in rows]
         first = True
         for part, bar_width in self._parts(columns, cell_len(clean(title)) + 3):
@@ -216,6 +228,11 @@ class AnswerLines:
             if len(rows) < len(table):
                 yield from self.told(f"{len(table) - len(rows):,} more: tpuprof report lists all.")
 
+    def _bar_legend(self, columns: Sequence[_Column]) -> str:
+        """What the parts of stacked bars are; empty: there are none."""
+        looks = [look for each in columns if each.column.parts for look in self._looks(each.column)]
+        return "  ".join(f"{char} {name}" for char, _, name in looks if name)
+
     def _columns(self, table: Table, cells: Cells, rows: Sequence[int]) -> list[_Column]:
         """The columns that people are shown, what a row is called first."""
         guessed = table.guessed or frozenset()
@@ -226,7 +243,7 @@ class AnswerLines:
             texts = [cells.text(column, value, guessed=row in guessed, depth=table.depth_of(row))
                      for row, value in zip(rows, values, strict=True)]  # fmt: skip
             folds = self.whole and column.kind in TEXTS and column.key != cells.indented
-            found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, values), folds))
+            found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, rows), folds))
         needed = [each for each in found if not each.column.spare]
         if needed and not needed[0].is_text and needed[-1].is_text:
             found.remove(needed[-1])
@@ -316,13 +333,35 @@ class AnswerLines:
         for number in range(max(map(len, folded))):
             line: Line = [Segment(" ")]
             for each, texts in zip(columns, folded, strict=True):
-                if each.bars and bar_width:
-                    drawn = bar(each.bars[row], bar_width, self.glyphs) if not number else " " * bar_width
-                    line.append(Segment(drawn + " " * _GAP, shade or self._bar_style(each.column)))
+                if each.bars and bar_width and not number:
+                    line += self._bar(each, row, bar_width, shade)
+                elif each.bars and bar_width:
+                    line.append(Segment(" " * (bar_width + _GAP)))
                 text = fit(texts[number] if number < len(texts) else "", each.width, right=not each.is_text)
                 style = self.palette.strong if strong or each.bars else self.palette.text
                 line.append(Segment(text + ("" if each is columns[-1] else " " * _GAP), style))
             yield line
+
+    def _bar(self, column: _Column, row: int, width: int, shade: Style | None) -> Line:
+        """The bar of a row, and the gap behind it."""
+        if not column.column.parts:
+            style = shade or self._bar_style(column.column)
+            return [Segment(bar(column.bars[row][0], width, self.glyphs) + " " * _GAP, style)]
+        cells = stacked_bar(column.bars[row], width)
+        looks = self._looks(column.column)
+        line = [Segment(char * count, style) for (char, style, _), count in zip(looks, cells, strict=True) if count]
+        return [*line, Segment(" " * (width - sum(cells) + _GAP))]
+
+    def _looks(self, column: Column) -> list[tuple[str, Style, str]]:
+        """Character, style and name of each part of a stacked bar."""
+        glyphs, palette = self.glyphs, self.palette
+        exposed = "T" if glyphs.letters else "▒"
+        known = {
+            "compute_us": (glyphs.steps[8], palette.compute, "compute"), "wait_us": (glyphs.wait, palette.wait, "wait"),
+            "exposed_us": (exposed, palette.exposed, "exposed"),
+            "exposed_communication_us": (glyphs.sync, palette.sync, "exposed comm."),
+        }  # fmt: skip
+        return [known.get(key, (" ", palette.quiet, "")) for key in column.parts]
 
     def _bar_style(self, column: Column) -> Style:
         """Bars of shares, of times and of counts are told apart."""
@@ -340,9 +379,13 @@ class AnswerLines:
         return self.palette.shaded(lane_shades(self.vocabulary, str(table.values[place][row])))
 
 
-def _bars(table: Table, column: Column, values: Sequence[Any]) -> list[float]:
-    """How much of each bar is full, that of the table's largest value being full; none where no bar is asked for."""
+def _bars(table: Table, column: Column, rows: Sequence[int]) -> list[list[float]]:
+    """How much of each row's bar its parts fill; a bar of one part is full at the table's largest value."""
     if not column.bar:
         return []
-    full = max((abs(value) for value in table.column(column.key) if value is not None), default=0)
-    return [abs(value or 0) / full if full else 0.0 for value in values]
+    if column.parts:
+        parts = [[float(table.column(key)[row] or 0) for key in column.parts] for row in rows]
+        return [[part / sum(each) if sum(each) else 0.0 for part in each] for each in parts]
+    values = table.column(column.key)
+    full = max((abs(value) for value in values if value is not None), default=0)
+    return [[abs(values[row] or 0) / full if full else 0.0] for row in rows]

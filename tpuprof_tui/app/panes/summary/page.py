@@ -20,8 +20,9 @@ from ..lines import Line, paragraph
 from .answer_lines import AnswerLines, Entry
 from .figures import SummaryFigures, ViewChooser
 
-#: From this width on two columns of lists stand beside one another; the first is no wider than ``COLUMN``.
-BESIDE, COLUMN = 114, 96
+#: Lists stand beside one another where each shows as much as it does in ``ALONE`` cells; the first is no wider than
+#: ``COLUMN``.
+ALONE, COLUMN = 76, 96
 #: Lines of a pane from which on a blank line parts sections.
 PARTED = 16
 
@@ -89,12 +90,12 @@ class PageBuilder:
         head = self._head(view, paused=paused)
         if views.chosen:
             return self._placed(head, width, self._one(views.chosen))
-        if width < BESIDE:
+        left = self._left(views)
+        if not left:
             rows = max(self._height // 3 - (2 if self._gap else 1), 3)
             parts = (self._part(views, place, width, each)
                      for place, each in (("first", rows), ("second", max(rows, 8)), ("below", 16)))  # fmt: skip
             return self._placed(head, width, self._joined(*parts, self._missing()))
-        left = min(width // 2, COLUMN)
         rows = max(self._height // 3 - 2, 4)
         first = self._part(views, "first", left - 1, rows)
         second = self._part(views, "second", width - left, max(rows, 8))
@@ -135,6 +136,18 @@ class PageBuilder:
         curves, scopes = self._figures.curves.get(name, {}), self._figures.session.profile.strings.get("kernel", ())
         return AnswerLines(self._vocabulary, self._palette, self._glyphs, width, rows, whole=whole, curves=curves,
                            scopes=scopes)  # fmt: skip
+
+    def _left(self, views: ViewChooser) -> int:
+        """Cells of the first of two columns; 0: there is no room for two."""
+        lines = self._lines(ALONE, max(self._height // 3 - 2, 4))
+        first, second = (
+            max((lines.needed(self._figures.answers[each.id]) for each in views.all
+                 if each.place == place and each.id in self._figures.answers), default=0)
+            for place in ("first", "second")
+        )  # fmt: skip
+        if self._width < first + 1 + second:
+            return 0
+        return min(max(self._width // 2, first + 1), self._width - second, COLUMN)
 
     def _answered(self, name: str, width: int, rows: int, *, whole: bool = False) -> list[Entry]:
         title = self._vocabulary.say(view_of(self._vocabulary, name).title)

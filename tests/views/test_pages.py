@@ -1,17 +1,23 @@
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import re
+from datetime import datetime, timezone
+from pathlib import Path
 
 import numpy as np
 import pytest
 from profiles import Texts, make_lane, make_profile, small_profile
 from rich.console import Console
 
+from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.memory import memory_of
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline
+from tpuprof_tui.app.panes.detail_entries import entries_of
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.tables import Report, Table, table_lines
 from tpuprof_tui.formats.tables_rich import print_report
@@ -123,6 +129,27 @@ def test_no_more_than_ten_kernels_are_listed_and_the_others_counted():
     (table,) = (table for table in tables if table.title.startswith("Kernel"))
     assert [row[-1] for row in table.rows] == names[:10]
     assert table.notes == ("3 more; tpuprof report lists all.",)
+
+
+def test_times_of_day_are_told_where_the_source_knows_them():
+    recorded = Path(__file__).resolve().parents[2] / "samples" / "torch_cpu_recorded"
+    trace = json.loads(gzip.decompress(next(recorded.iterdir()).read_bytes()))
+    first = min(event["ts"] for event in trace["traceEvents"] if event["ph"] == "X")
+    seconds = trace["baseTimeNanoseconds"] / 1e9 + first / 1e6
+    expected = datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%d %H:%M:%S.")
+    profile = open_profile(recorded)
+    text = json.loads(info_json(profile))["wall_clock"]
+    assert text.startswith(expected)
+    assert text.endswith(" UTC")
+    assert float(text[19:29]) == pytest.approx(seconds % 1, abs=1e-5)
+    assert f"Recorded from  {text}" in info_report(profile).text()
+    assert f"Recorded from  {text}" in summary_report(profile).text()
+    told = [each.text for each in entries_of(Session.build(profile), 0, 0, None)]
+    later = int(text[20:29]) + int(profile.lanes[0]["start"][0]) - profile.start_ns
+    assert f"starts {text[:20]}{later} UTC (wall clock)" in told
+    unknown = small_profile(2)
+    assert json.loads(info_json(unknown))["wall_clock"] is None
+    assert "Recorded from" not in info_report(unknown).text()
 
 
 def test_names_cannot_steer_the_terminal():

@@ -33,8 +33,8 @@ SCHEMA: Final = "1.0"
 GROUP: Final = 65_536
 #: Columns that are folders (Hive partitions), in the order of the folders.
 FOLDERS: Final = ("source", "day", "device")
-#: Times that can be host times: from 2000 to 2100, ns since 1970.
-_HOST_TIMES: Final = (946_684_800 * 10**9, 4_102_444_800 * 10**9)
+#: The year 2100, ns since 1970: no day lies beyond.
+_LATEST: Final = 4_102_444_800 * 10**9
 #: Columns of events by the key that sources call them by.
 _COMMON: Final = {"name": "name", "category": "type", "engine": "engine", "unit": "core", "order": "order",
                   "start": "start", "end": "end", "duration": "duration", "step": "step", "scope": "scope",
@@ -185,11 +185,9 @@ def partitions(path: str | os.PathLike[str]) -> Tables:
         ]  # fmt: skip
         events = _events(profile, capture)
         figures = [*_facts(query, problems), *_sums(profile)]
-        first, last = _HOST_TIMES
-        epoch = profile.epoch_ns if first <= profile.epoch_ns < last else None
         row = {
             "capture": capture, "path": os.fspath(path), "name": profile.name, "chip": profile.device.chip or None,
-            "mode": profile.recording.name or None, "call": call, "changed_ns": newest, "epoch_ns": epoch,
+            "mode": profile.recording.name or None, "call": call, "changed_ns": newest, "epoch_ns": profile.wall_ns,
             "duration_ns": profile.end_ns - profile.start_ns if profile.timed else None, "units": len(profile.units),
             "lanes": sum(len(lane) > 0 for lane in profile.lanes), "events": profile.instructions,
             "problems": len(problems), "errors": sum(each.severity == Severity.ERROR for each in profile.problems),
@@ -199,7 +197,7 @@ def partitions(path: str | os.PathLike[str]) -> Tables:
             "captures": _of_rows("captures", [row]), "events": events,
             "figures": _of_rows("figures", [{"capture": capture, **each} for each in figures]),
         }  # fmt: skip
-        folders = (profile.vocabulary.source, _day(newest if epoch is None else epoch), folders[2])
+        folders = (profile.vocabulary.source, _day(newest if profile.wall_ns is None else profile.wall_ns), folders[2])
         readable = True
     except ImportError:
         raise
@@ -257,7 +255,7 @@ def _changed_ns(file: Path) -> int:
 
 
 def _day(time_ns: int) -> str:
-    return datetime.fromtimestamp(max(min(time_ns, _HOST_TIMES[1]), 0) / 1e9, timezone.utc).strftime("%Y-%m-%d")
+    return datetime.fromtimestamp(max(min(time_ns, _LATEST), 0) / 1e9, timezone.utc).strftime("%Y-%m-%d")
 
 
 def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:

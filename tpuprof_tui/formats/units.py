@@ -106,6 +106,14 @@ def exact_time(ns: int, resolution_ns: int = 1) -> str:
     return f"{time_number(ns, unit, min(time_decimals(unit, resolution_ns), 9))} {unit.name}"
 
 
+def clock_text(ns: int) -> str:
+    """A time of day, ns since 1970, to the digit: ``2026-11-22 21:03:11.993449310 UTC``."""
+    from datetime import datetime, timezone  # the first frame needs none
+
+    seconds, rest = divmod(ns, 10**9)
+    return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M:%S}.{rest:09d} UTC"
+
+
 def percent_text(share: float, *, guessed: bool = False) -> str:
     """A share (0 to 1) in percent, with the sign of guesswork."""
     percent = share * 100

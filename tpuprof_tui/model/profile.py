@@ -31,6 +31,15 @@ if TYPE_CHECKING:
 _MOST_SHOWN: Final = 20
 
 
+#: Times that can be times of day: from 2000 to 2100, ns since 1970.
+_TIMES_OF_DAY: Final = range(946_684_800 * 10**9, 4_102_444_800 * 10**9)
+
+
+def time_of_day(ns: int) -> int | None:
+    """A time of a host's clock, ns since 1970; None where it cannot be one: of clocks that count from their start."""
+    return ns if ns in _TIMES_OF_DAY else None
+
+
 class Redaction(Protocol):
     """Replaces hosts, users, paths and names of captures by placeholders."""
 
@@ -124,6 +133,7 @@ class Profile:
         counters: What was measured beside the events.
         steps: Steps of the run, as its source tells them.
         epoch_ns: What the time line counts from, in ns of the clock that its source tells times in; 0: its own start.
+        wall_ns: The time of day (UTC) at the zero of the time line, ns since 1970; None: nothing tells.
         links: Makes the links that the source knows, anew each time; None where it knows none.
         redactor: Replaces hosts, users and paths in what is said of it; None: nothing is replaced.
     """
@@ -147,6 +157,7 @@ class Profile:
     counters: tuple[Counter, ...] = ()
     steps: Steps = field(default_factory=Steps)
     epoch_ns: int = 0
+    wall_ns: int | None = None
     links: Callable[[], Links] | None = None
     redactor: Redaction | None = None
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.answers import answer_text
+from tpuprof_tui.formats.units import clock_text
 from tpuprof_tui.model import Lane, Profile
 
 from .query import Query
@@ -29,6 +30,7 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
         limit: How many lanes and problems at most; None: all. ``total_rows`` says how many there are.
         offset: How many of these are passed over.
     """
+    begun = None if profile.wall_ns is None else clock_text(profile.wall_ns + profile.start_ns)
     profile = profile.device_part
     rows = slice(offset, None if limit is None else offset + limit)
     lanes, problems = profile.lanes[rows], profile.problems[rows]
@@ -45,6 +47,7 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
         "lost_cores": list(groups.lost_numbers("core")),
         **_port_records(profile),
         "total_ns": profile.end_ns - profile.start_ns if profile.timed else None,
+        "wall_clock": begun,
         "tail_offset_ns": profile.tail_offset_ns,
         "pmu_tail_ns": profile.tail_ns,
         "instructions": profile.instructions,

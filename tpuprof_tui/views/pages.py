@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.tables import Report, Table
-from tpuprof_tui.formats.units import MISSING, plural, time_text
+from tpuprof_tui.formats.units import MISSING, clock_text, plural, time_text
 from tpuprof_tui.model import Profile
 
 from .as_text import ROWS as ROWS_OF_TABLES
@@ -45,7 +46,14 @@ def summary_report(profile: Profile, step: int | None = None) -> Report:
     for view in views_of(profile.vocabulary):
         if view.summed_up and view.id not in (_HEAD, "problems"):
             tables += text_tables(answer(view, query), ROWS, hint="tpuprof report lists all")
-    return Report(title, (*fact_lines(found), *found.notes, *problems), (*tables, *_problems(query)))
+    begun = tuple(f"{label}  {text}" for label, text in _begun(profile))
+    return Report(title, (*fact_lines(found), *begun, *found.notes, *problems), (*tables, *_problems(query)))
+
+
+def _begun(profile: Profile) -> Iterator[tuple[str, str]]:
+    """When it was recorded, by the wall clock; nothing where nothing tells."""
+    if profile.wall_ns is not None and profile.timed:
+        yield "Recorded from", clock_text(profile.wall_ns + profile.start_ns)
 
 
 def info_report(
@@ -75,6 +83,7 @@ def info_report(
         (words.say("{Events}"), f"{profile.device_part.instructions:,}"),
         ("Launches", f"{len(profile.scopes):,}"),
         ("Total time", time_text(query.span) if profile.timed else MISSING),
+        *_begun(profile),
     ]
     width = max(len(label) for label, _ in facts)
     lines = tuple(f"{label:{width}}  {text}" for label, text in facts)

@@ -86,7 +86,7 @@ def test_the_tail_anchor_is_exact_to_the_ns_since_1970(tmp_path):
     early = event("disable_profile", "tpudnn", "1700000000000000", "1")
     path = host_file(tmp_path, LAUNCH, closing, early)
     joined = with_host_trace(device(tail_ns=1000, tail_offset_ns=300), path)
-    assert joined.facts["host_base_ns"] == 1_700_000_000_123_456_790 - 300 - 1000
+    assert joined.facts["host_base_ns"] == joined.wall_ns == 1_700_000_000_123_456_790 - 300 - 1000
     assert not joined.problems
 
 
@@ -104,6 +104,7 @@ def test_without_an_anchor_the_first_launch_stands_in_and_says_so(profile, event
     first = event("first", "tpudnn", "1000.7", "0.2345")
     joined = with_host_trace(profile, host_file(tmp_path, event(), first, *events))
     assert joined.facts["host_base_ns"] == 1_000_934
+    assert joined.wall_ns is None
     assert word in joined.facts["host_alignment"]
     (problem,) = joined.problems
     assert problem.severity is Severity.WARNING

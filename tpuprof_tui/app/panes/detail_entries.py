@@ -19,7 +19,7 @@ from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import in_sentence
-from tpuprof_tui.formats.units import GUESS, MISSING, exact_time, time_text
+from tpuprof_tui.formats.units import GUESS, MISSING, clock_text, exact_time, time_text
 from tpuprof_tui.model import Column, Lane, Profile
 
 #: How an entry is drawn: a name, text, a remark, a warning, the title of a group, a field, a link to follow.
@@ -98,6 +98,8 @@ def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[En
     yield Entry("name", text_of(session.profile, lane, "name", row) or session.say("{event}"))
     ran = f"{time_text(end - start)} at {exact_time(start)}" if session.profile.timed else "without times"
     yield Entry("text", f"{clean(session.profile.title_of(lane))}, {guess}{role}{ran}")
+    if session.profile.wall_ns is not None and session.profile.timed:
+        yield Entry("text", f"starts {clock_text(session.profile.wall_ns + start)} (wall clock)")
 
 
 def _named(session: Session, number: int, row: int) -> str:

@@ -33,7 +33,7 @@ from tpuprof_tui.model import (
 )
 from tpuprof_tui.model.group import free_number
 from tpuprof_tui.model.lane import LazyColumn, Rows
-from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.sublanes import nested_depths, split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
@@ -172,6 +172,7 @@ class _Maker:
             lanes=lanes, scopes=Scopes(),
             strings={**{key: builder.build() for key, builder in self._texts.items()}, "shapes": self._shapes.strings},
             problems=tuple(self._problems), counters=tuple(self._counters), epoch_ns=self._zero,
+            wall_ns=time_of_day(self._zero),
             steps=Steps(
                 label=np.array([labels.code(label) for label, *_ in steps], np.int32), labels=labels.build(),
                 group=np.array([group for _, group, *_ in steps], np.int32),

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Activity, Group, Groups, Lane, Problem, Profile, Role, Severity, Strings
+from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.model.sublanes import nested_depths
 from tpuprof_tui.sources.chrome.trace import HostTrace, Marks, read_host_trace
 
@@ -88,7 +89,10 @@ def with_host_trace(
              for label, mine in ((CPU_LABEL, ~launches), (LAUNCH_LABEL, launches)) if mine.any()]  # fmt: skip
     groups = Groups((*profile.groups, GROUP))
     lanes = [*profile.lanes, *lanes]
-    return replace(profile, groups=groups, lanes=tuple(lanes), strings=strings, problems=problems, facts=facts)
+    wall = time_of_day(found.base_ns) if found.how == EXACT else None
+    return replace(
+        profile, groups=groups, lanes=tuple(lanes), strings=strings, problems=problems, facts=facts, wall_ns=wall
+    )
 
 
 def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:

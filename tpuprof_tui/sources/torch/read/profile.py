@@ -31,7 +31,7 @@ from tpuprof_tui.model import (
 )
 from tpuprof_tui.model.group import free_number
 from tpuprof_tui.model.lane import Rows, constant, row_numbers
-from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
@@ -139,6 +139,7 @@ class _Run:
                 number=np.array([number for *_, number in steps], np.int64),
             ),
             counters=tuple(self._counters), epoch_ns=min((trace.zero_ns for trace in self._traces), default=0),
+            wall_ns=time_of_day(zero),
             links=lambda: _links(workers, lanes), traces=tuple(workers),
         )  # fmt: skip
 

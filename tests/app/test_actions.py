@@ -14,6 +14,7 @@ from tpuprof_tui.app.overlays.columns import ColumnList
 from tpuprof_tui.app.overlays.confirm import ConfirmPane
 from tpuprof_tui.app.overlays.export import ExportPane
 from tpuprof_tui.app.overlays.groups import GroupList
+from tpuprof_tui.app.overlays.help import HelpScreen
 from tpuprof_tui.app.panes.detail import DetailPane
 from tpuprof_tui.app.panes.lines import LinesView
 from tpuprof_tui.app.panes.problems import ProblemsPane
@@ -36,7 +37,7 @@ OWNERS = {
     "summary": SummaryPane, "tree": GroupTree, "problems": ProblemsPane, "detail": DetailPane, "chooser": CaptureList,
     "loading": LoadingPane, "text": LinesView,
     "export": ExportPane, "confirm": ConfirmPane,
-    "prompt": Prompt, "groups": GroupList, "columns": ColumnList,
+    "prompt": Prompt, "groups": GroupList, "columns": ColumnList, "help": HelpScreen,
 }  # fmt: skip
 #: Never to be bound: what terminals send for other keys, or take for themselves.
 FORBIDDEN = {"ctrl+i", "ctrl+m", "ctrl+h", "f10", "f11", "ctrl+s"}

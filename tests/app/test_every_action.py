@@ -32,6 +32,7 @@ SIZE = (140, 44)
 REACH = {
     "app": "", "explorer": "", "timeline": "", "list": "2", "text": "3", "table": "2", "summary": "3", "problems": "4",
     "tree": "shift+tab", "groups": "b", "columns": "2 c", "detail": "2 j j i", "chooser": "O", "export": "x",
+    "help": "question_mark",
     "prompt": "ampersand d u r greater_than_sign 1",
 }  # fmt: skip
 #: Keys pressed before an action that would have nothing to do on what it finds.

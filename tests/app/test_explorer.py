@@ -290,6 +290,13 @@ async def test_help_lists_the_focused_pane_first_and_closes(profile):
         assert isinstance(pilot.app.screen, HelpScreen)
         text = frame(pilot.app)
         assert "Sort by the chosen column" in text
+        await press(pilot, "slash w a i t")
+        assert "Sort by the chosen column" not in frame(pilot.app)
+        assert "time without work, wait and sync" in frame(pilot.app)
+        await press(pilot, "enter j escape")
+        assert pilot.app.screen is explorer(pilot)
+        await press(pilot, "question_mark slash q q escape")
+        assert "Sort by the chosen column" in frame(pilot.app), "Esc shows all again"
         await press(pilot, "q")
         assert pilot.app.screen is explorer(pilot)
         await press(pilot, "f1 escape")

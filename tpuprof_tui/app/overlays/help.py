@@ -1,19 +1,21 @@
-"""The help screen: all keys, those of the focused pane first, commands, filters and terms."""
+"""The help screen: all keys, those of the focused pane first, commands, filters and terms; ``/`` searches in it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from tpuprof_tui.analysis.selecting.search import pattern_of
 from tpuprof_tui.formats.text import wrap
 from tpuprof_tui.model import Vocabulary
 
 from ..drawing.theme import Palette
-from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView
+from ..panes.prompt import Note, Prompt, Question
 from ..settings.actions import GROUPS, PANES, actions_for, bindings, key_text, keys_of
 from ..settings.commands import COMMANDS
 from .overlay import Overlay
@@ -52,36 +54,50 @@ MARKS: tuple[tuple[str, str], ...] = (
 
 
 class HelpLines(LinesView):
-    """The lines of the help screen."""
+    """The lines of the help screen.
+
+    Attributes:
+        about: The pane whose keys come first.
+        vocabulary: The words of what is open.
+        searched: Only entries that match it are shown; empty: all.
+        found: How many entries are shown.
+    """
 
     def __init__(self, palette: Palette, pane: str, vocabulary: Vocabulary) -> None:
         super().__init__(palette, "help")
         self.about = pane
         self.vocabulary = vocabulary
+        self.searched = ""
+        self.found = 0
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """Keys by group, nearest first; then the others, then words."""
+        """Keys by group, nearest first; then the others, then words; of what is searched for what matches."""
+        matches = pattern_of(self.searched).search
+        lines: list[Line] = []
+        self.found = 0
+        for title, entries in self._sections():
+            shown = [each for each in entries if not self.searched or any(map(matches, each))]
+            if shown:
+                lines.append([Segment(f" {title}", self.palette.title)])
+                for keys, text in shown:
+                    lines += self._entry(keys, text, width)
+                lines.append([])
+                self.found += len(shown)
+        return lines[:-1], []
+
+    def _sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """Titles, and below each what is explained, with its explanation."""
         known = actions_for(self.vocabulary)
         near = PANES.get(self.about, ("", ("app",)))[1]
-        lines: list[Line] = []
         for group in [*near, *(group for group in GROUPS if group not in near and group not in ("loading", "chooser"))]:
-            lines += [[Segment(f" {GROUPS[group]}", self.palette.title)]]
-            for action in (each for each in known if each.pane == group):
-                keys = "  ".join(key_text(key) for key in keys_of(action))
-                lines += self._entry(keys, action.help, width)
-            lines.append([])
+            actions = (each for each in known if each.pane == group)
+            yield GROUPS[group], [("  ".join(map(key_text, keys_of(each))), each.help) for each in actions]
         own, say = self.vocabulary.help_words, self.vocabulary.say
-        words = [(word, own.get(word) or say(meaning)) for word, meaning in WORDS]
         told = (each.said(self.vocabulary) for each in COMMANDS)
-        commands = [(f"{each.name} {each.argument}".strip(), each.help) for each in told]
-        filters = _filters(self.vocabulary)
-        for title, entries in (("Commands (:)", commands), ("Filters (&)", filters), ("Marks of the tree", MARKS),
-                               ("Words", words)):  # fmt: skip
-            lines.append([Segment(f" {title}", self.palette.title)])
-            for word, meaning in entries:
-                lines += self._entry(word, meaning, width)
-            lines.append([])
-        return lines[:-1], []
+        yield "Commands (:)", [(f"{each.name} {each.argument}".strip(), each.help) for each in told]
+        yield "Filters (&)", _filters(self.vocabulary)
+        yield "Marks of the tree", list(MARKS)
+        yield "Words", [(word, own.get(word) or say(meaning)) for word, meaning in WORDS]
 
     def _entry(self, keys: str, text: str, width: int) -> list[Line]:
         column = min(KEYS, max(width // 3, 6))
@@ -108,7 +124,7 @@ class HelpScreen(Overlay[None]):
     """Help over whatever is on the screen."""
 
     AUTO_FOCUS = "#help"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("help", "app")]
     CSS = """
     HelpScreen { align: center middle; }
     HelpScreen #help { width: 88%; max-width: 96; height: 92%; border: round $accent; background: $surface; }
@@ -117,13 +133,30 @@ class HelpScreen(Overlay[None]):
     def __init__(self, palette: Palette, pane: str, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.palette = palette
-        self.pane = pane
-        self.vocabulary = vocabulary
+        self.lines = HelpLines(palette, pane, vocabulary)
+        self.prompt = Prompt(palette, "help", vocabulary)
 
     def compose(self) -> ComposeResult:
         """The lines, and the keys that work here."""
-        lines = HelpLines(self.palette, self.pane, self.vocabulary)
-        lines.border_title = "Keys"
-        lines.border_subtitle = "Esc or q closes"
-        yield lines
-        yield KeyBar(self.palette, "help")
+        self.lines.border_title = "Keys"
+        self.lines.border_subtitle = "/ searches, Esc or q closes"
+        yield self.lines
+        yield self.prompt
+
+    def action_search(self) -> None:
+        """Asks for a text: what matches is shown while it is typed."""
+        self.prompt.open(Question("Search here", "", self._show, self._show, lambda: self._leave("")))
+
+    def _show(self, text: str) -> Note | None:
+        self.lines.searched = text
+        self.lines.rebuild(keep_scroll=False)
+        self.lines.border_title = f"{self.lines.found:,} found" if text else "Keys"
+        return Note("no line matches", fault=True) if text and not self.lines.found else None
+
+    def _leave(self, text: str) -> None:
+        self._show(text)
+        self.lines.focus()
+
+    def on_prompt_accepted(self) -> None:
+        """What matches stays; keys are those of the lines again."""
+        self.lines.focus()

@@ -234,6 +234,10 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         functions={"column-previous": "scroll_columns(-1)", "column-next": "scroll_columns(1)"},
     ),
     *_table(
+        "help",
+        ("search", "slash", "Search", "Show only the lines that have a text; nothing typed: all.", "Search"),
+    ),
+    *_table(
         "columns",
         ("show-hide", "space enter", "Show/hide", "Show the column, or hide it.", "Show/hide"),
         ("earlier", "K", "Earlier", "Move the column to the left.", "Move"),
@@ -377,7 +381,7 @@ PANES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "detail": ("Detail", ("detail", "list", "text", "explorer", "app")),
     "chooser": ("Captures", ("chooser", "list", "text", "app")),
     "loading": ("Loading", ("loading", "app")),
-    "help": ("Help", ("list", "text", "app")),
+    "help": ("Help", ("help", "list", "text", "app")),
     "export": ("Export", ("export", "app")),
     "confirm": ("Question", ("confirm", "list", "app")),
 }
@@ -389,6 +393,7 @@ GROUPS: Final[dict[str, str]] = {
     "groups": "Groups of the table",
     "columns": "Columns of the table", "chooser": "Captures",
     "loading": "Loading", "list": "Lists: table, summary, problems, detail, help",
+    "help": "Help",
     "text": "Where nothing is picked: summary, problems, detail, help", "explorer": "All panes",
     "app": "Everywhere", "export": "Export menu", "confirm": "Questions", "prompt": "While typing in the bottom line",
 }  # fmt: skip

@@ -17,7 +17,6 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.analysis.selecting.step_filter import chosen_step
 
-from ..drawing.compositing import DrawnScreen
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..overlays.copied import copy_text
@@ -33,6 +32,7 @@ from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
 from ..settings.actions import Action, ActionTable, bindings
 from ..shell.messages import Change, ChooseStep, CopyText, Say, ShowDetail, ThreadFailed
+from ..terminal.line_compositor import DrawnScreen
 from .background import Background
 from .captures import Captures
 from .command_line import CommandLine, CommandTable

@@ -7,7 +7,7 @@ from typing import TypeVar
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen
 
-from ..drawing.compositing import DrawnScreen
+from ..terminal.line_compositor import DrawnScreen
 
 Result = TypeVar("Result")
 

@@ -18,7 +18,7 @@ from tpuprof_tui.formats.text import wrap
 
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from .scrolling import SidesCache, set_extent
+from ..terminal.pane_lines import PaneStylesCache
 
 #: What bars are drawn with where there is Unicode.
 _BLOCKS = frozenset(map(chr, range(0x2580, 0x25A0)))
@@ -69,7 +69,7 @@ class LinesView(ScrollView, can_focus=True):
         self.items: list[int] = []
         self.cursor = 0
         self._built_for = -1
-        self._styles_cache = SidesCache()
+        self._styles_cache = PaneStylesCache()
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Lines for a pane of ``width`` cells, and for each the number of its item (-1: none); empty: no items."""
@@ -88,7 +88,7 @@ class LinesView(ScrollView, can_focus=True):
         self._built, self.items = self.build(max(width, 1))
         self.lines = [Strip(line) for line in self._built]
         self.cursor = min(self.cursor, max(max(self.items, default=-1), 0))
-        set_extent(self, Size(width, len(self.lines)))
+        self.virtual_size = Size(width, len(self.lines))
         if not keep_scroll:
             self.scroll_to(y=0, animate=False, immediate=True)
         if (width, self.items, self.cursor) == (built_for, *self._painted):

@@ -32,9 +32,9 @@ from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..settings.column_names import columns_named
 from ..shell.messages import Change, CopyText, Say, ShowDetail, tell_failure
+from ..terminal.pane_lines import PaneStylesCache
 from .lines import MOVES
 from .prompt import Note, Prompt, Question
-from .scrolling import SidesCache, set_extent
 from .table_columns import GAP, ColumnLayout
 from .table_rows import AT_ONCE, TableRows, Wanted, sorted_rows
 
@@ -97,7 +97,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.columns = ColumnLayout(session, view)
         self.rows = TableRows(session)
         self._active = False
-        self._styles_cache = SidesCache()
+        self._styles_cache = PaneStylesCache()
 
     # state
 
@@ -169,7 +169,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         if self._closing or not self.is_attached:
             # a scroll bar made for a pane that goes would never go itself, and keep the capture
             return
-        set_extent(self, Size(self.columns.edges[-1] + 1, len(self.rows.order) + 1))
+        self.virtual_size = Size(self.columns.edges[-1] + 1, len(self.rows.order) + 1)
 
     def title_text(self) -> str:
         """What the table holds, for the border."""

@@ -19,12 +19,12 @@ from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.sources.catalog import Catalog
 
-from ..drawing.compositing import DrawnScreen
 from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
 from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..settings.actions import bindings
+from ..terminal.line_compositor import DrawnScreen
 from .captures import CancelledError, Found, facts_of, found_captures
 from .messages import tell_failure
 

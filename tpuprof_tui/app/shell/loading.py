@@ -16,12 +16,12 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import wrap
 from tpuprof_tui.formats.units import bytes_text, plural
 
-from ..drawing.compositing import DrawnScreen
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
 from ..panes.keybar import KeyBar
 from ..settings.actions import actions_of, bindings, keys_of
+from ..terminal.line_compositor import DrawnScreen
 
 if TYPE_CHECKING:
     from tpuprof_tui.sources.catalog import Progress

@@ -13,7 +13,7 @@ from textual.command import CommandList, CommandPalette
 from textual.css.query import NoMatches
 from textual.timer import Timer
 
-from ..drawing.compositing import DrawnScreen
+from ..terminal.line_compositor import DrawnScreen
 
 #: What it does for each text, without the thread of its own.
 _gather: Callable[[CommandPalette, str], Awaitable[None]] = CommandPalette._gather_commands.__wrapped__  # type: ignore[attr-defined]

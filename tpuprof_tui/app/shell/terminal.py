@@ -9,8 +9,8 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.timer import Timer
 
-from ..drawing.difference import Shown
 from ..drawing.glyphs import AsciiFilter
+from ..terminal.changed_cells import ShownCells
 from .screen_release import ForgettingApp
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class TerminalApp(ForgettingApp):
     _resting: Timer | None = None
 
     def _prepare_terminal(self) -> None:
-        self._shown = Shown()
+        self._shown = ShownCells()
         self._ascii_filter = AsciiFilter()
 
     def on_mount(self) -> None:

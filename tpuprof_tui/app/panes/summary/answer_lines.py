@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 from rich.segment import Segment
@@ -63,7 +64,7 @@ class _Column:
     def is_text(self) -> bool:
         return self.column.kind in TEXTS
 
-    @property
+    @cached_property
     def natural(self) -> int:
         """Cells of the longest text."""
         return max(map(cell_len, (self.header, *self.texts)))

@@ -29,8 +29,8 @@ from tpuprof_tui.app.shell.messages import Change, ChooseStep, CopyText, Say, Sh
 from tpuprof_tui.formats.parsing import TypedError
 from tpuprof_tui.formats.text import fit
 
+from ...terminal.pane_lines import PaneStylesCache
 from ..prompt import Note, Prompt, Question
-from ..scrolling import SidesCache
 from . import texts
 from .changes import CHANGES, StateChange, event_selected, event_stepped
 from .figures import Job, LaneFigures
@@ -68,7 +68,7 @@ class Timeline(Widget, can_focus=True):
         self.palette = palette
         self._selected = -1
         self._titles = ("", "")
-        self._styles_cache = SidesCache()
+        self._styles_cache = PaneStylesCache()
 
     @property
     def palette(self) -> Palette:

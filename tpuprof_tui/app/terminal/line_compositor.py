@@ -2,20 +2,23 @@
 
 Textual's compositor draws every line of every pane that the smallest box around all changes touches, and cuts each
 where any pane begins. A cursor that moves through timeline and table is small, but the box around it is the screen.
+
+Relies on ``Compositor.render_update``, ``_dirty_regions``, ``_regions_to_spans`` and ``layers_visible``, and on
+``Screen._compositor`` and ``_dirty_regions`` of Textual. Without it, over sixteen kinds of keys at 120x40 and 1,000,000
+events, the event loop takes 27.7 ms of CPU a key (median) in place of 23.0 ms, 95th percentile 73 in place of 50 ms:
+the bounds are 25 and 60 ms.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import Compositor, CompositorUpdate
-from textual.color import Color
 from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.strip import Strip
@@ -57,8 +60,6 @@ class LineCompositor(Compositor):
         super().__init__()
         self._layout: object = None
         self._parts: dict[int, list[Part]] = {}
-        #: Styles of this screen's lines behind a colour.
-        self.veiled = lru_cache(16_384)(_veiled)
 
     def clear(self) -> None:
         """Lets go of all panes: the screen closes."""
@@ -149,50 +150,36 @@ class DrawnScreen(Screen[Result]):
         super().__init__(**names)
         self.lines_drawn = LineCompositor()
         self._compositor = self.lines_drawn
-        self._veiled: dict[int, tuple[list[Piece], Strip]] = {}
+        #: Lines of the screen below, each with the strips it was made of.
+        self._below: dict[int, tuple[list[Strip], Strip]] = {}
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Lines of the screen itself: where it is translucent those of the screen below, veiled by its colour."""
-        veil = self.styles.background
+        """Lines of the screen itself; where it is transparent those of the screen below, out of the mouse's reach."""
         stack = self.app.screen_stack
         place = stack.index(self) if self in stack else 0
         below = stack[place - 1] if place else None
-        if veil.a == 1 or not isinstance(below, DrawnScreen):
+        if self.styles.background.a or not isinstance(below, DrawnScreen):
             return super().render_lines(crop)
         self._dirty_regions.clear()
         lines: dict[int, list[Piece]] = {y: [] for y in crop.line_range}
         for piece in below.lines_drawn.drawn([(y, 0, self.size.width) for y in lines]):
             lines[piece[0]].append(piece)
-        veiled = below.lines_drawn.veiled
-        strips = [self._veiled_line(y, sorted(pieces, key=_cell), veil, veiled) for y, pieces in lines.items()]
+        strips = [self._line_below(y, [strip for _, _, strip in sorted(pieces, key=_cell)])
+                  for y, pieces in lines.items()]  # fmt: skip
         return (
             strips if crop.column_span == (0, self.size.width) else [strip.crop(*crop.column_span) for strip in strips]
         )
 
-    def _veiled_line(
-        self, y: int, pieces: list[Piece], veil: Color, veiled: Callable[[Style | None, Color], Style]
-    ) -> Strip:
-        known = self._veiled.get(y)
-        if known is not None and [id(each[2]) for each in known[0]] == [id(each[2]) for each in pieces]:
-            return known[1]
-        segments = [Segment(text, veiled(style, veil)) for _, _, strip in pieces for text, style, _ in strip]
-        strip = Strip(segments, sum(piece[2].cell_length for piece in pieces))
-        for line_filter in self.get_line_filters():
-            strip = strip.apply_filter(line_filter, veil)
-        self._veiled[y] = pieces, strip
-        return strip
+    def _line_below(self, y: int, strips: list[Strip]) -> Strip:
+        known = self._below.get(y)
+        if known is None or list(map(id, known[0])) != list(map(id, strips)):
+            segments = [
+                Segment(text, Style.null() if style is None else style.clear_meta_and_links())
+                for strip in strips for text, style, _ in strip
+            ]  # fmt: skip
+            known = self._below[y] = strips, Strip(segments)
+        return known[1]
 
 
 def _cell(piece: Piece) -> int:
     return piece[1]
-
-
-def _veiled(style: Style | None, veil: Color) -> Style:
-    """A style behind a colour that lets some of it through; without what the mouse would find."""
-    plain = Style.null() if style is None else style.clear_meta_and_links()
-    if veil.a == 0:
-        return plain
-    return plain + Style.from_color(
-        None if plain.color is None else (Color.from_rich_color(plain.color) + veil).rich_color,
-        None if plain.bgcolor is None else (Color.from_rich_color(plain.bgcolor) + veil).rich_color,
-    )

@@ -77,12 +77,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--parquet", metavar="FILE", help="query: rows as a Parquet file")
 
 
-def run(options: argparse.Namespace, show: Callable[[Any], None]) -> int:
+def run(options: argparse.Namespace, show: Callable[..., None]) -> int:
     """Builds, asks or compacts; gives the exit status.
 
     Args:
         options: As they were given.
-        show: Prints a page of tables.
+        show: Prints pages (`Pages.show`).
     """
     action, words = options.action, list(options.words)
     if action == "schema":
@@ -161,7 +161,7 @@ def _compact(out: Path, options: argparse.Namespace) -> int:
 # -- questions --------------------------------------------------------------------
 
 
-def _ask(out: Path, words: list[str], options: argparse.Namespace, show: Callable[[Any], None]) -> int:
+def _ask(out: Path, words: list[str], options: argparse.Namespace, show: Callable[..., None]) -> int:
     from tpuprof_tui.dataset import query
 
     with query.opened(out) as connection:
@@ -184,7 +184,7 @@ def _ask(out: Path, words: list[str], options: argparse.Namespace, show: Callabl
         elif options.json:
             _print_json(options.action, found, limit)
         else:
-            show(_page(out, options.action, found, limit or _ROWS))
+            show([_page(out, options.action, found, limit or _ROWS)], "--limit N shows all.")
     return FINE
 
 

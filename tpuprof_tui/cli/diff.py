@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import FINE, LOST
@@ -48,13 +48,13 @@ def compared(base: Profile, other: Profile, step: int | None, run_noise: float) 
     return Compared(queries[0], queries[1], run_noise)
 
 
-def print_diff(options: argparse.Namespace, opened: Callable[[str], Profile], show: Callable[[Any], None]) -> int:
+def print_diff(options: argparse.Namespace, opened: Callable[[str], Profile], show: Callable[..., None]) -> int:
     """Prints what the options ask for; gives the exit status.
 
     Args:
         options: As they were given.
         opened: Opens a profile.
-        show: Prints a page of tables.
+        show: Prints pages (`Pages.show`).
     """
     from tpuprof_tui.formats.answers import answer_text
     from tpuprof_tui.views.as_text import ROWS
@@ -73,8 +73,5 @@ def print_diff(options: argparse.Namespace, opened: Callable[[str], Profile], sh
         if options.markdown:
             print(markdown(both, told, limit), end="")
         else:
-            for number, page in enumerate(diff_reports(both, told, limit)):
-                if number:
-                    print()
-                show(page)
+            show(diff_reports(both, told, limit), "--limit N tells all.")
     return LOST if lossy(both) else FINE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import FAILED, FINE, UNCERTAIN
@@ -21,13 +21,13 @@ _FORMS: Final = (".json", ".md", ".xml")
 _MOST_NAMED: Final = 6
 
 
-def print_gate(options: argparse.Namespace, opened: Callable[[str], Profile], show: Callable[[Any], None]) -> int:
+def print_gate(options: argparse.Namespace, opened: Callable[[str], Profile], show: Callable[..., None]) -> int:
     """Judges and says it; gives the exit status.
 
     Args:
         options: As they were given.
         opened: Opens a profile.
-        show: Prints a page of tables.
+        show: Prints pages (`Pages.show`).
     """
     from tpuprof_tui.analysis.compare.gating import gate
     from tpuprof_tui.formats.answers import answer_text
@@ -41,6 +41,8 @@ def print_gate(options: argparse.Namespace, opened: Callable[[str], Profile], sh
         why_gated,
     )
 
+    if options.json and options.markdown:
+        raise UsageError("--json and --markdown do not go together.")
     if not options.against:
         raise UsageError("What to compare with is not said.", "Name it: tpuprof gate OTHER ... --against BASE ...")
     output = Path(options.output) if options.output else None
@@ -62,8 +64,10 @@ def print_gate(options: argparse.Namespace, opened: Callable[[str], Profile], sh
             stream.write(made[output.suffix]().encode("utf-8", "backslashreplace"))
     if options.json:
         print(record)
+    elif options.markdown:
+        print(gate_markdown(result, base, other), end="")
     else:
-        show(gate_report(result, base, other))
+        show([gate_report(result, base, other)])
     return _STATUS[result.result]
 
 

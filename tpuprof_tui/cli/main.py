@@ -6,7 +6,6 @@ Everything heavy is imported by the command that needs it: ``--help`` and ``--ve
 from __future__ import annotations
 
 import argparse
-import contextlib
 import errno
 import os
 import sys
@@ -24,6 +23,7 @@ from tpuprof_tui.sources.catalog import Catalog
 from . import dataset
 from .export import check_expected, run_asked
 from .options import OPTIONS, OWN_OPTIONS, Option, known_outputs, source_option
+from .pages import Pages
 from .profiling_options import add_arguments, completions, localise, options_command
 from .steps import check_step
 from .texts import (
@@ -54,6 +54,8 @@ FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 NO_CAPTURE: Final = "No capture given.", "See tpuprof --help; a capture named like a command is ./NAME."
+#: What tells what a page of a capture leaves out.
+MORE: Final = "tpuprof report CAPTURE VIEW tells one view, --limit N all."
 IN_ORDER: Final = "one answer each, in this order"
 
 
@@ -288,6 +290,12 @@ def open_command(options: argparse.Namespace) -> int:
     )
 
 
+def _pages(options: argparse.Namespace) -> Pages:
+    """How pages are printed: short, unless rows were asked for."""
+    whole = options.limit is not None or bool(getattr(options, "offset", 0))
+    return Pages(markdown=bool(getattr(options, "markdown", False)), whole=whole)
+
+
 def info_command(options: argparse.Namespace) -> int:
     """Prints what captures are and what was odd in them, or which source opens them."""
     if options.why:
@@ -311,7 +319,10 @@ def info_command(options: argparse.Namespace) -> int:
         return _each(options, lambda profile: print(info_json(profile, memory(profile), limit=options.limit,
                                                               offset=offset)), headed=False)  # fmt: skip
     limit = ROWS if options.limit is None else options.limit
-    return _each(options, lambda profile: _show(info_report(profile, memory(profile), limit=limit, offset=offset)))
+    show = _pages(options).show
+    return _each(
+        options, lambda profile: show([info_report(profile, memory(profile), limit=limit, offset=offset)], MORE)
+    )
 
 
 def describe_command(options: argparse.Namespace) -> int:
@@ -336,14 +347,15 @@ def instructions_command(options: argparse.Namespace) -> int:
 
 def summary_command(options: argparse.Namespace) -> int:
     """Prints where the time went."""
-    from tpuprof_tui.views.pages import summary_report
+    from tpuprof_tui.views.pages import ROWS, summary_report
 
-    # where no terminal is to open the explorer in, nobody asked for a step
-    step = getattr(options, "step", None)
+    # where no terminal is to open the explorer in, nobody asked for these
+    step, limit = getattr(options, "step", None), getattr(options, "limit", None)
+    show = Pages(markdown=bool(getattr(options, "markdown", False)), whole=limit is not None).show
 
     def told(profile: Profile) -> None:
         check_step(step, profile)
-        _show(summary_report(profile, step))
+        show([summary_report(profile, step, ROWS if limit is None else limit)], MORE)
 
     return _each(options, told)
 
@@ -353,7 +365,7 @@ def report_command(options: argparse.Namespace) -> int:
     from .report import print_report
 
     profile = _opened(options.capture, options)
-    print_report(options, profile, _show)
+    print_report(options, profile, _pages(options).show)
     return _status(profile)
 
 
@@ -361,14 +373,14 @@ def diff_command(options: argparse.Namespace) -> int:
     """Prints what differs between two captures."""
     from .diff import print_diff
 
-    return print_diff(options, lambda path: _opened(path, options), _show)
+    return print_diff(options, lambda path: _opened(path, options), _pages(options).show)
 
 
 def gate_command(options: argparse.Namespace) -> int:
     """Says whether a change may pass."""
     from .gate import print_gate
 
-    return print_gate(options, lambda path: _opened(path, options), _show)
+    return print_gate(options, lambda path: _opened(path, options), Pages().show)
 
 
 def baseline_command(options: argparse.Namespace) -> int:
@@ -380,7 +392,7 @@ def baseline_command(options: argparse.Namespace) -> int:
 
 def dataset_command(options: argparse.Namespace) -> int:
     """Builds a data set of many captures, or asks one."""
-    return dataset.run(options, _show)
+    return dataset.run(options, _pages(options).show)
 
 
 def export_command(options: argparse.Namespace) -> int:
@@ -509,18 +521,6 @@ def _folder_error(path: str) -> UnreadableError | None:
         f"{path} is no capture, but a folder of {'more than 8' if len(found) > 8 else len(found)}.",
         f"Name one of them: {named}{', ...' if len(found) > 3 else '.'}",
     )
-
-
-def _show(report: Any) -> None:
-    """Prints a report: styled and fitted to a terminal, plain anywhere else."""
-    if sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown"):
-        # plain text is as good where rich is not installed
-        with contextlib.suppress(ModuleNotFoundError):
-            from tpuprof_tui.formats.tables_rich import print_report
-
-            print_report(report)
-            return
-    print(report.text())
 
 
 def _status(profile: Profile) -> int:

@@ -123,14 +123,15 @@ OPTIONS: Final = (
         {
             "type": _count,
             "metavar": "N",
-            "help": "rows of each table at most (default: 20; all with --json and of instructions)",
+            "help": "rows of each table at most (default: as many as 8 kB of text hold; all with --json and of "
+            "instructions)",
         },
-        ("report", "diff", "info", "instructions"),
+        ("summary", "report", "diff", "info", "instructions"),
     ),
     Option(
         ("--markdown",),
         {"action": "store_true", "help": "Markdown, for a merge request"},
-        ("diff",),
+        ("summary", "report", "diff", "gate"),
     ),
     Option(
         ("--run-noise",),

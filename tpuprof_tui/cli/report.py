@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from tpuprof_tui.views.report import Worker
 
 
-def print_report(options: argparse.Namespace, profile: Profile, show: Callable[[Any], None]) -> None:
+def print_report(options: argparse.Namespace, profile: Profile, show: Callable[..., None]) -> None:
     """Prints what the options ask for.
 
     Args:
         options: As they were given.
         profile: The profile.
-        show: Prints a page of tables.
+        show: Prints pages (`Pages.show`).
 
     Raises:
         UsageError: A view, group, worker, step, range or filter is unknown.
@@ -35,6 +35,8 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[[
     from tpuprof_tui.views.registry import view_of, views_of
     from tpuprof_tui.views.report import report_record, report_text, workers_of
 
+    if options.json and options.markdown:
+        raise UsageError("--json and --markdown do not go together.")
     vocabulary = profile.vocabulary
     if options.list_views:
         listed = views_of(vocabulary)
@@ -57,10 +59,7 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[[
         print(answer_text(record, indent=None))
         return
     limit = ROWS if options.limit is None else options.limit
-    for number, page in enumerate(report_text(query, views, workers, limit, options.offset)):
-        if number:
-            print()
-        show(page)
+    show(report_text(query, views, workers, limit, options.offset), "Name one of them, or --limit N tells all.")
 
 
 def _range(options: argparse.Namespace, profile: Profile) -> tuple[int, int] | None:

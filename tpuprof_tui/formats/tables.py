@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
+
+from .escape import markdown_text
 
 Align = Literal["left", "right"]
 _GAP = "  "
@@ -24,6 +26,9 @@ class Table:
         notes: Lines below the table.
         total: The last row sums up the others.
         spare: Headers of columns to leave out where the table is too wide, first to go first.
+        more: Rows that follow and are not here; the last note says so.
+        hint: How to see rows that are not here, the rest of a sentence.
+        view: Id of the view it is of; empty: of none.
     """
 
     title: str
@@ -33,6 +38,9 @@ class Table:
     notes: tuple[str, ...] = ()
     total: bool = False
     spare: tuple[str, ...] = ()
+    more: int = 0
+    hint: str = "--limit shows them"
+    view: str = ""
 
     def align(self, place: int) -> Align:
         """How a column lines up."""
@@ -77,6 +85,15 @@ class Table:
             spare=(),
         )
 
+    def shortened(self, count: int) -> Table:
+        """The table with its first rows, ``count`` at most; the row that sums up stays."""
+        if len(self.rows) <= count:
+            return self
+        kept = self.rows[: count - self.total] + self.rows[len(self.rows) - self.total :]
+        more = self.more + len(self.rows) - len(kept)
+        notes = self.notes[:-1] if self.more else self.notes
+        return replace(self, rows=kept, more=more, notes=(*notes, f"{more:,} more; {self.hint}."))
+
     def turned(self, width: int) -> list[Table]:
         """The table with rows and columns exchanged, in as many parts as ``width`` characters ask for."""
         parts: list[Table] = []
@@ -116,6 +133,13 @@ class Report:
         blocks = ["\n".join((self.title, *self.lines)), *("\n".join(table_lines(table)) for table in self.tables)]
         return "\n\n".join(blocks)
 
+    def markdown(self) -> str:
+        """The whole page as Markdown."""
+        blocks = [f"### {markdown_text(self.title)}"]
+        if any(self.lines):
+            blocks.append("\n".join(f"- {markdown_text(line)}" for line in self.lines if line))
+        return "\n\n".join([*blocks, *("\n".join(markdown_lines(table)).rstrip() for table in self.tables)])
+
 
 def table_lines(table: Table) -> list[str]:
     """A table in plain text."""
@@ -125,6 +149,16 @@ def table_lines(table: Table) -> list[str]:
     if table.total and len(body) > 1:
         body.insert(-1, rule)
     return [table.title, rule, _line(table, table.header, widths), rule, *body, *table.notes]
+
+
+def markdown_lines(table: Table) -> Iterator[str]:
+    """A table as Markdown has them, with an empty line behind it."""
+    yield from (f"**{markdown_text(table.title)}**", "")
+    yield f"| {' | '.join(map(markdown_text, table.header))} |"
+    yield f"|{'|'.join(':--' if place in table.left else '--:' for place in range(len(table.header)))}|"
+    yield from (f"| {' | '.join(map(markdown_text, row))} |" for row in table.rows)
+    yield ""
+    yield from (markdown_text(note) for note in table.notes)
 
 
 def _line(table: Table, cells: Sequence[str], widths: Sequence[int]) -> str:

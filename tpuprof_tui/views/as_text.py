@@ -51,14 +51,15 @@ def text_table(table: Table, limit: int | None = ROWS, offset: int = 0, hint: st
         for number, row in enumerate(table.rows(offset, stop), offset)
     )  # fmt: skip
     notes = list(table.notes)
-    if len(rows) < len(table):
-        behind = f"Rows {offset + 1:,} to {stop:,} of {len(table):,}; " if offset else f"{len(table) - stop:,} more; "
+    more = len(table) - len(rows)
+    if more:
+        behind = f"Rows {offset + 1:,} to {stop:,} of {len(table):,}; " if offset else f"{more:,} more; "
         notes.append(f"{behind}{hint}.")
     spare = sorted((column for column in columns if column.spare), key=lambda column: -column.spare)
     return TextTable(
         cells.title(table), tuple(map(cells.header, columns)), rows,
         left=frozenset(number for number, column in enumerate(columns) if column.kind in TEXTS),
-        notes=tuple(notes), total=table.total, spare=tuple(map(cells.header, spare)),
+        notes=tuple(notes), total=table.total and not more, spare=tuple(map(cells.header, spare)), more=more, hint=hint,
     )  # fmt: skip
 
 

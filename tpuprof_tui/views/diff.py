@@ -12,7 +12,7 @@ from tpuprof_tui.analysis.compare.comparison import LANES, UNKNOWN
 from tpuprof_tui.analysis.compare.noise import Amount, Noise
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.formats.escape import line_text, markdown_text
-from tpuprof_tui.formats.tables import Report
+from tpuprof_tui.formats.tables import Report, markdown_lines
 from tpuprof_tui.formats.tables import Table as TextTable
 from tpuprof_tui.formats.units import column_unit, percent_text, time_text
 from tpuprof_tui.model import Severity
@@ -364,7 +364,7 @@ def markdown(compared: Compared, views: Sequence[View], limit: int | None) -> st
 def _markdown(compared: Compared, views: Sequence[View], limit: int | None) -> Iterator[str]:
     yield from (f"### {markdown_text(_title(compared))}", "", markdown_text(why(compared)), "")
     for table in _contributor_tables(compared):
-        yield from markdown_table(table)
+        yield from markdown_lines(table)
     for line in list(_verdict_lines(compared))[2:]:
         yield f"- {markdown_text(line)}"
     base, other = (line_text(query.profile.path) for query in (compared.base, compared.other))
@@ -373,14 +373,4 @@ def _markdown(compared: Compared, views: Sequence[View], limit: int | None) -> I
         answer: Answer = compared.answer(view)
         yield from ("", f"#### {markdown_text(compared.base.vocabulary.say(view.title))}", "")
         for table in answer_report("", answer, limit).tables:
-            yield from markdown_table(table)
-
-
-def markdown_table(table: TextTable) -> Iterator[str]:
-    """A table as Markdown has them."""
-    yield from (f"**{markdown_text(table.title)}**", "")
-    yield f"| {' | '.join(map(markdown_text, table.header))} |"
-    yield f"|{'|'.join(':--' if place in table.left else '--:' for place in range(len(table.header)))}|"
-    yield from (f"| {' | '.join(map(markdown_text, row))} |" for row in table.rows)
-    yield ""
-    yield from table.notes
+            yield from markdown_lines(table)

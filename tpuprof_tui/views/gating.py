@@ -17,13 +17,13 @@ from tpuprof_tui.analysis.compare.noise import Amount, Lost, status_of
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.answers import SCHEMA
 from tpuprof_tui.formats.escape import html_text, line_text, markdown_text
-from tpuprof_tui.formats.tables import Report
+from tpuprof_tui.formats.tables import Report, markdown_lines
 from tpuprof_tui.formats.tables import Table as TextTable
 from tpuprof_tui.formats.units import percent_text, time_text
 
 from .answer import plain
 from .comparing import Compared
-from .diff import markdown_table, noise_record, status_word
+from .diff import noise_record, status_word
 from .query import Query
 from .registry import answer, views_of
 
@@ -325,7 +325,7 @@ def _commands(result: Gate, other: Side) -> Iterator[str]:
 def gate_markdown(result: Gate, base: Side, other: Side) -> str:
     """The same for a merge request."""
     lines = [f"### tpuprof gate: {result.result}", "", markdown_text(why_gated(result, base, other)), ""]
-    lines += markdown_table(_table(result)) if result.rules else []
+    lines += markdown_lines(_table(result)) if result.rules else []
     report = gate_report(result, base, other)
     lines += [f"- {markdown_text(line)}" for line in report.lines[2:5]]
     lines += ["", *(f"`{command}`" for command in _commands(result, other))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tpuprof_tui.analysis.selecting.session import Session
@@ -29,8 +30,14 @@ NO_TIMES: Final = "No times are known; `tpuprof instructions` lists the {events}
 _HEAD: Final = "overview"
 
 
-def summary_report(profile: Profile, step: int | None = None) -> Report:
-    """Where the time of a profile or of one step went: an overview, then each view that is part of a summary."""
+def summary_report(profile: Profile, step: int | None = None, limit: int = ROWS) -> Report:
+    """Where the time of a profile or of one step went: an overview, then each view that is part of a summary.
+
+    Args:
+        profile: The profile.
+        step: Number of the step; None: all of it.
+        limit: Rows of each table at most.
+    """
     query = Query(Session(profile), step=step)
     title = f"{title_line(profile)}{query.step_text()}"
     count = len(profile.problems)
@@ -45,7 +52,8 @@ def summary_report(profile: Profile, step: int | None = None) -> Report:
     tables: list[Table] = []
     for view in views_of(profile.vocabulary):
         if view.summed_up and view.id not in (_HEAD, "problems"):
-            tables += text_tables(answer(view, query), ROWS, hint="tpuprof report lists all")
+            told = text_tables(answer(view, query), limit, hint="tpuprof report lists all")
+            tables += [replace(table, view=view.id) for table in told]
     begun = tuple(f"{label}  {text}" for label, text in _begun(profile))
     return Report(title, (*fact_lines(found), *begun, *found.notes, *problems), (*tables, *_problems(query)))
 
@@ -134,7 +142,8 @@ def lost_text(profile: Profile) -> str:
 
 def _problems(query: Query) -> list[Table]:
     found = answer(view_of(query.vocabulary, "problems"), query)
-    return list(text_tables(found, PROBLEM_ROWS, hint="`tpuprof info CAPTURE --json` lists all"))
+    told = text_tables(found, PROBLEM_ROWS, hint="`tpuprof info CAPTURE --json` lists all")
+    return [replace(table, view="problems") for table in told]
 
 
 def _memory_table(memory: Memory) -> Table:

@@ -157,8 +157,12 @@ def report_text(
     for view in views:
         title = f"{query.vocabulary.say(view.title)}{query.step_text()}"
         if view.together:
-            yield answer_report(title, answer(view, query), limit, offset)
+            yield _of_view(view, answer_report(title, answer(view, query), limit, offset))
             continue
         for worker, asked in _asked(query, workers):
             heading = f"{title}: {worker.key}" if len(workers) > 1 else title
-            yield answer_report(heading, answer(view, asked), limit, offset)
+            yield _of_view(view, answer_report(heading, answer(view, asked), limit, offset))
+
+
+def _of_view(view: View, page: Report) -> Report:
+    return replace(page, tables=tuple(replace(table, view=view.id) for table in page.tables))

@@ -1,0 +1,118 @@
+"""Pages of text that commands print: for a terminal, as plain text or as Markdown; short where nobody asks for more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tpuprof_tui.formats.tables import Report, Table
+
+#: Bytes of an answer that nobody asked to be longer.
+MOST_BYTES: Final = 8000
+#: Rows of each table that are tried in turn until it is short enough.
+_ROWS: Final = (20, 10, 5, 3, 1)
+#: Room for the line that names what is left out.
+_ROOM: Final = 400
+#: Views whose tables are left out last.
+_FIRST: Final = ("findings", "problems", "overview")
+
+
+@dataclass(frozen=True)
+class Pages:
+    """How the pages of one command are printed.
+
+    Attributes:
+        markdown: As Markdown, whatever stdout is.
+        whole: However long they are: a number of rows was asked for.
+    """
+
+    markdown: bool = False
+    whole: bool = False
+
+    def show(self, pages: Iterable[Report], more: str = "") -> None:
+        """Prints pages, an empty line between them.
+
+        Args:
+            pages: What to print.
+            more: What tells what is left out where they are too long, the rest of a sentence.
+        """
+        told = list(pages)
+        left_out = ""
+        if not self.whole:
+            told, left_out = brief(told, _markdown if self.markdown else _text, more)
+        tell = (lambda page: print(_markdown(page))) if self.markdown else _for_stdout()
+        for number, page in enumerate(told):
+            if number:
+                print()
+            tell(page)
+        if left_out:
+            print(f"\n{left_out}")
+
+
+def brief(pages: Sequence[Report], form: Callable[[Report], str], more: str = "") -> tuple[list[Report], str]:
+    """Pages that take at most `MOST_BYTES`, with fewer rows or tables, and a line that says which tables are left out.
+
+    Rows go before tables; of tables those stay that say what is worth a look, then the first.
+    """
+
+    def size(found: Iterable[Report]) -> int:
+        return sum(len(form(page).encode("utf-8", "backslashreplace")) + 2 for page in found)
+
+    shorter = list(pages)
+    for rows in _ROWS:
+        if size(shorter) <= MOST_BYTES:
+            return shorter, ""
+        shorter = [replace(page, tables=tuple(each.shortened(rows) for each in page.tables)) for page in pages]
+    # the fewest rows are too many: with a few more of them, as many pages and then tables as there is room for
+    shorter = [replace(page, tables=tuple(each.shortened(_ROWS[-2]) for each in page.tables)) for page in pages]
+    room = MOST_BYTES - _ROOM
+    cut: dict[int, Report] = {}
+    left_out: list[str] = []
+    for place in sorted(range(len(shorter)), key=lambda place: min(map(_rank, shorter[place].tables), default=9)):
+        head = replace(shorter[place], tables=())
+        if size((head,)) <= room - MOST_BYTES // 3:
+            room -= size((head,))
+            cut[place] = head
+        else:
+            left_out.append(head.title)
+    tables = [(place, table) for place in cut for table in shorter[place].tables]
+    for place, table in sorted(tables, key=lambda each: (_rank(each[1]), each[0])):
+        need = size((replace(cut[place], title="", lines=(), tables=(table,)),))
+        if need <= room:
+            room -= need
+            cut[place] = replace(cut[place], tables=(*cut[place].tables, table))
+        else:
+            left_out.append(table.view or table.title)
+    named = ", ".join(dict.fromkeys(left_out))
+    if len(named) > _ROOM - 120:
+        named = f"{named[: _ROOM - 140].rpartition(', ')[0]}, ..."
+    kept = [cut[place] for place in sorted(cut) if cut[place].tables or cut[place].lines]
+    return kept, f"Left out, as it is long: {named}. {more}".rstrip()
+
+
+def _rank(table: Table) -> int:
+    return _FIRST.index(table.view) if table.view in _FIRST else len(_FIRST)
+
+
+def _text(page: Report) -> str:
+    return page.text()
+
+
+def _markdown(page: Report) -> str:
+    return page.markdown()
+
+
+def _for_stdout() -> Callable[[Report], None]:
+    """What prints a page: styled and fitted to a terminal, plain anywhere else."""
+    if sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown"):
+        # plain text is as good where rich is not installed
+        with contextlib.suppress(ModuleNotFoundError):
+            from tpuprof_tui.formats.tables_rich import print_report
+
+            return print_report
+    return lambda page: print(_text(page))

@@ -37,11 +37,18 @@ def help_text(topic: str | None, of: str | None = None) -> str:
         raise UsageError(f"The help on {topic} takes no other word: {of}.")
     if topic is None or topic in COMMANDS:
         return localised_parser(topic or "open").format_help()
-    makers = {"keys": keys_text, "columns": columns_text, "man": man_page}
+    makers = {"keys": keys_text, "columns": columns_text, "man": man_page, "agent": agent_text}
     if topic.lower() in makers:
         return makers[topic.lower()]()
     known = ", ".join([*(name for name in COMMANDS if name != "open"), *TOPICS])
     raise UsageError(f"There is no help on {topic}.", f"Topics: {known}.")
+
+
+def agent_text() -> str:
+    """How a program works with this one."""
+    from .agent import PAGE
+
+    return PAGE
 
 
 def keys_text() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 #: Topics of help beside the commands, and shells there is completion for.
-TOPICS: Final = ("KEYS", "COLUMNS", "schema", "man")
+TOPICS: Final = ("KEYS", "COLUMNS", "schema", "agent", "man")
 SHELLS: Final = ("bash", "zsh", "fish")
 #: Among words to complete: here files may stand as well.
 FILE: Final = "FILE"
@@ -75,6 +75,7 @@ Help of a command, or on a topic:
   KEYS     all keys of the explorer, by pane, with the ids that config.json maps to other keys
   COLUMNS  what can be known of an instruction: names in filters and files, units, meaning
   schema   the form of what a command prints as JSON (a JSON Schema); alone: the commands that print some
+  agent    how a program works with this one: rules, and five worked questions
   man      the manual page, for man -l -
 """
 HELP_EXAMPLES: Final = """\

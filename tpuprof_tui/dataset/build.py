@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from glob import glob, has_magic
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from tpuprof_tui.errors import TpuprofError, UnreadableError, UsageError, needed_for
+from tpuprof_tui.errors import TpuprofError, UnreadableError, needed_for
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.sources.catalog import Catalog
 
 from .manifest import Entry, Manifest
-from .tables import FOLDERS, GROUP, SCHEMA, Tables, origin, partitions
+from .places import captures_of, fingerprint, lies
+from .tables import FOLDERS, GROUP, SCHEMA, Folders, origin, partitions
 
 #: What Hive calls the folder of what is not known.
 _UNKNOWN: Final = "__HIVE_DEFAULT_PARTITION__"
-#: Levels of folders that are searched, and rows that compacting puts into one file.
-_DEEPEST: Final = 64
+#: Columns of events, and units of their further columns, whose values seldom repeat.
+_TIMES: Final = ("order", "start", "end", "duration")
+_DIFFERENT: Final = ("ns", "cycles")
+#: Columns of events whose row groups queries skip by.
+_SKIPPED: Final = ("capture", "lane", "unit", "start", "end", "duration", "step", "scope", "bytes")
+#: Captures that a cluster is given at a time, so that it holds no queue of all.
+_IN_FLIGHT: Final = 1_000
+#: Rows that compacting puts into one file.
 _MOST_ROWS: Final = 4_000_000
-_FOREVER: Final = float("inf")
 
 #: Takes what is to be done and a function for each; gives what that returns, in any order.
 Executor = Callable[[Callable[[str], Entry], Sequence[str]], Iterator[Entry]]
@@ -50,51 +55,6 @@ class Built:
     missing: list[str] = field(default_factory=list)
 
 
-# what there is
-
-
-def captures_of(paths: Iterable[str], catalog: Catalog, missing: list[str]) -> Iterator[str]:
-    """Absolute paths of the captures that words name: captures, folders of some, globs, ``@list.txt`` of such words.
-
-    Args:
-        paths: The words.
-        catalog: The sources.
-        missing: Gets the words that lead to nothing.
-
-    Raises:
-        UsageError: A word is an address of another file system.
-        UnreadableError: A list cannot be read.
-    """
-    for word in paths:
-        if "://" in word:
-            raise UsageError(
-                f"{word}: only paths of this machine can be read so far.", "Mount or copy it, then name it."
-            )
-        if word.startswith("@"):
-            try:
-                with open(word[1:], encoding="utf-8", errors="surrogateescape") as stream:
-                    lines = [line.strip() for line in stream]
-            except OSError as error:
-                raise UnreadableError(f"{word[1:]}: {(error.strerror or 'cannot be read').lower()}.") from None
-            yield from captures_of([line for line in lines if line and line[0] not in "#@"], catalog, missing)
-            continue
-        matches = [word] if os.path.lexists(word) or not has_magic(word) else sorted(glob(word, recursive=True))
-        found = [path for match in matches for path in _found(match, catalog)]
-        if not found:
-            missing.append(word)
-        yield from found
-
-
-def _found(path: str, catalog: Catalog) -> list[str]:
-    if not os.path.exists(path):
-        return []
-    # a source may open a folder of folders as one; here those below it are wanted, each by itself
-    found = list(catalog.find(path, depth=_DEEPEST, seconds=_FOREVER)) if os.path.isdir(path) else [Path(path)]
-    if not found and catalog.is_profile(path):
-        found = [Path(path)]
-    return [str(catalog.whole(each)) for each in found]
-
-
 # one capture
 
 
@@ -102,29 +62,64 @@ def write_capture(out: str, path: str) -> Entry:
     """Reads a capture and writes its files into a data set; what it returns is to be logged.
 
     A capture that changes while it is read has its fingerprint of before: the next build reads it again.
+
+    Args:
+        out: Folder of the data set.
+        path: Where the capture lies, or its address on another file system.
     """
-    fingerprint = Catalog().fingerprint(path)
-    tables = partitions(path)
-    return Entry(path, fingerprint, tables.capture, tables.readable, tuple(_written(Path(out), tables)))
+    found = fingerprint(path, Catalog())
+    files: list[str] = []
 
+    def write_events(capture: str, folders: Folders, schema: Any, batches: Iterator[Any]) -> None:
+        files.append(file_of("events", folders, capture))
+        write_batches(schema, batches, Path(out, files[0]))
 
-def _written(out: Path, tables: Tables) -> Iterator[str]:
-    folder = "/".join(
-        f"{name}={_UNKNOWN if value is None else quote(value, safe='')}"
-        for name, value in zip(FOLDERS, tables.folders, strict=True)
-    )  # fmt: skip
+    tables = partitions(path, write_events)
     for name, table in tables.tables.items():
-        file = f"{name}/{folder}/{tables.capture}.parquet"
-        write_table(table, out / file)
-        yield file
+        if table is not None:
+            files.append(file_of(name, tables.folders, tables.capture))
+            write_table(table, Path(out, files[-1]))
+    if not tables.readable:
+        files = files[-1:]
+    return Entry(path, found if tables.fetched else "", tables.capture, tables.readable, tuple(sorted(files)))
+
+
+def file_of(table: str, folders: Folders, capture: str) -> str:
+    """The file of a capture in a table, relative to the data set."""
+    named = zip(FOLDERS, folders, strict=True)
+    parts = (f"{name}={_UNKNOWN if value is None else quote(value, safe='')}" for name, value in named)
+    return "/".join((table, *parts, f"{capture}.parquet"))
 
 
 def write_table(table: Any, file: Path) -> None:
-    """Writes an Arrow table: zstd, dictionaries, statistics, row groups of bounded size."""
+    """Writes an Arrow table."""
+    write_batches(table.schema, (table,), file)
+
+
+def write_batches(schema: Any, parts: Iterable[Any], file: Path) -> None:
+    """Writes record batches or tables as they come: zstd, dictionaries where values repeat, bounded row groups.
+
+    Statistics are of what queries skip by: numbers that all events have, and the capture.
+    """
+    import pyarrow
     from pyarrow import parquet
 
-    with whole_file(file) as stream:
-        parquet.write_table(table, stream, compression="zstd", row_group_size=GROUP)
+    repeated = [field.name for field in schema if not _differs(field)]
+    skipped = [field.name for field in schema if field.name in _SKIPPED] or True
+    with (
+        whole_file(file) as stream,
+        parquet.ParquetWriter(stream, schema, compression="zstd", use_dictionary=repeated,
+                              write_statistics=skipped) as writer,
+    ):  # fmt: skip
+        for part in parts:
+            table = pyarrow.Table.from_batches([part]) if isinstance(part, pyarrow.RecordBatch) else part
+            writer.write_table(table, row_group_size=GROUP)
+
+
+def _differs(field: Any) -> bool:
+    """Whether values of a column are seldom the same, so that a dictionary of them gains nothing."""
+    unit = (field.metadata or {}).get(b"unit", b"").decode()
+    return str(field.type) == "double" or unit in _DIFFERENT or field.name in _TIMES
 
 
 # all of them
@@ -167,10 +162,19 @@ def ray(address: str | None) -> Executor:
         try:
             # a worker that dies has its capture read by another
             task = cluster.remote(max_retries=3)(function_of(function))
-            waiting = [task.remote(path) for path in paths]
+            rest = iter(paths)
+            waiting = [task.remote(path) for path in islice(rest, _IN_FLIGHT)]
             while waiting:
                 done, waiting = cluster.wait(waiting)
-                yield from cluster.get(done)
+                try:
+                    yield from cluster.get(done)
+                except cluster.exceptions.RayError as error:
+                    # an error of the function itself comes as one that is also of its own class
+                    if isinstance(error, TpuprofError):
+                        raise
+                    raise TpuprofError("A worker that read a capture died each time, as where memory runs out.",
+                                       "What was read is kept: build again.") from None  # fmt: skip
+                waiting += [task.remote(path) for path in islice(rest, len(done))]
         finally:
             if begun:
                 cluster.shutdown()
@@ -207,7 +211,7 @@ def build(out: Path, words: Sequence[str], run: Executor, *, prune: bool = False
         raise UnreadableError(f"No capture was found: {', '.join(words[:3])}{', ...' if len(words) > 3 else '.'}")
     with Manifest.opened(out) as manifest:
         manifest.sweep()
-        built.deleted = [path for path in manifest.entries if not os.path.lexists(path)]
+        built.deleted = [path for path in manifest.entries if not lies(path)]
         if prune:
             _let_go(manifest, built.deleted)
         due = [path for path in paths if not _is_current(manifest, path, catalog)]
@@ -218,7 +222,7 @@ def build(out: Path, words: Sequence[str], run: Executor, *, prune: bool = False
                 _take(manifest, entry, built)
                 told(done, len(due))
             again = _without_files(manifest)
-            due = [path for path in again if os.path.lexists(path)]
+            due = [path for path in again if lies(path)]
             if not due:
                 break
         manifest.rewrite()
@@ -227,9 +231,11 @@ def build(out: Path, words: Sequence[str], run: Executor, *, prune: bool = False
 
 def _is_current(manifest: Manifest, path: str, catalog: Catalog) -> bool:
     known = manifest.entries.get(path)
-    if known is None or known.schema != SCHEMA or known.fingerprint != catalog.fingerprint(path):
+    if known is None or known.schema != SCHEMA or not known.fingerprint:
         return False
-    return bool(known.fingerprint) and all((manifest.out / file).is_file() for file in known.files)
+    return known.fingerprint == fingerprint(path, catalog) and all(
+        (manifest.out / file).is_file() for file in known.files
+    )
 
 
 def _without_files(manifest: Manifest) -> list[str]:
@@ -242,10 +248,15 @@ def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
     former = manifest.entries.get(entry.path)
     owner = manifest.entries.get(manifest.owners.get(entry.capture, entry.path))
     owner = None if owner is former else owner
+    if not entry.fingerprint and former is not None and former.readable:
+        # it cannot be looked at now: what was read of it before stays
+        _delete(manifest, set(entry.files) - manifest.files)
+        built.unreadable.append(entry.path)
+        return
     if not all((manifest.out / file).is_file() for file in entry.files):
         # a capture that had the same content has been replaced meanwhile: it is read again
         manifest.log([replace(entry, files=())])
-    elif owner is not None and os.path.lexists(owner.path):
+    elif owner is not None and lies(owner.path):
         surplus = set(entry.files) - set(owner.files)
         entry = replace(entry, files=())
         manifest.log([entry])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,19 +17,23 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tpuprof_tui.analysis.index.ordering import knows
-from tpuprof_tui.errors import NO_MEMORY, TpuprofError, needed_for
+from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError, needed_for
 from tpuprof_tui.formats.escape import utf8_text
-from tpuprof_tui.model import Activity, Lane, Profile, Role, Severity, is_missing
+from tpuprof_tui.formats.files import WriteError
+from tpuprof_tui.model import INT_MISSING, Activity, Lane, Profile, Role, Severity, is_missing
 from tpuprof_tui.model.columns import COUNTERS
-from tpuprof_tui.sources.catalog import Catalog, open_profile
+from tpuprof_tui.sources.catalog import Catalog
+
+from .places import on_this_machine
 
 if TYPE_CHECKING:
+    from tpuprof_tui.views.answer import Answer, Fact
     from tpuprof_tui.views.query import Query
 
 #: Version of the tables: the second number grows when a column is added, the first when one changes or goes. A data
 #: set of another version is built anew, capture by capture.
 SCHEMA: Final = "1.0"
-#: Rows of a row group, the unit that readers skip and load.
+#: Rows of a row group, the unit that readers skip and load; so many are made at a time.
 GROUP: Final = 65_536
 #: Columns that are folders (Hive partitions), in the order of the folders.
 FOLDERS: Final = ("source", "day", "device")
@@ -39,6 +43,10 @@ _LATEST: Final = 4_102_444_800 * 10**9
 _COMMON: Final = {"name": "name", "category": "type", "engine": "engine", "unit": "core", "order": "order",
                   "start": "start", "end": "end", "duration": "duration", "step": "step", "scope": "scope",
                   "kernel": "kernel", "bytes": "bytes"}  # fmt: skip
+#: Columns whose codes are members of enumerations.
+_ENUMS: Final = {"activity": Activity, "role": Role}
+#: Tables of views whose rows are figures too: few rows, whatever the capture.
+_TABLES: Final = {"units": "units", "lanes": "kinds"}
 #: What figures of a view's parts are called.
 _PARTS: Final = {"kernels": "kernel", "operations": "operation", "operators": "operation"}
 
@@ -99,7 +107,12 @@ FIELDS: Final[dict[str, tuple[Field, ...]]] = {
     ),
     "figures": (
         _CAPTURE,
-        Field("figure", "text", "kernel:NAME, operation:NAME, or VIEW.figure as report --json names them."),
+        Field(
+            "figure",
+            "text",
+            "kernel:NAME, operation:NAME, or VIEW.figure as report --json names them; of the "
+            "tables of units and lanes VIEW.ROW.column.",
+        ),
         Field("kind", "text", "kernel, operation, or the view."),
         Field("name", "text", "What of that kind."),
         Field("value", "float", "The figure; of kernels and operations the sum of durations of their work, ns."),
@@ -122,59 +135,71 @@ FIELDS: Final[dict[str, tuple[Field, ...]]] = {
 }
 
 
+#: Values of the columns that are folders, in the order of `FOLDERS`; None: not known.
+Folders = tuple[str | None, ...]
+
+
 @dataclass(frozen=True)
 class Tables:
     """One capture.
 
     Attributes:
         capture: Its identity.
-        folders: Values of the columns that are folders, in the order of `FOLDERS`; None: not known.
+        folders: Where it belongs.
         tables: Arrow tables by name; those of a capture that could not be read are its problems alone.
         readable: Whether it could be read.
+        fetched: Whether it could be looked at: else it is to be tried again.
     """
 
     capture: str
-    folders: tuple[str | None, ...]
+    folders: Folders
     tables: dict[str, Any]
     readable: bool
+    fetched: bool = True
 
 
-def identity(path: str | os.PathLike[str], catalog: Catalog) -> str:
-    """Hash of the bytes of a capture's files with their names, and of the device and call that its name tells.
-
-    Returns:
-        24 hexadecimal digits; of what cannot be read those of its path.
-    """
-    hashed = hashlib.blake2b(repr(catalog.device_and_call(path)).encode(), digest_size=12)
-    whole = Path(path)
-    try:
-        for file in catalog.files(path):
-            name = os.path.relpath(file, whole) if whole.is_dir() else file.name
-            hashed.update(f"{name!a} {file.stat().st_size};".encode())
-            with file.open("rb") as stream:
-                while part := stream.read(1 << 20):
-                    hashed.update(part)
-    except OSError:
-        return hashlib.blake2b(os.fsencode(path), digest_size=12).hexdigest()
-    return hashed.hexdigest()
+#: What becomes of the events of a capture: gets its identity, its folders, the Arrow schema and record batches.
+Taker = Callable[[str, Folders, Any, Iterator[Any]], Any]
 
 
-def partitions(path: str | os.PathLike[str]) -> Tables:
+def as_table(capture: str, folders: Folders, schema: Any, batches: Iterator[Any]) -> Any:
+    """Events as one Arrow table in memory."""
+    del capture, folders
+    return _pyarrow().Table.from_batches(list(batches), schema=schema)
+
+
+def partitions(path: str | os.PathLike[str], take: Taker = as_table) -> Tables:
     """One capture as Arrow tables, with the columns of `FIELDS`.
 
     What cannot be read is a row in ``problems`` (severity ``fatal``); nothing is raised for it.
 
+    Args:
+        path: Where it lies, or its address on another file system.
+        take: Makes of the events what stands for them among the tables; else they are a table in memory.
+
     Raises:
-        MissingPackageError: pyarrow is not installed.
+        MissingPackageError: pyarrow, or what reads such addresses, is not installed.
+        WriteError: What ``take`` raises where it cannot write.
     """
+    told = os.fspath(path)
+    try:
+        with on_this_machine(path) as here:
+            return _tables(here, told, take)
+    except UnreadableError as error:
+        capture = _identity_of_path(told)
+        return Tables(capture, (None, _day(0), None), _fatal(capture, told, error.message), False, fetched=False)
+
+
+def _tables(path: str, told: str, take: Taker) -> Tables:
     catalog = Catalog()
-    capture = identity(path, catalog)
-    source = catalog.source_of(path)
+    files = catalog.files(path)
     device, call = catalog.device_and_call(path)
-    newest = max((_changed_ns(file) for file in catalog.files(path)), default=0)
+    capture = _identity(path, told, files, (device, call))
+    source = catalog.source_of(path)
+    newest = max(map(_changed_ns, files), default=0)
     folders = (None if source is None else source.id, _day(newest), None if device is None else str(device))
     try:
-        query = _query(open_profile(path))
+        query = _query(catalog.open(path, {}))
         # with the steps that are found and the exposed time, as the explorer's table has them
         profile = query.session.profile
         problems: list[dict[str, Any]] = [
@@ -183,34 +208,64 @@ def partitions(path: str | os.PathLike[str]) -> Tables:
              "lane": each.lane or None, "count": each.count, "lost": each.lost}
             for each in profile.problems
         ]  # fmt: skip
-        events = _events(profile, capture)
         figures = [*_facts(query, problems), *_sums(profile)]
         row = {
-            "capture": capture, "path": os.fspath(path), "name": profile.name, "chip": profile.device.chip or None,
+            "capture": capture, "path": told, "name": profile.name, "chip": profile.device.chip or None,
             "mode": profile.recording.name or None, "call": call, "changed_ns": newest, "epoch_ns": profile.wall_ns,
             "duration_ns": profile.end_ns - profile.start_ns if profile.timed else None, "units": len(profile.units),
             "lanes": sum(len(lane) > 0 for lane in profile.lanes), "events": profile.instructions,
             "problems": len(problems), "errors": sum(each.severity == Severity.ERROR for each in profile.problems),
-            "bytes": catalog.size(path), "tpuprof": _version(),
-        }  # fmt: skip
-        tables = {
-            "captures": _of_rows("captures", [row]), "events": events,
-            "figures": _of_rows("figures", [{"capture": capture, **each} for each in figures]),
+            "bytes": sum(map(_size, files)), "tpuprof": _version(),
         }  # fmt: skip
         folders = (profile.vocabulary.source, _day(newest if profile.wall_ns is None else profile.wall_ns), folders[2])
-        readable = True
-    except ImportError:
+        tables = {
+            "captures": _of_rows("captures", [row]),
+            "figures": _of_rows("figures", [{"capture": capture, **each} for each in figures]),
+            "events": take(capture, folders, *_events(profile, capture)),
+        }  # fmt: skip
+    except (ImportError, WriteError):
         raise
     # a capture is the least of many: whatever is wrong with it, the others follow
     except Exception as error:
         what = error.message if isinstance(error, TpuprofError) else f"It cannot be read: {type(error).__name__}."
         what = NO_MEMORY if isinstance(error, MemoryError) else what
-        problems = [{"severity": "fatal", "what": what, "done": "It is in no other table.", "count": 1}]
-        tables, readable = {}, False
+        return Tables(capture, folders, _fatal(capture, told, what.replace(path, told)), readable=False)
     if problems:
-        told = {"capture": capture, "path": os.fspath(path)}
-        tables["problems"] = _of_rows("problems", [{**told, **each} for each in problems])
-    return Tables(capture, folders, tables, readable)
+        about = {"capture": capture, "path": told}
+        tables["problems"] = _of_rows("problems", [{**about, **each} for each in problems])
+    return Tables(capture, folders, tables, readable=True)
+
+
+def _fatal(capture: str, path: str, what: str) -> dict[str, Any]:
+    """The tables of a capture that could not be read."""
+    row = {"capture": capture, "path": path, "severity": "fatal", "what": what, "done": "It is in no other table.",
+           "count": 1}  # fmt: skip
+    return {"problems": _of_rows("problems", [row])}
+
+
+def _identity(path: str, told: str, files: Sequence[Path], named: tuple[int | None, int | None]) -> str:
+    """Hash of the bytes of a capture's files with their names, and of the device and call that its name tells.
+
+    Returns:
+        24 hexadecimal digits; of what cannot be read those of its path.
+    """
+    hashed = hashlib.blake2b(repr(named).encode(), digest_size=12)
+    whole = Path(path)
+    inside = whole.is_dir()
+    try:
+        for file in files:
+            name = os.path.relpath(file, whole) if inside else file.name
+            hashed.update(f"{name!a} {file.stat().st_size};".encode())
+            with file.open("rb") as stream:
+                while part := stream.read(1 << 20):
+                    hashed.update(part)
+    except OSError:
+        return _identity_of_path(told)
+    return hashed.hexdigest()
+
+
+def _identity_of_path(path: str) -> str:
+    return hashlib.blake2b(os.fsencode(path), digest_size=12).hexdigest()
 
 
 def arrow_schema(table: str) -> Any:
@@ -254,6 +309,13 @@ def _changed_ns(file: Path) -> int:
         return 0
 
 
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
 def _day(time_ns: int) -> str:
     return datetime.fromtimestamp(max(min(time_ns, _LATEST), 0) / 1e9, timezone.utc).strftime("%Y-%m-%d")
 
@@ -275,74 +337,128 @@ def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
 # events
 
 
-def _events(profile: Profile, capture: str) -> Any:
-    """All events, lane by lane: the common columns, then those of the source that some lane knows."""
+def _events(profile: Profile, capture: str) -> tuple[Any, Iterator[Any]]:
+    """All events, lane by lane: the common columns, then those of the source that some lane knows.
+
+    Returns:
+        Arrow schema, and record batches of at most `GROUP` rows, made when they are asked for.
+    """
     pyarrow = _pyarrow()
     words = profile.vocabulary
     taken = set(_COMMON.values())
+    lanes = [(number, lane) for number, lane in enumerate(profile.lanes) if len(lane)]
     extras = [
         column for column in words.columns
         if column.key not in taken and column.group != COUNTERS
-        and any(len(lane) and knows(profile, lane, column.key) for lane in profile.lanes)
+        and any(knows(profile, lane, column.key) for _, lane in lanes)
     ]  # fmt: skip
     kinds = {"text": "text", "float": "float", "percent": "float"}
     fields = [*arrow_schema("events")] + [
         pyarrow.field(f"{words.source}_{column.key}", _type(kinds.get(column.kind, "int")),
-                      metadata={"help": f"{column.help}{f' [{column.unit}]' if column.unit else ''}"})
+                      metadata={"help": f"{column.help}{f' [{column.unit}]' if column.unit else ''}",
+                                "unit": column.unit})
         for column in extras
     ]  # fmt: skip
     schema = pyarrow.schema(fields, metadata=origin("events"))
-    texts = {key: pyarrow.array([utf8_text(text) for text in each], pyarrow.string())
-             for key, each in profile.strings.items()}  # fmt: skip
-    names = {"activity": pyarrow.array([each.name.lower() for each in Activity]),
-             "role": pyarrow.array([each.name.lower() for each in Role])}  # fmt: skip
     keys = [*(_COMMON.get(field.name, field.name) for field in FIELDS["events"]), *(column.key for column in extras)]
-    batches = []
-    for number, lane in enumerate(profile.lanes):
-        # what all events of the lane have in common
-        own = {"capture": (0, pyarrow.array([capture])), "lane": (number, None)}
-        if lane.activity is not None:
-            own["activity"] = (int(lane.activity), names["activity"])
-        for rows in _slices(len(lane)):
-            arrays = [
-                _repeated(*own[key], rows.stop - rows.start)
-                if key in own
-                else _arrow(profile, lane, key, rows, field.type, texts | names)
-                for key, field in zip(keys, schema, strict=True)
-            ]
-            batches.append(pyarrow.record_batch(arrays, schema=schema))
-    return pyarrow.Table.from_batches(batches, schema=schema)
+    columns = [_EventColumn(profile, key, field.type) for key, field in zip(keys, schema, strict=True)]
+    name = pyarrow.array([capture])
+
+    def batches() -> Iterator[Any]:
+        for parts, count in _batches(lanes):
+            arrays = []
+            for key, column in zip(keys, columns, strict=True):
+                if key == "capture":
+                    codes = pyarrow.array(np.zeros(count, np.int32))
+                    arrays.append(pyarrow.DictionaryArray.from_arrays(codes, name))
+                elif key == "lane":
+                    numbers = [number for number, *_ in parts]
+                    arrays.append(pyarrow.array(np.repeat(numbers, [rows.stop - rows.start for _, _, rows in parts])))
+                else:
+                    arrays.append(column.arrow(parts, count))
+            yield pyarrow.record_batch(arrays, schema=schema)
+
+    return schema, batches()
 
 
-def _repeated(value: int, texts: Any, count: int) -> Any:
-    """A column with one value: a number, or the text that it is the place of."""
-    pyarrow = _pyarrow()
-    if texts is None:
-        return pyarrow.array(np.full(count, value, np.int64))
-    return pyarrow.DictionaryArray.from_arrays(pyarrow.array(np.full(count, value, np.int32)), texts)
+#: A lane with its number, and some of its rows.
+_Part = tuple[int, Lane, slice]
 
 
-def _slices(count: int) -> Iterator[slice]:
-    for first in range(0, count, GROUP):
-        yield slice(first, min(first + GROUP, count))
+def _batches(lanes: Sequence[tuple[int, Lane]]) -> Iterator[tuple[list[_Part], int]]:
+    """Rows of lanes in turn, so many at a time as make a batch, with their number."""
+    parts: list[_Part] = []
+    room = GROUP
+    for number, lane in lanes:
+        first = 0
+        while first < len(lane):
+            stop = min(first + room, len(lane))
+            parts.append((number, lane, slice(first, stop)))
+            room -= stop - first
+            first = stop
+            if not room:
+                yield parts, GROUP
+                parts, room = [], GROUP
+    if parts:
+        yield parts, GROUP - room
 
 
-def _arrow(profile: Profile, lane: Lane, key: str, rows: slice, kind: Any, texts: dict[str, Any]) -> Any:
-    """A column of a lane for some rows; null where it does not know it."""
-    pyarrow = _pyarrow()
-    if not knows(profile, lane, key):
-        return pyarrow.nulls(rows.stop - rows.start, kind)
-    values = lane.take(key, rows)
-    if pyarrow.types.is_dictionary(kind):
-        table = texts[key]
-        gone = (values < 0) | (values >= len(table))
-        codes = pyarrow.array(np.where(gone, 0, values).astype(np.int32), mask=gone)
-        return pyarrow.DictionaryArray.from_arrays(codes, table)
-    if pyarrow.types.is_floating(kind):
-        found = values.astype(np.float64)
-        return pyarrow.array(found, mask=~np.isfinite(found))
-    gone = is_missing(values) if values.dtype.kind != "f" else ~np.isfinite(values)
-    return pyarrow.array(np.where(gone, 0, values).astype(np.int64), mask=gone)
+class _EventColumn:
+    """A column of events: what its lanes know of it, as Arrow arrays; null where one does not know it.
+
+    Args:
+        profile: The profile.
+        key: What the source calls it.
+        kind: Arrow type.
+    """
+
+    def __init__(self, profile: Profile, key: str, kind: Any) -> None:
+        pyarrow = _pyarrow()
+        self._arrow = pyarrow
+        self._profile, self._key, self._kind = profile, key, kind
+        self._is_text = pyarrow.types.is_dictionary(kind)
+        self._is_float = pyarrow.types.is_floating(kind)
+        self._texts: Any = None
+        if self._is_text:
+            named: Sequence[str] = profile.strings.get(key, ())
+            if key in _ENUMS:
+                named = [each.name.lower() for each in _ENUMS[key]]
+            self._texts = pyarrow.array([utf8_text(text) for text in named], pyarrow.string())
+
+    def arrow(self, parts: Sequence[_Part], count: int) -> Any:
+        """The values of some rows of lanes, one after the other."""
+        found = [self._values(lane, rows) for _, lane, rows in parts]
+        if all(values is None for values in found):
+            return self._arrow.nulls(count, self._kind)
+        missing = -1 if self._is_text else np.nan if self._is_float else INT_MISSING
+        kind = np.int32 if self._is_text else np.float64 if self._is_float else np.int64
+        each = [np.full(rows.stop - rows.start, missing, kind) if values is None else values
+                for values, (_, _, rows) in zip(found, parts, strict=True)]  # fmt: skip
+        values = each[0] if len(each) == 1 else np.concatenate(each)
+        if self._is_text:
+            gone = (values < 0) | (values >= len(self._texts))
+            codes = self._masked(np.where(gone, 0, values), gone)
+            return self._arrow.DictionaryArray.from_arrays(codes, self._texts)
+        return self._masked(values, ~np.isfinite(values) if self._is_float else values == INT_MISSING)
+
+    def _values(self, lane: Lane, rows: slice) -> Any:
+        """What a lane knows: codes (int32), float64, or int64; None: nothing."""
+        if self._key == "activity" and lane.activity is not None:
+            return np.full(rows.stop - rows.start, int(lane.activity), np.int32)
+        if not knows(self._profile, lane, self._key):
+            return None
+        values = lane.take(self._key, rows)
+        if self._is_text:
+            return values.astype(np.int32, copy=False)
+        if self._is_float:
+            return values.astype(np.float64, copy=False)
+        if values.dtype == np.int64:
+            return values
+        gone = ~np.isfinite(values) if values.dtype.kind == "f" else is_missing(values)
+        return np.where(gone, INT_MISSING, np.where(gone, 0, values).astype(np.int64))
+
+    def _masked(self, values: Any, gone: Any) -> Any:
+        return self._arrow.array(values, mask=gone if gone.any() else None)
 
 
 # figures
@@ -361,11 +477,12 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> Iterator[dict[str, A
     from tpuprof_tui.views.registry import answer, views_of
 
     for view in views_of(query.vocabulary):
-        if not view.compared or view.together:
+        if not view.compared or view.together or not (view.facts or view.id in _TABLES):
             continue
         known = set()
         try:
-            facts = answer(view, query).facts
+            found = answer(view, query)
+            facts = [*found.facts, *_facts_of_rows(view.id, found)]
         # one view of many: the capture counts without it, and its problems say so
         except Exception as error:
             problems.append({"severity": "warning", "what": f"The view {view.id} failed: {type(error).__name__}.",
@@ -379,6 +496,17 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> Iterator[dict[str, A
                     value = value / 1000 if fact.key.endswith("_us") else value
                     yield {"figure": f"{view.id}.{fact.key}", "kind": view.id, "name": fact.key, "value": float(value)}
                 known.add(fact.key)
+
+
+def _facts_of_rows(view: str, found: Answer) -> Iterator[Fact]:
+    """Cells of the tables of `_TABLES`, by the label of their row and the key of their column."""
+    from tpuprof_tui.views.answer import Fact
+
+    for table in found.tables:
+        if table.key == _TABLES.get(view):
+            for row in table.rows():
+                for column, value in zip(table.columns[1:], row[1:], strict=True):
+                    yield Fact(f"{row[0]}.{column.key}", column.title, value, column.kind)
 
 
 def _sums(profile: Profile) -> Iterator[dict[str, Any]]:

@@ -25,6 +25,7 @@ class View:
         place: Where the summary pane tells it.
         quick: Whether it is computed with every key; others come when keys rest.
         compared: Whether a comparison tells it unasked.
+        facts: Whether it may say facts beside its tables: who wants facts alone passes over the others.
     """
 
     id: str
@@ -38,3 +39,4 @@ class View:
     place: Place = "below"
     quick: bool = False
     compared: bool = True
+    facts: bool = True

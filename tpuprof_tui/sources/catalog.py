@@ -233,14 +233,14 @@ class Catalog:
                 if time.monotonic() > end:
                     return
                 names, folders = _listed(folder)
-                found = self._found(folder, [*names, *folders])
+                found = self.found_in(folder, [*names, *folders])
                 yield from found
                 if remaining and folder not in found:
                     below.extend(folder / name for name in folders)
             level = below
 
-    def _found(self, folder: Path, names: list[str]) -> list[Path]:
-        """The profiles in one folder; the folder alone where it is one itself."""
+    def found_in(self, folder: Path, names: Sequence[str]) -> list[Path]:
+        """The profiles in one folder, by the names of what is in it; the folder alone where it is one itself."""
         found: list[Path] = []
         for source in self._in_turn() if names else ():
             mine: Sequence[Path] = self._asked(source, (), source.find, folder, names)
@@ -257,7 +257,7 @@ class Catalog:
         """Names of the profiles in the folder that a profile lies in; of at most ``most`` folders there."""
         folder = self.whole(path).parent
         names, folders = _listed(folder, links=True)
-        files = [file.name for file in self._found(folder, [*names, *folders]) if file != folder]
+        files = [file.name for file in self.found_in(folder, [*names, *folders]) if file != folder]
         return [*files, *(name for name in folders[:most] if (folder / name) in self.find(folder / name, depth=0))]
 
     def whole(self, path: str | os.PathLike[str]) -> Path:

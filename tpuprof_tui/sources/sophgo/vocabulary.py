@@ -167,11 +167,11 @@ VOCABULARY: Final = Vocabulary(
     texts_entry=f"{_HERE}.command_texts:TEXTS",
     views=(
         View("waits", "Who waits for whom", "Which {unit} makes the others wait, and who comes last to each barrier.",
-             f"{_HERE}.views.waits:waits"),
+             f"{_HERE}.views.waits:waits", facts=False),
         View("kernel_launches", "Kernel functions by launch", "How long launches took, and the work in them.",
              f"{_HERE}.views.kernel_launches:kernel_launches", (NAMES,), summed_up=False, place="", compared=False),
         View("published", "As bigTpuProfile counts", "The summary of the published converter, by its own definitions.",
-             f"{_HERE}.views.published_summary:published"),
+             f"{_HERE}.views.published_summary:published", facts=False),
     ),
     entries={
         "workers": f"{_HERE}.views.workers:workers",

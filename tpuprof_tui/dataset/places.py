@@ -1,0 +1,240 @@
+"""Where captures lie: on this machine, or at addresses of other file systems (``s3://``, ``gs://``, any of fsspec).
+
+What lies elsewhere is found by listings alone and read from a copy that goes when it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import posixpath
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from glob import glob, has_magic
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, TypeVar
+
+from tpuprof_tui.errors import MissingPackageError, UnreadableError, needed_for
+from tpuprof_tui.sources.catalog import Catalog
+
+#: Levels of folders that are searched.
+_DEEPEST: Final = 64
+_FOREVER: Final = float("inf")
+#: Seconds between tries of what may fail by chance.
+_PAUSES: Final = (0.2, 1.0, 3.0)
+#: What listings say of a file that changes with its content, the surest first.
+_VERSIONS: Final = ("ETag", "etag", "md5Hash", "content_md5", "generation", "mtime", "LastModified", "last_modified",
+                    "updated", "modified", "created")  # fmt: skip
+_Answer = TypeVar("_Answer")
+
+
+def is_address(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is an address of another file system."""
+    return "://" in os.fspath(path)
+
+
+def captures_of(words: Iterable[str], catalog: Catalog, missing: list[str]) -> Iterator[str]:
+    """Paths of the captures that words name: captures, folders of some, globs, addresses, ``@list.txt`` of such words.
+
+    Args:
+        words: The words.
+        catalog: The sources.
+        missing: Gets the words that lead to nothing.
+
+    Yields:
+        Absolute paths, and addresses.
+
+    Raises:
+        UnreadableError: A list, or a file system, cannot be read.
+        MissingPackageError: fsspec, or its package for these addresses, is not installed.
+    """
+    for word in words:
+        if word.startswith("@"):
+            try:
+                with open(word[1:], encoding="utf-8", errors="surrogateescape") as stream:
+                    lines = [line.strip() for line in stream]
+            except OSError as error:
+                raise UnreadableError(f"{word[1:]}: {(error.strerror or 'cannot be read').lower()}.") from None
+            yield from captures_of([line for line in lines if line and line[0] not in "#@"], catalog, missing)
+            continue
+        if is_address(word):
+            found = _captures_at(word, catalog)
+        else:
+            matches = [word] if os.path.lexists(word) or not has_magic(word) else sorted(glob(word, recursive=True))
+            found = [path for match in matches for path in _found(match, catalog)]
+        if not found:
+            missing.append(word)
+        yield from found
+
+
+def _found(path: str, catalog: Catalog) -> list[str]:
+    if not os.path.exists(path):
+        return []
+    # a source may open a folder of folders as one; here those below it are wanted, each by itself
+    found = list(catalog.find(path, depth=_DEEPEST, seconds=_FOREVER)) if os.path.isdir(path) else [Path(path)]
+    if not found and catalog.is_profile(path):
+        found = [Path(path)]
+    return [str(catalog.whole(each)) for each in found]
+
+
+def lies(path: str) -> bool:
+    """Whether there is something at a path or address; True where that cannot be told."""
+    if not is_address(path):
+        return os.path.lexists(path)
+    system, place = _system(path)
+    try:
+        return bool(_tried(path, lambda: system.exists(place)))
+    except UnreadableError:
+        return True
+
+
+def fingerprint(path: str, catalog: Catalog) -> str:
+    """A short text that changes when a capture's files do; empty where nothing can be seen."""
+    if not is_address(path):
+        return catalog.fingerprint(path)
+    system, place = _system(path)
+    try:
+        listed = _listed(path, system, place)
+    except UnreadableError:
+        return ""
+    seen = [(file, details.get("size"), str(next((details[key] for key in _VERSIONS if details.get(key)), "")))
+            for file, details in sorted(listed.items())]  # fmt: skip
+    return hashlib.blake2b(repr(seen).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest() if seen else ""
+
+
+@contextmanager
+def on_this_machine(path: str | os.PathLike[str]) -> Iterator[str]:
+    """A capture as a path of this machine: what lies elsewhere is copied, with its names and times.
+
+    Raises:
+        UnreadableError: It could not be fetched, also when tried again.
+        MissingPackageError: fsspec, or its package for this address, is not installed.
+    """
+    if not is_address(path):
+        yield os.fspath(path)
+        return
+    address = os.fspath(path)
+    system, place = _system(address)
+    listed = _listed(address, system, place)
+    if not listed:
+        raise UnreadableError(f"{address}: no such file or folder.")
+    with tempfile.TemporaryDirectory(prefix="tpuprof") as folder:
+        copy = os.path.join(folder, posixpath.basename(place.rstrip("/")) or "capture")
+        for file, details in listed.items():
+            inner = "" if file == place else posixpath.relpath(file, place)
+            if ".." in PurePosixPath(inner).parts or "\0" in inner:
+                continue
+            target = os.path.join(copy, inner) if inner else copy
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            _tried(address, lambda file=file, target=target: system.get_file(file, target))  # type: ignore[misc]
+            changed = _seconds(details)
+            if changed is not None:
+                os.utime(target, (changed, changed))
+        yield copy
+
+
+def _system(address: str) -> tuple[Any, str]:
+    """The file system of an address, and the place there."""
+    with needed_for(
+        "An address of another file system", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."
+    ):
+        from fsspec.core import url_to_fs
+    try:
+        system, place = url_to_fs(address)
+    except ImportError as error:
+        raise MissingPackageError(f"{address}: {error}.") from None
+    except ValueError as error:
+        raise UnreadableError(f"{address}: {error}.") from None
+    return system, str(place)
+
+
+def _tried(address: str, action: Callable[[], _Answer]) -> _Answer:
+    """What an action on another file system gives; tried again where it fails.
+
+    Raises:
+        UnreadableError: It failed every time, or at once where trying again is of no use.
+    """
+    for pause in (*_PAUSES, None):
+        try:
+            return action()
+        except (FileNotFoundError, PermissionError) as error:
+            raise UnreadableError(f"{address}: {_reason(error)}.") from error
+        # each file system has errors of its own
+        except Exception as error:
+            if pause is None:
+                raise UnreadableError(f"{address} could not be fetched: {_reason(error)}.",
+                                      "Build again: what is in the data set is kept.") from error  # fmt: skip
+            time.sleep(pause)
+    raise AssertionError
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what an error says."""
+    text = str(error.strerror) if isinstance(error, OSError) and error.strerror else str(error)
+    return next((line.strip().rstrip(".") for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+def _listed(address: str, system: Any, place: str) -> dict[str, dict[str, Any]]:
+    """Files at and below a place, with what the listing says of each; none where there is nothing."""
+
+    def listing() -> dict[str, dict[str, Any]]:
+        system.invalidate_cache()
+        return {str(file): dict(details) for file, details in system.find(place, detail=True).items()}
+
+    return _tried(address, listing)
+
+
+def _seconds(details: dict[str, Any]) -> float | None:
+    """When a file changed last, s since 1970."""
+    for key in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
+        value = details.get(key)
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, (int, float)):
+            return float(value)
+    return None
+
+
+def _captures_at(address: str, catalog: Catalog) -> list[str]:
+    """Addresses of the captures at and below one, or at those that a pattern matches."""
+    system, place = _system(address)
+    places = _tried(address, lambda: list(map(str, system.glob(place)))) if has_magic(place) else [place]
+    found: dict[str, None] = {}
+    for each in places:
+        files = list(_listed(address, system, each))
+        if files == [each]:
+            # a file of a capture stands for all of it
+            folder = posixpath.dirname(each)
+            beside = _names_in(address, system, folder)
+            whole = catalog.found_in(Path(folder), beside) == [Path(folder)]
+            found[folder if whole else each] = None
+        else:
+            found |= dict.fromkeys(_among(files, each, catalog))
+    return [system.unstrip_protocol(each) for each in found]
+
+
+def _names_in(address: str, system: Any, folder: str) -> list[str]:
+    return [posixpath.basename(str(name)) for name in _tried(address, lambda: system.ls(folder, detail=False))]
+
+
+def _among(files: Iterable[str], root: str, catalog: Catalog) -> Iterator[str]:
+    """Captures among files below a root, by their names; none is looked for within another."""
+    inside: dict[str, set[str]] = {}
+    for file in files:
+        path = PurePosixPath(file)
+        for parent in path.parents:
+            inside.setdefault(str(parent), set()).add(path.name)
+            path = parent
+            if str(parent) == root.rstrip("/"):
+                break
+    level = [root.rstrip("/")]
+    for folder in level:
+        if folder not in inside:
+            continue
+        found = list(map(str, catalog.found_in(Path(folder), sorted(inside[folder]))))
+        yield from found
+        if folder not in found:
+            level.extend(sorted(f"{folder}/{name}" for name in inside[folder] if f"{folder}/{name}" in inside))

@@ -25,7 +25,7 @@ FUZZ_BRIEFLY ?= 60
 SOAK_SECONDS ?= 3600
 SOAK_BRIEFLY ?= 60
 
-.PHONY: help demo test compiled coverage lint check briefly bench bench-scale screenshots fuzz fuzz-briefly soak soak-briefly mutants docs pythons packages bundle clean
+.PHONY: help demo test compiled coverage lint check briefly bench bench-scale screenshots fuzz fuzz-briefly soak soak-briefly mutants fleet-test docs pythons packages bundle clean
 
 help:
 	@echo "make demo      open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
@@ -36,6 +36,7 @@ help:
 	@echo "make soak      random keys in the explorer, memory watched (SOAK_SECONDS=$(SOAK_SECONDS))"
 	@echo "make mutants   small mistakes put into pairing and clocks: which of them no test notices"
 	@echo "make check     the tests, lint, $(FUZZ_BRIEFLY) s of fuzzing, $(SOAK_BRIEFLY) s of random keys: what .ci/run does"
+	@echo "make fleet-test 2,000 captures as a data set: killed builds, Spark, polars, Ray, a failing object store (FLEET_ARGS)"
 	@echo "make bench     speed and memory, as figures (make bench-scale: the explorer at ten million records)"
 	@echo "make screenshots the pictures of the README, from the samples"
 	@echo "make docs      the manual page and the tables of keys, from the program"
@@ -86,6 +87,9 @@ soak-briefly: $(VENV)/installed
 mutants: $(VENV)/installed-mutants
 	$(BIN)/python tests/mutation/run.py $(MUTANT_ARGS)
 
+fleet-test: $(VENV)/installed-fleet
+	$(BIN)/python tests/fleet/run.py $(FLEET_ARGS)
+
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/run.py $(BENCH_ARGS)
 
@@ -133,6 +137,10 @@ $(VENV)/installed-fuzz: $(VENV)/installed-test
 
 $(VENV)/installed-mutants: $(VENV)/installed-test
 	$(BIN)/python -m pip install --quiet --editable '.[mutants]'
+	@touch $@
+
+$(VENV)/installed-fleet: $(VENV)/installed-test
+	$(BIN)/python -m pip install --quiet --editable '.[fleet]'
 	@touch $@
 
 $(VENV)/installed-lint: $(VENV)/installed

@@ -1,0 +1,58 @@
+"""A Ray cluster of two nodes on this machine, of which one is killed while a data set is built."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tpuprof_tui.dataset import build as building
+
+
+def built_while_a_node_dies(
+    folder: Path, place: Path, content: Callable[[Path], dict[str, Any]], most: int = 60
+) -> dict[str, Any]:
+    """Builds on two nodes, of which one is killed when some captures are done; compares with a build without."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    words = sorted(str(path) for path in folder.glob("*/*"))[:most]
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    other = cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    done = threading.Event()
+    out = place / "by_ray"
+
+    def kill() -> None:
+        done.wait(300)
+        cluster.remove_node(other, allow_graceful=False)
+
+    def told(count: int, _: int) -> None:
+        if count == 10:
+            done.set()
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    began = time.perf_counter()
+    try:
+        building.build(out, words, building.ray(cluster.address), told=told)
+        took = time.perf_counter() - began
+        assert done.is_set()
+        killer.join(60)
+        nodes = _nodes(ray, cluster.address)
+    finally:
+        cluster.shutdown()
+    here = place / "without_ray"
+    building.build(here, words, building.local(1))
+    assert content(out) == content(here)
+    return {"captures": len(words), "seconds": round(took), "nodes left": nodes}
+
+
+def _nodes(ray: Any, address: str) -> int:
+    ray.init(address=address, log_to_driver=False)
+    try:
+        return sum(node["Alive"] for node in ray.nodes())
+    finally:
+        ray.shutdown()

@@ -1,0 +1,96 @@
+"""An object store on this machine (moto) that fails now and then, and captures read from it."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tpuprof_tui.dataset import build as building
+from tpuprof_tui.dataset import places
+
+
+class Failing:
+    """A server's application that answers some requests for objects with an error of its own.
+
+    Args:
+        inner: The application (WSGI).
+        share: How many of the requests fail.
+        seed: Of the chance.
+    """
+
+    def __init__(self, inner: Any, share: float, seed: int) -> None:
+        self.inner, self.share, self.dice = inner, share, random.Random(seed)
+        self.failed = 0
+        #: Objects whose names hold this cannot be had at all.
+        self.broken = "\0"
+
+    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Any:
+        path = environ.get("PATH_INFO", "")
+        reading = environ.get("REQUEST_METHOD") == "GET" and path.count("/") > 1
+        if reading and (self.broken in path or self.dice.random() < self.share):
+            self.failed += 1
+            start("500 Internal Server Error", [("Content-Length", "0")])
+            return [b""]
+        return self.inner(environ, start)
+
+
+def built_from_a_store_that_fails(
+    folder: Path, place: Path, content: Callable[[Path], dict[str, Any]], seed: int
+) -> dict[str, Any]:
+    """Builds from addresses of a bucket; compares with a build from the files themselves."""
+    import logging
+    import threading
+
+    import s3fs
+    from moto.server import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import make_server
+
+    os.environ.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing", AWS_DEFAULT_REGION="us-east-1")
+    application = Failing(DomainDispatcherApplication(create_backend_app), 0.0, seed)
+    server = make_server("127.0.0.1", 0, application, threaded=True)
+    address = f"http://127.0.0.1:{server.server_port}"
+    os.environ["AWS_ENDPOINT_URL"] = address
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    # the client would hide most failures by trying again itself
+    s3fs.S3FileSystem.retries = 1
+    places._PAUSES = (0.01, 0.01, 0.01)
+    try:
+        system = s3fs.S3FileSystem()
+        system.mkdir("fleet")
+        system.put(f"{folder}/", "fleet/captures/", recursive=True)
+        application.share = 0.3
+        out = place / "from_store"
+        found = building.build(out, ["s3://fleet/captures"], building.local(1))
+        tries = 1
+        while found.unreadable and tries < 10:
+            found = building.build(out, ["s3://fleet/captures"], building.local(1))
+            tries += 1
+        failed = application.failed
+        here = place / "from_files"
+        building.build(here, [str(folder)], building.local(1))
+        ours, theirs = content(out), content(here)
+        # days are those of the objects, which were put today
+        assert sorted(map(repr, _sums(ours))) == sorted(map(repr, _sums(theirs)))
+        # what cannot be had any more keeps what was read of it
+        name = next(folder.iterdir()).name
+        application.share = 0.0
+        for file in system.find(f"fleet/captures/{name}"):
+            system.pipe_file(file, system.cat_file(file) + b"\0" * 4096)
+        application.broken = name
+        found = building.build(out, ["s3://fleet/captures"], building.local(1))
+        assert [path.rpartition("/")[2] for path in found.unreadable] == [name], found
+        assert content(out) == ours
+        return {"captures": len(list(folder.iterdir())), "requests that failed": failed, "builds": tries}
+    finally:
+        server.shutdown()
+        thread.join()
+
+
+def _sums(found: dict[str, Any]) -> list[tuple[str, int]]:
+    """Rows of each capture by table; times of change differ between a store and files."""
+    return [(file.split("/")[0] + file.rpartition("/")[2], rows) for file, (rows, _) in found.items()]

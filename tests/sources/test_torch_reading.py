@@ -199,3 +199,35 @@ def test_what_holds_no_events_is_refused(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(UnreadableError, match="holds no list"):
         read_trace(path)
+
+
+def test_a_run_is_read_by_several_processes(tmp_path, monkeypatch):
+    from tpuprof_tui import open_profile
+    from tpuprof_tui.sources.torch.read import several
+
+    monkeypatch.setattr(several, "_WORTH_IT", 1)
+    monkeypatch.setattr(several.os, "sched_getaffinity", lambda _: range(3), raising=False)
+    for rank in range(4):
+        operator = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 10.5, "dur": rank + 1,
+                    "args": {"External id": 3, "Input Dims": [[rank, 2]]}}  # fmt: skip
+        frame = {**operator, "cat": "python_function", "name": "nn.Module: A_0", "ts": 10,
+                 "args": {"Python id": 5, "Python parent id": None, "Python module id": rank}}  # fmt: skip
+        counts = [{"ph": "C", "name": "GPU use", "pid": 7, "ts": ts, "args": {"SM": value, "bad": "x"}}
+                  for ts, value in ((12, 0.5), (11, 1))]  # fmt: skip
+        text = json.dumps({"traceEvents": [operator, frame, *counts], "distributedInfo": {"rank": rank}})
+        file = tmp_path / f"host_{rank}.pt.trace.json.gz"
+        file.write_bytes(gzip.compress(text.encode()) if rank != 2 else b"broken")
+    seen = []
+    profile = open_profile(tmp_path, progress=seen.append)
+    assert [worker.rank for worker in profile.traces] == [0, 1, 3]
+    assert [problem.file for problem in profile.problems] == ["host_2.pt.trace.json.gz"]
+    for worker in profile.traces:
+        trace = worker.trace
+        assert told(trace) == slow(trace.path)
+        assert trace.arguments.of(0)["Input Dims"] == [[worker.rank, 2]]
+        assert [trace.operators.texts[code] for code in trace.operators.dims.tolist()] == [f"[[{worker.rank}, 2]]"]
+        assert (trace.frames.id.tolist(), trace.frames.module.tolist()) == ([5], [worker.rank])
+        assert trace.frames.parent.tolist() == [INT_MISSING]
+    (counter, *_) = profile.counters
+    assert (counter.name, counter.times.tolist(), counter.values.tolist()) == ("GPU use SM", [1000, 2000], [1, 0.5])
+    assert seen[-1].done <= seen[-1].total

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tpuprof_tui.sources.source import ProgressCallback, Source, Verdict, first_bytes, progress_of_part
+from tpuprof_tui.sources.source import ProgressCallback, Source, Verdict, first_bytes
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
@@ -73,18 +73,16 @@ class TorchSource(Source):
         from tpuprof_tui.model import Problem, Severity
 
         from .read.profile import profile_of
-        from .read.reading import read_trace
+        from .read.several import read_traces
 
-        sizes = [file.stat().st_size for file in files]
         traces, problems = [], []
-        for number, file in enumerate(files):
-            report = progress_of_part(progress, file.name, sum(sizes[:number]), sum(sizes))
-            try:
-                traces.append(read_trace(file, report))
-            except UnreadableError as error:
-                if len(files) == 1:
-                    raise
-                problems.append(Problem(Severity.ERROR, str(error), "It is left out.", file=file.name))
+        for file, found in zip(files, read_traces(files, progress), strict=True):
+            if not isinstance(found, UnreadableError):
+                traces.append(found)
+            elif len(files) == 1:
+                raise found
+            else:
+                problems.append(Problem(Severity.ERROR, str(found), "It is left out.", file=file.name))
         if not traces:
             raise UnreadableError(f"{path} holds no trace that can be read.")
         return profile_of(path, traces, problems)

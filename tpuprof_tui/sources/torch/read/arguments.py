@@ -43,7 +43,7 @@ class Arguments:
         state: Its size and time of change when it was read; arguments of a file that has changed are not known.
         first: Number of the first complete event of each piece of text.
         offset: Where each piece begins, and where the last one ends.
-        places: From where a packed file can be read; none of a plain one, None where it can only be read as a whole.
+        places: From where a packed file can be read; none of a plain one, None: from its beginning.
     """
 
     path: Path
@@ -82,12 +82,12 @@ class Arguments:
         decoder = ArgumentsOf(kind)
         edges = np.searchsorted(numbers, [*self.first, np.iinfo(np.int64).max]).tolist()
         with contextlib.suppress(OSError, UnreadableError), self.path.open("rb") as raw:
-            if state_of(raw.fileno()) != self.state:
+            if not len(numbers) or state_of(raw.fileno()) != self.state:
                 return
             source = text_of(self.path, raw)
-            source.read(self.offset[0] if self.offset else 0)
+            _skip(source, self.offset[0])
             for piece, (low, high) in enumerate(pairwise(edges)):
-                text = source.read(self.offset[piece + 1] - self.offset[piece])
+                text = _exactly(source, self.offset[piece + 1] - self.offset[piece])
                 if low < high:
                     told = _told(text)
                     chosen = [told[number - self.first[piece]] or NULL for number in numbers[low:high].tolist()]
@@ -95,15 +95,33 @@ class Arguments:
 
     def _text(self, begin: int, end: int) -> bytes | None:
         with self.path.open("rb") as raw:
-            if self.places is None or state_of(raw.fileno()) != self.state:
+            if state_of(raw.fileno()) != self.state:
                 return None
+            if self.places is None:
+                source = text_of(self.path, raw)
+                _skip(source, begin)
+                return _exactly(source, end - begin)
             if not self.places:
                 raw.seek(begin)
                 return raw.read(end - begin)
             place = self.places[bisect_right(self.places, begin, key=lambda each: each.text) - 1]
             source = Inflated.from_place(raw, place)
             source.read(begin - place.text)
-            return source.read(end - begin)
+            return _exactly(source, end - begin)
+
+
+def _exactly(source: Any, count: int) -> bytes:
+    """So many bytes, or all there are; zstd gives them in parts."""
+    parts = []
+    while count > 0 and (data := source.read(count)):
+        parts.append(data)
+        count -= len(data)
+    return b"".join(parts)
+
+
+def _skip(source: Any, count: int) -> None:
+    while count > 0 and (data := source.read(min(count, 1 << 20))):
+        count -= len(data)
 
 
 def _told(text: bytes) -> list[msgspec.Raw]:

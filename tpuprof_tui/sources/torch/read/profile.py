@@ -230,6 +230,9 @@ class _Run:
         return TraceWorker(trace, key, name, span, rank, own, shift, lane_rows)
 
     def _add_counters(self, trace: Trace, own: int, groups: dict[tuple[bool, str], int], shift: int) -> None:
+        for each in trace.counters:
+            group = groups.get((True, each.process), groups.get((False, each.process), own))
+            self._counters.append(Counter(group, each.title, "", each.time + shift, each.value))
         memory = trace.memory
         for kind, number in sorted({*zip(memory.device_type.tolist(), memory.device_id.tolist(), strict=True)}):
             mine = (memory.device_type == kind) & (memory.device_id == number)

@@ -266,7 +266,7 @@ class _Reader:
             path=self._path, metadata=metadata, threads=tuple(threads),
             first=np.searchsorted(lane[order], np.arange(len(threads) + 1)).astype(np.int64), zero_ns=zero,
             start=start[order], end=end[order], name=name[order], kind=kind[order],
-            category=_looked_up(category_of_key, key)[order], place=order,
+            category=_looked_up(category_of_key, key)[order], place=order.astype(np.int32),
             correlation=parts.take("correlation")[order], external=external[order], names=names,
             categories=tuple(map(shown, categories)),
             texts=tuple(shown(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, 1 << 20)

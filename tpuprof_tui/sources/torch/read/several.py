@@ -1,0 +1,149 @@
+"""Traces of a run, read by several processes: decoding keeps a core busy and lets no other thread decode beside it.
+
+Other processes are this module as a program: it takes paths by standard input, a JSON text each line, and gives back
+the length of a pickle in eight bytes and the pickle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
+
+from .reading import read_trace
+from .trace import Trace
+
+#: Bytes of files below which another process takes longer to start than it saves.
+_WORTH_IT: Final = 24 << 20
+_MOST_PROCESSES: Final = 4
+_Found = Trace | UnreadableError
+
+
+def read_traces(files: Sequence[Path], progress: ProgressCallback | None) -> list[_Found]:
+    """The traces of files, in their order; what is wrong with one that cannot be read."""
+    return _Reading(files, progress).all()
+
+
+class _Reading:
+    def __init__(self, files: Sequence[Path], progress: ProgressCallback | None) -> None:
+        self._files = files
+        self._progress = progress
+        self._sizes = [file.stat().st_size for file in files]
+        self._lock = threading.Lock()
+        # the largest first: nobody is left with one of these at the end
+        self._left = sorted(range(len(files)), key=lambda number: self._sizes[number])
+        self._found: dict[int, _Found] = {}
+
+    def all(self) -> list[_Found]:
+        """Reads them."""
+        with _other_processes(self._helpers()) as processes:
+            threads = [threading.Thread(target=self._by, args=(each,), daemon=True) for each in processes]
+            for thread in threads:
+                thread.start()
+            while (number := self._next()) is not None:
+                self._found[number] = _read(self._files[number], self._report(number))
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.2)
+                    self._report(-1)(0, 0)
+        # those of a process that ended before its time
+        for number, file in enumerate(self._files):
+            if number not in self._found:
+                self._found[number] = _read(file, self._report(number))
+        return [self._found[number] for number in range(len(self._files))]
+
+    def _helpers(self) -> int:
+        """How many processes help."""
+        try:
+            cores = len(os.sched_getaffinity(0))
+        except AttributeError:
+            cores = os.cpu_count() or 1
+        worth = sum(self._sizes) // _WORTH_IT
+        return max(min(cores, len(self._files), _MOST_PROCESSES, worth) - 1, 0)
+
+    def _next(self) -> int | None:
+        with self._lock:
+            return self._left.pop() if self._left else None
+
+    def _report(self, number: int) -> Callable[[int, int], None]:
+        """What tells how far all of it is while one is read."""
+        name = self._files[number].name
+        return progress_of_part(self._progress, name, sum(self._sizes[done] for done in list(self._found)),
+                                sum(self._sizes))  # fmt: skip
+
+    def _by(self, process: subprocess.Popen[bytes]) -> None:
+        """Lets another process read as long as there are files."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        while (number := self._next()) is not None:
+            try:
+                process.stdin.write(json.dumps(os.fspath(self._files[number].absolute())).encode() + b"\n")
+                process.stdin.flush()
+                length = int.from_bytes(_exactly(process.stdout, 8), "little")
+                found = pickle.loads(_exactly(process.stdout, length))
+            except (OSError, ValueError, EOFError, pickle.UnpicklingError):
+                return
+            if isinstance(found, Trace):
+                found = replace(found, path=self._files[number])
+            self._found[number] = found if isinstance(found, Trace) else UnreadableError(str(found))
+
+
+def _read(file: Path, report: Callable[[int, int], None] | None) -> _Found:
+    try:
+        return read_trace(file, report)
+    except UnreadableError as error:
+        return error
+
+
+@contextlib.contextmanager
+def _other_processes(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Processes that read; they end with the block, whatever they do."""
+    package = str(Path(__file__).resolve().parents[4])
+    path = os.environ.get("PYTHONPATH", "")
+    environment = {**os.environ, "PYTHONPATH": f"{package}{os.pathsep}{path}" if path else package}
+    found: list[subprocess.Popen[bytes]] = []
+    try:
+        for _ in range(count):
+            with contextlib.suppress(OSError):
+                found.append(subprocess.Popen([sys.executable, "-m", __name__], env=environment, stdin=subprocess.PIPE,
+                                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))  # fmt: skip
+        yield found
+    finally:
+        for process in found:
+            process.kill()
+            process.communicate()
+
+
+def _exactly(stream: Any, count: int) -> bytes:
+    data: bytes = stream.read(count)
+    if len(data) < count:
+        raise EOFError
+    return data
+
+
+def _serve(asked: BinaryIO, answer: BinaryIO) -> None:
+    """What the other process does."""
+    for line in asked:
+        found = _read(Path(json.loads(line)), None)
+        if isinstance(found, Trace) and found.arguments.places:
+            # what goes on unpacking cannot be sent
+            found = replace(found, arguments=replace(found.arguments, places=None))
+        data = pickle.dumps(found if isinstance(found, Trace) else str(found), protocol=pickle.HIGHEST_PROTOCOL)
+        answer.write(len(data).to_bytes(8, "little"))
+        answer.write(data)
+        answer.flush()
+
+
+if __name__ == "__main__":
+    _serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import sys
+import threading
 from collections import defaultdict
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from tpuprof_tui.analysis.links.session_dependencies import dependencies_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
 from tpuprof_tui.app.panes.detail_entries import entries_of
+from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Activity, Role
+from tpuprof_tui.sources.torch.read import several
 from tpuprof_tui.views.info import info_record
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "app"))
-from screen import frame, opened
+from screen import explorer, frame, opened, settled
 
 #: Other tools hold microseconds since 1970 as floats, to 0.25 ns; of one kernel begin and end.
 ROUNDING_NS = 61 * 0.5
@@ -176,3 +179,30 @@ def test_commands_say_its_figures(folder, capsys):
     assert main(["instructions", path, "--engine", "stream", "--filter", "type=gpu_memcpy"]) == 0
     (copied,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (copied["duration"], copied["step"]) == (2_240, 6)
+
+
+async def test_ranks_are_shown_as_they_arrive(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(several, "_PATIENCE", -1)
+    for rank in range(3):
+        event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": rank, "dur": 5}
+        (tmp_path / f"host_{rank}.pt.trace.json").write_text(json.dumps({"traceEvents": [event]}))
+    go = threading.Event()
+    read = several.read_trace
+
+    def slowly(path, *more):
+        assert not path.name.startswith("host_1") or go.wait(20)
+        return read(path, *more)
+
+    monkeypatch.setattr(several, "read_trace", slowly)
+    app = TpuprofApp(path=str(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        for _ in range(1000):
+            if "1 of 3 traces are read" in frame(app):
+                break
+            await pilot.pause(0.01)
+        assert len(explorer(pilot).session.profile.traces) == 1
+        go.set()
+        await settled(pilot)
+        assert len(explorer(pilot).session.profile.traces) == 3
+        assert not explorer(pilot).session.profile.problems

@@ -313,3 +313,34 @@ def test_runs_of_a_server_are_prefill_and_decode_and_graphs_one_call_for_many_ke
     ]  # fmt: skip
     (kernels,) = (lane for lane in profile.lanes if lane.kind == "stream")
     assert kernels["step"].tolist() == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("asked", [["--range", "3.2ms..5.1ms"], ["--step", "2"]])
+def test_a_part_of_a_file_that_is_larger_than_memory_tells_what_the_whole_does(tmp_path, monkeypatch, capsys, asked):
+    from tpuprof_tui.sources.torch.read import packed
+
+    (path,) = torch_trace.write_run(tmp_path, steps=4, layers=1, packed=False)
+    text = path.stat().st_size
+    command = ["report", str(path), "overview", "operators", "kernels", "streams", "steps", "--json"]
+
+    def answered(*more: str) -> dict:
+        assert main([*command, *more]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    whole = answered(*asked)
+    monkeypatch.setattr(packed, "_LARGE", 1)
+    monkeypatch.setattr(packed, "memory_bytes", lambda: int(text * 0.65))
+    part = answered(*asked)
+    # the share of tensor cores is that of all kernels there are
+    for each in (part, whole):
+        (overview,) = each["views"]["overview"]["workers"].values()
+        del overview["figures"]["tensor_core_share"], overview["tables"]["devices"]
+    assert part["views"] == whole["views"]
+    assert "does not fit into memory" in part["problems"][0]["what"]
+    assert main(command) == 2
+    assert "--range" in capsys.readouterr().err
+    assert main([*command, "--step", "77"]) == 2
+    assert "no step 77" in capsys.readouterr().err
+    monkeypatch.setattr(packed, "memory_bytes", lambda: text // 10)
+    assert main([*command, *asked]) == 2
+    assert "shorter" in capsys.readouterr().err

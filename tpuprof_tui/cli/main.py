@@ -48,6 +48,7 @@ from .texts import (
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.memory import Memory
     from tpuprof_tui.model import Profile
+    from tpuprof_tui.sources.catalog import Part
 
 #: Errors of a disk that takes no more.
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -479,9 +480,17 @@ def _opened(capture: str | None, options: argparse.Namespace) -> Profile:
     if capture == "-":
         return _piped(options)
     try:
-        return open_profile(capture, **options.source)
+        return open_profile(capture, part=_part(options), **options.source)
     except UnreadableError as error:
         raise _folder_error(capture) or error from None
+
+
+def _part(options: argparse.Namespace) -> Part | None:
+    """The part of a profile that is asked for; None: all."""
+    from tpuprof_tui.sources.catalog import Part
+
+    asked = Part(getattr(options, "range", None) or "", getattr(options, "step", None))
+    return asked if asked != Part("", None) else None
 
 
 def _piped(options: argparse.Namespace) -> Profile:
@@ -501,7 +510,7 @@ def _piped(options: argparse.Namespace) -> Profile:
     with file.open("wb") as target:
         shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
     try:
-        return replace(open_profile(file, **options.source), path="-")
+        return replace(open_profile(file, part=_part(options), **options.source), path="-")
     except UnreadableError as error:
         raise UnreadableError(str(error).replace(str(file), "Standard input")) from None
 

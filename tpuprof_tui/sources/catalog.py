@@ -19,13 +19,14 @@ from tpuprof_tui.errors import UnreadableError, UsageError
 
 from .known_formats import known_format
 from .plug_ins import failure, load_plug_ins
-from .source import Progress, ProgressCallback, Source, SourceOption, Verdict, natural_order
+from .source import Part, Progress, ProgressCallback, Source, SourceOption, Verdict, natural_order
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile, Vocabulary
 
 __all__ = [
-    "SOURCES", "Catalog", "Decision", "Progress", "ProgressCallback", "SourceOption", "open_profile", "vocabularies",
+    "SOURCES", "Catalog", "Decision", "Part", "Progress", "ProgressCallback", "SourceOption", "open_profile",
+    "vocabularies",
 ]  # fmt: skip
 
 
@@ -62,13 +63,14 @@ def vocabularies() -> tuple[Vocabulary, ...]:
 
 
 def open_profile(
-    path: str | os.PathLike[str], *, progress: ProgressCallback | None = None, **options: Any
+    path: str | os.PathLike[str], *, progress: ProgressCallback | None = None, part: Part | None = None, **options: Any
 ) -> Profile:  # fmt: skip
     """Read a profile.
 
     Args:
         path: File or folder that a source recognises: a capture's directory, or a file in it.
         progress: Called while reading; what it raises ends the reading and is passed on.
+        part: What of it is asked for: no more is read of a file that is larger than memory.
         options: Those of the source, None where one is not given. Sophgo captures: ``chip`` (name of the chip, for
             captures whose ``global.profile`` is absent or names an unknown arch), ``tiu_mhz`` (TIU clock in MHz;
             without it the capture's ``tpu_freq``, then the chip's default), ``trace_file`` (host trace to show beside).
@@ -80,7 +82,7 @@ def open_profile(
         UnreadableError: No such path, nothing recognisable in it, or an unknown chip without ``chip``.
         UsageError: The option belongs to another source than the path.
     """
-    return Catalog().open(path, options, progress)
+    return Catalog().open(path, options, progress, part)
 
 
 class Catalog:
@@ -185,14 +187,20 @@ class Catalog:
     # -- opening
 
     def open(
-        self, path: str | os.PathLike[str], options: Mapping[str, Any], progress: ProgressCallback | None = None
+        self,
+        path: str | os.PathLike[str],
+        options: Mapping[str, Any],
+        progress: ProgressCallback | None = None,
+        part: Part | None = None,
     ) -> Profile:
         """Reads a profile; see `open_profile`."""
         source = self.recognised(path)
         given = {name: value for name, value in options.items() if value is not None}
         for name in given.keys() - {option.name for option in source.options}:
             raise self._misplaced(name, path, source)
-        return source.open(Path(path), given, progress)
+        if part is None:
+            return source.open(Path(path), given, progress)
+        return source.open_part(Path(path), given, progress, part)
 
     def _misplaced(self, name: str, path: str | os.PathLike[str], source: Source) -> Exception:
         for other in self._in_turn():

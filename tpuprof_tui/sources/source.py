@@ -30,6 +30,7 @@ class Progress:
         done, total: Bytes read so far and in all.
         group: What was just finished, as people call it ("core   3"): lists are ordered by it; empty: nothing was.
         records: Records found of it.
+        profile: What can be shown already, while the rest of it is read.
     """
 
     text: str
@@ -37,6 +38,20 @@ class Progress:
     total: int
     group: str = ""
     records: int = 0
+    profile: Profile | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a profile is asked for: of a file that is larger than memory no more need be read.
+
+    Attributes:
+        range: Times as they are typed; empty: all.
+        step: Number of a step; None: all.
+    """
+
+    range: str
+    step: int | None
 
 
 #: Called from the reading thread, at most a few times a second; may raise to cancel.
@@ -142,6 +157,13 @@ class Source(ABC):
         Raises:
             UnreadableError: Nothing of it can be shown; one sentence.
         """
+
+    def open_part(
+        self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None, part: Part
+    ) -> Profile:  # fmt: skip
+        """The same where no more than a part is asked for; all of it where that fits into memory."""
+        del part
+        return self.open(path, options, progress)
 
     @abstractmethod
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:

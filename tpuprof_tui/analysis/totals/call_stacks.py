@@ -249,7 +249,7 @@ def _callers(session: Session, inside: Ints) -> Ints:
     if profile.links is None:
         return found
     links = profile.links()
-    on_host = np.repeat([lane.on_host for lane in profile.lanes], np.diff(session.offsets))
+    on_host = np.repeat(np.array([lane.on_host for lane in profile.lanes], np.bool_), np.diff(session.offsets))
     for kind in range(len(links.kinds)):
         rows = np.flatnonzero((links.kind == kind) & on_host[links.from_row] & ~on_host[links.to_row])
         event, frame = links.to_row[rows], inside[links.from_row[rows]]

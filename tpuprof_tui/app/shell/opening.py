@@ -55,14 +55,21 @@ class OpeningApp(RememberingApp, TypingApp):
     _comes_back: bool = False
     #: What was read while an overlay lay over the loading screen.
     _arrived: OpeningApp.Loaded | None = None
+    #: What is said of the profile on the screen while the rest of it is being read; empty: it is whole.
+    _more: str = ""
 
     class Loaded(Message):
-        """A profile is ready to show; with an error it is the one that was shown, as another could not be read."""
+        """A profile is ready to show; with an error it is the one that was shown, as another could not be read.
 
-        def __init__(self, session: Session, error: TpuprofError | None = None) -> None:
+        Attributes:
+            more: What is said of it while the rest of it is still being read; empty: it is whole.
+        """
+
+        def __init__(self, session: Session, error: TpuprofError | None = None, more: str = "") -> None:
             super().__init__()
             self.session = session
             self.error = error
+            self.more = more
 
     class Folder(Message):
         """The path is a folder of captures."""
@@ -143,7 +150,9 @@ class OpeningApp(RememberingApp, TypingApp):
                 nonlocal told
                 if worker.is_cancelled:
                     raise CancelledError
-                if progress.group or time.monotonic() - told > REPORT_EVERY:
+                if progress.profile is not None and self.against is None:
+                    self.post_message(self.Loaded(_made(progress.profile), more=progress.text))
+                elif progress.group or time.monotonic() - told > REPORT_EVERY:
                     told = time.monotonic()
                     self.post_message(self.Reported(progress))
 
@@ -234,6 +243,16 @@ class OpeningApp(RememberingApp, TypingApp):
 
         from ..explorer.screen import ExplorerScreen
 
+        if self._more:
+            # a part of it is on the screen, unless something else was asked for meanwhile
+            if not any(isinstance(screen, ExplorerScreen) for screen in self.screen_stack):
+                return
+            if not isinstance(self.screen, ExplorerScreen):
+                if not message.more:
+                    self.set_timer(REPORT_EVERY, lambda: self.post_message(message))
+                return
+            self.keep_view()
+        self._more = message.more
         self.failure, self._comes_back = None, False
         path = self.path or ""
         if message.error is None:
@@ -250,6 +269,7 @@ class OpeningApp(RememberingApp, TypingApp):
         if message.error is not None:
             self.could_not_read(path, self._looked, message.error.message)
         self.call_after_refresh(self.watch_capture)
+        self._arrival = self._arrival or message.more
         self.call_after_refresh(self.tell_arrival)
         self.settle_soon()
 
@@ -257,7 +277,7 @@ class OpeningApp(RememberingApp, TypingApp):
         """The overlay over the loading screen has closed: what has been read meanwhile is shown."""
         arrived, self._arrived = self._arrived, None
         if arrived is not None and self.loading is not None:
-            self.post_message(self.Loaded(arrived.session, arrived.error))
+            self.post_message(self.Loaded(arrived.session, arrived.error, arrived.more))
 
     def may_look(self) -> bool:
         """Whether a capture is on the screen or could not be read, and none is being read."""
@@ -295,6 +315,8 @@ class OpeningApp(RememberingApp, TypingApp):
         from .capture_list import ChooseScreen
 
         self.drop_typed()
+        if self._more and self._reading is not None:
+            self._reading.cancel()
         self._replace(ChooseScreen(roots, self.palette))
 
     def on_capture_list_chosen(self, message: CaptureList.Chosen) -> None:
@@ -311,6 +333,7 @@ class OpeningApp(RememberingApp, TypingApp):
         """
         self.keep_view()
         self._comes_back = comes_back and self._kept is not None
+        self._more = ""
         self._replace(self._loading_screen())
         unsettle()
         self._reading = self._read()

@@ -14,10 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tpuprof_tui.sources.source import ProgressCallback, Source, Verdict, first_bytes
+from tpuprof_tui.sources.source import Part, Progress, ProgressCallback, Source, Verdict, first_bytes
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
+
+    from .read.trace import Trace
 
 _NAMED: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz|\.zst)?")
 _JSON: Final = re.compile(r".*\.json(?:\.gz|\.zst)?")
@@ -60,32 +62,51 @@ class TorchSource(Source):
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
         """Reads a file, or all of a folder; a file of a folder that cannot be read is a problem."""
-        del options
+        return self._opened(path, progress, None)
+
+    def open_part(
+        self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None, part: Part
+    ) -> Profile:  # fmt: skip
+        """The same; of files that are larger than memory no more than a part."""
+        return self._opened(path, progress, part)
+
+    def _opened(self, path: Path, progress: ProgressCallback | None, part: Part | None) -> Profile:
         if not _ARCHIVE.fullmatch(path.name) or os.path.isdir(path):
-            return self._read(path, self.files(path), progress)
+            return self._read(path, self.files(path), progress, part)
         # arguments of events are read from there as long as there is the process
         folder = Path(tempfile.mkdtemp(prefix="tpuprof"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return self._read(path, _unpacked(path, folder), progress)
+        return self._read(path, _unpacked(path, folder), progress, part)
 
-    def _read(self, path: Path, files: Sequence[Path], progress: ProgressCallback | None) -> Profile:
+    def _read(
+        self, path: Path, files: Sequence[Path], progress: ProgressCallback | None, part: Part | None
+    ) -> Profile:  # fmt: skip
         from tpuprof_tui.errors import UnreadableError
         from tpuprof_tui.model import Problem, Severity
 
         from .read.profile import profile_of
         from .read.several import read_traces
 
-        traces, problems = [], []
-        for file, found in zip(files, read_traces(files, progress), strict=True):
-            if not isinstance(found, UnreadableError):
-                traces.append(found)
-            elif len(files) == 1:
-                raise found
-            else:
-                problems.append(Problem(Severity.ERROR, str(found), "It is left out.", file=file.name))
-        if not traces:
-            raise UnreadableError(f"{path} holds no trace that can be read.")
-        return profile_of(path, traces, problems)
+        def profile_so_far(found: Mapping[int, Trace | UnreadableError], *more: Problem) -> Profile:
+            traces, problems = [], list(more)
+            for number, trace in sorted(found.items()):
+                if not isinstance(trace, UnreadableError):
+                    traces.append(trace)
+                elif len(files) == 1:
+                    raise trace
+                else:
+                    problems.append(Problem(Severity.ERROR, str(trace), "It is left out.", file=files[number].name))
+            if not traces:
+                raise UnreadableError(f"{path} holds no trace that can be read.")
+            return profile_of(path, traces, problems)
+
+        def arrived(found: Mapping[int, Trace | UnreadableError]) -> None:
+            if progress is not None and not all(isinstance(trace, UnreadableError) for trace in found.values()):
+                told = f"{len(found)} of {len(files)} traces are read."
+                left = Problem(Severity.WARNING, told, "The others follow.", count=len(files) - len(found))
+                progress(Progress(f"{told} The others follow.", 0, 0, profile=profile_so_far(found, left)))
+
+        return profile_so_far(dict(enumerate(read_traces(files, progress, part, arrived))))
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
         """The folder where it holds several traces, else the one."""

@@ -33,6 +33,11 @@ def rows_named(trace: Trace, prefix: str, kinds: tuple[Kind, ...] = _HOST) -> I6
     return rows[np.lexsort((trace.end[rows], trace.start[rows]))]
 
 
+def marks_step(name: str) -> bool:
+    """Whether events of a name may mark steps, or runs of a model."""
+    return name.startswith(STEP) or any(pattern.search(name) for _, pattern in _EXECUTIONS)
+
+
 def executions(trace: Trace) -> tuple[I64, list[str]]:
     """Runs of a model by a server that marks no steps, by start, and what each was: prefill, decode or both.
 

@@ -36,20 +36,25 @@ def _head(raw: BinaryIO) -> bytes:
     return head
 
 
-def check_memory(path: Path, raw: BinaryIO, size: int) -> None:
-    """Whether there is memory enough.
-
-    Raises:
-        UnreadableError: There is not; what it would take.
-    """
+def too_large(raw: BinaryIO, size: int) -> int:
+    """Bytes of a file's text where there is not memory enough to read it; else 0."""
     text = _unpacked_size(raw, size) if _head(raw) == _GZIP else size
+    return text if text >= _LARGE and fitting(text) < 1 else 0
+
+
+def fitting(text: int) -> float:
+    """Which share of the events of a text fits into memory, 1 where nobody knows."""
     there = memory_bytes()
-    if text < _LARGE or not there or text * _SHARE <= there:
-        return
-    raise UnreadableError(
+    return there / (text * _SHARE) if there else 1.0
+
+
+def refusal(path: Path, text: int) -> UnreadableError:
+    """What is said of a file whose text does not fit into memory."""
+    return UnreadableError(
         f"{path} holds {bytes_text(text)} of text: reading it takes about {bytes_text(int(text * _SHARE))} of memory, "
-        f"and there are {bytes_text(there)}.",
-        "Record fewer steps (torch.profiler.schedule), or read it where there is more.",
+        f"and there are {bytes_text(memory_bytes())}.",
+        "report, instructions and export read a part of it, with --range 1s..2s or --step N; or record fewer steps "
+        "(torch.profiler.schedule).",
     )
 
 

@@ -18,14 +18,18 @@ import numpy.typing as npt
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import EventChunks
+from tpuprof_tui.sources.chrome.decimals import MOST_NS
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import Inflated
 from tpuprof_tui.sources.chrome.times import exact_ns, ns_of
+from tpuprof_tui.sources.source import Part
 
 from . import events as ev
 from .arguments import Arguments, state_of
 from .categories import KINDS, Kind
-from .packed import Unpacked, check_memory, text_of
+from .links import marks_step
+from .packed import Unpacked, fitting, refusal, text_of, too_large
+from .part import Kept, Outline, Window, window_of
 from .trace import FlowEnds, Memory, Series, Trace, by_number
 from .values import I32, I64, Codes, ShownCodes, Values, floats, raw_codes, shown, whole
 
@@ -45,21 +49,39 @@ _ARGS_OF_KIND: Final = np.array([
 ], np.int8)  # fmt: skip
 
 
-def read_trace(path: Path, progress: Callable[[int, int], None] | None = None) -> Trace:
+def read_trace(
+    path: Path, progress: Callable[[int, int], None] | None = None, part: Part | None = None
+) -> Trace:  # fmt: skip
     """Reads a file.
 
     Args:
         path: JSON, or gzip of it.
         progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
+        part: What is read of it where it is larger than memory.
 
     Raises:
-        UnreadableError: It cannot be opened, or holds no list of events.
+        UnreadableError: It cannot be opened, holds no list of events, or takes more memory than there is.
+        UsageError: The part is none.
     """
     try:
         with path.open("rb") as raw, _no_collection():
-            return _Reader(path, raw, progress).trace()
+            return _read(path, raw, progress, part)
     except OSError as error:
         raise UnreadableError(f"{path}: {(error.strerror or 'cannot be read').lower()}.") from None
+
+
+def _read(path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None, part: Part | None) -> Trace:
+    size = os.fstat(raw.fileno()).st_size
+    text = too_large(raw, size)
+    if not text:
+        return _Reader(path, raw, progress).trace()
+    if part is None:
+        raise refusal(path, text)
+    outline = _Reader(path, raw, progress, Outline())
+    window = window_of(outline.trace(), part)
+    raw.seek(0)
+    # what fits, of as many events as there are
+    return _Reader(path, raw, progress, window, most=int(outline.count * fitting(text))).trace()
 
 
 @contextmanager
@@ -75,10 +97,24 @@ def _no_collection() -> Iterator[None]:
 
 
 class _Reader:
-    def __init__(self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None) -> None:
+    """Goes through a file once.
+
+    Args:
+        path, raw: The file.
+        progress: Is told how far it is.
+        kept: Which events are kept; None: all.
+        most: How many of them fit into memory.
+    """
+
+    def __init__(
+        self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None, kept: Kept | None = None,
+        most: int = MOST_NS,
+    ) -> None:  # fmt: skip
+        self._kept, self._kept_count, self._most = kept, 0, most
+        self._marked = np.zeros(0, np.bool_)
+        self._earliest: list[int] = []
         self._path, self._raw, self._progress = path, raw, progress
         self._size = os.fstat(raw.fileno()).st_size
-        check_memory(path, raw, self._size)
         self._source = text_of(path, raw)
         self._passed = 0
         self._names, self._keys, self._texts = Codes(), Codes(), Codes()
@@ -93,6 +129,11 @@ class _Reader:
         self._process_names: dict[str, str] = {}
         self._thread_names: dict[tuple[str, str], str] = {}
         self._count = self._untimed = self._clamped = 0
+
+    @property
+    def count(self) -> int:
+        """Events with a duration so far."""
+        return self._count
 
     def _read(self, count: int) -> bytes:
         data = self._source.read(count)
@@ -148,18 +189,45 @@ class _Reader:
         first, self._count = self._count, self._count + count
         correlation, external = np.full((2, count), INT_MISSING, np.int64)
         groups = _ARGS_OF_KIND[self._kinds[key]]
+        work_rows: I64 = np.zeros(0, np.int64)
+        work: list[tuple[Any, ...]] = []
         for group, decoder in enumerate(self._decoders):
             rows = np.flatnonzero(groups == group)
             if not len(rows):
                 continue
-            chosen = rows.tolist()
-            columns = decoder.columns(args if len(rows) == count else [args[row] for row in chosen])
-            ids = whole(columns[0])
-            external[rows] = ids if (ids != INT_MISSING).all() else np.where(ids == INT_MISSING, whole(columns[1]), ids)
-            correlation[rows] = whole(columns[2])
+            told = decoder.columns(args if len(rows) == count else [args[row] for row in rows.tolist()])
+            ids = whole(told[0])
+            external[rows] = ids if (ids != INT_MISSING).all() else np.where(ids == INT_MISSING, whole(told[1]), ids)
+            correlation[rows] = whole(told[2])
             if group == _WORK:
-                self._add_work(first + rows, [pids[row] for row in chosen], [tids[row] for row in chosen], *columns[3:])
-        self._parts.add(start=start, end=start + length, key=key, external=external, correlation=correlation, name=name)
+                work_rows, work = rows, told[3:]
+        columns: dict[str, npt.NDArray[Any]] = {
+            "start": start, "end": start + length, "key": key, "external": external,
+            "correlation": correlation, "name": name,
+        }  # fmt: skip
+        if self._kept is not None:
+            keeps = self._keeps(self._kept, columns)
+            among = keeps[work_rows]
+            work_rows, work = work_rows[among], [tuple(compress(each, among)) for each in work]
+            columns = {key: values[keeps] for key, values in columns.items()}
+            columns["place"] = first + np.flatnonzero(keeps)
+        if len(work_rows):
+            chosen = work_rows.tolist()
+            self._add_work(first + work_rows, [pids[row] for row in chosen], [tids[row] for row in chosen], *work)
+        self._parts.add(**columns)
+
+    def _keeps(self, kept: Kept, columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
+        """Which events of a chunk are kept."""
+        if len(self._names) > len(self._marked):
+            new = [marks_step(name) for name in islice(self._names, len(self._marked), None)]
+            self._marked = np.concatenate([self._marked, np.array(new, np.bool_)])
+        self._earliest.append(int(columns["start"].min(initial=MOST_NS)))
+        keeps = kept.rows(columns["start"], columns["end"], self._kinds[columns["key"]], columns["correlation"],
+                          self._marked[columns["name"]])  # fmt: skip
+        self._kept_count += int(keeps.sum())
+        if self._kept_count > self._most:
+            raise UnreadableError(f"{self._path}: that part of it does not fit into memory.", "Ask for a shorter one.")
+        return keeps
 
     @staticmethod
     def _lengths(lengths: Values, piece: bytearray | None) -> I64:
@@ -242,7 +310,9 @@ class _Reader:
         start, end, key = parts.take("start"), parts.take("end"), parts.take("key", np.int32)
         time = self._memory.take("time")
         known = time != INT_MISSING
-        zero = min((int(values.min()) for values in (start, time[known]) if len(values)), default=0)
+        place = parts.take("place") if self._kept is not None else np.arange(len(start))
+        earliest = [int(values.min()) for values in (start, time[known]) if len(values)]
+        zero = min((*earliest, *self._earliest), default=0)
         start -= zero
         end -= zero
         # lanes: processes and threads as texts, in order
@@ -261,12 +331,12 @@ class _Reader:
         row_of = np.empty(len(order), np.int64)
         row_of[order] = np.arange(len(order))
         flows = [self._flows.take(each) for each in ("begins", "id", "key", "time")]
-        work_rows, work = self._table(self._work, row_of)
+        work_rows, work = self._table(self._work, place, row_of)
         return Trace(
             path=self._path, metadata=metadata, threads=tuple(threads),
             first=np.searchsorted(lane[order], np.arange(len(threads) + 1)).astype(np.int64), zero_ns=zero,
             start=start[order], end=end[order], name=name[order], kind=kind[order],
-            category=_looked_up(category_of_key, key)[order], place=order.astype(np.int32),
+            category=_looked_up(category_of_key, key)[order], place=place[order].astype(np.int32),
             correlation=parts.take("correlation")[order], external=external[order], names=names,
             categories=tuple(map(shown, categories)),
             texts=tuple(shown(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, 1 << 20)
@@ -295,10 +365,9 @@ class _Reader:
             yield Series(process, shown(title), time[order] - zero, np.array(values)[order])
 
     @staticmethod
-    def _table(parts: GrowingColumns, row_of: I64) -> tuple[I64, dict[str, npt.NDArray[Any]]]:
+    def _table(parts: GrowingColumns, place: I64, row_of: I64) -> tuple[I64, dict[str, npt.NDArray[Any]]]:
         """Rows, ascending, and the columns of these."""
-        places = parts.take("place")
-        rows = row_of[places] if len(places) else np.zeros(0, np.int64)
+        rows = row_of[np.searchsorted(place, parts.take("place"))]
         order = np.argsort(rows, kind="stable")
         return rows[order], {key: parts.take(key)[order] for key in list(parts)}
 
@@ -310,6 +379,10 @@ class _Reader:
         elif chunks.truncated:
             found.append(Problem(Severity.ERROR, "The trace ends before its list of events.",
                                  "All events before are shown.", file=name, offset=self._passed))  # fmt: skip
+        if isinstance(self._kept, Window):
+            share = f"{self._kept_count:,} of {self._count:,} events"
+            found.append(Problem(Severity.WARNING, f"It does not fit into memory: {share} were read.",
+                                 "Figures of other times are not known.", file=name))  # fmt: skip
         if chunks.malformed:
             found.append(Problem(Severity.ERROR, "Events that cannot be decoded.", "They were left out.", file=name,
                                  offset=chunks.first_malformed, count=chunks.malformed))  # fmt: skip

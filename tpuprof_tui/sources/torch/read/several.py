@@ -13,13 +13,14 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
+from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
 
 from .reading import read_trace
 from .trace import Trace
@@ -27,22 +28,39 @@ from .trace import Trace
 #: Bytes of files below which another process takes longer to start than it saves.
 _WORTH_IT: Final = 24 << 20
 _MOST_PROCESSES: Final = 4
+#: Seconds for which nothing is told of those that have been read.
+_PATIENCE: Final = 1.0
 _Found = Trace | UnreadableError
 
 
-def read_traces(files: Sequence[Path], progress: ProgressCallback | None) -> list[_Found]:
-    """The traces of files, in their order; what is wrong with one that cannot be read."""
-    return _Reading(files, progress).all()
+def read_traces(
+    files: Sequence[Path], progress: ProgressCallback | None, part: Part | None = None,
+    arrived: Callable[[dict[int, Trace | UnreadableError]], None] = lambda found: None,
+) -> list[_Found]:  # fmt: skip
+    """The traces of files, in their order; what is wrong with one that cannot be read.
+
+    Args:
+        files: Those files.
+        progress: Is told how far all of it is.
+        part: What is read of a file that is larger than memory; None: it cannot be read.
+        arrived: Is told, now and then, those that have been read, by their place among the files.
+    """
+    return _Reading(files, progress, part, arrived).all()
 
 
 class _Reading:
-    def __init__(self, files: Sequence[Path], progress: ProgressCallback | None) -> None:
+    def __init__(
+        self, files: Sequence[Path], progress: ProgressCallback | None, part: Part | None,
+        arrived: Callable[[dict[int, _Found]], None],
+    ) -> None:  # fmt: skip
+        self._arrived, self._told, self._began = arrived, 0, time.monotonic()
         self._files = files
+        self._part = part
         self._progress = progress
         self._sizes = [file.stat().st_size for file in files]
         self._lock = threading.Lock()
         # the largest first: nobody is left with one of these at the end
-        self._left = sorted(range(len(files)), key=lambda number: self._sizes[number])
+        self._left = sorted(range(len(files)), key=lambda number: (self._sizes[number], -number))
         self._found: dict[int, _Found] = {}
 
     def all(self) -> list[_Found]:
@@ -52,16 +70,27 @@ class _Reading:
             for thread in threads:
                 thread.start()
             while (number := self._next()) is not None:
-                self._found[number] = _read(self._files[number], self._report(number))
+                self._found[number] = _read(self._files[number], self._report(number), self._part)
+                self._tell()
             for thread in threads:
                 while thread.is_alive():
                     thread.join(0.2)
+                    self._tell()
                     self._report(-1)(0, 0)
         # those of a process that ended before its time
         for number, file in enumerate(self._files):
             if number not in self._found:
-                self._found[number] = _read(file, self._report(number))
+                self._found[number] = _read(file, self._report(number), self._part)
         return [self._found[number] for number in range(len(self._files))]
+
+    def _tell(self) -> None:
+        """Tells of those that have arrived: after a second, then whenever there are four times as many."""
+        found = dict(self._found)
+        if len(found) >= max(4 * self._told, 1) and len(found) < len(self._files) and (
+            time.monotonic() - self._began > _PATIENCE
+        ):  # fmt: skip
+            self._told = len(found)
+            self._arrived(found)
 
     def _helpers(self) -> int:
         """How many processes help."""
@@ -88,7 +117,9 @@ class _Reading:
         assert process.stdout is not None
         while (number := self._next()) is not None:
             try:
-                process.stdin.write(json.dumps(os.fspath(self._files[number].absolute())).encode() + b"\n")
+                part = (self._part.range, self._part.step) if self._part is not None else None
+                path = os.fspath(self._files[number].absolute())
+                process.stdin.write(json.dumps((path, part)).encode() + b"\n")
                 process.stdin.flush()
                 length = int.from_bytes(_exactly(process.stdout, 8), "little")
                 found = pickle.loads(_exactly(process.stdout, length))
@@ -99,9 +130,9 @@ class _Reading:
             self._found[number] = found if isinstance(found, Trace) else UnreadableError(str(found))
 
 
-def _read(file: Path, report: Callable[[int, int], None] | None) -> _Found:
+def _read(file: Path, report: Callable[[int, int], None] | None, part: Part | None) -> _Found:
     try:
-        return read_trace(file, report)
+        return read_trace(file, report, part)
     except UnreadableError as error:
         return error
 
@@ -135,7 +166,8 @@ def _exactly(stream: Any, count: int) -> bytes:
 def _serve(asked: BinaryIO, answer: BinaryIO) -> None:
     """What the other process does."""
     for line in asked:
-        found = _read(Path(json.loads(line)), None)
+        path, part = json.loads(line)
+        found = _read(Path(path), None, Part(*part) if part is not None else None)
         if isinstance(found, Trace) and found.arguments.places:
             # what goes on unpacking cannot be sent
             found = replace(found, arguments=replace(found.arguments, places=None))

@@ -1,0 +1,128 @@
+"""Which events of a file that is larger than memory are read: those of a range of time or of a step.
+
+A first reading keeps calls, device work and what marks steps. From these follows what else belongs to the range: the
+calls of its device work and the device work of its calls, and what the host did from the first of these calls to the
+last. Steps that the range touches are read as a whole, so that their figures are those of the whole file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.formats.parsing import TimeBase, range_typed
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.source import Part
+
+from .categories import ON_DEVICE, Kind
+from .links import STEP, executions, rows_named, step_numbers
+from .trace import Trace
+from .values import I64
+
+Mask = npt.NDArray[np.bool_]
+_DEVICE: Final = np.isin(np.arange(len(Kind)), (*ON_DEVICE, Kind.MTIA))
+_LAUNCHES: Final = np.isin(np.arange(len(Kind)), (Kind.CALL, Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
+
+
+class Kept(Protocol):
+    """Which events are kept."""
+
+    def rows(self, start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
+        """Whether each is.
+
+        Args:
+            start, end: ns of the file's clock.
+            kind: See ``Kind``.
+            correlation: Missing without.
+            marked: Whether its name is one that marks steps.
+        """
+
+
+class Outline:
+    """Calls, device work and what marks steps."""
+
+    def rows(self, start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
+        """See ``Kept``."""
+        return np.asarray(_LAUNCHES[kind] | marked)
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """What belongs to a range of time.
+
+    Attributes:
+        low, high: Of device work, ns of the file's clock.
+        host_low, host_high: Of what the host did.
+        correlations: Of calls and device work of the range, ascending.
+    """
+
+    low: int
+    high: int
+    host_low: int
+    host_high: int
+    correlations: I64
+
+    def rows(self, start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
+        """See ``Kept``."""
+        device = _DEVICE[kind]
+        low, high = np.where(device, self.low, self.host_low), np.where(device, self.high, self.host_high)
+        joined = np.zeros(len(start), np.bool_)
+        if len(self.correlations):
+            place = np.minimum(np.searchsorted(self.correlations, correlation), len(self.correlations) - 1)
+            joined = self.correlations[place] == correlation
+        return np.asarray(((start < high) & (end >= low)) | joined | marked)
+
+
+def window_of(outline: Trace, part: Part) -> Window:
+    """What a part of a file is, by its outline.
+
+    Raises:
+        UsageError: There is no such step, or the range is none or is told in percent.
+    """
+    found = rows_named(outline, STEP)
+    labels = [outline.names[code][len(STEP) :] for code in outline.name[found].tolist()]
+    numbers = step_numbers(labels)
+    if not labels:
+        found, _ = executions(outline)
+        numbers = np.arange(len(found))
+    starts, ends = outline.start[found], outline.end[found]
+    chosen = _chosen(outline, part, starts, ends, numbers)
+    low, high = chosen
+    call = outline.call
+    started = np.where(call >= 0, outline.start[call] if len(outline) else 0, INT_MISSING)
+    work_end = outline.end[outline.work_rows]
+    # steps end with their device work
+    ended = [int(work_end[(started >= start) & (started < end)].max(initial=end))
+             for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]  # fmt: skip
+    touched = (starts < high) & (np.array(ended, np.int64) >= low) if part.step is None else numbers == part.step
+    if touched.any():
+        low, high = min(low, int(starts[touched].min())), max(high, int(np.array(ended)[touched].max()))
+    inside = (outline.start < high) & (outline.end >= low) & _LAUNCHES[outline.kind]
+    correlations = np.unique(outline.correlation[inside])
+    correlations = correlations[correlations != INT_MISSING]
+    calls = (outline.kind == Kind.CALL) & np.isin(outline.correlation, correlations)
+    zero = outline.zero_ns
+    return Window(zero + low, zero + high, zero + min(low, int(outline.start[calls].min(initial=low))),
+                  zero + max(high, int(outline.end[calls].max(initial=high))), correlations)  # fmt: skip
+
+
+def _chosen(outline: Trace, part: Part, starts: I64, ends: I64, numbers: I64) -> tuple[int, int]:
+    """First and last ns that are asked for, from the trace's zero."""
+    low, high = 0, outline.length_ns
+    if part.step is not None:
+        mine = numbers == part.step
+        if not mine.any():
+            raise UsageError(f"The capture has no step {part.step}.",
+                             f"There are: {', '.join(map(str, numbers[:8].tolist())) or 'none'}.")  # fmt: skip
+        low, high = int(starts[mine].min()), int(ends[mine].max())
+    if part.range:
+        if "%" in part.range:
+            raise UsageError("A part of a file that does not fit into memory is told in times.", "Write 1.2s..3.4s.")
+        begin, end = range_typed(part.range, TimeBase(0, outline.length_ns))
+        if part.step is None:
+            return begin or 0, high if end is None else end
+    return low, high

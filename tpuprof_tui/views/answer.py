@@ -6,7 +6,7 @@ is None, NaN or ``INT_MISSING``, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -73,6 +73,32 @@ class Column:
     epoch_ns: int | None = None
 
 
+class Later(Sequence[Any]):
+    """A column of a table whose values are made when they are asked for.
+
+    Args:
+        count: How many there are.
+        take: Gives those of a slice without a step.
+    """
+
+    def __init__(self, count: int, take: Callable[[slice], Sequence[Any] | npt.NDArray[Any]]) -> None:
+        self._count = count
+        self._take = take
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            start, stop, step = place.indices(self._count)
+            return plain_list(self._take(slice(start, max(start, stop)))) if step == 1 else list(self)[place]
+        row = range(self._count)[place]
+        return plain(self._take(slice(row, row + 1))[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(plain_list(self._take(slice(0, self._count))))
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A table, in the order it is first shown.
@@ -129,12 +155,15 @@ class Table:
 
     def rows(self, start: int = 0, stop: int | None = None) -> list[tuple[Any, ...]]:
         """Plain values of neighbouring rows."""
-        return list(zip(*(_plain_list(column[start:stop]) for column in self.values), strict=True))
+        return list(zip(*(plain_list(column[start:stop]) for column in self.values), strict=True))
 
     def column(self, key: str) -> list[Any]:
         """Plain values of a column, by its key."""
-        place = next(place for place, column in enumerate(self.columns) if column.key == key)
-        return _plain_list(self.values[place])
+        return plain_list(self.values[self.place(key)])
+
+    def place(self, key: str) -> int:
+        """Place of a column, by its key; -1 without one."""
+        return next((place for place, column in enumerate(self.columns) if column.key == key), -1)
 
     def depth_of(self, row: int) -> int:
         """How deep a row lies in the tree; 0 where rows make none."""
@@ -304,5 +333,6 @@ def plain(value: Any) -> Any:
     return None if type(value) is int and value == INT_MISSING else value
 
 
-def _plain_list(values: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
+def plain_list(values: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
+    """Values as Python has them."""
     return list(map(plain, values.tolist() if isinstance(values, np.ndarray) else values))

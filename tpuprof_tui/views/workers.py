@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, Final
 
-from .answer import Answer, Column, Table
+import numpy.typing as npt
+
+from .answer import Answer, Column, Later, Table, plain_list
 
 #: Tells rows of several workers apart.
 WORKER: Final = Column("worker", "Worker")
@@ -38,13 +41,24 @@ def joined(found: Sequence[tuple[str, Answer]], figures: Iterable[Table] = ()) -
 def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
     """Tables of several workers as one; columns that not all of them have are empty elsewhere."""
     columns = {column.key: column for _, table in parts for column in table.columns}
-    values: list[list[Any]] = [[] for _ in columns]
-    workers: list[str] = []
-    for name, table in parts:
-        workers += [name] * len(table)
-        known = {column.key for column in table.columns}
-        for place, key in enumerate(columns):
-            values[place] += table.column(key) if key in known else [None] * len(table)
+    bounds = [0, *accumulate(len(table) for _, table in parts)]
+
+    def column(key: str) -> Later:
+        own = [table.values[place] if (place := table.place(key)) >= 0 else None for _, table in parts]
+        return Later(bounds[-1], lambda rows: _rows(own, bounds, rows))
+
+    workers = [name for name, table in parts for _ in range(len(table))]
     first = parts[0][1]
-    return Table(first.key, first.title, (WORKER, *columns.values()), (workers, *values), notes=first.notes,
-                 word=first.word, shown=first.shown, ordered=first.ordered)  # fmt: skip
+    values = (workers, *map(column, columns))
+    return Table(first.key, first.title, (WORKER, *columns.values()), values, notes=first.notes, word=first.word,
+                 shown=first.shown, ordered=first.ordered)  # fmt: skip
+
+
+def _rows(parts: Sequence[Sequence[Any] | npt.NDArray[Any] | None], bounds: Sequence[int], rows: slice) -> list[Any]:
+    """Some rows of parts of a column that follow each other; None of a part that is none."""
+    found: list[Any] = []
+    for part, first, last in zip(parts, bounds, bounds[1:], strict=False):
+        low, high = max(rows.start, first) - first, min(rows.stop, last) - first
+        if low < high:
+            found += [None] * (high - low) if part is None else plain_list(part[low:high])
+    return found

@@ -179,6 +179,9 @@ class _Others(Mapping[str, Texts]):
             self._found |= {other: read[each] for other, each in self._names.items() if each in read}
         return self._found[key]
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._names
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 

@@ -229,7 +229,7 @@ def _cube(run: Run) -> Iterator[Finding]:
     kernels, stage = run.kernels, stage_of(run)
     if kernels is None or not stage or "aic_mac_ratio" not in kernels.metrics:
         return
-    ratio = kernels.load(["aic_mac_ratio"])["aic_mac_ratio"]
+    ratio = kernels.metric("aic_mac_ratio")
     lengths = _lengths(kernels)
     rows = np.flatnonzero(kernels.type.where(_CUBE.match) & (ratio < 0.4) & (lengths > 0.02 * stage))
     for name, row, mine in _by_name(kernels, rows):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table
+from tpuprof_tui.views.answer import Answer, Column, Fact, Later, Table
 from tpuprof_tui.views.query import Query
 
 from ..read.coverage import union
@@ -33,36 +34,6 @@ NO_METRICS: Final = "profiler_level=Level1 with aic_metrics=PipeUtilization, or 
 def kernels(query: Query) -> Answer:
     """The view."""
     return of_workers(query, _kernels)
-
-
-class _Metrics:
-    """Metrics that are read when the first of them is asked for."""
-
-    def __init__(self, kernels: Kernels, rows: I64) -> None:
-        self._kernels, self._rows = kernels, rows
-        self._found: dict[str, Any] | None = None
-
-    def column(self, name: str) -> Any:
-        if self._found is None:
-            self._found = dict(self._kernels.load(self._kernels.metrics))
-        return self._found[name][self._rows]
-
-
-class _Lazy(Sequence[Any]):
-    """A column of a table that is read when it is asked for."""
-
-    def __init__(self, metrics: _Metrics, name: str, count: int) -> None:
-        self._metrics, self._name, self._count = metrics, name, count
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, place: Any) -> Any:
-        values = self._metrics.column(self._name)[place]
-        return values.tolist() if isinstance(values, np.ndarray) else values
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._metrics.column(self._name).tolist())
 
 
 def _kernels(asked: Asked) -> Answer:
@@ -108,26 +79,37 @@ def _facts(asked: Asked, found: Kernels, rows: I64) -> tuple[Fact, ...]:
 
 
 def _every(asked: Asked, found: Kernels, rows: I64) -> Table:
-    bound, ratio = found.bound
-    step = found.other("step")
+    count = len(rows)
+
+    def texts(column: Callable[[], Texts], *, plain: bool = False) -> Later:
+        return Later(count, lambda some: (column().plain_values if plain else column().values)(rows[some]))
+
+    def numbers(column: Callable[[], npt.NDArray[Any]]) -> Later:
+        return Later(count, lambda some: column()[rows[some]])
+
     columns: list[tuple[Column, Any]] = [
-        (Column("step", "Step", spare=3), step.plain_values(rows)),
-        (Column("name", "Name"), found.name.values(rows)),
-        (Column("type", "Type", spare=2), found.type.values(rows)),
-        (Column("core", "Accelerator Core", spare=1), found.core.values(rows)),
+        (Column("step", "Step", spare=3), texts(lambda: found.other("step"), plain=True)),
+        (Column("name", "Name"), texts(lambda: found.name)),
+        (Column("type", "Type", spare=2), texts(lambda: found.type)),
+        (Column("core", "Accelerator Core", spare=1), texts(lambda: found.core)),
         (asked.moment("start_us", "Start Time", spare=5), asked.moments(found.start[rows])),
         (Column("duration_us", "Duration", "duration", bar=True), found.duration[rows]),
         (Column("wait_us", "Wait Time", "duration", spare=4), found.wait[rows]),
-        (Column("blocks", "Block Dim", "count", spare=6), found.other("blocks").plain_values(rows)),
-        (Column("bound", "Bound"), bound.values(rows)),
-        (Column("bound_ratio", "Ratio", "share"), ratio[rows]),
+        (Column("blocks", "Block Dim", "count", spare=6), texts(lambda: found.other("blocks"), plain=True)),
+        (Column("bound", "Bound"), texts(lambda: found.bound[0])),
+        (Column("bound_ratio", "Ratio", "share"), numbers(lambda: found.bound[1])),
     ]  # fmt: skip
     for key in OTHERS:
         if key in found.others:
             columns.append((Column(key, _TITLES[key], spare=20, shown=key in _SEEN),
-                            found.others[key].plain_values(rows)))  # fmt: skip
-    metrics = _Metrics(found, rows)
+                            texts(partial(found.other, key), plain=True)))  # fmt: skip
+    # all of them in one go through the file, kept as long as the table
+    metrics = cache(lambda: found.load(found.metrics))
     for name in found.metrics:
-        columns.append((Column(name, name, "number", spare=30, shown=False), _Lazy(metrics, name, len(rows))))
+        columns.append((Column(name, name, "number", spare=30, shown=False), numbers(partial(_of, metrics, name))))
     return Table("kernels", "Kernels", tuple(each for each, _ in columns), tuple(each for _, each in columns),
                  word="kernel")  # fmt: skip
+
+
+def _of(metrics: Callable[[], Mapping[str, Any]], name: str) -> Any:
+    return metrics()[name]

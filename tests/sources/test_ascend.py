@@ -434,6 +434,69 @@ def test_damage_is_a_problem_of_its_file_and_the_rest_is_shown(made, tmp_path, c
     assert names & {each["name"] for each in rows(found, "kernels", "kernels")}
 
 
+def _events(change: Any) -> Any:
+    return lambda text: json.dumps(change(json.loads(text)))
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        # times are numbers, not texts
+        ("trace_view.json", lambda text: re.sub(r'"ts": "([\d.]+)"', r'"ts": \1', text)),
+        # a mark of the encoding, other ends of lines, blank lines
+        ("kernel_details.csv", lambda text: "\ufeff" + text.replace("\n", "\r\n") + "\r\n"),
+        ("kernel_details.csv", lambda text: _in_line(text, 4, '"""32,128;128,128"""', '"""32,128;\r\n128,128"""')),
+        # columns and processes by their other names, and in another order
+        ("kernel_details.csv", lambda text: text.replace("Block Dim", "Block Num").replace("HCCL", "COMMUNICATION")),
+        ("kernel_details.csv", lambda text: "\n".join(f"{'0' if row else 'Device_id'},{line}" if line else ""
+                                                      for row, line in enumerate(text.split("\n")))),
+        ("trace_view.json", lambda text: text.replace('"name": "Communication"}', '"name": "HCCL"}')),
+        # an object, names before what they name, any order, no end
+        ("trace_view.json", _events(lambda events: {"schemaVersion": 1, "traceEvents": events})),
+        ("trace_view.json", _events(lambda events: events[::-1])),
+        # one number of a thread in every process
+        ("trace_view.json", lambda text: re.sub(r'"tid": 10[01]', '"tid": 2', text)),
+    ],
+)  # fmt: skip
+def test_other_ways_to_write_the_same_run_are_read_alike(made, tmp_path, capsys, file, change):
+    output = _rank(made, tmp_path)
+    views = ("overview", "kernels", "free", "operators", "api")
+    wanted = report(made / "text" / RANK, capsys, *views)
+    content = (output / file).read_text()
+    changed = change(content)
+    assert changed != content
+    (output / file).write_text(changed, newline="")
+    found = report(output.parent, capsys, *views)
+    assert not found["problems"]
+    for view in views:
+        assert figures(found, view) == figures(wanted, view)
+    keys = ("name", "type", "start_us", "duration_us", "wait_us", "blocks", "bound")
+    kernels = [[[each[key] for key in keys] for each in rows(each, "kernels", "kernels")] for each in (found, wanted)]
+    assert sorted(map(str, kernels[0])) == sorted(map(str, kernels[1]))
+    for table in (("free", "gaps"), ("operators", "by_name"), ("api", "apis")):
+        assert sorted(map(str, rows(found, *table))) == sorted(map(str, rows(wanted, *table)))
+
+
+def test_slices_that_overlap_or_take_no_time_are_kept_and_files_may_lack(made, tmp_path, capsys):
+    output = _rank(made, tmp_path)
+    whole = report(made / "text" / RANK, capsys, "overview")["workers"][0]["events"]
+    trace = json.loads((output / "trace_view.json").read_text())
+    kernel = next(each for each in trace if each.get("args", {}).get("Task Type") == "AI_CORE")
+    beside = [{**kernel, "name": name, "dur": length} for name, length in (("over", kernel["dur"]), ("none", 0))]
+    (output / "trace_view.json").write_text(json.dumps([*trace, *beside]))
+    assert report(output.parent, capsys, "overview")["workers"][0]["events"] == whole + 2
+    lane = open_profile(output.parent).lane("stream", 0)
+    assert lane is not None
+    assert lane.sublanes > 1
+    for file in sorted(output.iterdir()):
+        content = file.read_bytes()
+        file.unlink()
+        found = report(output.parent, capsys)
+        assert not [each for each in found["problems"] if each["severity"] == "error"]
+        assert figures(found, "kernels")["kernels"] >= 75
+        file.write_bytes(content)
+
+
 def _in_line(text: str, number: int, old: str, new: str) -> str:
     lines = text.split("\n")
     found = next(place for place in range(number, len(lines)) if old in lines[place])
@@ -596,6 +659,8 @@ def test_rules_about_ranks_hosts_and_memory(tmp_path, capsys):
         trace = json.loads((output / "trace_view.json").read_text())
         host = next(each for each in trace if each.get("cat") == "cpu_op")
         length = (run.steps[-1][2] - first) / 1000
+        # all is called at once, long before it runs
+        trace = [{**each, "ts": ascend_profile.us(first)} if each["ph"] == "s" else each for each in trace]
         (output / "trace_view.json").write_text(json.dumps([*trace, {**host, "name": "aten::item", "dur": length / 2}]))
         lines = [f"aten::empty,{1024 * number + 9},{ascend_profile.us(start + 5)},,,"
                  for number, start, _ in run.steps]  # fmt: skip
@@ -608,6 +673,7 @@ def test_rules_about_ranks_hosts_and_memory(tmp_path, capsys):
                 link = op["Communication Bandwidth Info"]["HCCS"]
                 link["Transit Time(ms)"] *= 3 if rank else 1
                 op["Communication Bandwidth Info"]["RDMA"] = {**link, "Transit Size(MB)": 200}
+                op["Communication Time Info"]["Synchronization Time(ms)"] = 0
         (output / "communication.json").write_text(json.dumps(told))
         info = next(folder.glob("profiler_info_*.json"))
         info.write_text(info.read_text().replace("Level1", "Level0"))
@@ -617,6 +683,7 @@ def test_rules_about_ranks_hosts_and_memory(tmp_path, capsys):
     assert here <= unusual
     assert not here & usual
     assert {"slow_rank", "launch_bound"} <= usual
+    assert not {"slow_rank", "launch_bound"} & unusual
 
 
 def test_steps_whose_computing_differs(tmp_path, capsys):

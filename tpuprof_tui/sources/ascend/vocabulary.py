@@ -70,7 +70,7 @@ VOCABULARY: Final = Vocabulary(
         View("operators", "Operators", "Time by type of kernel, and of framework operators on host and device.",
              f"{_VIEWS}.operators:operators", facts=False),
         View("streams", "Streams", "How long each stream works, and how well two of them cover each other.",
-             f"{_VIEWS}.streams:streams", summed_up=False),
+             f"{_VIEWS}.streams:streams", summed_up=False, facts=False),
         View("api", "Calls of CANN", "Time of calls by name, and how long launches took.", f"{_VIEWS}.api:api"),
         View("memory", "Memory", "Memory over time, its peaks, allocations and what was never released.",
              f"{_VIEWS}.memory:memory", facts=False),

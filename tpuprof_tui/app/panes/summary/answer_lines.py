@@ -273,7 +273,7 @@ class AnswerLines:
         """Cells that a column is given before others are left out for it."""
         if not each.is_text:
             return each.natural
-        return min(each.natural, _FOLDED if each.folds else _SPARE_WIDEST if each.column.spare else _WIDEST)
+        return min(each.natural, _FOLDED if self.whole else _SPARE_WIDEST if each.column.spare else _WIDEST)
 
     def _wanted(self, columns: Sequence[_Column]) -> int:
         return sum(map(self._wish, columns)) + self._fixed(columns)

@@ -15,7 +15,7 @@ from tpuprof_tui.formats.units import GUESS, time_text
 from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..settings.actions import ActionTable
-from .background import Background
+from ..shell.background import Background
 from .store import Store
 
 #: What is said where nothing is selected.

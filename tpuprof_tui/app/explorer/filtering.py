@@ -16,7 +16,7 @@ from ..panes.prompt import Note
 from ..panes.tree import GroupTree
 from ..panes.tree_nodes import node_conditions
 from ..settings.actions import ActionTable
-from .background import Background
+from ..shell.background import Background
 from .command_line import MOST_DIGITS, CommandTable, Done, fault
 from .prompting import Prompting
 from .store import Store

@@ -13,7 +13,7 @@ from tpuprof_tui.analysis.selecting.state import Selection, ViewState
 
 from ..panes.prompt import Note
 from ..panes.table import InstructionTable
-from .background import Background
+from ..shell.background import Background
 from .filtering import note_so_far
 from .position import Position
 from .prompting import Prompting

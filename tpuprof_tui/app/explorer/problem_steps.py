@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.selecting.state import ViewState
 
 from ..panes.problems import ProblemsPane
 from ..settings.actions import ActionTable
-from .background import Background
+from ..shell.background import Background
 from .position import Position
 from .store import Store
 

@@ -31,9 +31,9 @@ from ..panes.table_rows import AT_ONCE
 from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
 from ..settings.actions import Action, ActionTable, bindings
-from ..shell.messages import Change, ChooseStep, CopyText, Say, ShowDetail, ThreadFailed
+from ..shell.background import background_of
+from ..shell.messages import Change, ChooseStep, CopyText, Say, ShowDetail
 from ..terminal.line_compositor import DrawnScreen
-from .background import Background
 from .captures import Captures
 from .command_line import CommandLine, CommandTable
 from .dependency_jumps import DependencyJumps
@@ -106,9 +106,7 @@ class ExplorerScreen(DrawnScreen[None]):
         self.middle = Vertical(panes.timeline, self.lower, id="middle")
 
         store, say = self.store, self.prompt.say
-        self.background = Background(
-            profile.instructions <= AT_ONCE, self._start_thread, self.call_later, self._tell_failure
-        )
+        self.background = background_of(self, "background", small=profile.instructions <= AT_ONCE)
         self.prompting = Prompting(self.prompt, self._focused)
         self.titles = PaneTitles(store, layout, panes, self.prompt)
         self.manager = PaneManager(
@@ -329,9 +327,3 @@ class ExplorerScreen(DrawnScreen[None]):
 
     def _open_overlay(self, overlay: Screen[Any], answered: Callable[[Any], None] | None = None) -> None:
         self.app.push_screen(overlay, answered)
-
-    def _start_thread(self, work: Callable[[], None]) -> None:
-        self.run_worker(work, group="background", thread=True, exit_on_error=False)
-
-    def _tell_failure(self, error: Exception) -> None:
-        self.post_message(ThreadFailed(error))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, Final
 
 import numpy as np
 from rich.cells import cell_len
 from rich.segment import Segment
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
-from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.analysis.selecting.filter_masks import narrowed
@@ -29,7 +28,7 @@ from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..panes.table_rows import AT_ONCE
 from ..settings.actions import bindings
-from ..shell.messages import tell_failure
+from ..shell.background import background_of
 from .copied import copy_text
 from .overlay import Overlay
 
@@ -45,14 +44,6 @@ class GroupList(LinesView):
     """A line for each group; Enter sets the filter to the group under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "groups")]
-
-    class Ready(Message):
-        """A thread has made the groups."""
-
-        def __init__(self, wanted: tuple[str, bool], table: GroupTable) -> None:
-            super().__init__()
-            self.wanted = wanted
-            self.table = table
 
     class Drilled(Message):
         """The table is to hold one group alone: the filter that leaves it."""
@@ -79,6 +70,7 @@ class GroupList(LinesView):
         self.work_only = work_only
         self.sort = 2 if work_only else 1
         self.down = True
+        self._background = background_of(self, "groups", small=session.profile.instructions <= AT_ONCE)
         self.table: GroupTable | None = None
         self.order: Ints = np.zeros(0, np.int64)
 
@@ -87,30 +79,11 @@ class GroupList(LinesView):
         self._group()
 
     def _group(self) -> None:
-        wanted = (self.key, self.work_only)
-        if self.session.profile.instructions <= AT_ONCE:
-            self._take(group_table(self.session, self.view, self.key, work_only=self.work_only))
-        else:
+        if not self._background.small:
             self.table = None
             self._show()
-            self._work_out(wanted)
-
-    @work(thread=True, exclusive=True, group="groups", exit_on_error=False, description="groups")
-    def _work_out(self, wanted: tuple[str, bool]) -> None:
-        worker = get_current_worker()
-        table = group_table(self.session, self.view, wanted[0], work_only=wanted[1])
-        if not worker.is_cancelled:
-            self.post_message(self.Ready(wanted, table))
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What goes wrong in a thread is told."""
-        tell_failure(self, event)
-
-    def on_group_list_ready(self, message: Ready) -> None:
-        """Takes groups, unless others are wanted by now."""
-        message.stop()
-        if message.wanted == (self.key, self.work_only):
-            self._take(message.table)
+        group = partial(group_table, self.session, self.view, self.key, work_only=self.work_only)
+        self._background.compute("groups", group, self._take)
 
     def _take(self, table: GroupTable) -> None:
         self.table = table

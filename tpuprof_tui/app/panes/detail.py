@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
-from textual import work
 from textual.binding import BindingType
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies
@@ -20,6 +20,7 @@ from tpuprof_tui.formats.units import MISSING
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
+from ..shell.background import background_of
 from ..shell.messages import Change, CopyText, Say
 from .detail_entries import Entry, entries_of
 from .lines import Line, LinesView, paragraph
@@ -42,6 +43,7 @@ class DetailPane(LinesView):
         #: What the cursor can be on.
         self.choices: list[Entry] = []
         self._entries: list[Entry] = []
+        self._background = background_of(self, "dependencies", small=False)
         self._looked_for_dependencies = not may_have_dependencies(session)
 
     def show(self, view: ViewState) -> None:
@@ -162,13 +164,9 @@ class DetailPane(LinesView):
         dependencies = known_dependencies(self.session)
         if dependencies is None and not self._looked_for_dependencies:
             self._looked_for_dependencies = True
-            self._look_for_dependencies()
+            find = partial(dependencies_of, self.session)
+            self._background.compute("dependencies", find, self._take_dependencies)
         return dependencies
-
-    @work(thread=True, exclusive=True, group="dependencies", exit_on_error=False)
-    def _look_for_dependencies(self) -> None:
-        """Finds the dependencies of a large capture in a thread, once."""
-        self.app.call_from_thread(self._take_dependencies, dependencies_of(self.session))
 
     def _take_dependencies(self, dependencies: Dependencies) -> None:
         if len(dependencies) and self.size.width:

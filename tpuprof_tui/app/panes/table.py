@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar, Final
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import events, work
+from textual import events
 from textual.binding import BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.analysis.selecting.navigation import stepped_event
@@ -31,12 +31,13 @@ from ..drawing.painter import joined
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..settings.column_names import columns_named
-from ..shell.messages import Change, CopyText, Say, ShowDetail, tell_failure
+from ..shell.background import background_of
+from ..shell.messages import Change, CopyText, Say, ShowDetail
 from ..terminal.pane_lines import PaneStylesCache
 from .lines import MOVES
 from .prompt import Note, Prompt, Question
 from .table_columns import GAP, ColumnLayout
-from .table_rows import AT_ONCE, TableRows, Wanted, sorted_rows
+from .table_rows import AT_ONCE, TableRows, sorted_rows
 
 #: Rows of a column that are copied at most: clipboards hold no millions.
 COPIED = 10_000
@@ -66,15 +67,6 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     InstructionTable { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow: auto auto; }
     """
 
-    class Sorted(Message):
-        """A thread has put the rows in order."""
-
-        def __init__(self, wanted: Wanted, order: Ints, total_ns: int) -> None:
-            super().__init__()
-            self.wanted = wanted
-            self.order = order
-            self.total_ns = total_ns
-
     class Retitled(Message):
         """What the table holds has changed."""
 
@@ -96,6 +88,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.glyphs = glyphs
         self.columns = ColumnLayout(session, view)
         self.rows = TableRows(session)
+        self._background = background_of(self, "table", small=session.profile.instructions <= AT_ONCE)
         self._active = False
         self._styles_cache = PaneStylesCache()
 
@@ -128,35 +121,14 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _sort_anew(self) -> None:
         view = self.view
-        if not self.rows.want(view):
-            return
-        if self.session.profile.instructions <= AT_ONCE:
-            self._take(*sorted_rows(self.session, view))
-        else:
-            self._sort(self.rows.wanted, view)
-        self.post_message(self.Retitled())
+        if self.rows.want(view):
+            self._background.compute("order", partial(sorted_rows, self.session, view), self._take)
+            self.post_message(self.Retitled())
 
-    @work(thread=True, exclusive=True, group="table", exit_on_error=False, description="order of the table")
-    def _sort(self, wanted: Wanted, view: ViewState) -> None:
-        worker = get_current_worker()
-        order, total_ns = sorted_rows(self.session, view)
-        if not worker.is_cancelled:
-            self.post_message(self.Sorted(wanted, order, total_ns))
-
-    def on_instruction_table_sorted(self, message: Sorted) -> None:
-        """Takes an order, unless another one is wanted by now."""
-        message.stop()
-        if message.wanted == self.rows.wanted:
-            self._take(message.order, message.total_ns)
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What goes wrong in a thread is told."""
-        tell_failure(self, event)
-
-    def _take(self, order: Ints, total_ns: int) -> None:
+    def _take(self, found: tuple[Ints, int]) -> None:
         held, rows = self.rows.held, self.rows
         resorted = bool(held) and held[1] != rows.wanted[1]
-        rows.take(order, total_ns)
+        rows.take(*found)
         self._set_size()
         # another order is asked for to see its first rows; else the selected row stays in view
         if not resorted:

@@ -19,6 +19,7 @@ from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
+from tpuprof_tui.app.shell.background import background_of
 from tpuprof_tui.app.shell.messages import Change, CopyText, Say, tell_failure
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
@@ -81,6 +82,7 @@ class SummaryPane(LinesView):
         self.page = Page()
         self.paused = False
         self._followed = FollowedView(view)
+        self._background = background_of(self, "longest", small=session.profile.instructions <= AT_ONCE)
         self._asked_at = 0.0
         self._active = False
         self._built_height = -1
@@ -310,16 +312,8 @@ class SummaryPane(LinesView):
         if asked is None:
             return
         query = replace(asked, filter=narrowed(asked.filter, condition))
-        if self.session.profile.instructions <= AT_ONCE or is_known(self.session, query.passes):
-            self._take_longest(query.longest())
-        else:
-            self._search_longest(query)
-
-    @work(thread=True, exclusive=True, group="longest", exit_on_error=False, description="longest")
-    def _search_longest(self, query: Query) -> None:
-        worker, found = get_current_worker(), query.longest()
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self._take_longest, found)
+        known = is_known(self.session, query.passes)
+        self._background.compute("longest", query.longest, self._take_longest, at_once=known)
 
     def _take_longest(self, found: tuple[int, int] | None) -> None:
         if found is not None:

@@ -6,6 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from textual.widget import Widget
+
+from .messages import ThreadFailed
+
 Result = TypeVar("Result")
 
 
@@ -66,3 +70,12 @@ class Background:
     def _take(self, kind: str, ticket: int, result: Result, take: Callable[[Result], None]) -> None:
         if self._tickets[kind] == ticket:
             take(result)
+
+
+def background_of(widget: Widget, group: str, *, small: bool) -> Background:
+    """Background work of a widget or screen, in workers of one group; the application tells what goes wrong."""
+
+    def start(work: Callable[[], None]) -> None:
+        widget.run_worker(work, group=group, description=group, thread=True, exit_on_error=False)
+
+    return Background(small, start, widget.call_later, lambda error: widget.post_message(ThreadFailed(error)))

@@ -12,8 +12,7 @@ import tpuprof_tui.app
 ROOT = Path(tpuprof_tui.app.__file__).parent
 #: Still to be taken apart; each that is leaves this list.
 CHAINS = {
-    "Commands", "ConfirmScreen", "ColumnsScreen", "CopiedScreen", "ExportScreen", "GroupsScreen", "HelpScreen",
-    "JumpScreen", "ForgettingApp", "ExportingApp", "WatchingApp", "RememberingApp", "TypingApp", "OpeningApp",
+    "Commands", "ForgettingApp", "ExportingApp", "WatchingApp", "RememberingApp", "TypingApp", "OpeningApp",
     "TerminalApp", "TpuprofApp",
 }  # fmt: skip
 #: Where Textual's own private names are overridden; ``terminal/`` is the place for that, what is elsewhere moves there.

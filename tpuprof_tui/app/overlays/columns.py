@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
+from textual.screen import ModalScreen
 
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.formats.text import fit
@@ -20,7 +21,7 @@ from ..drawing.theme import Palette
 from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView
 from ..settings.actions import bindings
-from .overlay import Overlay
+from ..terminal.line_compositor import DrawnScreen
 
 
 class ColumnList(LinesView):
@@ -94,7 +95,7 @@ class ColumnList(LinesView):
         self._changed()
 
 
-class ColumnsScreen(Overlay[None]):
+class ColumnsScreen(ModalScreen[None], DrawnScreen[None]):
     """The list of columns over the explorer."""
 
     AUTO_FOCUS = "#columns"

@@ -8,12 +8,13 @@ from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
+from textual.screen import ModalScreen
 
 from ..drawing.theme import Palette
 from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..settings.actions import actions_of, bindings, key_text, keys_of
-from .overlay import Overlay
+from ..terminal.line_compositor import DrawnScreen
 
 
 class ConfirmPane(LinesView):
@@ -45,7 +46,7 @@ class ConfirmPane(LinesView):
         self.post_message(self.Answered(answer))
 
 
-class ConfirmScreen(Overlay[bool]):
+class ConfirmScreen(ModalScreen[bool], DrawnScreen[bool]):
     """A question over the explorer; closes with the answer."""
 
     AUTO_FOCUS = "#confirm"

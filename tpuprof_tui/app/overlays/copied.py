@@ -8,7 +8,7 @@ from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
@@ -17,7 +17,7 @@ from ..drawing.theme import Palette
 from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView
 from ..settings.actions import bindings
-from .overlay import Overlay
+from ..terminal.line_compositor import DrawnScreen
 
 #: What to do where nothing arrives in the clipboard.
 HINT: Final = "In tmux: set -g set-clipboard on. Else select it here with Shift and the mouse."
@@ -51,7 +51,7 @@ class CopiedLines(LinesView):
         return lines, []
 
 
-class CopiedScreen(Overlay[None]):
+class CopiedScreen(ModalScreen[None], DrawnScreen[None]):
     """The text over the explorer."""
 
     AUTO_FOCUS = "#copied"

@@ -10,6 +10,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
+from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from tpuprof_tui.analysis.selecting.session import Session
@@ -40,7 +41,7 @@ from ..shell.export_kinds import (
     table_job,
 )
 from ..shell.export_process import Exporter
-from .overlay import Overlay
+from ..terminal.line_compositor import DrawnScreen
 
 #: What can be typed, and what the field for it says.
 _TYPED: Final = {
@@ -292,7 +293,7 @@ class MenuInput(Input):
             self.post_message(self.Left())
 
 
-class ExportScreen(Overlay[Job | None]):
+class ExportScreen(ModalScreen[Job | None], DrawnScreen[Job | None]):
     """The export menu over the explorer; ends with the job to run."""
 
     AUTO_FOCUS = "#export"

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
+from textual.screen import ModalScreen
 
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.analysis.selecting.filter_masks import narrowed
@@ -29,8 +30,8 @@ from ..panes.lines import Line, LinesView, paragraph
 from ..panes.table_rows import AT_ONCE
 from ..settings.actions import bindings
 from ..shell.background import background_of
+from ..terminal.line_compositor import DrawnScreen
 from .copied import copy_text
-from .overlay import Overlay
 
 #: Groups that are listed: more than anyone reads.
 LISTED: Final = 1_000
@@ -234,7 +235,7 @@ class GroupList(LinesView):
         self.post_message(self.Copied(self.as_text()))
 
 
-class GroupsScreen(Overlay[str | None]):
+class GroupsScreen(ModalScreen[str | None], DrawnScreen[str | None]):
     """The groups over the explorer; gives the filter of the group that was drilled into."""
 
     AUTO_FOCUS = "#groups"

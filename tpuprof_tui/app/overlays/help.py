@@ -8,6 +8,7 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.screen import ModalScreen
 
 from tpuprof_tui.analysis.selecting.search import pattern_of
 from tpuprof_tui.formats.text import wrap
@@ -18,7 +19,7 @@ from ..panes.lines import Line, LinesView
 from ..panes.prompt import Note, Prompt, Question
 from ..settings.actions import GROUPS, PANES, actions_for, bindings, key_text, keys_of
 from ..settings.commands import COMMANDS
-from .overlay import Overlay
+from ..terminal.line_compositor import DrawnScreen
 
 KEYS = 24
 
@@ -120,7 +121,7 @@ def _filters(vocabulary: Vocabulary) -> list[tuple[str, str]]:
     return [*(vocabulary.help_filters or FILTERS), ("keys", keys)]
 
 
-class HelpScreen(Overlay[None]):
+class HelpScreen(ModalScreen[None], DrawnScreen[None]):
     """Help over whatever is on the screen."""
 
     AUTO_FOCUS = "#help"

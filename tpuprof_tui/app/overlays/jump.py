@@ -8,12 +8,13 @@ from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from .overlay import Overlay
+from ..terminal.line_compositor import DrawnScreen
 
 #: Letters, in the order panes are met from the top left.
 LETTERS: Final = "asdfghjkl"
@@ -35,7 +36,7 @@ class JumpLabel(Widget):
         return Strip([Segment(f"[ {self.letter} ]", self.rich_style + self.palette.chosen)], 5)
 
 
-class JumpScreen(Overlay[str]):
+class JumpScreen(ModalScreen[str], DrawnScreen[str]):
     """Letters over the panes; ends with the id of the one that was chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]

@@ -8,7 +8,6 @@ from typing import Any
 
 from textual import events, work
 from textual.app import ComposeResult
-from textual.await_complete import AwaitComplete
 from textual.command import CommandList, CommandPalette
 from textual.css.query import NoMatches
 from textual.timer import Timer
@@ -36,10 +35,6 @@ class Commands(CommandPalette, DrawnScreen[Any]):
         """As Textual's, with a list of our own."""
         for widget in super().compose():
             yield Options() if isinstance(widget, CommandList) else widget
-
-    def dismiss(self, result: Any = None) -> AwaitComplete:
-        """Closes once: another time would close what lies below."""
-        return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def _action_command_list(self, action: str) -> None:
         """A page key that comes before the list is laid out is passed over: Textual 8.2.8 looks its lines up."""

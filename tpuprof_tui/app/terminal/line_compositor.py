@@ -19,6 +19,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import Compositor, CompositorUpdate
+from textual.await_complete import AwaitComplete
 from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.strip import Strip
@@ -144,7 +145,7 @@ def _lines_of(widget: Widget, parts: list[tuple[int, Part]]) -> Iterator[Piece]:
 
 
 class DrawnScreen(Screen[Result]):
-    """A screen of which lines that changed are drawn, over what shows through of the screen below."""
+    """A screen of which lines that changed are drawn, over what shows through of the screen below; it closes once."""
 
     def __init__(self, **names: Any) -> None:
         super().__init__(**names)
@@ -169,6 +170,10 @@ class DrawnScreen(Screen[Result]):
         return (
             strips if crop.column_span == (0, self.size.width) else [strip.crop(*crop.column_span) for strip in strips]
         )
+
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        """Closes the screen unless it is closed already: another key would close the screen below."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def _line_below(self, y: int, strips: list[Strip]) -> Strip:
         known = self._below.get(y)

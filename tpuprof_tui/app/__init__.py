@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpuprof_tui.errors import needed_for
 
 from .shell.garbage_collection import be_patient
+
+if TYPE_CHECKING:
+    from tpuprof_tui.analysis.selecting.state import Place
 
 
 def run(
@@ -19,6 +22,8 @@ def run(
     debug: bool = False,
     follow: bool = False,
     against: str | None = None,
+    notes: str = "",
+    place: Place | None = None,
 ) -> int:
     """Opens the explorer and returns when it is left.
 
@@ -31,6 +36,8 @@ def run(
         debug: Let unexpected errors through with their traceback.
         follow: Read the capture again when it changes on disk, and captures that appear beside it.
         against: What the capture is compared with; None: nothing.
+        notes: File of notes; empty: beside the capture.
+        place: What is shown first; None: all.
 
     Returns:
         Exit status, that of the command line for what was opened last: 0, or 1 with an error among its problems.
@@ -46,7 +53,7 @@ def run(
 
     path = paths[0] if len(paths) == 1 else None
     app = TpuprofApp(path, paths=paths, options=options, ascii_only=ascii, debug=debug, follow=follow,
-                     against=against)  # fmt: skip
+                     against=against, notes=notes, place=place)  # fmt: skip
     app.run(mouse=mouse)
     if app.crash is not None:
         raise app.crash

@@ -258,6 +258,8 @@ def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
 
 def open_command(options: argparse.Namespace) -> int:
     """Opens the explorer; prints the summary where there is no terminal to show it."""
+    from tpuprof_tui.analysis.selecting.state import Place
+
     for path in options.captures:
         _must_exist(path, "tpuprof FOLDER lists the captures in a folder.")
     for option in options.own:
@@ -268,7 +270,14 @@ def open_command(options: argparse.Namespace) -> int:
         if len(options.captures) != 1:
             raise UsageError("--against compares one capture with another.", "Name one: tpuprof OTHER --against BASE.")
         _must_exist(against, "tpuprof OTHER --against BASE compares them.")
+    if options.notes and len(options.captures) != 1:
+        raise UsageError("--notes is about one capture.", "Name one: tpuprof CAPTURE --notes FILE.")
+    place = Place(options.range or "", options.core, options.group or "", options.filter or "", options.select or "")
     if not _is_terminal():
+        if place != Place():
+            raise UsageError(
+                "A place opens in a terminal alone.", "Here: tpuprof report CAPTURE --range A..B --core N."
+            )
         if against is not None:
             options.base, options.other, options.views = against, options.captures[0], []
             options.step = options.limit = None
@@ -288,6 +297,8 @@ def open_command(options: argparse.Namespace) -> int:
         debug=options.debug,
         follow=options.follow,
         against=against,
+        notes=options.notes or "",
+        place=place,
     )
 
 
@@ -475,14 +486,18 @@ def _each(options: argparse.Namespace, answer: Callable[[Profile], None], *, hea
 def _opened(capture: str | None, options: argparse.Namespace) -> Profile:
     if capture is None:
         raise UsageError(*NO_CAPTURE)
+    from dataclasses import replace
+
     from tpuprof_tui import open_profile
 
     if capture == "-":
         return _piped(options)
     try:
-        return open_profile(capture, part=_part(options), **options.source)
+        profile = open_profile(capture, part=_part(options), **options.source)
     except UnreadableError as error:
         raise _folder_error(capture) or error from None
+    notes = getattr(options, "notes", None)
+    return replace(profile, notes=notes) if notes else profile
 
 
 def _part(options: argparse.Namespace) -> Part | None:

@@ -85,7 +85,7 @@ def _told(flag: str, text: str) -> dict[str, Any]:
 def _commands_of(flag: str) -> tuple[str, ...]:
     """Which commands take an option of `export`."""
     more = ("instructions",) if flag in SHARED_OPTIONS else ()
-    return ("export", *more, *(("report",) if flag == "--range" else ()))
+    return ("export", *more, *(("open", "report") if flag == "--range" else ()))
 
 
 def source_option(option: SourceOption) -> Option:
@@ -111,7 +111,7 @@ OPTIONS: Final = (
     Option(
         ("--group",),
         {"metavar": "GROUP", "help": said("only this group: its number ({a_unit}'s) or its name")},
-        ("report",),
+        ("open", "report"),
     ),
     Option(
         ("--rank",),
@@ -213,7 +213,7 @@ OPTIONS: Final = (
     Option(
         ("--core",),
         {"type": _core, "metavar": "N"},
-        ("instructions", "report"),
+        ("open", "instructions", "report"),
         own=lambda: {"help": own_text("instructions_core") or said("only {unit} N")},
     ),
     Option(
@@ -227,7 +227,17 @@ OPTIONS: Final = (
     Option(
         ("--filter",),
         {"metavar": "EXPR", "help": said("only {events} that pass, such as 'kernel=rmsnorm* dur>1us'")},
-        ("instructions", "export", "report"),
+        ("open", "instructions", "export", "report"),
+    ),
+    Option(
+        ("--select",),
+        {"metavar": "LANE:ROW", "help": said("select {a_event}, as the command place tells it")},
+        ("open",),
+    ),
+    Option(
+        ("--notes",),
+        {"metavar": "FILE", "help": "marks, kept spans and notes (default: .tpuprof-notes.json in the capture)"},
+        ("open", "export", "report"),
     ),
     Option(
         ("--step",),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tpuprof_tui.errors import UsageError
 
 from .steps import check_step
 
 if TYPE_CHECKING:
-    from tpuprof_tui.analysis.selecting.state import Scope
     from tpuprof_tui.model import Profile
     from tpuprof_tui.views.report import Worker
 
@@ -28,6 +27,7 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[.
         UsageError: A view, group, worker, step, range or filter is unknown.
     """
     from tpuprof_tui.analysis.selecting.filters import compile_filter
+    from tpuprof_tui.analysis.selecting.place import scope_named
     from tpuprof_tui.analysis.selecting.session import Session
     from tpuprof_tui.formats.answers import answer_text
     from tpuprof_tui.views.as_text import ROWS
@@ -52,7 +52,13 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[.
         profile = redacted(profile)
     session = Session.build(profile)
     check_step(options.step, session.profile)
-    query = Query(session, _scope(options, profile), _range(options, profile), options.filter or "", options.step)
+    query = Query(
+        session,
+        scope_named(profile, options.core, options.group),
+        _range(options, profile),
+        options.filter or "",
+        options.step,
+    )
     workers = _chosen(workers_of(profile), options.rank)
     if options.json:
         record = report_record(query, views, workers, limit=options.limit, offset=options.offset)
@@ -70,37 +76,6 @@ def _range(options: argparse.Namespace, profile: Profile) -> tuple[int, int] | N
         return None
     start, end = range_typed(options.range, base_of(profile))
     return profile.start_ns if start is None else start, profile.end_ns if end is None else end
-
-
-def _scope(options: argparse.Namespace, profile: Profile) -> Scope:
-    from tpuprof_tui.analysis.selecting.state import Scope
-
-    groups = profile.groups
-    if options.core is not None:
-        found = groups.numbered(options.core)
-        if found < 0:
-            known = ", ".join(map(str, groups.numbers)) or "none"
-            raise UsageError(
-                f"The capture has no {profile.vocabulary.unit.one} {options.core}.", f"There are: {known}."
-            )
-        return Scope(found)
-    if options.group is None:
-        return Scope()
-    asked = options.group.casefold()
-    named = [place for place in range(len(groups)) if asked in (groups[place].label.casefold(), _path(groups, place))]
-    if not named and asked.isdecimal():
-        named = [groups.numbered(int(asked))]
-    if not named or named[0] < 0:
-        raise UsageError(f"There is no group {options.group!r}.",
-                         f"There are: {', '.join(dict.fromkeys(group.label for group in groups))}.")  # fmt: skip
-    if len(named) > 1:
-        raise UsageError(f"Several groups are called {options.group!r}.",
-                         f"Write one of: {', '.join(_path(groups, place) for place in named)}.")  # fmt: skip
-    return Scope(named[0])
-
-
-def _path(groups: Any, place: int) -> str:
-    return "/".join(groups.path(place)).casefold()
 
 
 def _chosen(workers: tuple[Worker, ...], rank: int | None) -> tuple[Worker, ...]:

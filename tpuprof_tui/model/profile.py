@@ -135,6 +135,7 @@ class Profile:
         epoch_ns: What the time line counts from, in ns of the clock that its source tells times in; 0: its own start.
         wall_ns: The time of day (UTC) at the zero of the time line, ns since 1970; None: nothing tells.
         links: Makes the links that the source knows, anew each time; None where it knows none.
+        notes: File of notes about it; empty: beside it.
         redactor: Replaces hosts, users and paths in what is said of it; None: nothing is replaced.
     """
 
@@ -160,6 +161,7 @@ class Profile:
     wall_ns: int | None = None
     links: Callable[[], Links] | None = None
     redactor: Redaction | None = None
+    notes: str = ""
 
     def __post_init__(self) -> None:
         """Every lane has the columns that say of what kind it is, whose, and how long its events are."""

@@ -23,6 +23,7 @@ from .answer import Answer, Column, Fact, Table, Target
 from .as_json import answer_record
 from .as_text import answer_report
 from .comparing import OWN, Compared, view_to_compare, views_to_compare
+from .notes import notes_table
 from .report import problem_record, worker_record
 
 #: What the total became, in words.
@@ -369,6 +370,12 @@ def _markdown(compared: Compared, views: Sequence[View], limit: int | None) -> I
         yield f"- {markdown_text(line)}"
     base, other = (line_text(query.profile.path) for query in (compared.base, compared.other))
     yield from ("", f"`tpuprof diff {markdown_text(base)} {markdown_text(other)} alignment`")
+    for query in (compared.base, compared.other):
+        noted = notes_table(query)
+        if noted is not None:
+            yield from ("", f"#### {markdown_text(line_text(query.profile.name))}: notes", "")
+            for table in answer_report("", Answer(tables=(noted,)), limit).tables:
+                yield from markdown_lines(table)
     for view in views:
         answer: Answer = compared.answer(view)
         yield from ("", f"#### {markdown_text(compared.base.vocabulary.say(view.title))}", "")

@@ -95,6 +95,8 @@ def answer(view: View, query: Query) -> Answer:
     where = f"{_HERE}.comparing:with_differences" if query.baseline is not None and view.compared else view.compute
     asked = (view, query) if where != view.compute else (query,)
     told: Answer = imported(where)(*asked)
+    if view.id == "overview" and query.baseline is None:
+        told = imported(f"{_HERE}.notes:with_notes")(told, query)
     redactor = query.profile.redactor
     if redactor is not None:
         told = imported(f"{_HERE}.redacting:redacted_answer")(told, redactor)

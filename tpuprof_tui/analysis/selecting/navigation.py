@@ -85,6 +85,7 @@ def without_mark(view: ViewState, letter: str) -> ViewState:
     return replace(
         view, marks=tuple(mark for mark in view.marks if mark[0] != letter),
         spans=tuple(span for span in view.spans if span[0] != letter),
+        texts=tuple(text for text in view.texts if text[0] != letter),
     )  # fmt: skip
 
 

@@ -57,6 +57,25 @@ class Sort:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A place in a profile that was asked for on a command line; as typed, nothing where it was not.
+
+    Attributes:
+        range: ``A..B``.
+        core: Number of a unit.
+        group: Name of a group.
+        filter: A filter.
+        select: An event: ``LANE:ROW``, the lane by its title or its number.
+    """
+
+    range: str = ""
+    core: int | None = None
+    group: str = ""
+    filter: str = ""
+    select: str = ""
+
+
+@dataclass(frozen=True)
 class ViewState:
     """All that decides what the screen shows of a profile. Times are int ns; windows are half-open.
 
@@ -72,6 +91,7 @@ class ViewState:
         filter: Filter expression of table and timeline; empty: none.
         marks: Times marked, with their letters.
         spans: Spans of time that are kept: letter, start, end.
+        texts: What is written about marks and spans, by their letters.
         search: What was searched for last; empty: nothing.
         columns: Keys of the table's columns in their order; empty: the usual ones.
         percent: Whether the table tells each duration's share of the total.
@@ -109,6 +129,7 @@ class ViewState:
     pinned: tuple[tuple[int, int], ...] = ()
     scale: TimeScale = "time"
     spans: tuple[tuple[str, int, int], ...] = ()
+    texts: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, start: int, end: int) -> ViewState:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import events, on
@@ -44,6 +45,7 @@ from .line_search import LineSearch
 from .marks import Marks
 from .name_search import NameSearch
 from .navigation import Navigation
+from .notes import NoteKeeping
 from .pane_manager import PaneManager, Panes
 from .pane_titles import PaneTitles
 from .position import Position
@@ -82,7 +84,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
     def __init__(
         self, session: Session, palette: Palette, glyphs: Glyphs, view: ViewState | None = None,
-        others: Sequence[tuple[str, str]] = (), layout: Layout | None = None,
+        others: Sequence[tuple[str, str]] = (), layout: Layout | None = None, notes: Path | None = None,
     ) -> None:  # fmt: skip
         super().__init__(classes="" if palette.colour else "plain")
         profile = session.profile
@@ -118,6 +120,7 @@ class ExplorerScreen(DrawnScreen[None]):
         position = Position(store, panes.table, self.prompting)
         names = NameSearch(store, self.background, self.prompting, position, panes.table, say)
         self.marks = Marks(store, position, say)
+        self.notes = NoteKeeping(store, notes, self.background, self._copy, say)
         self.table_requests = TableRequests(store, self.filtering, panes.table, self.manager.go, self._open_overlay)
         self.captures = Captures(
             lambda steps: self._application.switch_capture(steps), lambda path: self._application.switch_to(path),
@@ -130,7 +133,7 @@ class ExplorerScreen(DrawnScreen[None]):
         )  # fmt: skip
         self.commands: CommandTable = {
             **self.filtering.commands, **self.table_requests.commands, **self.navigation.commands,
-            **self.exports.commands, **self.captures.commands,
+            **self.exports.commands, **self.captures.commands, **self.notes.commands,
             "quit": lambda _: partial(self.app.run_action, "app.quit"),
         }  # fmt: skip
         command_line = CommandLine(
@@ -195,6 +198,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
     def _changed(self, old: ViewState) -> None:
         view = self.view
+        self.notes.changed(old)
         selected = (old.selection.row < 0) != (view.selection.row < 0)
         if old.lines_shown != view.lines_shown or selected:
             self.timeline.show(view)
@@ -302,7 +306,7 @@ class ExplorerScreen(DrawnScreen[None]):
     def copy(self, message: CopyText) -> None:
         """Copies a text and shows it."""
         message.stop()
-        copy_text(self, self.palette, message.text, message.what)
+        self._copy(message.text, message.what)
 
     @on(Prompt.Ask)
     def asked(self, message: Prompt.Ask) -> None:
@@ -321,6 +325,9 @@ class ExplorerScreen(DrawnScreen[None]):
     @property
     def _application(self) -> TpuprofApp:
         return cast("TpuprofApp", self.app)
+
+    def _copy(self, text: str, what: str) -> None:
+        copy_text(self, self.palette, text, what)
 
     def _focused(self) -> Widget | None:
         return self.focused

@@ -17,6 +17,7 @@ from .opening import OpeningApp
 from .terminal import TerminalApp
 
 if TYPE_CHECKING:
+    from tpuprof_tui.analysis.selecting.state import Place
     from tpuprof_tui.model import Profile, Vocabulary
 
 
@@ -32,6 +33,8 @@ class TpuprofApp(OpeningApp, TerminalApp):
         debug: Let unexpected errors through.
         follow: Read the capture again when it changes on disk, and captures that appear beside it.
         against: What captures are compared with; None: nothing.
+        notes: File of notes; empty: beside each capture; None: notes are not kept.
+        place: What is shown first of what is opened first; None: all.
     """
 
     TITLE = "tpuprof"
@@ -57,6 +60,8 @@ class TpuprofApp(OpeningApp, TerminalApp):
         debug: bool = False,
         follow: bool = False,
         against: str | None = None,
+        notes: str | None = None,
+        place: Place | None = None,
     ) -> None:
         # NO_COLOR: with an ansi theme from the start only default colours are sent, never greys
         plain = "NO_COLOR" in os.environ
@@ -68,6 +73,8 @@ class TpuprofApp(OpeningApp, TerminalApp):
         self.options = dict(options or {})
         self.profile = profile
         self.against = against
+        self.notes = notes
+        self.place = place
         self.debug_errors = debug
         self.ascii_only = wants_ascii(os.environ) if ascii_only is None else ascii_only
         self.glyphs = ASCII if self.ascii_only else UNICODE

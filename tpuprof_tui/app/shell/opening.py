@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from .watching import Sighting, sighting
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.session import Session
+    from tpuprof_tui.analysis.selecting.state import Place, ViewState
     from tpuprof_tui.model import Profile
     from tpuprof_tui.sources.catalog import Progress
 
@@ -45,6 +47,8 @@ class OpeningApp(RememberingApp, TypingApp):
     glyphs: Glyphs
     debug_errors: bool
     against: str | None = None
+    notes: str | None = None
+    place: Place | None = None
     failure: TpuprofError | None = None
     status: int = 0
     _reading: Worker[None] | None = None
@@ -158,6 +162,7 @@ class OpeningApp(RememberingApp, TypingApp):
 
             self._looked = sighting(path, self.catalog)
             profile = open_profile(path, progress=report, **self.options)
+            profile = replace(profile, notes=self.notes) if self.notes else profile
             self.note_reading(profile)
         if worker.is_cancelled:
             raise CancelledError
@@ -261,17 +266,53 @@ class OpeningApp(RememberingApp, TypingApp):
             self.path, self.profile = self._opened_last
         self.status = int(worst(message.session.profile.problems) == Severity.ERROR)
         kept = self.view_for(message.session)
-        view = kept or self.first_view(message.session)
+        view, where, told = kept or self.first_view(message.session), self._notes_path(message.session), ""
+        if kept is None:
+            view, where, told = self._as_left(message.session, view, where)
         layout = self._layout if kept is not None else None
-        screen = ExplorerScreen(message.session, self.palette, self.glyphs, view, self.captures_beside(), layout)
+        screen = ExplorerScreen(message.session, self.palette, self.glyphs, view, self.captures_beside(), layout,
+                                where)  # fmt: skip
         self._opened_last = self.path, self.profile
         self._replace(screen)
+        if told:
+            self.call_after_refresh(screen.prompt.say, told)
         if message.error is not None:
             self.could_not_read(path, self._looked, message.error.message)
         self.call_after_refresh(self.watch_capture)
         self._arrival = self._arrival or message.more
         self.call_after_refresh(self.tell_arrival)
         self.settle_soon()
+
+    def _notes_path(self, session: Session) -> Path | None:
+        from tpuprof_tui.analysis.selecting.notes import notes_path
+
+        if self.notes is None:
+            return None
+        return Path(self.notes) if self.notes else notes_path(session.profile)
+
+    def _as_left(self, session: Session, view: ViewState, path: Path | None) -> tuple[ViewState, Path | None, str]:
+        """The first state with the notes in a file and at the place asked for; the file, and what was wrong."""
+        from tpuprof_tui.analysis.selecting.filters import compile_filter
+        from tpuprof_tui.analysis.selecting.notes import NotesError, read_notes
+        from tpuprof_tui.analysis.selecting.place import at_place
+
+        place, self.place = self.place, None
+        told = ""
+        try:
+            if path is not None:
+                view = read_notes(path).in_view(view)
+        except NotesError as error:
+            # what somebody else wrote there stays
+            path, told = None, f"Notes are kept until tpuprof is left: {error.message}"
+        try:
+            compile_filter(view.filter, session.profile)
+        except TpuprofError:
+            view = replace(view, filter="")
+        try:
+            view = view if place is None else at_place(session, view, place)
+        except TpuprofError as error:
+            told = f"{error.message} {error.hint or ''}".strip()
+        return view, path, told
 
     def on_loading_screen_uncovered(self) -> None:
         """The overlay over the loading screen has closed: what has been read meanwhile is shown."""

@@ -1,0 +1,152 @@
+"""Notes of an investigation in a small file: marks, kept spans, what is written about them, and the filter."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeGuard
+
+from tpuprof_tui.errors import TpuprofError
+from tpuprof_tui.formats.files import WriteError, whole_file
+from tpuprof_tui.model import Profile
+
+from .state import ViewState
+
+#: The file's name in the folder of a capture; of a capture that is a file that file's name stands before it.
+FILE: Final = ".tpuprof-notes.json"
+SCHEMA: Final = "1.0"
+#: Characters of a text, of a filter; bytes of a file: more is not believed.
+_LONGEST: Final = 2_000
+_MOST_BYTES: Final = 1 << 20
+_LATEST: Final = (1 << 63) - 1
+
+
+class NotesError(TpuprofError):
+    """A file of notes could not be read."""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What somebody noted about a profile.
+
+    Attributes:
+        marks: Letter and time, ns.
+        spans: Letter, start and end, ns.
+        texts: Letter and what is written about its mark or span.
+        filter: The filter that held; empty: none.
+    """
+
+    marks: tuple[tuple[str, int], ...] = ()
+    spans: tuple[tuple[str, int, int], ...] = ()
+    texts: tuple[tuple[str, str], ...] = ()
+    filter: str = ""
+
+    @classmethod
+    def of(cls, view: ViewState) -> Notes:
+        """Those of a state."""
+        return cls(view.marks, view.spans, view.texts, view.filter)
+
+    @property
+    def any(self) -> bool:
+        """Whether something is marked; a filter alone is no note."""
+        return bool(self.marks or self.spans)
+
+    def in_view(self, view: ViewState) -> ViewState:
+        """A state with them: those that lie in the capture."""
+        start, end = view.full_start, view.full_end
+        marks = tuple(mark for mark in self.marks if start <= mark[1] < end)
+        spans = tuple(span for span in self.spans if start <= span[1] < span[2] <= end)
+        known = {letter for letter, *_ in (*marks, *spans)}
+        texts = tuple(text for text in self.texts if text[0] in known)
+        return replace(view, marks=marks, spans=spans, texts=texts, filter=self.filter or view.filter)
+
+
+def notes_path(profile: Profile) -> Path | None:
+    """Where the notes of a profile are: the file that was named, else beside it; None of standard input."""
+    if profile.notes:
+        return Path(profile.notes)
+    if profile.path == "-":
+        return None
+    path = Path(profile.path)
+    return path / FILE if path.is_dir() else path.with_name(f".{path.name}{FILE}")
+
+
+def read_notes(path: Path) -> Notes:
+    """The notes in a file; none where there is no file. What in it is no mark, span or text is passed over.
+
+    Raises:
+        NotesError: It cannot be read, or is no file of notes.
+    """
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise NotesError(f"{path} is no file of notes.")
+        with path.open("rb") as stream:
+            text = stream.read(_MOST_BYTES + 1)
+        found = json.loads(text) if len(text) <= _MOST_BYTES else None
+    except FileNotFoundError:
+        return Notes()
+    except OSError as error:
+        raise NotesError(f"{path} could not be read: {(error.strerror or str(error)).lower()}.") from error
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not str(found.get("schema", "")).startswith("1."):
+        raise NotesError(f"{path} is no file of notes.", "Name another: --notes FILE.")
+    marks: dict[str, int] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    texts: dict[str, Any] = {}
+    for letter, entry in _entries(found.get("marks")):
+        if _is_time(entry.get("time_ns")):
+            marks[letter] = entry["time_ns"]
+            texts[letter] = entry.get("text")
+    for letter, entry in _entries(found.get("spans")):
+        start, end = (time if _is_time(time) else 0 for time in (entry.get("start_ns"), entry.get("end_ns")))
+        if letter not in marks and start < end:
+            spans[letter] = start, end
+            texts[letter] = entry.get("text")
+    return Notes(
+        tuple(sorted(marks.items())),
+        tuple((letter, start, end) for letter, (start, end) in sorted(spans.items())),
+        tuple((letter, text[:_LONGEST]) for letter, text in sorted(texts.items()) if isinstance(text, str) and text),
+        filter_[:_LONGEST] if isinstance(filter_ := found.get("filter"), str) else "",
+    )
+
+
+def write_notes(path: Path, notes: Notes) -> None:
+    """Writes a file of notes, whole or not at all.
+
+    Raises:
+        WriteError: It cannot be written.
+    """
+    texts = dict(notes.texts)
+    record = {
+        "schema": SCHEMA,
+        "filter": notes.filter,
+        "marks": [{"letter": letter, "time_ns": time, "text": texts.get(letter, "")} for letter, time in notes.marks],
+        "spans": [{"letter": letter, "start_ns": start, "end_ns": end, "text": texts.get(letter, "")}
+                  for letter, start, end in notes.spans],
+    }  # fmt: skip
+    if not path.parent.is_dir():
+        raise WriteError(f"There is no folder {path.parent}.")
+    with whole_file(path) as stream:
+        stream.write(json.dumps(record, indent=1).encode() + b"\n")
+
+
+def noted(view: ViewState, letter: str, text: str) -> ViewState:
+    """The state with a text about a mark or span; an empty one takes it away."""
+    others = [each for each in view.texts if each[0] != letter]
+    return replace(view, texts=tuple(sorted([*others, *([(letter, text[:_LONGEST])] if text else [])])))
+
+
+def _entries(found: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for entry in found if isinstance(found, list) else ():
+        letter = entry.get("letter") if isinstance(entry, dict) else None
+        if isinstance(letter, str) and len(letter) == 1 and letter.isascii() and letter.isalnum():
+            yield letter, entry
+
+
+def _is_time(value: Any) -> TypeGuard[int]:
+    return type(value) is int and -_LATEST <= value <= _LATEST

@@ -1,0 +1,77 @@
+"""Notes: what is marked, kept and written is saved as it changes, and a place is told as a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+
+from tpuprof_tui.analysis.selecting.notes import Notes, noted, write_notes
+from tpuprof_tui.analysis.selecting.place import place_of, place_words
+from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.formats.files import WriteError
+
+from .background import Background
+from .command_line import CommandTable, Done, fault
+from .store import Store
+
+
+class NoteKeeping:
+    """Keeps notes in a file.
+
+    Args:
+        store: The state.
+        path: The file; None: they last as long as the screen.
+        background: Writes.
+        copy: Copies a text, told what it is.
+        say: Tells what could not be written.
+    """
+
+    def __init__(
+        self, store: Store, path: Path | None, background: Background, copy: Callable[[str, str], None],
+        say: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self.store = store
+        self.path = path
+        self.background = background
+        self.copy = copy
+        self.say = say
+        self._written = Notes.of(store.view)
+        self._writing = Lock()
+        self.commands: CommandTable = {"note": self._note, "place": self._place}
+
+    def changed(self, old: ViewState) -> None:
+        """Saves what has changed in the state; a filter is saved with marks, not alone."""
+        notes = Notes.of(self.store.view)
+        if self.path is not None and notes != Notes.of(old) and (notes.any or self._written.any):
+            self._written = notes
+            self.background.compute("notes", self._write, self._tell)
+
+    def _write(self) -> str:
+        """Writes the latest; why it could not, or nothing."""
+        with self._writing:
+            try:
+                if self.path is not None:
+                    write_notes(self.path, self._written)
+            except WriteError as error:
+                return error.message
+        return ""
+
+    def _tell(self, reason: str) -> None:
+        if reason:
+            self.path = None
+            self.say(f"Notes are kept until tpuprof is left: {reason} --notes FILE keeps them elsewhere.")
+
+    def _note(self, text: str) -> Done:
+        letter, _, words = text.strip().partition(" ")
+        view = self.store.view
+        known = sorted([*dict(view.marks), *(letter for letter, _, _ in view.spans)])
+        if letter not in known:
+            return fault(f"the letter of a mark or span, then the text; there are {', '.join(known) or 'none'}")
+        self.store.change(noted(view, letter, words.strip()))
+        return lambda: self.say(f"Note of {letter}: {words.strip()}" if words.strip() else f"No note of {letter}.")
+
+    def _place(self, text: str) -> Done:
+        session = self.store.session
+        notes = session.profile.notes
+        return lambda: self.copy(place_words(session.profile.path, place_of(session, self.store.view), notes), "place")

@@ -11,7 +11,7 @@ from tpuprof_tui.analysis.selecting.place import place_of, place_words
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.formats.files import WriteError
 
-from .background import Background
+from ..shell.background import Background
 from .command_line import CommandTable, Done, fault
 from .store import Store
 

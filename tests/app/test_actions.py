@@ -29,12 +29,14 @@ from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS, PANES, Action, act
 from tpuprof_tui.app.settings.commands import COMMANDS
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.capture_list import CaptureList
+from tpuprof_tui.app.shell.data_set import CaptureTable
 from tpuprof_tui.app.shell.loading import LoadingPane
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 OWNERS = {
     "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": Timeline, "list": LinesView, "table": InstructionTable,
     "summary": SummaryPane, "tree": GroupTree, "problems": ProblemsPane, "detail": DetailPane, "chooser": CaptureList,
+    "fleet": CaptureTable,
     "loading": LoadingPane, "text": LinesView,
     "export": ExportPane, "confirm": ConfirmPane,
     "prompt": Prompt, "groups": GroupList, "columns": ColumnList, "help": HelpScreen,

@@ -114,7 +114,7 @@ SPECIAL = {
     "explorer.stop-export",
     "export.stop",
 }
-USUAL = [action for action in ACTIONS if action.id not in SPECIAL and action.pane != "confirm"]
+USUAL = [action for action in ACTIONS if action.id not in SPECIAL and action.pane not in ("confirm", "fleet")]
 
 
 @pytest.fixture(autouse=True)

@@ -23,13 +23,17 @@ def built_while_a_node_dies(
     other = cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
     done = threading.Event()
+    counted: list[int] = []
+    killed_at: list[int] = []
     out = place / "by_ray"
 
     def kill() -> None:
         done.wait(300)
         cluster.remove_node(other, allow_graceful=False)
+        killed_at.append(counted[-1])
 
     def told(count: int, _: int) -> None:
+        counted.append(count)
         if count == 10:
             done.set()
 
@@ -41,18 +45,24 @@ def built_while_a_node_dies(
         took = time.perf_counter() - began
         assert done.is_set()
         killer.join(60)
+        assert killed_at[0] < len(words), "the node died when all was done"
         nodes = _nodes(ray, cluster.address)
     finally:
         cluster.shutdown()
     here = place / "without_ray"
     building.build(here, words, building.local(1))
     assert content(out) == content(here)
-    return {"captures": len(words), "seconds": round(took), "nodes left": nodes}
+    return {"captures": len(words), "seconds": round(took), "done when a node died": killed_at[0], "nodes left": nodes}
 
 
 def _nodes(ray: Any, address: str) -> int:
     ray.init(address=address, log_to_driver=False)
     try:
-        return sum(node["Alive"] for node in ray.nodes())
+        for _ in range(60):
+            alive = sum(node["Alive"] for node in ray.nodes())
+            if alive == 1:
+                break
+            time.sleep(1)
+        return alive
     finally:
         ray.shutdown()

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError, UsageError, needed_for
 from tpuprof_tui.exit_status import FINE, LANGUAGES, LOST, NOTHING, STOPPED, help_lines
 from tpuprof_tui.model.vocabulary import joined
@@ -536,7 +537,9 @@ def _must_exist(path: str, hint: str) -> None:
 
 
 def _folder_error(path: str) -> UnreadableError | None:
-    """What to say of a folder that is no capture but holds some; None of anything else."""
+    """What to say of a folder that is no capture but holds some, or is a data set of some; None of anything else."""
+    if is_data_set(path):
+        return UnreadableError(f"{path} is a data set.", f"Ask it: tpuprof dataset query {path} 'SELECT ...'.")
     found = list(islice(Catalog().find(path, seconds=1.0), 9))
     if not found or found[0] == Path(path):
         return None

@@ -17,10 +17,9 @@ from typing import Any, Final
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.files import whole_file
 
+from . import LOG
 from .tables import FIELDS, SCHEMA
 
-#: Engines pass over files whose names begin like this.
-LOG: Final = "_tpuprof.jsonl"
 _LOCK: Final = "_tpuprof.lock"
 
 

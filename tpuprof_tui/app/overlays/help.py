@@ -90,7 +90,10 @@ class HelpLines(LinesView):
         """Titles, and below each what is explained, with its explanation."""
         known = actions_for(self.vocabulary)
         near = PANES.get(self.about, ("", ("app",)))[1]
-        for group in [*near, *(group for group in GROUPS if group not in near and group not in ("loading", "chooser"))]:
+        for group in [
+            *near,
+            *(group for group in GROUPS if group not in near and group not in ("loading", "chooser", "fleet")),
+        ]:
             actions = (each for each in known if each.pane == group)
             yield GROUPS[group], [("  ".join(map(key_text, keys_of(each))), each.help) for each in actions]
         own, say = self.vocabulary.help_words, self.vocabulary.say

@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState, get_current_worker
 
+from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError
 
 from ..drawing.glyphs import Glyphs
@@ -49,6 +50,8 @@ class OpeningApp(RememberingApp, TypingApp):
     against: str | None = None
     notes: str | None = None
     place: Place | None = None
+    #: Folder of the data set that captures are chosen from; empty: they are not.
+    data_set: str = ""
     failure: TpuprofError | None = None
     status: int = 0
     _reading: Worker[None] | None = None
@@ -145,7 +148,7 @@ class OpeningApp(RememberingApp, TypingApp):
         profile = self.profile
         if profile is None:
             path = self.path or os.curdir
-            if not is_capture(Path(path)) and holds_captures(Path(path)):
+            if is_data_set(path) or (not is_capture(Path(path)) and holds_captures(Path(path))):
                 self.post_message(self.Folder(path))
                 return None
             told = 0.0
@@ -353,11 +356,17 @@ class OpeningApp(RememberingApp, TypingApp):
             self.push_screen(screen)
 
     def _choose(self, *roots: str) -> None:
-        from .capture_list import ChooseScreen
-
         self.drop_typed()
         if self._more and self._reading is not None:
             self._reading.cancel()
+        self.data_set = roots[0] if len(roots) == 1 and is_data_set(roots[0]) else ""
+        if self.data_set:
+            from .data_set import DataSetScreen
+
+            self._replace(DataSetScreen(self.data_set, self.palette, self.glyphs))
+            return
+        from .capture_list import ChooseScreen
+
         self._replace(ChooseScreen(roots, self.palette))
 
     def on_capture_list_chosen(self, message: CaptureList.Chosen) -> None:
@@ -380,12 +389,12 @@ class OpeningApp(RememberingApp, TypingApp):
         self._reading = self._read()
 
     def open_other(self) -> None:
-        """Lists the captures that were named, else those beside the open one or below the folder that was named."""
+        """Lists the captures of the data set or those that were named, else those beside the open one or below it."""
         from .captures import is_capture
 
         self.keep_view()
-        if self.paths:
-            self._choose(*self.paths)
+        if self.data_set or self.paths:
+            self._choose(*([self.data_set] if self.data_set else self.paths))
             return
         path = Path(self.path or os.curdir)
         folder = path.parent if self.path and is_capture(path) else path

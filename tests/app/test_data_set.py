@@ -1,0 +1,95 @@
+"""A data set in the explorer: its captures with figures as columns, sorted, filtered, over days; Enter opens one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from screen import explored, frame, press, settled
+
+from tpuprof_tui.app.settings.actions import ACTIONS
+from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.app.shell.data_set import CaptureTable, DataSetScreen
+from tpuprof_tui.dataset import build as building
+from tpuprof_tui.dataset.listing import Listing, over_days, spark_line
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    """Three captures of two sources and days."""
+    folder = tmp_path_factory.mktemp("fleet")
+    for number, name in enumerate(("aks_bmodel", "aksv_cdma", "torch_cpu_recorded")):
+        shutil.copytree(SAMPLES / name, folder / "captures" / name)
+        for file in (folder / "captures" / name).iterdir():
+            os.utime(file, (1.76e9 + number * 86_400, 1.76e9 + number * 86_400))
+    building.build(folder / "out", [str(folder / "captures")], building.local(1))
+    return folder / "out"
+
+
+def lines(app: TpuprofApp) -> list[str]:
+    """The captures on the screen, by name, in their order."""
+    shown = [line.split("captures/")[1].split()[0] for line in frame(app).splitlines() if "captures/" in line]
+    return [name for name in shown if name]
+
+
+async def test_a_data_set_is_a_list_of_captures_with_figures(out):
+    app = TpuprofApp(str(out))
+    pressed = set()
+
+    async def keys(pilot, action: str, *then: str) -> str:
+        pressed.add(f"fleet.{action}")
+        (found,) = [each for each in ACTIONS if each.id == f"fleet.{action}"]
+        before = frame(app)
+        await press(pilot, " ".join((found.keys[0], *then)))
+        after = frame(app)
+        assert after != before, action
+        return after
+
+    async with app.run_test(size=(140, 30)) as pilot:
+        for _ in range(500):
+            if isinstance(app.screen, DataSetScreen) and app.screen.query_one(CaptureTable).listing is not None:
+                break
+            await pilot.pause(0.01)
+        await settled(pilot)
+        first = frame(app)
+        assert len(lines(app)) == 3
+        assert "mean util" in first
+        assert "3 captures" in first
+        by_day = lines(app)
+        await keys(pilot, "reverse")
+        assert lines(app) == by_day[::-1]
+        await keys(pilot, "sort-next")
+        values = [row.values[0] for row in Listing.read(out).shown(column=0, down=False)]
+        known = [value for value in values if value is not None]
+        assert known == sorted(known)
+        assert values[len(known) :] == [None] * (3 - len(known))
+        await keys(pilot, "sort-previous")
+        told = await keys(pilot, "filter", *"aksv", "enter")
+        assert "1 of 3 captures" in told
+        assert lines(app) == ["aksv_cdma"]
+        await keys(pilot, "open")
+        await explored(pilot)
+        assert Path(app.path or "").name == "aksv_cdma"
+        # the captures of the data set are listed again
+        await press(pilot, "O")
+        await settled(pilot)
+        assert isinstance(app.screen, DataSetScreen)
+    assert pressed == {each.id for each in ACTIONS if each.pane == "fleet"}
+
+
+def test_spark_lines_go_from_the_least_to_the_most(out):
+    assert spark_line([1, 4.5, 8], 11, " 12345678") == "158"
+    assert spark_line([5.0] * 4, 11, " 12345678") == "1111"
+    assert spark_line([], 11, " 12345678") == ""
+    assert len(spark_line(list(range(100)), 11, " 12345678")) == 11
+    listing = Listing.read(out)
+    assert len({row.day for row in listing.rows}) == 3
+    for column, _ in enumerate(listing.figures):
+        assert len(over_days(listing.rows, column)) == sum(row.values[column] is not None for row in listing.rows)

@@ -14,7 +14,7 @@ from tpuprof_tui.cli.main import main
 from tpuprof_tui.formats.redaction import Redactor
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
-SECRETS = ("acme_run_7", "dgx-a17", "alice.w", "topsecret", "10.1.2.33", "corp-share", "bobby.q")
+SECRETS = ("acme_run_7", "dgx-a17", "alice.w", "topsecret", "10.1.2.33", "corp-share", "bobby.q", "quartz9", "carl.z")
 
 
 def torch_run(folder: Path) -> Path:
@@ -23,10 +23,11 @@ def torch_run(folder: Path) -> Path:
     run.mkdir()
     for rank, path in enumerate(sorted((SAMPLES / "torch_cuda_synthetic").iterdir())):
         trace = json.loads(gzip.decompress(path.read_bytes()))
-        trace["traceName"] = "/home/alice.w/topsecret/log.json"
+        trace |= {"traceName": "/home/alice.w/topsecret/log.json", "host_name": "quartz9", "username": "carl.z"}
         said = iter((
             "/home/alice.w/topsecret/model.py(4): forward", "C:\\Users\\bobby.q\\topsecret\\x.py(1): f",
-            "topsecret/lib/net.cpp(7): run", "step on dgx-a17 of bobby.q", "connect 10.1.2.33", "/mnt/corp-share/x y",
+            "topsecret/lib/net.cpp(7): run", "step on dgx-a17 of bobby.q", "connect 10.1.2.33",
+            "carl.z on Quartz9", "/mnt/corp-share/x y",
             "~alice.w/topsecret/z",
         ))  # fmt: skip
         for event in trace["traceEvents"]:

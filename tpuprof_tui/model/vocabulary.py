@@ -401,6 +401,7 @@ class Vocabulary:
 
         ``instructions``: writes all that is known of events (``cli.instructions``); ``instructions_sorted``: the same
         in the order of a table; ``workers``: who recorded a profile (``views.report``);
+        ``identities``: hosts and users that it names (``views.redacting``);
         ``findings``: what is worth a look beside what any profile shows (``views.finding_rules``); ``page_summary``,
         ``page_memory``: its parts of the page.
         """

@@ -93,6 +93,8 @@ def _words(profile: Profile) -> dict[str, str]:
     told = (each for worker in workers for each in (worker.key, worker.name))
     captures = [profile.name, path.name, path.absolute().name, *told]
     found = {each: "capture" for each in captures if each}
+    identities = profile.vocabulary.entry("identities")
+    found |= identities(profile) if identities is not None else {}
     for each in (*captures, *(Path(file).name for worker in workers for file in worker.files)):
         host = _HOST.fullmatch(each)
         if host is not None:

@@ -87,5 +87,6 @@ VOCABULARY: Final = Vocabulary(
         View("distributed", "Distributed", "Computation and communication of the workers, and their collectives.",
              f"{_VIEWS}.distributed:distributed", together=True),
     ),
-    entries={"findings": f"{_VIEWS}.advice:findings", "workers": f"{_VIEWS}.workers:workers"},
+    entries={"findings": f"{_VIEWS}.advice:findings", "workers": f"{_VIEWS}.workers:workers",
+             "identities": f"{_VIEWS}.workers:identities"},
 )  # fmt: skip

@@ -24,6 +24,14 @@ def workers(profile: Profile) -> tuple[Worker, ...]:
     )  # fmt: skip
 
 
+def identities(profile: Profile) -> dict[str, str]:
+    """Hosts and users that the traces name, with what they are."""
+    assert isinstance(profile, TorchProfile)
+    keys = (("host_name", "host"), ("hostname", "host"), ("username", "user"))
+    told = ((each.trace.metadata.get(key), kind) for each in profile.traces for key, kind in keys)
+    return {word: kind for word, kind in told if isinstance(word, str)}
+
+
 def _device(told: dict[str, Any]) -> dict[str, Any]:
     """What is shown of a device; all of these are the card's own."""
     keys = {"id": "id", "name": "name", "totalGlobalMem": "memory_bytes", "numSms": "multiprocessors",

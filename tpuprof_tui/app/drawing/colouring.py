@@ -46,7 +46,7 @@ def lane_shades(vocabulary: Vocabulary, kind: str) -> Shades:
     return Shades(_MORE_COLOURS[sum(map(ord, kind)) % len(_MORE_COLOURS)])
 
 
-#: More instructions than this in a cell are drawn in the engine's colour: few changes of style, no flicker.
+#: More events than this in a cell are drawn in the engine's colour: few changes of style, no flicker.
 TELLABLE: Final = 2
 #: Ways of colouring that need nothing of the source.
 _PLAIN: Final[tuple[Colouring, ...]] = ("operation", "kernel")
@@ -98,7 +98,7 @@ def share_category(share: float) -> Category:
 
 
 def event_categories(profile: Profile, lane: Lane, rows: Ints, colouring: Colouring) -> list[Category | None]:
-    """Colours of some instructions, one each; None where nothing is known."""
+    """Colours of some events, one each; None where nothing is known."""
     if is_share(colouring):
         shares = shares_of(profile, lane, colouring, rows).tolist()
         return [None if share != share else share_category(share) for share in shares]
@@ -113,7 +113,7 @@ def event_categories(profile: Profile, lane: Lane, rows: Ints, colouring: Colour
 
 
 def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) -> Floats:
-    """Bandwidth over the peak of the memory involved, or uArch rate, of some instructions.
+    """Bandwidth over the peak of the memory involved, or uArch rate, of some events.
 
     Returns:
         float64, 0 to 1 (a capture may claim more); NaN where unknown or not work.
@@ -132,7 +132,7 @@ def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) ->
     return np.where((lane.take("role", rows) == Role.WORK) & np.isfinite(shares), shares, np.nan)
 
 
-#: Where more instructions than this must be summed first, a thread does it.
+#: Where more events than this must be summed first, a thread does it.
 AT_ONCE: Final = 20_000
 
 
@@ -142,7 +142,7 @@ def is_summed(index: LaneIndex, colouring: Colouring) -> bool:
 
 
 def share_flows(profile: Profile, index: LaneIndex, colouring: Colouring) -> tuple[Flow, Flow]:
-    """Flow of the share, and of the time for which it is known; made once for a lane, in O(its instructions)."""
+    """Flow of the share, and of the time for which it is known; made once for a lane, in O(its events)."""
     return index.derived.get("shares", lambda: _share_flows(profile, index, colouring), colouring)
 
 
@@ -168,7 +168,7 @@ def cell_categories(
 ) -> dict[int, Category]:
     """Colours of the cells that hold work, by cell.
 
-    An operation shows only where few share a cell, a kernel function is that of the cell's first instruction, a share
+    An operation shows only where few share a cell, a kernel function is that of the cell's first event, a share
     is the mean of the cell.
     """
     if is_share(colouring):

@@ -22,7 +22,7 @@ class Glyphs:
         levels: Occupancy of a cell from nothing to full, nine characters.
         steps: Length of a bar's last cell from nothing to full, nine characters.
         wait, sync: What fills a cell that holds no work.
-        edge: First cell of an instruction wide enough for its name.
+        edge: First cell of an event wide enough for its name.
         cursor: The time cursor where nothing runs.
         pointer: The time cursor on the ruler.
         tick: A tick of the ruler.
@@ -30,8 +30,8 @@ class Glyphs:
         up, down: Direction of a sort, and that there is more.
         rule: Horizontal line.
         hidden: What a filter hides.
-        released, releases: What released the selected instruction, and what it released.
-        letters: A lone instruction too narrow for its name is drawn as the letter of its category.
+        released, releases: What released the selected event, and what it released.
+        letters: A lone event too narrow for its name is drawn as the letter of its category.
     """
 
     levels: str

@@ -1,6 +1,6 @@
 """Lanes drawn in cells: characters and styles from exact occupancy, at any zoom.
 
-A frame costs O(cells x log instructions) per lane: nothing here looks at the instructions between two edges.
+A frame costs O(cells x log events) per lane: nothing here looks at the events between two edges.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from .theme import Palette
 
 Ints = npt.NDArray[np.int64]
 
-#: Cells an instruction must fill to carry its name.
+#: Cells an event must fill to carry its name.
 NAMED_CELLS = 4
-#: More than this that run beside an instruction are not counted.
+#: More than this that run beside an event are not counted.
 _BESIDE = 99
 
 
@@ -210,7 +210,7 @@ def _paint_names(
     profile: Profile, lane: Lane, held: Cells, span: Ints, chars: list[str], styles: list[Style], palette: Palette,
     glyphs: Glyphs, colouring: Colouring,
 ) -> None:  # fmt: skip
-    """Instructions that fill several whole cells become one bar, or one line of waiting, with their name in it.
+    """Events that fill several whole cells become one bar, or one line of waiting, with their name in it.
 
     Where others run beside one their number follows its name.
     """

@@ -29,7 +29,7 @@ def paint_strip(
 ) -> Painted:  # fmt: skip
     """Share of the peak bandwidth, or of the time with work, of each cell; idle time counts as 0.
 
-    O(cells x log instructions), after the lane's sums were made once; ``pending`` while that is being done.
+    O(cells x log events), after the lane's sums were made once; ``pending`` while that is being done.
     """
     span = np.diff(edges)
     if pending:

@@ -80,7 +80,7 @@ class Palette:
         return Style.parse(self.shade(shades)) if self.colour else self.text
 
     def filled(self, shades: Shades) -> Style:
-        """Style of an instruction wide enough to carry its name."""
+        """Style of an event wide enough to carry its name."""
         return Style.parse(f"{self.ground} on {self.shade(shades)}") if self.colour else Style(reverse=True)
 
     def shade(self, shades: Shades) -> str:
@@ -106,7 +106,7 @@ class Palette:
         return style + Style(reverse=not style.reverse, bold=True)
 
     def on_selected(self, style: Style) -> Style:
-        """Style of a cell of the selected instruction."""
+        """Style of a cell of the selected event."""
         if self.colour:
             return Style.parse(f"bold {BACKGROUND} on #f4f7fb") if style.bgcolor else Style.parse("bold #ffffff")
         return style + Style(bold=True, underline=True)

@@ -66,7 +66,7 @@ class ThemePalette(Palette):
         return style + Style.parse(self.cursor_filled if style.bgcolor is not None else f"on {self.cursor_cell}")
 
     def on_selected(self, style: Style) -> Style:
-        """Style of a cell of the selected instruction."""
+        """Style of a cell of the selected event."""
         return Style.parse(self.selected_filled if style.bgcolor is not None else self.selected_cell)
 
 

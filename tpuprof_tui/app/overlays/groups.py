@@ -199,7 +199,7 @@ class GroupList(LinesView):
     # keys
 
     def action_drill(self) -> None:
-        """The instructions of the group."""
+        """The events of the group."""
         if self.table is None or not len(self.order):
             return
         condition = self.table.conditions[int(self.order[self.cursor])]
@@ -215,7 +215,7 @@ class GroupList(LinesView):
         self._group()
 
     def action_work_only(self) -> None:
-        """Work alone, or all instructions."""
+        """Work alone, or all events."""
         self.work_only = not self.work_only
         self._group()
 

@@ -31,7 +31,7 @@ LABEL, VALUE = 15, 30
 
 
 class DetailPane(LinesView):
-    """The selected instruction; the line under the cursor is explained, or leads to another instruction."""
+    """The selected event; the line under the cursor is explained, or leads to another event."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("detail")]
 
@@ -47,7 +47,7 @@ class DetailPane(LinesView):
         self._looked_for_dependencies = not may_have_dependencies(session)
 
     def show(self, view: ViewState) -> None:
-        """Shows the selected instruction of a state; the cursor stays on the field it is on."""
+        """Shows the selected event of a state; the cursor stays on the field it is on."""
         if view.selection == self.selection:
             return
         self.selection = view.selection
@@ -71,7 +71,7 @@ class DetailPane(LinesView):
     # keys
 
     def action_follow(self) -> None:
-        """To the instruction that the line under the cursor names."""
+        """To the event that the line under the cursor names."""
         target = self._chosen.leads_to if self._chosen is not None else None
         if target is None:
             self.post_message(Say("This line leads nowhere: those with an arrow do."))
@@ -92,14 +92,14 @@ class DetailPane(LinesView):
             self.post_message(CopyText(_told(self._chosen), "line"))
 
     def action_copy_all(self) -> None:
-        """Copies all that is known of the instruction."""
+        """Copies all that is known of the event."""
         if self._entries:
             self.post_message(CopyText("\n".join(_told(entry) for entry in self._entries), "details"))
 
     # lines
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
-        """Lines of the instruction, an item for each field and each link."""
+        """Lines of the event, an item for each field and each link."""
         if self.selection.row < 0:
             self._entries, self.choices = [], []
             text = self.session.say("No {event} selected: Enter in the timeline or a row of the table selects one.")

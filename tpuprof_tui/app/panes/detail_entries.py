@@ -47,7 +47,7 @@ class Entry:
         text: What it says.
         label: What a field or a link is called.
         help: What a field means.
-        leads_to: Lane and row of the instruction a link leads to.
+        leads_to: Lane and row of the event a link leads to.
         back: Whether a link leads to what came before; else to what came after.
     """
 
@@ -65,7 +65,7 @@ class Entry:
 
 
 def entries_of(session: Session, number: int, row: int, dependencies: Dependencies | None) -> Iterator[Entry]:
-    """The entries of an instruction, in the order they are read.
+    """The entries of an event, in the order they are read.
 
     Args:
         session: The session.
@@ -103,7 +103,7 @@ def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[En
 
 
 def _named(session: Session, number: int, row: int) -> str:
-    """An instruction as a link names it."""
+    """An event as a link names it."""
     lane = session.profile.lanes[number]
     name = text_of(session.profile, lane, "name", row) or session.say("{event}")
     order = int(lane.take("order", slice(row, row + 1))[0])

@@ -124,7 +124,7 @@ class ProblemsPane(LinesView):
         return True
 
     def _select_row(self, lane: int, rows: Ints, tell: bool) -> None:
-        """Selects the first instruction of a problem, or the next one where one of them is selected."""
+        """Selects the first event of a problem, or the next one where one of them is selected."""
 
         def chosen(view: ViewState) -> ViewState:
             now = view.selection.row if view.selection.lane == lane else -1

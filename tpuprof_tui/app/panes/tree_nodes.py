@@ -34,7 +34,7 @@ class Node:
         path: The capture it opens; empty: none.
         engine: Kind of its lanes, for colours; empty: several.
         share, busy: Utilisation, 0 to 1, and ns of work over the whole capture; -1 where there is none to tell.
-        count: Instructions; -1: not known.
+        count: Events; -1: not known.
         guessed: Work and wait are told apart by guesswork.
         severity: Of the worst problem about it, 0 note, 1 warning, 2 error; -1: none.
         lost: Whether it ran and nothing of it is there.
@@ -61,7 +61,7 @@ class Node:
 
 
 def nodes_of(session: Session, others: Sequence[tuple[str, str]] = ()) -> tuple[Node, ...]:
-    """All nodes, parents before their children. O(instructions of the ports).
+    """All nodes, parents before their children. O(events of the ports).
 
     Args:
         session: The capture.

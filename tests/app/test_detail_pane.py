@@ -8,7 +8,7 @@ from profiles import Registers, make_lane, make_profile, small_profile
 from rich.cells import cell_len
 from screen import SIZES, compared, explorer, frame, opened, press
 
-from tpuprof_tui.analysis.findings.peers import alike
+from tpuprof_tui.analysis.findings.peers import peers_of
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection
@@ -57,7 +57,7 @@ def test_links_come_first_and_lead_to_their_instructions():
         ("Before", "mm2, 90 ns apart", (0, 0), True),
         ("After", "mm2, 29 ns apart", (0, 2), False),
     ]
-    assert ("remark", "1.0x the median 11 ns of 3 alike") in told(session, 0, 1, links)
+    assert ("remark", "1.0x the median 11 ns of 3 peers") in told(session, 0, 1, links)
     assert ("remark", "the longest of them; the shortest took 10 ns") in told(session, 0, 2, links)
     released = [entry.leads_to for entry in entries_of(session, 1, 1, links) if entry.label == "Released"]
     assert released == [(0, 1), (0, 2)]
@@ -109,26 +109,26 @@ def test_registers_go_by_their_names(name, group):
     assert register_group(name) == group
 
 
-def test_alike_names_the_longest_over_all_lanes():
+def test_peers_names_the_longest_over_all_lanes():
     lanes = [make_lane("TIU", core, starts=[0, 100], ends=[10, 100 + 7 * (core + 1)], name=np.array([0, 0], np.int32))
              for core in (0, 1, 2)]  # fmt: skip
     session = Session.build(make_profile(lanes, strings=NAMES))
-    found = alike(session, 0, 0)
+    found = peers_of(session, 0, 0)
     assert (found.count, found.median_ns, found.shortest_ns, found.longest_ns, found.longest) == (6, 10, 7, 21, (2, 1))
     assert found.by == ()
 
 
-def test_alike_are_of_one_direction_and_size():
+def test_peers_are_of_one_direction_and_size():
     lane = make_lane("GDMA", 0, starts=np.arange(6) * 100, ends=np.arange(6) * 100 + [10, 12, 20, 50, 11, 13],
                      name=np.zeros(6, np.int32), bytes=[1024, 1500, 2048, 2047, 1024, 1024],
                      direction=np.array([0, 0, 0, 0, 1, -1], np.int32))  # fmt: skip
     session = Session.build(make_profile([lane], strings=NAMES | {"direction": Strings(["DDR->LMEM", "LMEM->DDR"])}))
-    found = alike(session, 0, 0)
+    found = peers_of(session, 0, 0)
     # 1,024 to 2,047 bytes from DDR: three of the six
     assert (found.count, found.median_ns, found.longest) == (3, 12, (0, 3))
     assert found.by == ("Direction", "Bytes")
-    assert alike(session, 0, 2).count == alike(session, 0, 4).count == alike(session, 0, 5).count == 1
-    assert any("of 3 alike in direction, bytes" in text for _, text in told(session, 0, 0))
+    assert peers_of(session, 0, 2).count == peers_of(session, 0, 4).count == peers_of(session, 0, 5).count == 1
+    assert any("of 3 peers by direction, bytes" in text for _, text in told(session, 0, 0))
 
 
 # keys

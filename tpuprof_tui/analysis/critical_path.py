@@ -1,4 +1,4 @@
-"""The critical path: what a run would have to be shorter in to be shorter as a whole, found by a walk from its end.
+"""The critical path: the longest chain of work, waits and gaps, found by a walk back from the end of a window.
 
 From what ended last the walk goes to what let it begin, and so on to the start. What lets an event begin is the latest
 to end of: what its source links it to, what ran before it on its lane, and, on a lane of which the source knows no

@@ -1,4 +1,4 @@
-"""A profile made ready for the explorer's first frame."""
+"""Prepares a profile for the explorer's first frame: indexes and the figures it shows."""
 
 from __future__ import annotations
 

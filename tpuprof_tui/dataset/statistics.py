@@ -1,4 +1,4 @@
-"""Where a figure's level changed over time."""
+"""Change points: where the level of a figure changed over time."""
 
 from __future__ import annotations
 

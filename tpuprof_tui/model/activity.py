@@ -1,4 +1,4 @@
-"""What events are to the figures: by what they do, and by whether they do anything."""
+"""Activities and roles of events: compute, transfer, communication, host; work, wait, sync, annotation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From wishes in plain words to the options that fulfil them, in as few runs as can be."""
+"""Chooses the options that record what a user wants to know, in as few runs as possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a text to the options that are written in it. Any text is borne; nothing in it is expanded or executed."""
+"""Parses options from text. Any text is accepted; nothing in it is expanded or executed."""
 
 from __future__ import annotations
 

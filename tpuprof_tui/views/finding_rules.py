@@ -1,4 +1,4 @@
-"""What whole profiles show that is worth a look: a table of rules, each with its formula, threshold and advice.
+"""Findings about whole profiles: a table of rules, each with its formula, threshold and advice.
 
 A rule looks at what a query is about and finds something or nothing; what could be won is an upper bound. Rules ask for
 columns by key: of a source that does not know one they find nothing.

@@ -1,4 +1,4 @@
-"""What is worth a look, by the time that could be won: an upper bound, never more than the window."""
+"""Findings, by the time that could be won: an upper bound, never more than the window."""
 
 from __future__ import annotations
 

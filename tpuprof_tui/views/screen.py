@@ -1,4 +1,4 @@
-"""What the explorer's summary tells, computed in two goes: what comes with every key, and what takes longer."""
+"""The views of the explorer's summary, computed in two stages: quick ones with every key, slow ones in a thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether something may pass: rules about figures of several runs a side, with as many alarms by chance as is stated.
+"""The statistics of the gate: rules about figures of repeated runs, with a stated false discovery rate.
 
 Medians of the runs are compared. How far runs of the same lie apart is measured where there are three or more a side:
 of each figure by its own runs, and of all together, as a share (what two runs of one machine differ by is much the same

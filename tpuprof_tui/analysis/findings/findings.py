@@ -1,4 +1,4 @@
-"""Instructions worth a look: the most exposed transfers, the slowest large ones, the longest waits of a window."""
+"""Findings about single instructions: the most exposed transfers, the slowest large ones, the longest waits."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Alike:
+class Peers:
     """Events of one operation on all lanes of a kind that were asked to do about the same.
 
     Attributes:
@@ -36,14 +36,14 @@ class Alike:
     by: tuple[str, ...] = ()
 
 
-def alike(session: Session, number: int, row: int) -> Alike:
-    """Figures of all events that are like one; looked through once for each operation and what it was asked to do."""
+def peers_of(session: Session, number: int, row: int) -> Peers:
+    """Figures of the peers of an event; looked through once for each operation and what it was asked to do."""
     lane = session.profile.lanes[number]
     name = int(lane.take("name", slice(row, row + 1))[0]) if "name" in lane else -1
     if name < 0:
-        return Alike(0, 0.0)
+        return Peers(0, 0.0)
     asked = tuple((key, int(_classes(session, lane, key, np.array([row]))[0])) for key in _operands(session, lane))
-    return session.derived.get("peers", lambda: _alike(session, lane.kind, name, asked), lane.kind, name, asked)
+    return session.derived.get("peers", lambda: _peers(session, lane.kind, name, asked), lane.kind, name, asked)
 
 
 def _operands(session: Session, lane: Lane) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ def _classes(session: Session, lane: Lane, key: str, rows: Ints) -> Ints:
     return np.where(numbers >= 1, np.floor(np.log2(np.maximum(numbers, 1))), -1).astype(np.int64)
 
 
-def _alike(session: Session, kind: str, name: int, asked: tuple[tuple[str, int], ...]) -> Alike:
+def _peers(session: Session, kind: str, name: int, asked: tuple[tuple[str, int], ...]) -> Peers:
     lengths: list[Ints] = []
     longest_ns, longest = -1, (-1, -1)
     for number, lane in enumerate(session.profile.lanes):
@@ -76,7 +76,7 @@ def _alike(session: Session, kind: str, name: int, asked: tuple[tuple[str, int],
     every = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
     schema = session.profile.vocabulary.schema
     by = tuple(schema[key].title if key in schema else key for key, wanted in asked if wanted >= 0)
-    return Alike(len(every), float(np.median(every)), int(every.min()), longest_ns, longest, by)
+    return Peers(len(every), float(np.median(every)), int(every.min()), longest_ns, longest, by)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Who let whom go: waits with the unit that released them, and barriers with the unit that came last."""
+"""Waits with the unit that released them, and barriers with the unit that arrived last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways through time: times as people type them, marks, ranges, and instructions of one name."""
+"""Moving in time: typed times, marks, ranges, and the next instruction of the same name."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from tpuprof_tui.analysis.findings.peers import Neighbour, alike, neighbours
+from tpuprof_tui.analysis.findings.peers import Neighbour, neighbours, peers_of
 from tpuprof_tui.analysis.findings.problem_rows import about_text, problem_rows
 from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
@@ -162,14 +162,14 @@ def _barrier(session: Session, dependency: Dependency) -> Iterator[Entry]:
 
 
 def _compared(session: Session, lane: Lane, number: int, row: int) -> Iterator[Entry]:
-    found = alike(session, number, row)
+    found = peers_of(session, number, row)
     if found.count < 2 or not found.median_ns:
         return
     start, end = session.span_of(number, row)
     median = time_text(round(found.median_ns))
-    like = f" in {', '.join(map(in_sentence, found.by))}" if found.by else ""
+    like = f" by {', '.join(map(in_sentence, found.by))}" if found.by else ""
     ratio = f"{(end - start) / found.median_ns:.1f}x the median {median}"
-    yield Entry("remark", f"{ratio} of {found.count:,} alike{like}")
+    yield Entry("remark", f"{ratio} of {found.count:,} peers{like}")
     if found.longest == (number, row):
         yield Entry("remark", f"the longest of them; the shortest took {time_text(found.shortest_ns)}")
     else:

@@ -1,4 +1,4 @@
-"""What ``global.profile`` counts records of and the files do not hold."""
+"""Lost records: counted in ``global.profile``, missing in the files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What captures of this source show that is worth a look, beside what any profile does."""
+"""Findings that only these captures can show, besides those of any profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch traces show that is worth a look, beside what any profile does."""
+"""Findings that only PyTorch traces can show, besides those of any profile."""
 
 from __future__ import annotations
 

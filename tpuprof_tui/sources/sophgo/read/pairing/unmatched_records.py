@@ -1,4 +1,4 @@
-"""What becomes of records that their launch does not settle."""
+"""Records that match no command of their launch: reordered or repaired by the ids of their neighbours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that cannot be: overwritten ones, and times that no engine can have had between those of its neighbours.
+"""Implausible records: overwritten ones, and times that do not fit between those of their neighbours.
 
 One such record would stretch the time line by seconds, so they are left out. Nothing is dropped that could have been:
 a gap between two launches, a counter that wraps, the seam of a lapped ring, a record that was written late.

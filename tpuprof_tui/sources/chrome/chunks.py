@@ -72,7 +72,7 @@ class EventChunks(Generic[Event]):
         self._scan = json.JSONDecoder(
             parse_float=Number, parse_int=Number, parse_constant=lambda _: None, strict=False
         ).raw_decode
-        self._held = bytearray()
+        self._held = b""
         self._offset = 0
         self._ended = False
         self.found = False
@@ -83,7 +83,7 @@ class EventChunks(Generic[Event]):
         self.metadata_lost = False
         self.more = False
         self.offset = self.list_end = 0
-        self.piece: bytearray | None = None
+        self.piece: bytes | None = None
 
     def __iter__(self) -> Iterator[list[Event]]:
         in_object = self._find_list()
@@ -110,14 +110,16 @@ class EventChunks(Generic[Event]):
 
     def _more(self, count: int) -> bool:
         """Reads on until so many bytes are held; False at the end of the text."""
-        while not self._ended and len(self._held) < count:
-            data = self._read(count - len(self._held))
+        parts, length = [self._held] if self._held else [], len(self._held)
+        while not self._ended and length < count:
+            data = self._read(count - length)
             self._ended = not data
-            self._held += data
+            parts.append(data)
+            length += len(data)
+        self._held = parts[0] if len(parts) == 1 else b"".join(parts)
         return not self._ended
 
     def _pass(self, count: int) -> None:
-        # a copy: what was decoded may still look at the text
         self._held = self._held[count:]
         self._offset += count
 
@@ -128,7 +130,7 @@ class EventChunks(Generic[Event]):
         self._more(CHUNK)
         if self._held.startswith(b"\xef\xbb\xbf"):
             self._pass(3)
-        begin = bytes(self._held[:4096]).lstrip()[:1]
+        begin = self._held[:4096].lstrip()[:1]
         if begin == b"[":
             self._pass(self._held.index(b"[") + 1)
             return False
@@ -143,13 +145,13 @@ class EventChunks(Generic[Event]):
                     return None
                 self._more(2 * len(self._held) + CHUNK)
                 continue
-            before = _metadata(bytes(self._held[: match.start()]).rstrip().removesuffix(b",") + b"}")
+            before = _metadata(self._held[: match.start()].rstrip().removesuffix(b",") + b"}")
             if before is not None:
                 self.metadata |= before
                 self._pass(match.end())
                 return True
             # the words stood in a text, or what is before them is damaged
-            if _brace_depth(bytes(self._held[: match.start()])) == 1:
+            if _brace_depth(self._held[: match.start()]) == 1:
                 self.metadata_lost = True
                 self._pass(match.end())
                 return True
@@ -159,7 +161,7 @@ class EventChunks(Generic[Event]):
         """Metadata behind the list."""
         while self._more(min(2 * len(self._held) + CHUNK, MOST_METADATA)) and len(self._held) < MOST_METADATA:
             pass
-        rest = bytes(self._held).strip()
+        rest = self._held.strip()
         found = _metadata(b"{" + rest.removeprefix(b",")) if rest else None
         if found is None:
             self.metadata_lost = True
@@ -206,13 +208,8 @@ class EventChunks(Generic[Event]):
 
     def _decoded(self, cut: int, *, closed: bool) -> list[Event]:
         """The events of what is held up to a cut; ``closed``: the bracket behind them is part of it."""
-        piece = bytearray(cut + (1 if closed else 2))
-        piece[0] = 0x5B
-        piece[1 : cut + 1] = memoryview(self._held)[:cut]
-        if not closed:
-            piece[-1] = 0x5D
-        self.piece = piece
-        return self._decode(piece)
+        self.piece = b"".join((b"[", memoryview(self._held)[:cut], b"" if closed else b"]"))
+        return self._decode(self.piece)
 
     def _cut_before(self, end: int) -> tuple[int, int] | None:
         """Where an event seems to end and where the next begins, the last such place before ``end``."""
@@ -234,8 +231,7 @@ class EventChunks(Generic[Event]):
     def _one_by_one(self) -> tuple[list[Event], bool]:
         """The events of what is held, each decoded alone."""
         self.piece = None
-        raw = bytes(self._held)
-        text = raw.decode("utf-8", "surrogateescape")
+        text = self._held.decode("utf-8", "surrogateescape")
         place, events, closed = 0, [], False
         while True:
             match = _SPACE.match(text, place)

@@ -159,7 +159,7 @@ class _Reader:
 
     # -- one chunk
 
-    def _add(self, events: list[Any], piece: bytearray | None) -> None:
+    def _add(self, events: list[Any], piece: bytes | None) -> None:
         complete = [each for each in events if type(each) is ev.Complete]
         if len(complete) < len(events):
             self._add_others([each for each in events if type(each) is not ev.Complete])
@@ -230,7 +230,7 @@ class _Reader:
         return keeps
 
     @staticmethod
-    def _lengths(lengths: Values, piece: bytearray | None) -> I64:
+    def _lengths(lengths: Values, piece: bytes | None) -> I64:
         """Durations, ns; of what can only be told by its text that is decoded again."""
         found = ns_of(lengths)
         if found is None and piece is not None:
@@ -264,7 +264,9 @@ class _Reader:
         )  # fmt: skip
 
     def _add_others(self, events: list[Any]) -> None:
-        self._add_memory([each for each in events if type(each) in ev.INSTANTS and each.name == "[memory]"])
+        there = set(map(type, events))
+        if there & ev.INSTANTS:
+            self._add_memory([each for each in events if type(each) in ev.INSTANTS and each.name == "[memory]"])
         flows = [each for each in events if type(each) in ev.FLOW_ENDS and each.cat in _FLOWS]
         if flows:
             _, ids, pids, tids, times = zip(*map(ev.as_tuple, flows), strict=True)
@@ -273,19 +275,20 @@ class _Reader:
                 id=np.array([self._flow_ids[str(each)] for each in ids], np.int64),
                 key=self._codes_of([""] * len(flows), pids, tids), time=exact_ns(times),
             )  # fmt: skip
-        for each in events:
+        for each in events if ev.Told in there else ():
             if type(each) is ev.Told and each.args is not None and isinstance(each.args.name, str):
                 if each.name == "process_name":
                     self._process_names[str(each.pid)] = each.args.name
                 elif each.name == "thread_name":
                     self._thread_names[str(each.pid), str(each.tid)] = each.args.name
-        self._add_counts([each for each in events if type(each) is ev.Count and isinstance(each.args, dict)])
+        if ev.Count in there:
+            self._add_counts([each for each in events if type(each) is ev.Count and isinstance(each.args, dict)])
 
     def _add_memory(self, instants: list[Any]) -> None:
         if not instants:
             return
         _, pids, tids, times, args = zip(*map(ev.as_tuple, instants), strict=True)
-        columns = zip(*(ev.as_tuple(each or _NO_MEMORY) for each in args), strict=True)
+        columns = zip(*map(ev.as_tuple, [each or _NO_MEMORY for each in args]), strict=True)
         self._memory.add(time=exact_ns(times), key=self._codes_of([""] * len(instants), pids, tids),
                          **{key: whole(values) for key, values in zip(_MEMORY, columns, strict=True)})  # fmt: skip
 

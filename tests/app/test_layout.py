@@ -1,0 +1,52 @@
+"""Which panes show and how large they are, decided without a screen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.app.explorer.layout import Layout, Sizes
+
+
+def shown(layout: Layout, *, selected: bool = False) -> str:
+    return " ".join(name for name, display in layout.shown(selected).items() if display)
+
+
+def test_size_and_choice_decide_which_panes_show():
+    layout = Layout()
+    assert not layout.fit(120, 30)
+    assert (shown(layout), shown(layout, selected=True)) == ("tree timeline summary", "tree timeline detail summary")
+    layout.detail_wanted, layout.tree_wanted = False, False
+    assert shown(layout, selected=True) == "timeline summary"
+    assert layout.fit(119, 30)
+    layout.maximise("table", "timeline")
+    assert (shown(layout, selected=True), layout.tab) == ("table", "table")
+    layout.maximise("detail", "table")
+    layout.maximise("tree", "detail")
+    assert layout.opened_from == ("table", "table"), "where the first of those that lie over others was opened"
+    layout.maximise("", "tree")
+    assert shown(layout) == "timeline table"
+
+
+def test_the_timeline_takes_what_it_fills_but_leaves_room_for_the_rest():
+    layout = Layout()
+    assert layout.sizes(200, 60, 10) == Sizes(12, 40, 60)
+    assert layout.sizes(120, 60, 1000) == Sizes(31, 40, 42)
+    assert layout.sizes(400, 9, 10) == Sizes("1fr", 40, 64)
+    layout.fit(80, 24)
+    assert layout.sizes(80, 24, 1000).timeline == 14
+    layout.maximise("table", "")
+    assert layout.sizes(80, 24, 1000) == Sizes("1fr", "1fr", "1fr")
+
+
+def test_one_core_shows_its_engines_and_all_of_them_what_they_did():
+    whole = ViewState.of(0, 100)
+    one = replace(whole, scope=Scope(1))
+    layout = Layout(small=True)
+    assert (layout.rows_fitting(whole), layout.rows_fitting(one)) == ("cores", "engines")
+    layout.rows_chosen = True
+    cores = replace(whole, rows="cores")
+    assert layout.rows_fitting(cores) == "cores"
+    narrowed = layout.rows_scoped(cores, replace(cores, scope=Scope(1)))
+    assert narrowed.rows == "engines"
+    assert layout.rows_scoped(narrowed, replace(narrowed, scope=Scope())).rows == "cores"

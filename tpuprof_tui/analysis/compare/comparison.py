@@ -81,6 +81,11 @@ class Comparison:
             within = within_share(*map(_as_strata, self._steps))
         return Noise(within, self._run_noise)
 
+    @cached_property
+    def within_events(self) -> float | None:
+        """Standard deviation of one event, as a share of it, by events that repeat; None where nothing does."""
+        return within_share(*(self._strata_of_events(side, side.label) for side in self._works))
+
     @property
     def _works(self) -> tuple[Work, Work]:
         return self.both.base, self.both.other

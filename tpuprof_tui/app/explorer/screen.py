@@ -37,6 +37,7 @@ from ..shell.messages import Change, ChooseStep, CopyText, Say, ShowDetail
 from ..terminal.line_compositor import DrawnScreen
 from .captures import Captures
 from .command_line import CommandLine, CommandTable
+from .comparing import Comparing
 from .dependency_jumps import DependencyJumps
 from .export_requests import ExportRequests
 from .filtering import Filtering
@@ -145,6 +146,7 @@ class ExplorerScreen(DrawnScreen[None]):
             **Search(names, LineSearch(self.prompting, say), self.prompting).actions,
             **DependencyJumps(store, self.background, say).actions,
             **ProblemSteps(store, self.background, position, panes.problems, say).actions,
+            **Comparing(store, self.background, position, self._swap_sides, self._leave_comparison, say).actions,
             **self.table_requests.actions, **self.captures.actions, **self.exports.actions, **command_line.actions,
         }  # fmt: skip
 
@@ -328,6 +330,16 @@ class ExplorerScreen(DrawnScreen[None]):
 
     def _copy(self, text: str, what: str) -> None:
         copy_text(self, self.palette, text, what)
+
+    def _swap_sides(self) -> None:
+        application = self._application
+        if application.path is not None and application.against is not None:
+            base, application.against = application.against, application.path
+            application.switch_to(base)
+
+    def _leave_comparison(self) -> None:
+        self._application.against = None
+        self._application.reload()
 
     def _focused(self) -> Widget | None:
         return self.focused

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual.binding import BindingType
 
+from tpuprof_tui.analysis.compare.differences import Differences
 from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies, may_have_dependencies
 from tpuprof_tui.analysis.selecting.navigation import selected, stepped_event
@@ -16,6 +17,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
 from tpuprof_tui.formats.text import fit, wrap
 from tpuprof_tui.formats.units import MISSING
+from tpuprof_tui.views.differences import differences_of, known_differences
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
@@ -45,6 +47,7 @@ class DetailPane(LinesView):
         self._entries: list[Entry] = []
         self._background = background_of(self, "dependencies", small=False)
         self._looked_for_dependencies = not may_have_dependencies(session)
+        self._looked_for_differences = session.baseline is None
 
     def show(self, view: ViewState) -> None:
         """Shows the selected event of a state; the cursor stays on the field it is on."""
@@ -106,7 +109,9 @@ class DetailPane(LinesView):
             return paragraph(text, width, self.palette.quiet), []
         if not self._entries:
             self._entries = list(
-                entries_of(self.session, self.selection.lane, self.selection.row, self._dependencies())
+                entries_of(
+                    self.session, self.selection.lane, self.selection.row, self._dependencies(), self._differences()
+                )
             )
             self.choices = [entry for entry in self._entries if entry.can_be_chosen]
             self.cursor = min(self.cursor, max(len(self.choices) - 1, 0))
@@ -169,9 +174,28 @@ class DetailPane(LinesView):
         return dependencies
 
     def _take_dependencies(self, dependencies: Dependencies) -> None:
-        if len(dependencies) and self.size.width:
+        if len(dependencies):
+            self._tell_more()
+
+    def _tell_more(self) -> None:
+        if self.size.width:
             self._entries = []
             self.rebuild()
+
+    # what it is compared with
+
+    def _differences(self) -> Differences | None:
+        """What events are beside those of the base; None without one, and while a thread looks for it."""
+        differences = known_differences(self.session)
+        if differences is None and not self._looked_for_differences:
+            self._looked_for_differences = True
+            self._look_for_differences()
+        return differences
+
+    @work(thread=True, exclusive=True, group="differences", exit_on_error=False)
+    def _look_for_differences(self) -> None:
+        differences_of(self.session)
+        self.app.call_from_thread(self._tell_more)
 
 
 def _told(entry: Entry) -> str:

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from tpuprof_tui.analysis.compare.differences import Differences
 from tpuprof_tui.analysis.findings.peers import Neighbour, neighbours, peers_of
 from tpuprof_tui.analysis.findings.problem_rows import about_text, problem_rows
 from tpuprof_tui.analysis.index.ordering import fixed_number
@@ -21,6 +22,7 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.formats.units import GUESS, MISSING, clock_text, exact_time, time_text
 from tpuprof_tui.model import Column, Lane, Profile
+from tpuprof_tui.views.differences import difference_text
 
 #: How an entry is drawn: a name, text, a remark, a warning, the title of a group, a field, a link to follow.
 Kind = Literal["name", "text", "remark", "warning", "group", "field", "link"]
@@ -64,7 +66,13 @@ class Entry:
         return self.kind in ("field", "link")
 
 
-def entries_of(session: Session, number: int, row: int, dependencies: Dependencies | None) -> Iterator[Entry]:
+def entries_of(
+    session: Session,
+    number: int,
+    row: int,
+    dependencies: Dependencies | None,
+    differences: Differences | None = None,
+) -> Iterator[Entry]:
     """The entries of an event, in the order they are read.
 
     Args:
@@ -72,6 +80,7 @@ def entries_of(session: Session, number: int, row: int, dependencies: Dependenci
         number: Its lane.
         row: Its row.
         dependencies: All dependencies; None while they are not known.
+        differences: What events are beside those of the base; None: not known yet, or there is none.
     """
     lane = session.profile.lanes[number]
     yield from _heading(session, lane, number, row)
@@ -80,6 +89,8 @@ def entries_of(session: Session, number: int, row: int, dependencies: Dependenci
         yield Entry("text", reading)
     for problem in problem_rows(session).about(number, row):
         yield Entry("warning", f"{about_text(problem)} {clean(problem.done)}")
+    if differences is not None:
+        yield from _beside_base(session, differences, number, row)
     if dependencies is not None:
         yield from _dependencies(session, dependencies, number, row)
     yield from _enclosing(session, dependencies, number, row)
@@ -108,6 +119,27 @@ def _named(session: Session, number: int, row: int) -> str:
     name = text_of(session.profile, lane, "name", row) or session.say("{event}")
     order = int(lane.take("order", slice(row, row + 1))[0])
     return f"{name} {order} of {clean(session.profile.title_of(lane))}"
+
+
+def _beside_base(session: Session, differences: Differences, number: int, row: int) -> Iterator[Entry]:
+    """The event of the base that belongs to it: how long it took, and every field that is another there."""
+    event = session.number(number, row)
+    told, partner, base = (
+        difference_text(session, differences, event),
+        int(differences.partner[event]),
+        session.baseline,
+    )
+    if told:
+        yield Entry("remark", told)
+    if partner < 0 or base is None:
+        return
+    other, place = base.place(partner)
+    before = {entry.label: entry.text for entry in _fields(base, base.profile.lanes[other], place)}
+    here = [entry for entry in _fields(session, session.profile.lanes[number], row) if entry.kind == "field"]
+    other_fields = [entry for entry in here if before.get(entry.label, entry.text) != entry.text]
+    yield Entry("group", f"base -> here: {_named(base, other, place)}")
+    for entry in other_fields:
+        yield Entry("field", f"{before[entry.label]} -> {entry.text}", entry.label, entry.help)
 
 
 def _dependencies(session: Session, dependencies: Dependencies, number: int, row: int) -> Iterator[Entry]:

@@ -1,0 +1,52 @@
+"""Events of the profile on the screen beside their partners in what it is compared with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof_tui.analysis.compare.differences import Differences, beyond_noise, find_differences
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.formats.units import time_text
+
+from .comparing import Compared
+from .query import Query
+
+
+def known_differences(session: Session) -> Differences | None:
+    """The differences where they have been found; None before."""
+    found: Differences | None = session.derived.known("differences")
+    return found
+
+
+def differences_of(session: Session) -> Differences:
+    """All differences from the baseline, found once. O(n log n): to be asked for in a thread where there are many."""
+    base = session.baseline
+    assert base is not None
+
+    def find() -> Differences:
+        compared = Compared.of(Query(session, baseline=Query(base)))
+        return find_differences(compared.comparison, base.offsets, session.offsets)
+
+    return session.derived.get("differences", find)
+
+
+def difference_text(session: Session, differences: Differences, number: int) -> str:
+    """What an event is beside its partner, in a sentence; empty for one that does no work."""
+    base, partner = session.baseline, int(differences.partner[number])
+    assert base is not None
+    if partner < 0:
+        return "Added: nothing of the base belongs to it." if differences.differs[number] else ""
+    (start, end), (begin, stop) = session.span_of(*session.place(number)), base.span_of(*base.place(partner))
+    here, there = end - start, stop - begin
+    delta = here - there
+    between, within = differences.noise
+    one = np.array([there]), np.array([here])
+    if not delta:
+        told = f"As long as in the base, {time_text(there)}"
+    else:
+        share = f" ({delta / there:+.1%})" if there else ""
+        way = "longer" if delta > 0 else "shorter"
+        told = f"{time_text(abs(delta))} {way} than {time_text(there)} in the base{share}"
+        if not beyond_noise(*one, between, within)[0]:
+            told += ", within noise" if within is not None or abs(delta) <= between * max(here, there) else ", unclear"
+    return f"{told}{', other operands' if differences.changed[number] else ''}."

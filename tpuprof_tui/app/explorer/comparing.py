@@ -13,7 +13,7 @@ from tpuprof_tui.analysis.selecting.search import Hits, marked_in_table, marked_
 from tpuprof_tui.views.differences import difference_text, differences_of, known_differences
 
 from ..settings.actions import ActionTable
-from .background import Background
+from ..shell.background import Background
 from .position import Position
 from .store import Store
 

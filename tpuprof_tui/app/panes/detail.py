@@ -189,13 +189,9 @@ class DetailPane(LinesView):
         differences = known_differences(self.session)
         if differences is None and not self._looked_for_differences:
             self._looked_for_differences = True
-            self._look_for_differences()
+            find = partial(differences_of, self.session)
+            self._background.compute("differences", find, lambda _: self._tell_more())
         return differences
-
-    @work(thread=True, exclusive=True, group="differences", exit_on_error=False)
-    def _look_for_differences(self) -> None:
-        differences_of(self.session)
-        self.app.call_from_thread(self._tell_more)
 
 
 def _told(entry: Entry) -> str:

@@ -91,6 +91,7 @@ class ViewState:
         filter: Filter expression of table and timeline; empty: none.
         marks: Times marked, with their letters.
         spans: Spans of time that are kept: letter, start, end.
+        path: Whether the critical path is a lane of the timeline, where it has been found.
         texts: What is written about marks and spans, by their letters.
         search: What was searched for last; empty: nothing.
         columns: Keys of the table's columns in their order; empty: the usual ones.
@@ -130,6 +131,7 @@ class ViewState:
     scale: TimeScale = "time"
     spans: tuple[tuple[str, int, int], ...] = ()
     texts: tuple[tuple[str, str], ...] = ()
+    path: bool = False
 
     @classmethod
     def of(cls, start: int, end: int) -> ViewState:
@@ -145,7 +147,7 @@ class ViewState:
     @property
     def lines_shown(self) -> tuple[object, ...]:
         """All that decides how many lines the timeline has."""
-        return self.rows, self.scope, self.legend, self.strip, self.pinned, self.legend and self.colouring
+        return self.rows, self.scope, self.legend, self.strip, self.pinned, self.path, self.legend and self.colouring
 
     @property
     def figures_window(self) -> tuple[int, int]:

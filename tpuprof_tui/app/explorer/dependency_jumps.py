@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
 from tpuprof_tui.analysis.links.releases import barrier_of
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies
+from tpuprof_tui.analysis.path_lane import path_lane
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.formats.escape import clean
@@ -16,6 +18,7 @@ from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..settings.actions import ActionTable
 from ..shell.background import Background
+from .command_line import CommandTable, Done, fault
 from .store import Store
 
 #: What is said where nothing is selected.
@@ -29,7 +32,21 @@ class DependencyJumps:
         self.store = store
         self.background = background
         self.say = say
+        self.commands: CommandTable = {"path": self._path}
         self.actions: ActionTable = {"released-by": self.released_by, "releases": self.releases}
+
+    def _path(self, text: str) -> Done:
+        """The critical path as a lane, or no more."""
+        view, session = self.store.view, self.store.session
+        if view.path:
+            self.store.change(replace(view, path=False))
+            return None
+        if not session.profile.timed:
+            return fault(session.say("there are no times of {events}"))
+        self.background.compute(
+            "path", lambda: path_lane(session), lambda _: self.store.change(replace(self.store.view, path=True))
+        )
+        return None
 
     def released_by(self) -> None:
         """To what the selected instruction waited for."""

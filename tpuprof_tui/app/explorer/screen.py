@@ -132,9 +132,11 @@ class ExplorerScreen(DrawnScreen[None]):
             lambda job: self._application.start_export(job), lambda: self._application.stop_export(),
             self._open_overlay, lambda: self.palette, glyphs, say,
         )  # fmt: skip
+        dependencies = DependencyJumps(store, self.background, say)
         self.commands: CommandTable = {
             **self.filtering.commands, **self.table_requests.commands, **self.navigation.commands,
             **self.exports.commands, **self.captures.commands, **self.notes.commands,
+            **dependencies.commands,
             "quit": lambda _: partial(self.app.run_action, "app.quit"),
         }  # fmt: skip
         command_line = CommandLine(
@@ -144,7 +146,7 @@ class ExplorerScreen(DrawnScreen[None]):
         self.actions: ActionTable = {
             **self.manager.actions, **self.navigation.actions, **self.filtering.actions, **self.marks.actions,
             **Search(names, LineSearch(self.prompting, say), self.prompting).actions,
-            **DependencyJumps(store, self.background, say).actions,
+            **dependencies.actions,
             **ProblemSteps(store, self.background, position, panes.problems, say).actions,
             **Comparing(store, self.background, position, self._swap_sides, self._leave_comparison, say).actions,
             **self.table_requests.actions, **self.captures.actions, **self.exports.actions, **command_line.actions,

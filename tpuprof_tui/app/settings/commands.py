@@ -53,6 +53,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("step", "NUMBER", "Only what belongs to {a_step}, whenever it runs; none: everything again."),
     Command("row", "NUMBER", "Go to a row of the table."),
     Command("move", "+NUMBER|-NUMBER", "Move so many lines, in the timeline {events}; +10 and -10 alone do too."),
+    Command("path", "", "Show the critical path as a lane on top of the timeline, or hide it."),
     Command("note", "LETTER TEXT", "Write something about a mark or a kept span; without a text nothing stands there."),
     Command("place", "", "Copy the command line that opens this place."),
     Command("export", "KIND", "Write {outputs}."),

@@ -40,7 +40,7 @@ class LaneLayout:
     def show(self, view: ViewState) -> None:
         """Lays another state out; ``fit`` is to be called after it."""
         old, self.view = self.view, view
-        if (old.scope, old.rows, old.strip, old.pinned) != (view.scope, view.rows, view.strip, view.pinned):
+        if any(getattr(old, key) != getattr(view, key) for key in ("scope", "rows", "strip", "pinned", "path")):
             self._take_rows()
 
     def fit(self, width: int, height: int, legend: int) -> None:

@@ -12,6 +12,7 @@ from rich.style import Style
 
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.links.launches import launches, launches_with
+from tpuprof_tui.analysis.path_lane import path_lane
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.analysis.selecting.step_filter import chosen_step
@@ -151,6 +152,9 @@ class LanePainter:
         if row.kind == "steps":
             index, word = step_lane(session, self._view.scope.group), session.steps.word.one
             return paint_steps(index, word, chosen_step(self._view.filter), edges, self._palette, self._glyphs)
+        if row.kind == "path":
+            colouring = "kernel" if "kernel" in session.profile.strings else "operation"
+            return paint_lane(session.profile, path_lane(session), edges, self._palette, self._glyphs, colouring)
         whole = self._paint_of(session, row, edges, pending)
         if passing is None:
             return whole

@@ -9,14 +9,15 @@ from typing import Literal
 from rich.cells import cell_len
 
 from tpuprof_tui.analysis.links.launches import launches
+from tpuprof_tui.analysis.path_lane import known_path_lane
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import StripKind, ViewState
 from tpuprof_tui.analysis.steps.step_lane import FEWEST, step_lane
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Vocabulary
 
-#: What a line shows: a lane or unit, the steps, the launches of a unit, or a strip below the lane.
-Kind = Literal["", "steps", "launches", "bandwidth", "utilisation"]
+#: What a line shows: a lane or unit, the steps, the critical path, the launches of a unit, or a strip below the lane.
+Kind = Literal["", "steps", "path", "launches", "bandwidth", "utilisation"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class Row:
 
     @property
     def can_be_selected(self) -> bool:
-        """Whether it stands for a lane or a unit; strips and steps do not."""
-        return not self.is_strip and self.kind != "steps"
+        """Whether it stands for a lane or a unit; strips, steps and the path do not."""
+        return not self.is_strip and self.kind not in ("steps", "path")
 
 
 def rows_of(session: Session, view: ViewState) -> list[Row]:
@@ -48,7 +49,7 @@ def rows_of(session: Session, view: ViewState) -> list[Row]:
         rows.sort(key=lambda row: not is_pinned(row, view))
     if view.strip:
         rows = [line for row in rows for line in (row, *_strip(session, row, view.strip))]
-    return [*_steps(session, view), *rows]
+    return [*_steps(session, view), *_path(session, view), *rows]
 
 
 def _steps(session: Session, view: ViewState) -> tuple[Row, ...]:
@@ -57,6 +58,12 @@ def _steps(session: Session, view: ViewState) -> tuple[Row, ...]:
         return ()
     found = session.steps
     return (Row(-1, -1, found.word.plural.capitalize(), found.guessed, True, "steps"),)
+
+
+def _path(session: Session, view: ViewState) -> tuple[Row, ...]:
+    """The line of the critical path, where it is wanted and known."""
+    known = view.path and view.scope.everything and known_path_lane(session) is not None
+    return (Row(-1, -1, "Critical path", False, True, "path"),) if known else ()
 
 
 def continued_label(rows: Sequence[Row], number: int) -> str:
@@ -73,7 +80,7 @@ def continued_label(rows: Sequence[Row], number: int) -> str:
 
 def is_pinned(row: Row, view: ViewState) -> bool:
     """Whether a line stays on top; that of the steps always does."""
-    return row.kind == "steps" or (row.lane, row.unit) in view.pinned
+    return row.kind in ("steps", "path") or (row.lane, row.unit) in view.pinned
 
 
 def _ordered(session: Session, view: ViewState) -> list[Row]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import random
 import re
 import shutil
 import sys
@@ -18,6 +21,7 @@ from kept_traces import unpacked_trace
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.ascend.read import csv_table
 from tpuprof_tui.sources.ascend.read.csv_table import CsvTable
 from tpuprof_tui.sources.ascend.read.numbers import numbers_of
 from tpuprof_tui.sources.ascend.read.places import found_at
@@ -516,6 +520,42 @@ def test_a_row_that_lost_a_cell_stands_as_it_is(tmp_path):
     assert [(each.count, each.offset) for each in table.problems] == [(1, file.read_bytes().index(b"short")),
                                                                       (1, file.read_bytes().index(b'"x'))]  # fmt: skip
     assert "line 3" in table.problems[0].what
+
+
+@pytest.mark.parametrize("block", [64, 257, 1 << 21])
+def test_cells_are_those_of_the_csv_module_wherever_blocks_end(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(csv_table, "BLOCK", block)
+    monkeypatch.setattr(csv_table, "_FEW", 2)
+    texts = (
+        "a",
+        "N/A",
+        "",
+        "7",
+        "12.500\t",
+        "x" * 9,
+        "y" * 300,
+        '"a,b"',
+        '"x""y"',
+        '"l\nm"',
+        '""',
+        '"""1,2"""',
+        '"p;\r\nq"',
+    )
+    for seed in range(12):
+        draw = random.Random(seed)
+        width, line = draw.randrange(2, 7), draw.choice(("\n", "\r\n"))
+        names = [f"h{column}" for column in range(width)]
+        lines = [names, *(draw.choices(texts, k=width) for _ in range(draw.randrange(40)))]
+        content = line.join(map(",".join, lines)) + draw.choice(("", line))
+        file = tmp_path / "table.csv"
+        file.write_text(content, newline="")
+        wanted = [row for row in csv.reader(io.StringIO(content, newline="")) if row][1:]
+        table = CsvTable.opened([file], file.name)
+        read = table.read(dict.fromkeys(names, "text"))
+        for column, name in enumerate(names):
+            told = [row[column].strip() for row in wanted]
+            assert read[name].values() == [None if text in ("", "N/A") else text for text in told]
+        assert not table.problems
 
 
 def test_times_of_a_spreadsheet_stand_and_are_told(made, tmp_path, capsys):

@@ -102,8 +102,13 @@ class PaneManager:
 
     # showing
 
-    def display(self) -> None:
-        """Shows the panes of the layout and hides the others."""
+    def place(self, size: Size) -> None:
+        """Shows the panes of the layout, as large as a screen of this size has room for, and hides the others."""
+        panes = self.panes
+        sizes = self.layout.sizes(*size, panes.timeline.wanted_height())
+        panes.timeline.styles.height = sizes.timeline
+        panes.tree.styles.width = sizes.tree
+        panes.detail.styles.width = sizes.detail
         shown = self.layout.shown(self._selected)
         for name, display in shown.items():
             self.panes.named(name).display = display
@@ -116,11 +121,7 @@ class PaneManager:
         rows = layout.rows_fitting(view)
         if view.rows != rows:
             self.store.change(replace(view, rows=rows))
-        self.display()
-        sizes = layout.sizes(*(size or self._size()), panes.timeline.wanted_height())
-        panes.timeline.styles.height = sizes.timeline
-        panes.tree.styles.width = sizes.tree
-        panes.detail.styles.width = sizes.detail
+        self.place(size or self._size())
         panes.table.activate(panes.table.display)
         panes.summary.activate(panes.summary.display)
         self._arranged()

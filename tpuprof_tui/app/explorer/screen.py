@@ -163,8 +163,8 @@ class ExplorerScreen(DrawnScreen[None]):
         self.set_class(self.manager.layout.small, "small")
         for name, pane in vars(self.panes).items():
             pane.add_class("pane", *(("tab",) if name in TABS else ()))
-        # what does not show is not laid out first
-        self.manager.display()
+        # the first layout is the one that stays
+        self.manager.place(self.app.size)
         yield self.headline
         yield Horizontal(self.panes.tree, self.middle, id="body")
         yield self.prompt

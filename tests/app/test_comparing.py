@@ -61,7 +61,7 @@ async def test_differences_are_walked_and_sides_swap(monkeypatch, tmp_path):
         assert {"Start", "Duration", "Cycles"} <= set(fields)
         await pilot.press("W")
         await shown(pilot, "against base faster")
-        assert (app.path, app.against) == (BASE, OTHER)
+        assert (app.capture.path, app.reader.against) == (BASE, OTHER)
         await pilot.press("Q", "semicolon")
         await shown(pilot, "Nothing to compare with")
         assert app.screen.session.baseline is None

@@ -129,12 +129,12 @@ async def test_keys_can_be_mapped_anew_and_help_says_so(profile):
 async def test_t_goes_through_the_themes_and_the_next_start_has_it(profile):
     async with opened(profile) as pilot:
         app = pilot.app
-        assert (app.theme, app.palette) == ("tpuprof-dark", THEMES["dark"][1])
+        assert (app.theme, app.preferences.palette) == ("tpuprof-dark", THEMES["dark"][1])
         await press(pilot, "T")
-        assert (app.theme, app.palette) == ("tpuprof-light", THEMES["light"][1])
+        assert (app.theme, app.preferences.palette) == ("tpuprof-light", THEMES["light"][1])
         assert "Theme: light" in frame(app)
         for widget in app.screen.walk_children():
-            assert getattr(widget, "palette", app.palette) == app.palette
+            assert getattr(widget, "palette", app.preferences.palette) == app.preferences.palette
         colours = {segment.style.color.name for strip in app.screen._compositor.render_strips() for segment in strip
                    if segment.style is not None and segment.style.color is not None}  # fmt: skip
         assert THEMES["light"][1].title.color.name in colours
@@ -152,7 +152,7 @@ async def test_no_color_has_no_themes(profile, monkeypatch):
         assert pilot.app.theme == "ansi-dark"
         await press(pilot, "T")
         assert "NO_COLOR" in frame(pilot.app)
-        assert not pilot.app.palette.colour
+        assert not pilot.app.preferences.palette.colour
 
 
 async def test_the_sort_is_remembered(profile):

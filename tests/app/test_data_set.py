@@ -76,7 +76,7 @@ async def test_a_data_set_is_a_list_of_captures_with_figures(out):
         assert lines(app) == ["aksv_cdma"]
         await keys(pilot, "open")
         await explored(pilot)
-        assert Path(app.path or "").name == "aksv_cdma"
+        assert Path(app.capture.path or "").name == "aksv_cdma"
         # the captures of the data set are listed again
         await press(pilot, "O")
         await settled(pilot)

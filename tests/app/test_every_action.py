@@ -79,7 +79,7 @@ async def running(path: Path):
     """The explorer with a capture from disk; exports are noted, not run."""
     app = TpuprofApp(str(path))
     app.started = []  # type: ignore[attr-defined]
-    app.start_export = app.started.append  # type: ignore[attr-defined, method-assign]
+    app.exports.start = app.started.append  # type: ignore[attr-defined, method-assign]
     async with app.run_test(size=SIZE) as pilot:
         await explored(pilot)
         yield pilot
@@ -94,7 +94,7 @@ def seen(pilot: Pilot[int]) -> tuple[Any, ...]:
     focused = app.screen.focused
     # a cursor differs from the line before by its ground alone
     where = (focused.id, getattr(focused, "cursor", 0)) if focused is not None else None
-    return frame(app), screens, views, where, app.clipboard, app.theme, app.path, tuple(app.started)
+    return frame(app), screens, views, where, app.clipboard, app.theme, app.capture.path, tuple(app.started)
 
 
 async def pressed(pilot: Pilot[int], keys: str) -> None:
@@ -239,7 +239,7 @@ async def test_suspend_gives_the_terminal_back(monkeypatch):
 
 async def test_reading_can_be_cancelled():
     async with running(CAPTURE) as pilot:
-        screen = LoadingScreen("some capture", pilot.app.palette, pilot.app.glyphs)
+        screen = LoadingScreen("some capture", pilot.app.preferences.palette, pilot.app.glyphs)
         pilot.app.push_screen(screen)
         await settled(pilot)
         await pressed(pilot, "escape")
@@ -250,7 +250,7 @@ async def test_reading_can_be_cancelled():
 async def test_without_an_export_stopping_one_says_so(keys, monkeypatch):
     async with running(CAPTURE) as pilot:
         asked: list[bool] = []
-        monkeypatch.setattr(pilot.app.exporter, "stop", lambda: asked.append(True))
+        monkeypatch.setattr(pilot.app.exports.exporter, "stop", lambda: asked.append(True))
         await pressed(pilot, keys)
         assert asked == [True]
         assert keys != "X" or "No export is at work" in frame(pilot.app)
@@ -260,7 +260,7 @@ async def test_without_an_export_stopping_one_says_so(keys, monkeypatch):
 async def test_questions_are_answered(key, answer):
     async with running(CAPTURE) as pilot:
         answers: list[bool | None] = []
-        pilot.app.push_screen(ConfirmScreen("Really?", pilot.app.palette), answers.append)
+        pilot.app.push_screen(ConfirmScreen("Really?", pilot.app.preferences.palette), answers.append)
         await settled(pilot)
         await pressed(pilot, key)
         assert answers == [answer]

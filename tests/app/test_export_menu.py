@@ -123,7 +123,7 @@ async def test_without_pyarrow_the_menu_says_what_parquet_needs(tmp_path, monkey
         await press(pilot, "x t")
         assert isinstance(pilot.app.screen, ExportScreen)
         assert "Parquet needs the package pyarrow: pip install pyarrow" in frame(pilot.app)
-        assert pilot.app.exporter.running is None
+        assert pilot.app.exports.exporter.running is None
 
 
 async def test_cores_are_typed_and_judged(tmp_path, monkeypatch):
@@ -180,7 +180,7 @@ async def test_choices_without_a_meaning_say_so(tmp_path, monkeypatch):
 async def test_a_changed_capture_stops_the_export(tmp_path, monkeypatch):
     capture = copied(tmp_path)
     async with sample(tmp_path, monkeypatch, capture) as pilot:
-        assert pilot.app.fingerprint == Catalog().fingerprint(capture)
+        assert pilot.app.watcher.seen.fingerprint == Catalog().fingerprint(capture)
         with next(capture.glob("cdmlib*")).open("ab") as file:
             file.write(b"more")
         await press(pilot, "x")
@@ -270,7 +270,7 @@ async def at_work(tmp_path, monkeypatch):
         await press(pilot, "x")
         await pilot.press("w")
         for _ in range(1000):
-            running = pilot.app.exporter.running
+            running = pilot.app.exports.exporter.running
             if running is not None and running.done > 0:
                 break
             await pilot.pause(0.01)
@@ -278,7 +278,7 @@ async def at_work(tmp_path, monkeypatch):
         try:
             yield pilot
         finally:
-            pilot.app.exporter.stop()
+            pilot.app.exports.exporter.stop()
             await settled(pilot)
 
 
@@ -297,7 +297,7 @@ async def test_progress_is_in_the_bottom_line_and_keys_work(tmp_path, monkeypatc
         assert "One export at a time" in frame(pilot.app)
         await pilot.press("X")
         await settled(pilot)
-        assert pilot.app.exporter.running is None
+        assert pilot.app.exports.exporter.running is None
 
 
 async def test_an_action_stops_it(tmp_path, monkeypatch):
@@ -318,8 +318,8 @@ async def test_leaving_asks_first(tmp_path, monkeypatch):
         await pilot.press("n")
         await pilot.pause()
         assert isinstance(pilot.app.screen, ExplorerScreen)
-        assert pilot.app.exporter.running is not None
-        process = pilot.app.exporter._process
+        assert pilot.app.exports.exporter.running is not None
+        process = pilot.app.exports.exporter._process
         await pilot.press("q", "y")
         await pilot.pause()
         await asyncio.wait_for(process.wait(), 10)
@@ -340,7 +340,7 @@ async def test_a_large_export_asks_first(tmp_path, monkeypatch):
         assert isinstance(pilot.app.screen, ConfirmScreen)
         assert "instructions gets about" in frame(pilot.app)
         await press(pilot, "n")
-        assert pilot.app.exporter.running is None
+        assert pilot.app.exports.exporter.running is None
         assert not (tmp_path / "aks_decode_mode1_profile_out").exists()
         await press(pilot, "x w")
         await pilot.press("y")

@@ -20,7 +20,7 @@ from tpuprof_tui.app.panes.keybar import KeyBar
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.messages import ThreadFailed
-from tpuprof_tui.app.shell.palette import Commands
+from tpuprof_tui.app.terminal.palette import Commands
 
 
 async def test_an_overlay_closes_once():

@@ -58,7 +58,7 @@ async def test_what_lies_over_the_explorer_and_finds_nothing(size, ascii_only):
             for bar in pilot.app._bars():
                 bar._silence()
         pilot.app.push_screen(
-            ConfirmScreen("An export is at work: workbook 12 %. Stop it and leave?", pilot.app.palette)
+            ConfirmScreen("An export is at work: workbook 12 %. Stop it and leave?", pilot.app.preferences.palette)
         )
         await settled(pilot)
         compare(pilot, "over-question", size, ascii_only)

@@ -58,7 +58,6 @@ RELIED_ON = {
     ),
     "Compositor.layers_visible": lambda: isinstance(Compositor.layers_visible, property),
     "Screen._compositor": lambda: isinstance(Screen()._compositor, Compositor),
-    "Screen._dirty_regions": lambda: Screen()._dirty_regions is not None,
     "Widget._styles_cache": lambda: isinstance(Widget()._styles_cache, StylesCache),
     "Widget.render_lines": lambda: parameters(Widget.render_lines) == ["self", "crop"],
     "StylesCache.render_widget": lambda: parameters(StylesCache.render_widget) == ["self", "widget", "crop"],

@@ -17,7 +17,9 @@ from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell import watching
 from tpuprof_tui.app.shell.application import TpuprofApp
-from tpuprof_tui.app.shell.watching import Sighting, capture_of, kept_view, news_of, sighting
+from tpuprof_tui.app.shell.carried_view import carried_view
+from tpuprof_tui.app.shell.neighbours import capture_of
+from tpuprof_tui.app.shell.watching import Sighting, news_of, sighting
 from tpuprof_tui.model import Groups
 from tpuprof_tui.sources.catalog import Catalog
 
@@ -88,9 +90,9 @@ def test_a_view_is_kept_as_far_as_it_fits():
     old, new = small_profile(1, instructions=600), small_profile(1, instructions=300)
     view = replace(ViewState.of(old.start_ns, old.end_ns), filter="dur>1", scope=Scope(1), marks=(("a", 500),))
     view = replace(view.windowed(1000, 2000), selection=Selection(0, 1, 2), picked=(1, 2), pinned=((0, 0), (-1, 1)))
-    same = kept_view(view, old, Session.build(old))
+    same = carried_view(view, old, Session.build(old))
     assert same == replace(view, picked=())
-    kept = kept_view(view, old, Session.build(new))
+    kept = carried_view(view, old, Session.build(new))
     assert (kept.start, kept.span) == (1000, 2000)
     assert (kept.full_start, kept.full_end) == (new.start_ns, new.end_ns)
     assert (kept.scope, kept.filter, kept.marks) == (view.scope, view.filter, view.marks)
@@ -105,11 +107,11 @@ def test_marks_ranges_and_looks_are_kept_where_the_capture_still_reaches():
         ViewState.of(old.start_ns, old.end_ns), marks=(("a", inside), ("b", outside)),
         spans=(("c", 100, inside), ("d", 100, outside)), range=(100, inside), **looks,
     )  # fmt: skip
-    assert kept_view(view, old, Session.build(old)) == view
-    kept = kept_view(view, old, Session.build(new))
+    assert carried_view(view, old, Session.build(old)) == view
+    kept = carried_view(view, old, Session.build(new))
     assert (kept.marks, kept.spans, kept.range) == ((("a", inside),), (("c", 100, inside),), (100, inside))
     assert {name: getattr(kept, name) for name in looks} == looks
-    kept = kept_view(replace(view, range=(100, outside), anchor=outside), old, Session.build(new))
+    kept = carried_view(replace(view, range=(100, outside), anchor=outside), old, Session.build(new))
     assert (kept.range, kept.anchor) == (None, None)
 
 
@@ -123,7 +125,7 @@ def test_all_of_a_profile_stays_all_and_lanes_that_are_gone_are_dropped():
         selection=Selection(1, 4, 2),
         pinned=((last, -1),),
     )
-    kept = kept_view(view, old, Session.build(new))
+    kept = carried_view(view, old, Session.build(new))
     assert kept.fits_all
     assert kept.scope == Scope()
     assert kept.selection == Selection()
@@ -153,13 +155,13 @@ async def until(pilot, condition) -> None:
 async def test_nothing_is_looked_at_while_the_application_closes(capture, monkeypatch):
     async with watched(capture, monkeypatch) as pilot:
         app = pilot.app
-        assert app.may_look()
-    assert app.seen.fingerprint
+        assert app._may_look()
+    assert app.watcher.seen.fingerprint
     assert not app.screen_stack
     # timers outlast the screens
     app._look()
     app._export_changed()
-    assert not app.may_look()
+    assert not app._may_look()
 
 
 async def test_a_change_is_told_and_r_keeps_the_view(capture, monkeypatch):
@@ -240,7 +242,7 @@ async def test_follow_opens_what_appears_beside(capture, monkeypatch):
             lambda: isinstance(pilot.app.screen, ExplorerScreen) and pilot.app.screen.session.profile.name == "later",
         )
         await settled(pilot)
-        assert pilot.app.path == str(capture.parent / "later")
+        assert pilot.app.capture.path == str(capture.parent / "later")
         assert "New capture: later." in frame(pilot.app)
 
 
@@ -260,7 +262,7 @@ async def test_a_reload_that_fails_keeps_the_capture_and_recovers(capture, monke
     async with watched(capture, monkeypatch) as pilot:
         app = pilot.app
         await press(pilot, "2 j j")
-        before, profile, read = explorer(pilot).view, explorer(pilot).session.profile, app.fingerprint
+        before, profile, read = explorer(pilot).view, explorer(pilot).session.profile, app.watcher.seen.fingerprint
         away = capture.parent / "below" / "away"
         away.parent.mkdir()
         capture.rename(away)
@@ -268,7 +270,8 @@ async def test_a_reload_that_fails_keeps_the_capture_and_recovers(capture, monke
         await until(pilot, shows(pilot, "no such file or directory: what was read before stays."))
         await settled(pilot)
         assert explorer(pilot).session.profile is profile
-        assert (explorer(pilot).view, explorer(pilot).manager.layout.tab, app.fingerprint) == (before, "table", read)
+        seen = app.watcher.seen.fingerprint
+        assert (explorer(pilot).view, explorer(pilot).manager.layout.tab, seen) == (before, "table", read)
         assert (app.failure, app.status) == (None, 0)
         await until(pilot, shows(pilot, "could not be read: R tries again"))
         away.rename(capture)
@@ -281,8 +284,8 @@ async def test_a_reload_that_fails_keeps_the_capture_and_recovers(capture, monke
 
 async def test_follow_goes_on_behind_what_could_not_be_read(capture, monkeypatch):
     readings = []
-    begin = TpuprofApp.reload
-    monkeypatch.setattr(TpuprofApp, "reload", lambda app, **how: (readings.append(1), begin(app, **how))[1])
+    begin = TpuprofApp.read
+    monkeypatch.setattr(TpuprofApp, "read", lambda *what, **how: (readings.append(1), begin(*what, **how))[1])
     async with watched(capture, monkeypatch, follow=True) as pilot:
         profile = explorer(pilot).session.profile
         kept = (capture / "global.profile").read_bytes()
@@ -294,7 +297,7 @@ async def test_follow_goes_on_behind_what_could_not_be_read(capture, monkeypatch
         (capture / "global.profile").write_bytes(kept)
         await until(pilot, shows(pilot, "Read again: it changed on disk."))
         assert explorer(pilot).session.profile is not profile
-        assert pilot.app.failed is None
+        assert pilot.app.watcher.failed is None
 
 
 async def test_follow_tries_a_capture_beside_again_when_it_is_whole(capture, monkeypatch):
@@ -303,11 +306,11 @@ async def test_follow_tries_a_capture_beside_again_when_it_is_whole(capture, mon
         later.mkdir()
         shutil.copy(next(capture.glob("cdmlib*")), later)
         await until(pilot, shows(pilot, "what was read before stays"))
-        assert pilot.app.path == str(capture)
+        assert pilot.app.capture.path == str(capture)
         await until(pilot, shows(pilot, "later: could not be read"))
         shutil.copytree(capture, later, dirs_exist_ok=True)
         await until(pilot, shows(pilot, "New capture: later."))
-        assert pilot.app.path == str(later)
+        assert pilot.app.capture.path == str(later)
 
 
 @pytest.mark.parametrize("follow", [True, False])

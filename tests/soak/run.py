@@ -50,6 +50,7 @@ from textual import events  # noqa: E402
 from tpuprof_tui.app.explorer.screen import ExplorerScreen  # noqa: E402
 from tpuprof_tui.app.settings.actions import ACTIONS  # noqa: E402
 from tpuprof_tui.app.shell.application import TpuprofApp  # noqa: E402
+from tpuprof_tui.app.shell.messages import OpenCapture  # noqa: E402
 from tpuprof_tui.model import Problem, Profile, Severity  # noqa: E402
 
 #: Records of the capture that is written where none is given.
@@ -91,7 +92,7 @@ class Monkey:
         self.options = options
         self.chance = chance
         self.begin = time.monotonic()
-        self.home = app.path
+        self.home = app.capture.path
         self.memory: list[tuple[float, float]] = []
         self.tasks: list[int] = []
         self._weighed = 0.0
@@ -168,7 +169,7 @@ class Monkey:
         if self.home is None:
             self.app.reload()
         else:
-            self.app.switch_to(self.home)
+            self.app.open_capture(OpenCapture(self.home))
         await asyncio.sleep(0.1)
         await self.rest()
         end = time.monotonic() + GONE_AFTER
@@ -293,7 +294,7 @@ class Monkey:
 
     def touch(self) -> None:
         """The capture changes on disk, as far as its time tells."""
-        path = Path(self.app.path or ".")
+        path = Path(self.app.capture.path or ".")
         for file in path.glob("*"):
             os.utime(file)
             break

@@ -14,35 +14,27 @@ class Captures:
     """Asks for another capture.
 
     Args:
-        switch: Opens the capture so many after this one; False where it is alone.
+        switch: Opens the capture so many after this one.
         open_path: Opens a capture.
         reload: Reads this one again.
         choose: Lists captures.
-        say: Tells something in the bottom line.
     """
 
     def __init__(
         self,
-        switch: Callable[[int], bool],
-        open_path: Callable[[str], None],
-        reload: Callable[[], None],
-        choose: Callable[[], None],
-        say: Callable[[str], None],
+        switch: Callable[[int], object],
+        open_path: Callable[[str], object],
+        reload: Callable[[], object],
+        choose: Callable[[], object],
     ) -> None:
-        self.switch = switch
         self.open_path = open_path
-        self.say = say
         self.actions: ActionTable = {
             "reload": reload,
             "open-other": choose,
-            "next-capture": partial(self._step, 1),
-            "previous-capture": partial(self._step, -1),
+            "next-capture": partial(switch, 1),
+            "previous-capture": partial(switch, -1),
         }
         self.commands: CommandTable = {"open": self._open}
-
-    def _step(self, steps: int) -> None:
-        if not self.switch(steps):
-            self.say("No other capture beside this one: O looks for captures further away.")
 
     def _open(self, text: str) -> Done:
         path = Path(text).expanduser()

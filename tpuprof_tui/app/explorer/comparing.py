@@ -35,8 +35,8 @@ class Comparing:
         store: Store,
         background: Background,
         position: Position,
-        swap: Callable[[], None],
-        leave: Callable[[], None],
+        swap: Callable[[], object],
+        leave: Callable[[], object],
         say: Callable[[str], None],
     ) -> None:
         self.store = store
@@ -50,7 +50,7 @@ class Comparing:
             "leave-comparison": partial(self._compared, leave),
         }
 
-    def _compared(self, act: Callable[[], None]) -> None:
+    def _compared(self, act: Callable[[], object]) -> None:
         """Does something where there is a comparison."""
         if self.store.session.baseline is None:
             self.say("Nothing to compare with: tpuprof OTHER --against BASE opens a comparison.")

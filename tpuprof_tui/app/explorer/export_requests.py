@@ -15,13 +15,13 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..settings.actions import ActionTable
 from ..settings.commands import listed
-from ..shell.export_kinds import Job, Source, warning
+from ..shell.export_kinds import Job, warning
 from .command_line import CommandTable, Done, fault
 from .store import Store
 
 if TYPE_CHECKING:
     from ..overlays.export import ExportMenu
-    from ..shell.export_process import Exporter
+    from ..shell.exports import ExportRunner
 
 
 class ExportRequests:
@@ -29,10 +29,7 @@ class ExportRequests:
 
     Args:
         store: What is written.
-        source: The capture as exports find it.
-        exporter: Runs exports.
-        start: Begins one.
-        stop: Stops the one at work.
+        exports: Runs exports.
         open_overlay: Opens a screen over this one.
         palette: The colours.
         glyphs: The characters to draw with.
@@ -42,24 +39,21 @@ class ExportRequests:
     def __init__(
         self,
         store: Store,
-        source: Callable[[], Source],
-        exporter: Callable[[], Exporter],
-        start: Callable[[Job], None],
-        stop: Callable[[], None],
+        exports: ExportRunner,
         open_overlay: Callable[..., object],
         palette: Callable[[], Palette],
         glyphs: Glyphs,
         say: Callable[[str], None],
     ) -> None:
         self.store = store
-        self.source = source
-        self.exporter = exporter
-        self.start = start
+        self.exports = exports
         self.open_overlay = open_overlay
         self.palette = palette
         self.glyphs = glyphs
         self.say = say
-        self.actions: ActionTable = {"export": self.open_menu, "stop-export": stop, "export-output": self.export}
+        self.actions: ActionTable = {
+            "export": self.open_menu, "stop-export": exports.stop, "export-output": self.export
+        }  # fmt: skip
         self.commands: CommandTable = {"export": self._export}
 
     def open_menu(self) -> None:
@@ -90,25 +84,25 @@ class ExportRequests:
     def _menu(self) -> ExportMenu | None:
         from ..overlays.export import ExportMenu
 
-        source = self.source()
+        source = self.exports.source(self.store.session.profile)
         if not source.path:
             self.say(source.fault)
             return None
-        return ExportMenu(self.store.session, self.store.view, source, self.exporter())
+        return ExportMenu(self.store.session, self.store.view, source, self.exports.exporter)
 
     def _chosen(self, job: Job | None) -> None:
         if job is None:
             return
         profile = self.store.session.profile
         told = warning(job.kind, profile.vocabulary.event, self._count(job), profile.has(DETAIL))
-        if not told or self.exporter().running is not None:
-            self.start(job)
+        if not told or self.exports.exporter.running is not None:
+            self.exports.start(job)
             return
         from ..overlays.confirm import ConfirmScreen
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.start(job)
+                self.exports.start(job)
 
         self.open_overlay(ConfirmScreen(f"{told} Write it?", self.palette()), answered)
 

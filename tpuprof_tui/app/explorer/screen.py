@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -33,7 +33,20 @@ from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
 from ..settings.actions import Action, ActionTable, bindings
 from ..shell.background import background_of
-from ..shell.messages import Change, ChooseStep, CopyText, Say, ShowDetail
+from ..shell.exports import ExportRunner
+from ..shell.messages import (
+    Change,
+    ChooseStep,
+    CopyText,
+    LeaveComparison,
+    ListCaptures,
+    OpenCapture,
+    ReloadCapture,
+    Say,
+    ShowDetail,
+    SwapSides,
+    SwitchCapture,
+)
 from ..terminal.line_compositor import DrawnScreen
 from .captures import Captures
 from .command_line import CommandLine, CommandTable
@@ -55,9 +68,6 @@ from .prompting import Prompting
 from .search import Search
 from .store import Store
 from .table_requests import TableRequests
-
-if TYPE_CHECKING:
-    from ..shell.application import TpuprofApp
 
 
 class ExplorerScreen(DrawnScreen[None]):
@@ -84,8 +94,9 @@ class ExplorerScreen(DrawnScreen[None]):
     """
 
     def __init__(
-        self, session: Session, palette: Palette, glyphs: Glyphs, view: ViewState | None = None,
-        others: Sequence[tuple[str, str]] = (), layout: Layout | None = None, notes: Path | None = None,
+        self, session: Session, palette: Palette, glyphs: Glyphs, exports: ExportRunner,
+        view: ViewState | None = None, others: Sequence[tuple[str, str]] = (), layout: Layout | None = None,
+        notes: Path | None = None,
     ) -> None:  # fmt: skip
         super().__init__(classes="" if palette.colour else "plain")
         profile = session.profile
@@ -124,14 +135,10 @@ class ExplorerScreen(DrawnScreen[None]):
         self.notes = NoteKeeping(store, notes, self.background, self._copy, say)
         self.table_requests = TableRequests(store, self.filtering, panes.table, self.manager.go, self._open_overlay)
         self.captures = Captures(
-            lambda steps: self._application.switch_capture(steps), lambda path: self._application.switch_to(path),
-            lambda: self._application.reload(), lambda: self._application.open_other(), say,
+            lambda steps: self.post_message(SwitchCapture(steps)), lambda path: self.post_message(OpenCapture(path)),
+            lambda: self.post_message(ReloadCapture()), lambda: self.post_message(ListCaptures()),
         )  # fmt: skip
-        self.exports = ExportRequests(
-            store, lambda: self._application.source(profile), lambda: self._application.exporter,
-            lambda job: self._application.start_export(job), lambda: self._application.stop_export(),
-            self._open_overlay, lambda: self.palette, glyphs, say,
-        )  # fmt: skip
+        self.exports = ExportRequests(store, exports, self._open_overlay, lambda: self.palette, glyphs, say)
         dependencies = DependencyJumps(store, self.background, say)
         self.commands: CommandTable = {
             **self.filtering.commands, **self.table_requests.commands, **self.navigation.commands,
@@ -148,7 +155,8 @@ class ExplorerScreen(DrawnScreen[None]):
             **Search(names, LineSearch(self.prompting, say), self.prompting).actions,
             **dependencies.actions,
             **ProblemSteps(store, self.background, position, panes.problems, say).actions,
-            **Comparing(store, self.background, position, self._swap_sides, self._leave_comparison, say).actions,
+            **Comparing(store, self.background, position, lambda: self.post_message(SwapSides()),
+                        lambda: self.post_message(LeaveComparison()), say).actions,
             **self.table_requests.actions, **self.captures.actions, **self.exports.actions, **command_line.actions,
         }  # fmt: skip
 
@@ -326,22 +334,8 @@ class ExplorerScreen(DrawnScreen[None]):
 
     # what parts ask for
 
-    @property
-    def _application(self) -> TpuprofApp:
-        return cast("TpuprofApp", self.app)
-
     def _copy(self, text: str, what: str) -> None:
         copy_text(self, self.palette, text, what)
-
-    def _swap_sides(self) -> None:
-        application = self._application
-        if application.path is not None and application.against is not None:
-            base, application.against = application.against, application.path
-            application.switch_to(base)
-
-    def _leave_comparison(self) -> None:
-        self._application.against = None
-        self._application.reload()
 
     def _focused(self) -> Widget | None:
         return self.focused

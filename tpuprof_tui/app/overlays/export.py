@@ -41,6 +41,7 @@ from ..shell.export_kinds import (
     table_job,
 )
 from ..shell.export_process import Exporter
+from ..shell.messages import ExportChanged
 from ..terminal.line_compositor import DrawnScreen
 
 #: What can be typed, and what the field for it says.
@@ -361,6 +362,7 @@ class ExportScreen(ModalScreen[Job | None], DrawnScreen[Job | None]):
         self.pane.focus()
         self.pane.tell("")
 
+    @on(ExportChanged)
     def export_changed(self) -> None:
         """The export at work has got further, or has ended."""
         if self.is_mounted:

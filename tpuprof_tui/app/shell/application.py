@@ -1,27 +1,63 @@
-"""The application: what it is started with, and the keys that work everywhere."""
+"""The application: what it is started with, which screen shows, and the keys that work everywhere."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from textual import events, on
 from textual.app import SystemCommand
 from textual.binding import BindingType
+from textual.dom import DOMNode
+from textual.filter import LineFilter
 from textual.screen import ModalScreen, Screen
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.worker import Worker
 
-from ..drawing.glyphs import ASCII, UNICODE, wants_ascii
-from ..drawing.theme import Palette, plain_palette
-from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keys_of
-from .opening import OpeningApp
-from .terminal import TerminalApp
+from tpuprof_tui.dataset import is_data_set
+from tpuprof_tui.errors import TpuprofError
+from tpuprof_tui.formats.escape import clean
+
+from ..drawing.glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
+from ..drawing.themes import THEMES, TITLES
+from ..panes.keybar import KeyBar
+from ..panes.lines import LinesView
+from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keys_of, remap, with_way_out
+from ..settings.preferences import Preferences
+from ..terminal.application import TerminalApp
+from . import garbage_collection, messages, reading, watching
+from .carried_view import KeptView
+from .exports import ExportRunner
+from .key_queue import KeyQueue
+from .loading import LoadingPane, LoadingScreen
+from .neighbours import capture_of, neighbours, place_of
+from .noted_view import NotedView, noted_view, notes_file
+from .reading import Capture, CaptureReader
+from .signals import Signals
+from .status_line import StatusLine
+from .watching import CaptureWatcher, Sighting
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.state import Place
     from tpuprof_tui.model import Profile, Vocabulary
+    from tpuprof_tui.sources.catalog import Catalog
+
+    from ..explorer.screen import ExplorerScreen
+    from .capture_list import CaptureList
+
+#: After a capture has come on the screen, s: what it replaced is gone by then, or when threads are done with it.
+SETTLE_SECONDS: Final = (1.0, 10.0)
+#: Sizes change many times while a window is dragged: everything is sent anew when they rest, s.
+REST_SECONDS: Final = 0.1
 
 
-class TpuprofApp(OpeningApp, TerminalApp):
+class TpuprofApp(TerminalApp):
     """The explorer.
 
     Args:
@@ -35,6 +71,11 @@ class TpuprofApp(OpeningApp, TerminalApp):
         against: What captures are compared with; None: nothing.
         notes: File of notes; empty: beside each capture; None: notes are not kept.
         place: What is shown first of what is opened first; None: all.
+
+    Attributes:
+        capture: What is open, or is being opened.
+        failure: Why what was opened last could not be; None where it could.
+        status: Exit status of what was opened last.
     """
 
     TITLE = "tpuprof"
@@ -65,26 +106,52 @@ class TpuprofApp(OpeningApp, TerminalApp):
     ) -> None:
         # NO_COLOR: with an ansi theme from the start only default colours are sent, never greys
         plain = "NO_COLOR" in os.environ
-        super().__init__(ansi_color=True if plain else None)
-        self.theme = "ansi-dark" if plain else self.theme
+        super().__init__(ansi_color=True if plain else None, debug=debug)
         self.animation_level = "none"
-        self.path = path
+        self.capture = Capture(path, profile)
         self.paths = tuple(paths) if len(paths) > 1 else ()
         self.options = dict(options or {})
-        self.profile = profile
-        self.against = against
+        self.follow = follow
         self.notes = notes
         self.place = place
-        self.debug_errors = debug
         self.ascii_only = wants_ascii(os.environ) if ascii_only is None else ascii_only
         self.glyphs = ASCII if self.ascii_only else UNICODE
-        self.palette = plain_palette() if plain else Palette()
-        self.take_up(plain)
-        self._prepare_terminal()
-        self._prepare_typing()
-        self.crash: Exception | None = None
-        self.follow = follow
-        self._prepare_exports()
+        #: Folder of the data set that captures are chosen from; empty: they are not.
+        self.data_set = ""
+        self.failure: TpuprofError | None = None
+        self.status = 0
+        #: What is on the screen, or was last, and how it looked before it was read.
+        self._shown: tuple[Capture, Sighting] | None = None
+        #: What the next profile is looked at as.
+        self._kept: KeptView | None = None
+        #: What is told when the capture that is being read is on the screen.
+        self._arrival = ""
+        #: What cannot be read leaves what was on the screen before.
+        self._comes_back = False
+        #: What is said of the profile on the screen while the rest of it is being read; empty: it is whole.
+        self._more = ""
+        #: What was read while an overlay lay over the loading screen.
+        self._arrived: reading.Loaded | None = None
+        self._ascii_filter = AsciiFilter()
+        self._resting: Timer | None = None
+        self._looking: Timer | None = None
+
+        self.preferences = Preferences(colours=not plain)
+        self._use_preferences()
+        self.status_line = StatusLine(self._bars)
+        self.exports = ExportRunner(
+            self.options, run=self._run_export, say=self.status_line.say, changed=self._export_changed,
+            failed=lambda error: self.post_message(messages.ThreadFailed(error)),
+        )  # fmt: skip
+        self.key_queue = KeyQueue(super().on_event, self._key_target, self._loading_with_keys, self.set_timer)
+        self.watcher = CaptureWatcher()
+        self.reader = CaptureReader(
+            lambda: self.catalog, self.options, against, notes, post=self.post_message,
+            run=partial(self.run_worker, group="reading", exclusive=True, thread=True, exit_on_error=False),
+        )  # fmt: skip
+        self.signals = Signals(self._leave_by_signal, self._abandon)
+
+    # beginning and end
 
     def get_default_screen(self) -> Screen[None]:
         """The first frame: cheap, and painted before anything is read."""
@@ -92,25 +159,415 @@ class TpuprofApp(OpeningApp, TerminalApp):
 
     def on_mount(self) -> None:
         """Reading begins when the first frame is on the screen."""
-        self.guard_signals()
+        if not self.is_headless:
+            self.signals.watch(self.set_interval)
+        garbage_collection.share_memory()
+        asyncio.get_running_loop().set_default_executor(garbage_collection.Threads(thread_name_prefix="tpuprof"))
+        # what another program left on the terminal is overwritten
+        self.app_resume_signal.subscribe(self, lambda _: self.action_repaint())
         self.call_after_refresh(self._begin)
 
-    def _handle_exception(self, error: Exception) -> None:
-        """Unexpected errors leave the screen first; who called ``run`` tells them."""
-        if self.debug_errors or self.is_headless:
-            super()._handle_exception(error)
+    def _begin(self) -> None:
+        if self.capture.profile is None and self.capture.path is None:
+            self._choose(*(self.paths or [os.getcwd()]))
         else:
-            self.crash = self.crash or error
-            self.exit(1, return_code=1)
+            self.reader.read(self.capture)
+
+    def exit(self, *arguments: Any, **settings: Any) -> None:
+        """Leaves; what was chosen is remembered."""
+        self._remember_view()
+        self.key_queue.close()
+        super().exit(*arguments, **settings)
+
+    def _remember_view(self) -> None:
+        explorer = self.explorer
+        if explorer is not None:
+            self.preferences.remember_view(explorer.view, explorer.session)
+
+    def _leave_by_signal(self, status: int) -> None:
+        self.exports.exporter.stop()
+        self.exit(return_code=status)
+
+    def _abandon(self) -> None:
+        self.exports.exporter.stop()
+        self._remember_view()
+
+    def leave(self) -> None:
+        """Leaves; asks first where an export is at work."""
+        running = self.exports.exporter.running
+        if running is None:
+            self.exit(0)
+            return
+        from ..overlays.confirm import ConfirmScreen
+
+        if isinstance(self.screen, ConfirmScreen):
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.exports.exporter.stop()
+                self.exit(0)
+
+        text = f"An export is at work: {running.text}. Stop it and leave?"
+        self.push_screen(ConfirmScreen(text, self.preferences.palette), answered)
+
+    # opening
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The sources; those of other packages are loaded once."""
+        from tpuprof_tui.sources.catalog import Catalog
+
+        return Catalog()
+
+    @property
+    def explorer(self) -> ExplorerScreen | None:
+        """The screen of the open capture, also below overlays; None while there is none."""
+        if self._shown is None:
+            return None
+        from ..explorer.screen import ExplorerScreen
+
+        return next((each for each in self.screen_stack if isinstance(each, ExplorerScreen)), None)
+
+    @property
+    def loading(self) -> LoadingScreen | None:
+        """The loading screen while a capture is read, also below an overlay; None at any other time."""
+        shown = next((each for each in reversed(self.screen_stack) if not each.is_modal), None)
+        return shown if isinstance(shown, LoadingScreen) and not shown.failed else None
+
+    def read(self, capture: Capture, *, comes_back: bool = True) -> None:
+        """Reads a capture (again); what is looked at stays, as far as it fits.
+
+        Args:
+            capture: What is read.
+            comes_back: Where it cannot be read, what was on the screen before comes back.
+        """
+        self._keep_view()
+        self.capture = capture
+        self._comes_back = comes_back and self._kept is not None
+        self._more = ""
+        self._show_alone(self._loading_screen())
+        garbage_collection.unsettle()
+        self.reader.read(capture)
+
+    @on(reading.Reported)
+    def show_progress(self, message: reading.Reported) -> None:
+        """Shows how far reading is."""
+        if self.loading is not None:
+            self.loading.pane.show_progress(message.progress)
+
+    @on(reading.Failed)
+    def reading_failed(self, message: reading.Failed) -> None:
+        """Goes back to the capture that was to be read again; else says why there is nothing to see, what to do."""
+        loading = self.loading
+        if loading is None:
+            return
+        error = message.error
+        if not isinstance(error, TpuprofError):
+            told = self._unexpected(error)
+            if not told:
+                return
+            error = TpuprofError(told, "Try tpuprof --debug, and report it.")
+        if self._comes_back and self._kept is not None:
+            self._comes_back = False
+            self.reader.show_again(self._kept.profile, error, message.looked)
+            return
+        self.key_queue.clear()
+        self.failure = error
+        self.watcher.could_not_open(self.capture.path or "", message.looked)
+        loading.show_failure(error.message, error.hint)
+        self._watch()
+
+    @on(reading.FolderFound)
+    def folder_found(self, message: reading.FolderFound) -> None:
+        """A folder of captures: one is to be chosen."""
+        self._choose(message.path)
+
+    @on(reading.Loaded)
+    def show_loaded(self, message: reading.Loaded) -> None:
+        """Opens the explorer; as soon as no overlay needs its keys any more."""
+        if self.loading is not None and self.screen is not self.loading:
+            self._arrived = message
+            return
+        from tpuprof_tui.model import Severity, worst
+
+        from ..explorer.screen import ExplorerScreen
+
+        if self._more:
+            # a part of it is on the screen, unless something else was asked for meanwhile
+            if self.explorer is None:
+                return
+            if not isinstance(self.screen, ExplorerScreen):
+                if not message.more:
+                    self.set_timer(reading.REPORT_EVERY, lambda: self.post_message(message))
+                return
+            self._keep_view()
+        self._more = message.more
+        asked, session = self.capture, message.session
+        self.failure, self._comes_back = None, False
+        if message.error is None or self._shown is None:
+            self._shown = asked, message.looked
+        self.capture, seen = self._shown
+        path = self.capture.path or ""
+        self.watcher.show(path, seen)
+        self.exports.show(path, seen.fingerprint)
+        self.status = int(worst(session.profile.problems) == Severity.ERROR)
+        kept, self._kept = self._kept, None
+        notes = notes_file(session, self.notes)
+        if kept is not None:
+            noted = NotedView(kept.carried_to(session), notes)
+        else:
+            place, self.place = self.place, None
+            noted = noted_view(session, self.preferences.first_view(session), notes, place)
+        screen = ExplorerScreen(
+            session, self.preferences.palette, self.glyphs, self.exports, noted.view, self._neighbours(),
+            kept.layout if kept is not None else None, noted.notes,
+        )  # fmt: skip
+        self._show_alone(screen)
+        if noted.told:
+            self.call_after_refresh(screen.prompt.say, noted.told)
+        if message.error is not None:
+            self.watcher.could_not_read(asked.path or "", message.looked)
+            self._arrival = f"{message.error.message.rstrip('.')}: what was read before stays."
+        self._arrival = self._arrival or message.more
+        self.call_after_refresh(self._watch)
+        self.call_after_refresh(self._tell_arrival)
+        for seconds in SETTLE_SECONDS:
+            self.set_timer(seconds, self._collect_garbage)
+
+    @on(LoadingScreen.Uncovered)
+    def show_arrived(self) -> None:
+        """The overlay over the loading screen has closed: what has been read meanwhile is shown."""
+        arrived, self._arrived = self._arrived, None
+        if arrived is not None and self.loading is not None:
+            self.show_loaded(arrived)
+
+    @on(LoadingPane.Cancelled)
+    def cancel_reading(self, message: LoadingPane.Cancelled) -> None:
+        """Stops reading and lists captures instead."""
+        message.stop()
+        self.reader.cancel()
+        self.list_captures()
+
+    @on(LoadingPane.Again)
+    @on(messages.ReloadCapture)
+    def reload(self) -> None:
+        """Reads the capture again."""
+        self.read(self.capture)
+
+    def _keep_view(self) -> None:
+        """The next profile is looked at as the one on the screen is."""
+        explorer = self.explorer
+        if explorer is not None:
+            self._kept = KeptView(explorer.view, explorer.session.profile, replace(explorer.manager.layout))
+
+    def _collect_garbage(self) -> None:
+        """Lets go of what was replaced: a widget at rest holds the message it handled last, and its sender."""
+        for screen in self.screen_stack:
+            for node in screen.walk_children(with_self=True):
+                node.call_later(lambda: None)
+        self.call_after_refresh(garbage_collection.settle)
+
+    def _tell_arrival(self) -> None:
+        """Says which capture is on the screen, where no key named it."""
+        text, self._arrival = self._arrival, ""
+        if text:
+            self.status_line.say(text)
+
+    # which capture
+
+    def _choose(self, *roots: str) -> None:
+        self.key_queue.clear()
+        if self._more:
+            self.reader.cancel()
+        self.data_set = roots[0] if len(roots) == 1 and is_data_set(roots[0]) else ""
+        if self.data_set:
+            from .data_set import DataSetScreen
+
+            self._show_alone(DataSetScreen(self.data_set, self.preferences.palette, self.glyphs))
+            return
+        from .capture_list import ChooseScreen
+
+        self._show_alone(ChooseScreen(roots, self.preferences.palette))
+
+    def on_capture_list_chosen(self, message: CaptureList.Chosen) -> None:
+        """Opens the chosen capture."""
+        message.stop()
+        self._kept = None
+        self.read(Capture(message.path))
+
+    @on(messages.ListCaptures)
+    def list_captures(self) -> None:
+        """Lists the captures of the data set or those that were named, else those beside the open one or below it."""
+        from .captures import is_capture
+
+        self._keep_view()
+        if self.data_set or self.paths:
+            self._choose(*([self.data_set] if self.data_set else self.paths))
+            return
+        path = Path(self.capture.path or os.curdir)
+        folder = path.parent if self.capture.path and is_capture(path) else path
+        self._choose(str(folder if os.path.isdir(folder) else Path.cwd()))
+
+    @on(messages.ReturnToCapture)
+    def return_to_capture(self) -> None:
+        """Opens the capture that was shown last, as it was looked at; nothing where none was."""
+        if self._shown is not None:
+            self.read(self._shown[0])
+
+    @on(messages.OpenCapture)
+    def open_capture(self, message: messages.OpenCapture) -> None:
+        """Opens another capture; what is looked at stays as far as it fits."""
+        others = self._neighbours()
+        here = place_of(others, message.path)
+        place = f", {here + 1} of {len(others)}: ( and ) go on" if here >= 0 else ""
+        self._arrival = f"Capture {clean(capture_of(message.path).name)}{place}"
+        self.read(Capture(message.path), comes_back=False)
+
+    @on(messages.SwitchCapture)
+    def switch_capture(self, message: messages.SwitchCapture) -> None:
+        """Opens the capture so many places after this one in its folder."""
+        others = self._neighbours()
+        if len(others) < 2:
+            self.status_line.say("No other capture beside this one: O looks for captures further away.")
+            return
+        here = max(place_of(others, self.capture.path or ""), 0)
+        self.open_capture(messages.OpenCapture(others[(here + message.steps) % len(others)][1]))
+
+    @on(messages.SwapSides)
+    def swap_sides(self) -> None:
+        """Opens what the capture is compared with, compared with the capture."""
+        base, path = self.reader.against, self.capture.path
+        if base is not None and path is not None:
+            self.reader.against = path
+            self.open_capture(messages.OpenCapture(base))
+
+    @on(messages.LeaveComparison)
+    def leave_comparison(self) -> None:
+        """Reads the capture without what it is compared with."""
+        self.reader.against = None
+        self.reload()
+
+    def _neighbours(self) -> list[tuple[str, str]]:
+        return neighbours(self.paths, self.capture.path or "", self.watcher.seen.beside)
+
+    # changes on disk
+
+    def _watch(self) -> None:
+        """Begins to look, now that a capture has been read, or could not be."""
+        self.status_line.show_notice(self.watcher.notice)
+        if self._looking is None:
+            self._looking = self.set_interval(watching.EVERY, self._look)
+
+    def _may_look(self) -> bool:
+        """Whether a capture is on the screen or could not be read, and none is being read."""
+        # no screen is left while the application closes
+        return bool(self.screen_stack) and self.loading is None
+
+    def _look(self) -> None:
+        if self.watcher.has_capture and self._may_look():
+            self.run_worker(self._look_in_thread, name="watch", group="watching", exclusive=True, thread=True,
+                            exit_on_error=False)  # fmt: skip
+
+    def _look_in_thread(self) -> None:
+        self.call_from_thread(self._looked, self.watcher.look(self.catalog))
+
+    def _looked(self, look: watching.Look) -> None:
+        verdict = self.watcher.judge(look) if self._may_look() else None
+        if verdict is None:
+            return
+        if verdict.as_read:
+            self.status_line.say("The capture on disk is as it was read.")
+        self.status_line.show_notice(verdict.news.text if verdict.news is not None else "")
+        if verdict.changed is not None and self.follow:
+            path = verdict.changed.path
+            self._arrival = ("Read again: it changed on disk." if path == self.capture.path
+                             else f"New capture: {clean(capture_of(path).name)}.")  # fmt: skip
+            self.read(Capture(path))
+
+    # which screen shows
+
+    def _loading_screen(self) -> LoadingScreen:
+        profile = self.capture.profile
+        what = self.capture.path or (profile.name if profile is not None else os.getcwd())
+        return LoadingScreen(what, self.preferences.palette, self.glyphs)
+
+    def _show_alone(self, screen: Screen[None]) -> None:
+        """Shows a screen in place of all there are."""
+        self._arrived = None
+        # the first screen cannot be switched: it stays below
+        while len(self.screen_stack) > 2:
+            self.pop_screen()
+        if len(self.screen_stack) > 1:
+            self.switch_screen(screen)
+        else:
+            self.push_screen(screen)
+
+    # what is told
+
+    def _bars(self) -> list[KeyBar]:
+        """The bottom lines of all screens there are."""
+        return [bar for screen in self.screen_stack for bar in screen.query(KeyBar)]
+
+    def _run_export(self, export: Coroutine[Any, Any, None], name: str) -> None:
+        self.run_worker(export, name=name, group="export", exit_on_error=False)
+
+    def _export_changed(self) -> None:
+        running = self.exports.exporter.running
+        self.status_line.show_work(running.text if running is not None else "")
+        # no screen is left while the application closes
+        for screen in self.screen_stack[-1:]:
+            screen.post_message(messages.ExportChanged())
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What goes wrong in a thread is told."""
+        messages.tell_failure(self, event)
+
+    def on_thread_failed(self, message: messages.ThreadFailed) -> None:
+        """An unexpected error in a thread ends in a sentence: what is on the screen stays usable."""
+        told = self._unexpected(message.error)
+        if told:
+            self.status_line.say(told)
+
+    def _unexpected(self, error: BaseException) -> str:
+        """The sentence about an unexpected error, whose details go to a log; with ``--debug`` it is raised."""
+        if self.debug_errors and isinstance(error, Exception):
+            self._handle_exception(error)
+            return ""
+        from tpuprof_tui.crash_log import reported
+
+        return reported(error, [self.capture.path or ""])
 
     # keys
+
+    async def on_event(self, event: events.Event) -> None:
+        """Takes what is typed in turn; everything else as it comes. Nothing is taken any more by what is left."""
+        typed = isinstance(event, events.Key | events.Paste)
+        if self.key_queue.closed and (typed or isinstance(event, events.InputEvent)):
+            return
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            await self.key_queue.take(event)
+        else:
+            await super().on_event(event)
+
+    def _key_target(self) -> DOMNode | None:
+        """What the next key goes to; None while no screen takes keys."""
+        return (self.focused or self.screen) if self.screen_stack and self.screen.is_mounted else None
+
+    def _loading_with_keys(self) -> LoadingScreen | None:
+        """The loading screen while a capture is read and no overlay takes the keys."""
+        loading = self.loading
+        return loading if loading is not None and loading is self.screen else None
 
     @property
     def vocabulary(self) -> Vocabulary:
         """What the open profile calls things; before one is open, what those of this package's first source do."""
+        explorer = self.explorer
+        if explorer is not None:
+            return explorer.session.profile.vocabulary
         from tpuprof_tui.sources.catalog import vocabularies
 
-        return vocabularies()[0] if self.profile is None else self.profile.vocabulary
+        return vocabularies()[0]
 
     def action_help(self) -> None:
         """Shows the help."""
@@ -121,7 +578,7 @@ class TpuprofApp(OpeningApp, TerminalApp):
             return
         focused = self.screen.focused
         pane = focused.id if focused is not None and focused.id in PANES else ""
-        self.push_screen(HelpScreen(self.palette, pane or "loading", self.vocabulary))
+        self.push_screen(HelpScreen(self.preferences.palette, pane or "loading", self.vocabulary))
 
     def action_palette(self) -> None:
         """Opens the command palette."""
@@ -129,7 +586,7 @@ class TpuprofApp(OpeningApp, TerminalApp):
 
     def action_command_palette(self) -> None:
         """Opens the command palette, unless it is open."""
-        from .palette import Commands
+        from ..terminal.palette import Commands
 
         if not isinstance(self.screen, Commands):
             self.push_screen(Commands())
@@ -172,3 +629,57 @@ class TpuprofApp(OpeningApp, TerminalApp):
                 await self.run_action(action.function, node)
 
         return run
+
+    # how it looks
+
+    def _use_preferences(self) -> None:
+        for theme, _ in THEMES.values():
+            self.register_theme(theme)
+        chosen = self.preferences.textual_theme
+        self.theme = chosen.name if chosen is not None else "ansi-dark"
+        keys = with_way_out(self.preferences.config.keys)
+        remap(keys)
+        self.set_keymap(keys)
+
+    def action_theme(self) -> None:
+        """The next theme, on all that is on the screen."""
+        if not self.preferences.theme:
+            self.status_line.say("Colours are switched off by NO_COLOR.")
+            return
+        self.preferences.next_theme()
+        chosen = self.preferences.textual_theme
+        if chosen is not None:
+            self.theme = chosen.name
+        for screen in self.screen_stack:
+            for node in (screen, *screen.walk_children(Widget)):
+                if hasattr(node, "palette"):
+                    node.palette = self.preferences.palette
+                if isinstance(node, LinesView) and node.size.width:
+                    node.rebuild()
+                node.refresh()
+        self.status_line.say(f"Theme: {TITLES[self.preferences.theme]}")
+
+    def get_line_filters(self) -> list[LineFilter]:
+        """Nothing but ASCII reaches a terminal that cannot show more."""
+        filters = list(super().get_line_filters())
+        return [*filters, self._ascii_filter] if self.ascii_only else filters
+
+    def on_resize(self, event: events.Resize) -> None:
+        """A terminal may have lost what it showed, also where it ends up as large as before."""
+        if self._resting is None:
+            # the first of all: nothing was shown before it
+            self._resting = self.set_timer(0, lambda: None)
+        else:
+            self._resting.stop()
+            self._resting = self.set_timer(REST_SECONDS, self.action_repaint)
+
+    def action_repaint(self) -> None:
+        """Draws everything anew."""
+        self.shown_cells.forget()
+        # none is left when the time comes while the application closes
+        for screen in self.screen_stack[-1:]:
+            screen.refresh(repaint=True, layout=True)
+
+    def action_suspend(self) -> None:
+        """Back to the shell."""
+        self.action_suspend_process()

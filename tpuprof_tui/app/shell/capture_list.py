@@ -26,7 +26,7 @@ from ..panes.lines import Line, LinesView, paragraph
 from ..settings.actions import bindings
 from ..terminal.line_compositor import DrawnScreen
 from .captures import CancelledError, Found, facts_of, found_captures
-from .messages import tell_failure
+from .messages import ReturnToCapture, tell_failure
 
 #: How long and how deep captures are looked for.
 SECONDS, DEPTH = 2.0, 3
@@ -158,6 +158,4 @@ class ChooseScreen(DrawnScreen[None]):
 
     def back(self) -> None:
         """To the capture that was open."""
-        back = getattr(self.app, "return_to_capture", None)
-        if back is not None:
-            back()
+        self.post_message(ReturnToCapture())

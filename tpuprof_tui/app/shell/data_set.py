@@ -28,7 +28,7 @@ from ..panes.prompt import Note, Prompt, Question
 from ..settings.actions import bindings
 from ..terminal.line_compositor import DrawnScreen
 from .capture_list import CaptureList
-from .messages import Say, tell_failure
+from .messages import ReturnToCapture, Say, tell_failure
 
 #: Cells of a figure, of what stands before them all but the path, and of a path at least.
 _FIGURE, _FACTS, _PATH = 12, 20, 16
@@ -224,6 +224,4 @@ class DataSetScreen(DrawnScreen[None]):
 
     def back(self) -> None:
         """To the capture that was open."""
-        back = getattr(self.app, "return_to_capture", None)
-        if back is not None:
-            back()
+        self.post_message(ReturnToCapture())

@@ -155,10 +155,9 @@ class LoadingScreen(DrawnScreen[None]):
 
     def meaning(self, key: str) -> str:
         """The action that a key stands for here, else that it stands for in the explorer; empty: none."""
-        for _, keys in self._modal_binding_chain:
-            for binding in keys.key_to_bindings.get(key, ()):
-                if binding.id is not None and binding.id != "loading.again":
-                    return binding.id
+        active = self.active_bindings.get(key)
+        if active is not None and active.binding.id not in (None, "loading.again"):
+            return active.binding.id or ""
         return next((action.id for action in actions_of("explorer") if key in keys_of(action)), "")
 
     def takes(self, event: events.Key | events.Paste) -> bool:

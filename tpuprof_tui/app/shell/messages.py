@@ -1,11 +1,11 @@
-"""What panes tell the screen. The screen owns the state; panes only ask for changes of it."""
+"""What panes tell the screen, and screens the application. Who owns a state changes it; others only ask."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from textual.message import Message
-from textual.widget import Widget
+from textual.message_pump import MessagePump
 from textual.worker import Worker, WorkerState
 
 from tpuprof_tui.analysis.selecting.state import ViewState
@@ -51,6 +51,46 @@ class CopyText(Message):
         self.what = what
 
 
+class OpenCapture(Message):
+    """Asks for another capture, looked at as the one on the screen is."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+
+
+class SwitchCapture(Message):
+    """Asks for the capture so many places after this one, or before it."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.steps = steps
+
+
+class ReloadCapture(Message):
+    """Asks to read the capture again."""
+
+
+class ListCaptures(Message):
+    """Asks for the list of captures."""
+
+
+class SwapSides(Message):
+    """Asks for the base of a comparison, compared with what is compared with it."""
+
+
+class LeaveComparison(Message):
+    """Asks for the capture without what it is compared with."""
+
+
+class ReturnToCapture(Message):
+    """Asks for the capture that was on the screen last."""
+
+
+class ExportChanged(Message):
+    """An export has begun, got further or ended; for the screen in front."""
+
+
 class ThreadFailed(Message):
     """Something unexpected went wrong in a thread; the app tells it."""
 
@@ -59,7 +99,7 @@ class ThreadFailed(Message):
         self.error = error
 
 
-def tell_failure(widget: Widget, event: Worker.StateChanged) -> None:
-    """Passes the error of a widget's worker on to the app."""
+def tell_failure(node: MessagePump, event: Worker.StateChanged) -> None:
+    """Passes the error of a worker on to the app, from the widget that began it."""
     if event.state is WorkerState.ERROR and event.worker.error is not None:
-        widget.post_message(ThreadFailed(event.worker.error))
+        node.post_message(ThreadFailed(event.worker.error))

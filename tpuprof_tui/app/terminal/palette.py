@@ -1,4 +1,7 @@
-"""The command palette: Textual's own, for keys that come faster than it opens and closes."""
+"""The command palette: Textual's own, for keys that come faster than it opens and closes: they would end the explorer.
+
+Relies on ``OptionList._on_click``, ``CommandPalette._action_command_list`` and ``CommandPalette._gather_commands``.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from textual.command import CommandList, CommandPalette
 from textual.css.query import NoMatches
 from textual.timer import Timer
 
-from ..terminal.line_compositor import DrawnScreen
+from .line_compositor import DrawnScreen
 
 #: What it does for each text, without the thread of its own.
 _gather: Callable[[CommandPalette, str], Awaitable[None]] = CommandPalette._gather_commands.__wrapped__  # type: ignore[attr-defined]

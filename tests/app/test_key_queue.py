@@ -15,7 +15,7 @@ from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.overlays.help import HelpScreen
 from tpuprof_tui.app.settings.actions import ACTIONS, LEAVE, keys_of, with_way_out
 from tpuprof_tui.app.settings.config import write_config
-from tpuprof_tui.app.shell import typing_order
+from tpuprof_tui.app.shell import key_queue
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.capture_list import ChooseScreen
 from tpuprof_tui.app.shell.loading import LoadingScreen
@@ -95,8 +95,8 @@ async def test_what_a_capture_that_cannot_be_read_was_to_get_is_dropped(tmp_path
 
 
 async def test_no_more_is_kept_than_is_told(tmp_path, reading, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(typing_order, "MOST_WAITING", 3)
-    monkeypatch.setattr(typing_order, "LOST_SECONDS", 30.0)  # keys take longer where the machine is busy
+    monkeypatch.setattr(key_queue, "MOST_WAITING", 3)
+    monkeypatch.setattr(key_queue, "LOST_SECONDS", 30.0)  # keys take longer where the machine is busy
     make_captures(tmp_path, "one")
     app = TpuprofApp(str(tmp_path / "one"))
     async with app.run_test(size=(100, 30)) as pilot:

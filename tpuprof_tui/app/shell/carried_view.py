@@ -1,0 +1,82 @@
+"""The view of one profile carried over to another: to the same capture read again, or to the next one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
+
+if TYPE_CHECKING:
+    from tpuprof_tui.analysis.selecting.session import Session
+    from tpuprof_tui.model import Lane, Profile
+
+    from ..explorer.layout import Layout
+
+
+def _path_of(profile: Profile, lane: Lane) -> tuple[str, ...]:
+    """Labels of a lane and of all it belongs to."""
+    return (*profile.groups.path(lane.group), lane.label)
+
+
+def carried_view(view: ViewState, old: Profile, session: Session) -> ViewState:
+    """A view of one profile carried over to another: window, scope, marks, range, sort and filter as far as they fit.
+
+    Groups and lanes are known by their labels; an instruction stays selected where the same lane has one that starts
+    at the same time in the same row.
+    """
+    new = session.profile
+    fresh = ViewState.of(new.start_ns, new.end_ns)
+    lanes = {_path_of(new, lane): number for number, lane in enumerate(new.lanes)}
+
+    def moved(lane: int) -> int:
+        return lanes.get(_path_of(old, old.lanes[lane]), -1) if 0 <= lane < len(old.lanes) else -1
+
+    def group(known: int) -> int:
+        return new.groups.at_path(old.groups.path(known)) if known >= 0 else -1
+
+    def row(lane: int, number: int) -> int:
+        place = moved(lane)
+        return number if place >= 0 and _start(new.lanes[place], number) == _start(old.lanes[lane], number) else -1
+
+    selection, scope = view.selection, view.scope
+    kept = replace(
+        view,
+        full_start=fresh.full_start,
+        full_end=fresh.full_end,
+        selection=Selection(group(selection.group), moved(selection.lane), row(selection.lane, selection.row)),
+        scope=Scope(group(scope.group), moved(scope.lane)),
+        picked=(),
+        marks=tuple(mark for mark in view.marks if fresh.start <= mark[1] < fresh.end),
+        spans=tuple(span for span in view.spans if fresh.start <= span[1] and span[2] <= fresh.end),
+        range=view.range if view.range and fresh.start <= view.range[0] and view.range[1] <= fresh.end else None,
+        anchor=view.anchor if view.anchor is not None and fresh.start <= view.anchor < fresh.end else None,
+        pinned=tuple((moved(lane) if lane >= 0 else lane, group(unit)) for lane, unit in view.pinned
+                     if (moved(lane) >= 0 if lane >= 0 else group(unit) >= 0)),
+    )  # fmt: skip
+    if view.fits_all:
+        return kept.windowed(fresh.start, fresh.span)
+    return kept.windowed(view.start, view.span)
+
+
+def _start(lane: Lane, row: int) -> int | None:
+    return int(lane.take("start", slice(row, row + 1))[0]) if 0 <= row < len(lane) else None
+
+
+@dataclass(frozen=True)
+class KeptView:
+    """What the next profile is looked at as.
+
+    Attributes:
+        view: The view of the profile on the screen.
+        profile: That profile.
+        layout: Which panes show.
+    """
+
+    view: ViewState
+    profile: Profile
+    layout: Layout
+
+    def carried_to(self, session: Session) -> ViewState:
+        """The view of another profile."""
+        return carried_view(self.view, self.profile, session)

@@ -14,7 +14,7 @@ _TOPS: Final = (
 )
 _SUFFIXES: Final = (
     "py|pyx|pyc|so|c|cc|cpp|cxx|cu|cuh|h|hpp|json|gz|zip|csv|db|txt|log|sh|yaml|yml|toml|cfg|ini|onnx|pt|pth|bin|om|mlir|"
-    "bmodel|profile|prof|safetensors|ckpt|ipynb|exe|dll"
+    "\\w*model|profile|prof|safetensors|ckpt|ipynb|exe|dll"
 )
 _PATHS: Final = (
     # file:///..., \\host\share\..., C:\... and C:/...

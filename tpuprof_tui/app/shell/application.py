@@ -84,7 +84,7 @@ class TpuprofApp(TerminalApp):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
     CSS = """
     Screen { background: $background; color: $foreground; }
-    ModalScreen { background: transparent; }
+    ModalScreen, CommandPalette { background: transparent; }
     LinesView { background: $background; }
     LoadingPane { background: $background; }
     CommandPalette SearchIcon { display: none; }

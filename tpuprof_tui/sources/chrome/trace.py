@@ -55,7 +55,7 @@ class HostEvents:
 
 
 @dataclass(frozen=True)
-class Marks:
+class HostMarks:
     """Slices of a host trace that mean something to the source of the device's profile.
 
     Attributes:
@@ -84,7 +84,7 @@ class HostTrace:
     """
 
     path: str
-    marks: Marks
+    marks: HostMarks
     events: HostEvents
     texts: tuple[str, ...]
     closing_ns: int | None
@@ -110,7 +110,7 @@ def recognises(path: Path) -> bool:
 
 
 def read_host_trace(
-    path: str | os.PathLike[str], marks: Marks, *, progress: Callable[[int, int], None] | None = None
+    path: str | os.PathLike[str], marks: HostMarks, *, progress: Callable[[int, int], None] | None = None
 ) -> HostTrace:  # fmt: skip
     """Reads a host trace.
 
@@ -158,7 +158,7 @@ class _Collector:
     """Goes through the events once."""
 
     def __init__(
-        self, path: Path, marks: Marks, raw: BinaryIO, progress: Callable[[int, int], None] | None
+        self, path: Path, marks: HostMarks, raw: BinaryIO, progress: Callable[[int, int], None] | None
     ) -> None:  # fmt: skip
         self._path = path
         self._marks = marks

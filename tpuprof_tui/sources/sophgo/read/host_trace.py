@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tpuprof_tui.model import Activity, Group, Groups, Lane, Problem, Profile, Role, Severity, Strings
 from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.model.sublanes import nested_depths
-from tpuprof_tui.sources.chrome.trace import HostTrace, Marks, read_host_trace
+from tpuprof_tui.sources.chrome.trace import HostTrace, HostMarks, read_host_trace
 
 #: Fact: host time of the profile's zero, ns.
 HOST_BASE: Final = "host_base_ns"
@@ -24,7 +24,7 @@ HOST_TRACE: Final = "host_trace"
 EXACT: Final = "exact"
 
 #: The end of ``disable_profile`` is what the capture's last record is measured from.
-MARKS: Final = Marks(
+MARKS: Final = HostMarks(
     "tpudnn",
     "disable_profile",
     frozenset(("PyTorch Profiler (0)", "enable_profile", "my_ops::enable_profile", "disable_profile",

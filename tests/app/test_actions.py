@@ -85,7 +85,7 @@ def test_every_change_of_the_timeline_is_an_action_of_the_registry():
 
 
 def test_parts_of_the_explorer_do_every_action_and_every_command_and_no_others(session: Session):
-    screen = ExplorerScreen(session, Palette(), UNICODE)
+    screen = ExplorerScreen(session, Palette(), UNICODE, TpuprofApp(profile=session.profile).exports)
     done = [parse(action.function)[2][0] for action in actions_of("explorer")]
     assert set(screen.actions) == set(done)
     assert set(screen.commands) == {command.id for command in COMMANDS}

@@ -159,6 +159,7 @@ class TpuprofApp(TerminalApp):
 
     def on_mount(self) -> None:
         """Reading begins when the first frame is on the screen."""
+        self.keep_context()
         if not self.is_headless:
             self.signals.watch(self.set_interval)
         garbage_collection.share_memory()
@@ -362,10 +363,8 @@ class TpuprofApp(TerminalApp):
             self._kept = KeptView(explorer.view, explorer.session.profile, replace(explorer.manager.layout))
 
     def _collect_garbage(self) -> None:
-        """Lets go of what was replaced: a widget at rest holds the message it handled last, and its sender."""
-        for screen in self.screen_stack:
-            for node in screen.walk_children(with_self=True):
-                node.call_later(lambda: None)
+        """Frees the screen and the capture that were replaced."""
+        self.release_widgets()
         self.call_after_refresh(garbage_collection.settle)
 
     def _tell_arrival(self) -> None:

@@ -6,25 +6,40 @@ terminal as it was before a sentence about an unexpected error is written; it pr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from textual.app import App
+from textual.dom import DOMNode
+from textual.messages import Prompt
 from textual.screen import Screen
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.worker import Worker
 
 from .changed_cells import ShownCells
+from .screen_release import clear_drawn
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
 class TerminalApp(App[int]):
-    """Sends what has changed alone, and leaves the screen before an unexpected error is told.
+    """Sends what has changed alone, frees replaced screens, and leaves the screen before an unexpected error is told.
 
     Attributes:
         shown_cells: What the terminal shows.
         debug: Unexpected errors go through with their traceback.
         crash: What ended the application unexpectedly; who called ``run`` tells it.
     """
+
+    #: A context that knows no screen; None until there is one.
+    _no_screen: Context | None = None
 
     def __init__(self, *, ansi_color: bool | None = None, debug: bool = False) -> None:
         super().__init__(ansi_color=ansi_color)
@@ -42,3 +57,47 @@ class TerminalApp(App[int]):
         else:
             self.crash = self.crash or error
             self.exit(1, return_code=1)
+
+    def keep_context(self) -> None:
+        """Takes the context that knows no screen: called while none has been shown."""
+        self._no_screen = copy_context()
+
+    def release_widgets(self) -> None:
+        """Drops what Textual and Rich keep of widgets that are gone; to be followed by a collection of garbage."""
+        clear_drawn()
+        if self._mouse_down_widget not in self._registry:
+            self._mouse_down_widget = None
+        for widget in list(self._registry):
+            # the message it handled last is from now on one that comes from here
+            widget.post_message(Prompt().set_sender(self))
+
+    def _without_screen(
+        self, function: Callable[Parameters, Result], *arguments: Parameters.args, **settings: Parameters.kwargs
+    ) -> Result:
+        """Calls what begins tasks: they are to know nothing of the widget that happens to be at work."""
+        if self._no_screen is None:
+            return function(*arguments, **settings)
+        return self._no_screen.copy().run(function, *arguments, **settings)
+
+    def _register(self, parent: DOMNode, *widgets: Widget, **settings: Any) -> list[Widget]:
+        return self._without_screen(super()._register, parent, *widgets, **settings)
+
+    def _start_widget(self, parent: Widget, widget: Widget) -> None:
+        """Begins a scroll bar, unless its widget has begun to close: that ends only those there are."""
+        if parent._closing:
+            widget._attach(parent)
+            widget._closing = widget._closed = True
+        else:
+            self._without_screen(super()._start_widget, parent, widget)
+
+    def set_timer(self, *arguments: Any, **settings: Any) -> Timer:
+        """As Textual's."""
+        return self._without_screen(super().set_timer, *arguments, **settings)
+
+    def set_interval(self, *arguments: Any, **settings: Any) -> Timer:
+        """As Textual's."""
+        return self._without_screen(super().set_interval, *arguments, **settings)
+
+    def run_worker(self, *arguments: Any, **settings: Any) -> Worker[Any]:
+        """As Textual's."""
+        return self._without_screen(super().run_worker, *arguments, **settings)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tpuprof_tui.model import Activity, Group, Groups, Lane, Problem, Profile, Role, Severity, Strings
 from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.model.sublanes import nested_depths
-from tpuprof_tui.sources.chrome.trace import HostTrace, HostMarks, read_host_trace
+from tpuprof_tui.sources.chrome.trace import HostMarks, HostTrace, read_host_trace
 
 #: Fact: host time of the profile's zero, ns.
 HOST_BASE: Final = "host_base_ns"

@@ -61,7 +61,7 @@ def test_the_command_is_the_first_free_word(words, command, rest):
 )
 def test_options_stand_anywhere(words, opened, capsys):
     assert main(words.split()) == 0
-    assert opened == [("X", {"chip": "AKS", "tiu_mhz": 900})]
+    assert opened == [("X", {"part": None, "chip": "AKS", "tiu_mhz": 900})]
 
 
 @pytest.mark.parametrize(

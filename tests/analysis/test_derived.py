@@ -12,7 +12,7 @@ import pytest
 from profiles import big_profile, small_profile
 
 from tpuprof_tui.analysis.derived import Counted, Derived
-from tpuprof_tui.analysis.findings.peers import alike
+from tpuprof_tui.analysis.findings.peers import peers_of
 from tpuprof_tui.analysis.findings.problem_rows import problem_rows
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies
 from tpuprof_tui.analysis.memory import memory_of
@@ -144,7 +144,7 @@ def used(profile):
     session = first_screen(profile)
     dependencies_of(session)
     problem_rows(session)
-    alike(session, 0, 0)
+    peers_of(session, 0, 0)
     for number in range(KEPT + 2):
         passing(session, f"dur>{number}").session.indexes  # noqa: B018
     return session

@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?|-")
 #: Files that an export may write, by its documentation.
 _FILES = re.compile(
     r"summary\.txt|perfetto\.pftrace|(tiu|tdma|cdma)RegInfo_\d+\.txt|PerfDoc/PerfAI_output\.(xlsx|csv)"
-    r"|PerfWeb/result\.html|\.tpuprof_files\.json"
+    r"|PerfWeb/result\.html|calltree\.collapsedstack\.txt|\.tpuprof_files\.json"
 )
 
 

@@ -24,7 +24,7 @@ _ASK: Final = (
     ("instructions PATH --columns LIST", "{events}; --sort COLUMN:desc --filter EXPR --limit N"),
     ("info PATH --json", "each {lane}, each problem"),
     ("export PATH DIR --only LIST", "files: {files}"),
-    ("help schema report", "the form of the JSON; help COLUMNS: what columns mean"),
+    ("help schema report", "the form of the JSON; help COLUMNS: columns"),
 )
 _MORE: Final = "..."
 

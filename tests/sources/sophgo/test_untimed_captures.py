@@ -72,7 +72,7 @@ def test_every_export_is_written_and_holds_no_made_up_time(profile: Profile, tmp
     written = run_export(profile, Job(tmp_path / "out", frozenset(keys_of(outputs_of(profile.vocabulary)))))
     names = {file.path.name for file in written}
     assert names == {"perfetto.pftrace", "tiuRegInfo_0.txt", "tdmaRegInfo_0.txt", "PerfAI_output.xlsx",
-                     "PerfAI_output.csv", "result.html"}  # fmt: skip
+                     "PerfAI_output.csv", "result.html", "calltree.collapsedstack.txt"}  # fmt: skip
     for name in ("tiuRegInfo_0.txt", "tdmaRegInfo_0.txt", "PerfDoc/PerfAI_output.csv"):
         text = (tmp_path / "out" / name).read_text(encoding="utf-8")
         assert "922337" not in text

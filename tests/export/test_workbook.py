@@ -57,8 +57,8 @@ def test_sheets_are_those_of_the_reference_and_then_ours(tmp_path):
     assert book.sheetnames == [
         "Engine Summary", "TIU_0", "GDMA_0", "SDMA_0", "TIU_1", "GDMA_1", "SDMA_1", "CDMA_0", "CDMA_1",
         "Charts", "Overview", "Cores", "Engines", "Kinds of engines, sums", "Batches",
-        "What repeats", "Operations", "Call paths", "Kernel functions by launch", "Findings", "Kernel functions on the path",
-        "Operations on the path",
+        "What repeats", "Operations", "Call paths", "Kernel functions by launch", "Findings",
+        "Kernel functions on the path", "Operations on the path",
         "Engines of the path", "Longest instructions beside the", "Parts of the path", "Durations of work", "Problems",
     ]  # fmt: skip
 

@@ -21,7 +21,7 @@ WIDE, SMALL = (160, 48), (80, 24)
 #: Recorded frames.
 FRAMES = Path(__file__).parent / "frames"
 #: Sizes of the screen that frames are recorded at, by name.
-SIZES = {"80x24": (80, 24), "100x30": (100, 30), "200x60": (200, 60)}
+SIZES = {"80x24": (80, 24), "200x60": (200, 60)}
 
 
 def compared(name: str, size: str, ascii_only: bool, lines: Sequence[str], *, width: int = 0) -> None:

@@ -135,6 +135,12 @@ class Groups(tuple[Group, ...]):
             group = self[group].parent
         return tuple(reversed(labels))
 
+    def top(self, group: int) -> int:
+        """Id of the top group that a group lies in; -1 of none."""
+        while group >= 0 and self[group].parent >= 0:
+            group = self[group].parent
+        return group
+
     def at_path(self, path: tuple[str, ...]) -> int:
         """Id of the first group with a path; -1 without one."""
         return next((place for place in range(len(self)) if self.path(place) == path), NO_GROUP)

@@ -37,6 +37,11 @@ def row_numbers(rows: Rows) -> npt.NDArray[np.int64]:
     return np.asarray(np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows, dtype=np.int64)
 
 
+def taken(columns: Any, rows: npt.NDArray[Any]) -> Any:
+    """Some rows of a data class whose fields are columns of one length."""
+    return type(columns)(*(getattr(columns, name)[rows] for name in columns.__dataclass_fields__))
+
+
 def constant(count: int, value: float, dtype: type[np.generic]) -> LazyColumn:
     """A column of ``count`` rows with the same value in each."""
 

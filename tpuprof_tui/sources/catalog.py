@@ -19,7 +19,8 @@ from tpuprof_tui.errors import UnreadableError, UsageError
 
 from .known_formats import known_format
 from .plug_ins import failure, load_plug_ins
-from .source import Part, Progress, ProgressCallback, Source, SourceOption, Verdict, natural_order
+from .source import Part, Progress, ProgressCallback, Source, SourceOption, Verdict
+from .source import natural_order as natural_order
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile, Vocabulary

@@ -102,9 +102,7 @@ class Query:
     def top_group(self) -> int:
         """Id of the top group that the scope lies in (a rank); -1: everything."""
         group = self.scope.group if self.scope.lane < 0 else self.profile.lanes[self.scope.lane].group
-        while group >= 0 and self.profile.groups[group].parent >= 0:
-            group = self.profile.groups[group].parent
-        return group
+        return self.profile.groups.top(group)
 
     @cached_property
     def units(self) -> tuple[int, ...]:

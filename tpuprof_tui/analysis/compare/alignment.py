@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..index.intervals import turns
 from .sequences import matched
 from .work import Both, Launches, Work
 
@@ -131,7 +132,7 @@ def paired_events(both: Both, launches: Pairs) -> Pairs:
     alike = base.launches.signature[launches.base] == other.launches.signature[launches.other]
     first, second = base.launches.first, other.launches.first
     size = np.diff(first)[launches.base[alike]]
-    turn = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+    turn = turns(size)
     parts = [
         (np.repeat(first[launches.base[alike]], size) + turn, np.repeat(second[launches.other[alike]], size) + turn)
     ]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
 
+from ..index.intervals import turns
 from ..steps.launch_sequence import launch_lane
 
 Ints = npt.NDArray[np.int64]
@@ -362,7 +363,7 @@ def _operand(profile: Profile, lane: Lane, key: str, rows: Ints, hashes: dict[st
 def _signatures(kernel: Ints, command: Hashes, first: Ints) -> Hashes:
     """A number for each launch: of its kernel and its commands in their order."""
     size = np.diff(first)
-    turn = np.arange(len(command)) - np.repeat(first[:-1], size)
+    turn = turns(size)
     with np.errstate(over="ignore"):
         every = mixed(command, turn)
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(every, dtype=np.uint64)])

@@ -124,14 +124,17 @@ class Intervals:
         )  # fmt: skip
 
 
+def turns(counts: Ints) -> Ints:
+    """Of runs of so many elements, one after the other, the place of each element in its run; int64."""
+    return np.asarray(np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts), dtype=np.int64)
+
+
 def _meeting(few: Intervals, many: Intervals) -> tuple[Ints, Ints]:
     """Places of the intervals that share time, pair by pair, ascending; O(few log many + pairs)."""
     low = np.searchsorted(many.ends, few.starts, side="right")
     counts = np.maximum(np.searchsorted(many.starts, few.ends, side="left") - low, 0)
     mine = np.repeat(np.arange(len(few)), counts)
-    # place of each pair among those of its interval
-    step = np.arange(len(mine)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return mine, low[mine] + step
+    return mine, low[mine] + turns(counts)
 
 
 def _summed(starts: Ints, ends: Ints) -> Intervals:

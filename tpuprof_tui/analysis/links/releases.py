@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Role
-from tpuprof_tui.model.lane import row_numbers
+from tpuprof_tui.model.lane import row_numbers, taken
 
 from ..index.lane_index import rows_between
 from ..selecting.cell_texts import text_of
@@ -42,7 +42,8 @@ class Releases:
 
     def take(self, rows: npt.NDArray[Any]) -> Releases:
         """Some of them."""
-        return Releases(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+        found: Releases = taken(self, rows)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,8 @@ class Barriers:
 
     def take(self, rows: npt.NDArray[Any]) -> Barriers:
         """Some of them."""
-        return Barriers(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+        found: Barriers = taken(self, rows)
+        return found
 
 
 def releases_of(session: Session) -> Releases:

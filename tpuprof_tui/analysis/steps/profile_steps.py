@@ -183,10 +183,8 @@ class ProfileSteps:
             if above in known:
                 return known[above]
             above = groups[above].parent
-        top = top_of(groups, group)
-        return next(
-            (steps for each, steps in known.items() if each >= 0 and top_of(groups, each) == top), known.get(-1)
-        )
+        top = groups.top(group)
+        return next((steps for each, steps in known.items() if each >= 0 and groups.top(each) == top), known.get(-1))
 
     def _sets(self, lane: Lane, rows: Rows) -> list[tuple[Mask, StepSet]]:
         """Which of some rows can belong to which steps."""
@@ -217,10 +215,3 @@ class StepColumn:
     def __call__(self, rows: Rows) -> Ints:
         """Numbers of some rows."""
         return self.find().numbers(self.lane, rows)
-
-
-def top_of(groups: Groups, group: int) -> int:
-    """The group at the top of the tree above a group."""
-    while group >= 0 and groups[group].parent >= 0:
-        group = groups[group].parent
-    return group

@@ -18,7 +18,7 @@ from tpuprof_tui.model.vocabulary import NAMES, Word
 
 from ..derived import Derived
 from .launch_sequence import LaunchSequence, launch_sequences
-from .profile_steps import KEY, NO_STEP, ProfileSteps, RepeatedSequence, StepColumn, top_of
+from .profile_steps import KEY, NO_STEP, ProfileSteps, RepeatedSequence, StepColumn
 from .repetition import Level, find_levels, levels_within, signatures
 
 Ints = npt.NDArray[np.int64]
@@ -170,7 +170,7 @@ def _repeated(profile: Profile) -> ProfileSteps:
     word = Word("step")
     by_top: dict[int, list[int]] = {}
     for unit in profile.units:
-        top = top_of(profile.groups, unit)
+        top = profile.groups.top(unit)
         by_top.setdefault(-1 if profile.groups[top].is_unit else top, []).append(unit)
     by_scope = np.full(len(profile.scopes), NO_STEP, np.int64)
     rows: list[tuple[Ints, Ints, Ints, Ints, Mask]] = []

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tpuprof_tui.model import Lane, Profile
 
 from ..selecting.session import Session
-from .call_tree import CallTree, call_tree
+from .call_tree import CallTree, call_tree, nearest
 from .groups import grouped
 from .top import UNKNOWN
 from .work_sums import chosen_lanes, chosen_work
@@ -228,12 +228,12 @@ def _found_frames(session: Session) -> _Frames:
         rows = np.flatnonzero(_makes_paths(profile, lane))
         place = np.full(len(lane) + 1, -1, np.int64)
         place[rows] = count + np.arange(len(rows))
-        jump = _nearest(_parents(lane), place[:-1] >= 0)
+        jump = nearest(_parents(lane), place[:-1] >= 0)
         above = place[jump[_parents(lane)[rows]]]
         took = lane.take("end", rows) - lane.take("start", rows)
         at[offsets[number] : offsets[number + 1]] = place[:-1]
         inside[offsets[number] : offsets[number + 1]] = place[jump[:-1]]
-        top = np.full(len(rows), _top(profile, lane.group))
+        top = np.full(len(rows), profile.groups.top(lane.group))
         parts.append((above, top, lane.take("name", rows).astype(np.int64), took))
         count += len(rows)
     nothing = (np.zeros(0, np.int64),) * 4
@@ -285,25 +285,3 @@ def _parents(lane: Lane) -> Ints:
         hit = (place >= 0) & (end[outer[np.maximum(place, 0)]] >= end[rows])
         found[rows[hit]] = outer[place[hit]]
     return found
-
-
-def _nearest(parent: Ints, chosen: Mask) -> Ints:
-    """Of each row itself where it is chosen, else the nearest chosen one around it; ``len(chosen)`` of none.
-
-    One element more, for rows that lie in none.
-    """
-    count = len(chosen)
-    jump = np.append(np.where(chosen, np.arange(count), parent), count)
-    for _ in range(count.bit_length()):
-        further = jump[jump]
-        if np.array_equal(further, jump):
-            break
-        jump = further
-    return jump
-
-
-def _top(profile: Profile, group: int) -> int:
-    """The group at the top of a group's."""
-    while group >= 0 and profile.groups[group].parent >= 0:
-        group = profile.groups[group].parent
-    return group

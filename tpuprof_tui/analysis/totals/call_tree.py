@@ -9,6 +9,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from ..index.intervals import turns
+
 Ints = npt.NDArray[np.int64]
 
 #: Levels of a tree; what is called from deeper counts where the tree ends.
@@ -68,7 +70,9 @@ def call_tree(parent: Ints, label: Ints, own: Ints, count: Ints) -> CallTree:
         edges.append(edges[-1] + len(keys))
         rows = order[_ranges(*(np.searchsorted(callers, rows, side) for side in ("left", "right")))]
     if len(rows):
-        node = _of_ancestors(parent, node)
+        # what lies too deep counts where its nearest caller does
+        above = np.where(parent < 0, len(parent), parent)
+        node = np.append(node, -1)[nearest(above, node >= 0)[:-1]]
     reached = np.flatnonzero(node >= 0)
     sums = np.zeros((2, edges[-1]), np.int64)
     for each, values in zip(sums, (own, count), strict=True):
@@ -80,17 +84,27 @@ def call_tree(parent: Ints, label: Ints, own: Ints, count: Ints) -> CallTree:
 def _ranges(first: Ints, last: Ints) -> Ints:
     """All places of some ranges, one after the other."""
     lengths = last - first
-    behind = np.cumsum(lengths)
-    places = np.arange(behind[-1] if len(behind) else 0) + np.repeat(first - (behind - lengths), lengths)
-    return np.asarray(places, dtype=np.int64)
+    return np.repeat(first, lengths) + turns(lengths)
 
 
-def _of_ancestors(parent: Ints, node: Ints) -> Ints:
-    """Nodes of all rows: of those without one that of the nearest caller that has one; -1 without."""
-    up: Ints = np.where((node >= 0) | (parent < 0), np.arange(len(parent)), parent)
-    for _ in range(len(parent).bit_length()):
-        up = up[up]
-    return np.asarray(node[up], dtype=np.int64)
+def nearest(parent: Ints, chosen: npt.NDArray[np.bool_]) -> Ints:
+    """Of each row itself where it is chosen, else the nearest chosen one above it; ``len(chosen)`` of none.
+
+    Args:
+        parent: Row above each; ``len(chosen)``: none.
+        chosen: Which rows are looked for.
+
+    Returns:
+        int64, one element more, for rows that lie below none.
+    """
+    count = len(chosen)
+    jump = np.append(np.where(chosen, np.arange(count), parent), count)
+    for _ in range(count.bit_length()):
+        further = jump[jump]
+        if np.array_equal(further, jump):
+            break
+        jump = further
+    return jump
 
 
 def _ordered(parent: Ints, label: Ints, own: Ints, count: Ints, edges: list[int]) -> CallTree:

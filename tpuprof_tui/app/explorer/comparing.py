@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from tpuprof_tui.analysis.compare.differences import Differences
-from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown
 from tpuprof_tui.analysis.selecting.navigation import selected
-from tpuprof_tui.analysis.selecting.search import Hits, marked_in_table, marked_in_time
 from tpuprof_tui.views.differences import difference_text, differences_of, known_differences
 
 from ..settings.actions import ActionTable
@@ -67,11 +64,7 @@ class Comparing:
 
     def _go(self, steps: int, differences: Differences) -> None:
         session, view = self.store.session, self.store.view
-        if self.position.in_table:
-            hits: Hits = marked_in_table(differences.differs, self.position.table.rows.order)
-        else:
-            numbers = numbers_shown(session, replace(view, in_window=False))
-            hits = marked_in_time(session, differences.differs, numbers)
+        hits = self.position.marked()(differences.differs)
         if not len(hits):
             self.say("No difference beyond noise in what is shown.")
             return

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
+from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown
+from tpuprof_tui.analysis.selecting.search import Hits, Mask, marked_in_table, marked_in_time
+
 from ..panes.table import InstructionTable
 from .prompting import Prompting
 from .store import Store
@@ -25,6 +31,14 @@ class Position:
         """Number of the instruction under the table's cursor; -1: there is none."""
         rows = self.table.rows
         return rows.number if len(rows.order) else -1
+
+    def marked(self) -> Callable[[Mask], Hits]:
+        """Finds the instructions of a mask (by number) in the order one goes through now; also from a thread."""
+        session, order = self.store.session, self.table.rows.order
+        if self.in_table:
+            return lambda mask: marked_in_table(mask, order)
+        view = replace(self.store.view, in_window=False)
+        return lambda mask: marked_in_time(session, mask, numbers_shown(session, view))
 
     def here(self) -> tuple[int, int]:
         """The key of the order one goes through (a row, or a time in ns), and the instruction's number (-1: none)."""

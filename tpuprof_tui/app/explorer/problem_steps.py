@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from tpuprof_tui.analysis.findings.problem_rows import problem_rows, problem_text
-from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown
 from tpuprof_tui.analysis.selecting.navigation import selected
-from tpuprof_tui.analysis.selecting.search import Hits, marked_in_table, marked_in_time
-from tpuprof_tui.analysis.selecting.session import Ints, Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.search import Hits
 
 from ..panes.problems import ProblemsPane
 from ..settings.actions import ActionTable
@@ -53,10 +49,12 @@ class ProblemSteps:
             place, wrapped = hits.stepped(*self._from_here(steps), steps)
             self._go_to(hits, place, wrapped, steps)
 
-        if self.position.in_table:
-            work = partial(_in_table, session, self.position.table.rows.order)
-        else:
-            work = partial(_in_time, session, self.store.view)
+        marked = self.position.marked()
+
+        def work() -> Hits:
+            found = problem_rows(session)
+            return found.places_to_go(marked(found.mask(session.profile.instructions)))
+
         self.background.compute("problems", work, take)
 
     def _from_here(self, steps: int) -> tuple[int, int]:
@@ -77,14 +75,3 @@ class ProblemSteps:
             told += f"  From the {'start' if steps > 0 else 'end'} again"
             told += session.say("; {rest:,} more concern no single {event}: 4 lists them.", rest=rest) if rest else "."
         self.say(f"{place + 1:,}/{len(hits):,}  {told}")
-
-
-def _in_table(session: Session, order: Ints) -> Hits:
-    found = problem_rows(session)
-    return found.places_to_go(marked_in_table(found.mask(session.profile.instructions), order))
-
-
-def _in_time(session: Session, view: ViewState) -> Hits:
-    found = problem_rows(session)
-    numbers = numbers_shown(session, replace(view, in_window=False))
-    return found.places_to_go(marked_in_time(session, found.mask(session.profile.instructions), numbers))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -29,21 +28,18 @@ def neighbours(named: Sequence[str], path: str, beside: Iterable[str]) -> list[t
     Returns:
         Those that were named, in that order; else those of the folder, in the order people count.
     """
+    from tpuprof_tui.sources.catalog import natural_order
+
     if named:
         names = [capture_of(each).name for each in named]
         return [(name if names.count(name) == 1 else each, each) for name, each in zip(names, named, strict=True)]
     if not path:
         return []
     folder = capture_of(path).parent
-    return [(name, str(folder / name)) for name in sorted(beside, key=_counted)]
+    return [(name, str(folder / name)) for name in sorted(beside, key=natural_order)]
 
 
 def place_of(captures: Sequence[tuple[str, str]], path: str) -> int:
     """Which of some captures a path is; -1: none."""
     ways = {Path(path).absolute(), capture_of(path)}
     return next((number for number, (_, each) in enumerate(captures) if Path(each).absolute() in ways), -1)
-
-
-def _counted(name: str) -> list[tuple[int, str]]:
-    """A name with its numbers as numbers: dev2 comes before dev10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

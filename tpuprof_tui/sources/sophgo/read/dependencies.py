@@ -40,6 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, Groups, Lane, Links, Profile, Role
+from tpuprof_tui.model.lane import taken
 
 from .inferred_barriers import inferred_barriers
 
@@ -198,7 +199,8 @@ class _Messages:
     kernel: I64
 
     def take(self, rows: npt.NDArray[Any]) -> _Messages:
-        return _Messages(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+        found: _Messages = taken(self, rows)
+        return found
 
     def __len__(self) -> int:
         return len(self.row)

@@ -140,14 +140,13 @@ def _read(file: Path, report: Callable[[int, int], None] | None, part: Part | No
 @contextlib.contextmanager
 def _other_processes(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Processes that read; they end with the block, whatever they do."""
-    package = str(Path(__file__).resolve().parents[4])
-    path = os.environ.get("PYTHONPATH", "")
-    environment = {**os.environ, "PYTHONPATH": f"{package}{os.pathsep}{path}" if path else package}
+    # where this very package lies, not where tpuprof was started: modules beside captures are not to be imported
+    folder = Path(__file__).resolve().parents[4]
     found: list[subprocess.Popen[bytes]] = []
     try:
         for _ in range(count):
             with contextlib.suppress(OSError):
-                found.append(subprocess.Popen([sys.executable, "-m", __name__], env=environment, stdin=subprocess.PIPE,
+                found.append(subprocess.Popen([sys.executable, "-m", __name__], cwd=folder, stdin=subprocess.PIPE,
                                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))  # fmt: skip
         yield found
     finally:

@@ -101,11 +101,7 @@ def scoped(commands: Commands, first_scope: int, scope_kernel: npt.NDArray[np.in
         result: Array = kernels[np.where(some < 0, len(scope_kernel), some + first_scope)]
         return result
 
-    def batches(rows: Rows) -> Array:
-        some = batch[rows].astype(np.int64)
-        return np.where(some < 0, INT_MISSING, some)
-
-    return {"kernel": kernel, "scope": scopes, "batch": batches,
+    return {"kernel": kernel, "scope": scopes, "batch": known_or_missing(batch),
             "mode": lambda rows: mode[rows].astype(np.int32) - 1}  # fmt: skip
 
 

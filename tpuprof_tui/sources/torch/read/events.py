@@ -213,6 +213,8 @@ def loose(event: dict[str, Any]) -> Any:
     for field in msgspec.structs.fields(kind):
         value = event.get(field.name)
         if value is None:
+            if field.name == "dur":
+                made["dur"] = NOTHING
             continue
         if field.name == "args":
             made["args"] = _args_of(field.type, value)

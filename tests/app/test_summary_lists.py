@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tpuprof_tui.analysis.findings.findings import findings
 from tpuprof_tui.analysis.findings.unit_busy import unit_reason
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.app.panes.summary.page import Page, PageBuilder
 from tpuprof_tui.app.settings.column_names import columns_named
 from tpuprof_tui.app.shell.messages import Change
 from tpuprof_tui.formats.units import percent_text
@@ -133,7 +135,7 @@ async def test_o_on_a_core_narrows_all_panes_to_it(profile):
 
 
 async def test_on_wide_screens_h_and_l_go_from_column_to_column(profile):
-    async with opened(profile, (200, 48)) as pilot:
+    async with opened(profile, (250, 48)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "3")
         pane = screen.summary
@@ -155,6 +157,39 @@ async def test_on_wide_screens_h_and_l_go_from_column_to_column(profile):
         assert pane.text_of_item().split()[0] in names
         await press(pilot, "l o")
         assert not screen.view.scope.everything
+
+
+def cells_shown(page: Page) -> dict[str, int]:
+    """Cells of the first row below each heading of a page, by what the heading begins with; bars are none."""
+    found: dict[str, int] = {}
+    for column in (0, 1):
+        heading = ""
+        for number, line in enumerate(page.lines):
+            start, end = page.span(number, column)
+            part = "".join(segment.text for segment in line)[start:end].strip()
+            if "──" in part:
+                heading = re.split(r" (?:\(|─|\d)", part)[0]
+            elif heading and page.items[column][number] >= 0:
+                found[heading] = len(re.split(r"  +", re.sub("[▏▎▍▌▋▊▉█░▒▓╌┊]+", " ", part)))
+                heading = ""
+    return found
+
+
+@pytest.mark.parametrize("sample", ["aks_decode_mode2", "torch_cuda_synthetic"])
+async def test_a_wider_summary_shows_every_column_that_a_narrower_one_does(sample):
+    async with opened(open_profile(SAMPLES / sample), (120, 40)) as pilot:
+        pane = explorer(pilot).summary
+        before: dict[str, int] = {}
+        for width in range(60, 260, 9):
+            builder = PageBuilder(pane.figures, pane.palette, pane.glyphs, width, 60)
+            page = builder.page(pane.views, explorer(pilot).view, paused=False)
+            shown = cells_shown(page)
+            # a heading that fills its line has no rule, and is not found
+            both = before.keys() & shown.keys()
+            assert len(both) >= 3 or not before
+            assert {each for each in both if shown[each] < before[each]} == set(), width
+            before |= shown
+        assert 0 < page.left < page.width
 
 
 async def test_one_view_fills_the_pane(profile):

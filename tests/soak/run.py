@@ -94,7 +94,7 @@ class Monkey:
         self.begin = time.monotonic()
         self.home = app.capture.path
         self.memory: list[tuple[float, float]] = []
-        self.tasks: list[int] = []
+        self.tasks: list[Counter[str]] = []
         self._weighed = 0.0
         #: How often the loop was held so long, in tenths of a ms: it must not grow itself.
         self.held: Counter[int] = Counter()
@@ -181,9 +181,10 @@ class Monkey:
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
         self.memory.append((self.seconds, resident()))
-        self.tasks.append(len(asyncio.all_tasks()))
-        if self.tasks[-1] > self.tasks[0] + MORE_TASKS:
-            self.fail(f"{self.tasks[-1]} tasks, {self.tasks[0]} at the first weighing")
+        self.tasks.append(Counter(map(task_kind, asyncio.all_tasks())))
+        if self.tasks[-1].total() > self.tasks[0].total() + MORE_TASKS:
+            more = ", ".join(f"{kind} {count:+}" for kind, count in (self.tasks[-1] - self.tasks[0]).most_common(12))
+            self.fail(f"{self.tasks[-1].total()} tasks, {self.tasks[0].total()} at the first weighing: {more}")
 
     async def rest(self) -> None:
         """Waits until nothing is at work and a capture is on the screen."""
@@ -300,6 +301,11 @@ class Monkey:
             break
 
 
+def task_kind(task: asyncio.Task[object]) -> str:
+    """What a task runs: widgets and timers name theirs."""
+    return f"{getattr(task.get_coro(), '__qualname__', '?')} {task.get_name().split('(')[0].split('-')[0]}"
+
+
 def resident() -> float:
     """Memory of this process, MiB."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
@@ -358,7 +364,8 @@ def soaked(path: str, options: argparse.Namespace) -> str:
     course = " ".join(f"{statistics.median(weighed[at : at + tenth]):.0f}" for at in range(0, len(weighed), tenth))
     print(f"{path}: seed {options.seed}, {monkey.seconds:.0f} s, {sum(monkey.counts.values()):,} random keys of "
           f"{len(monkey.counts)} kinds; memory {first:.0f} to {last:.0f} MiB ({ratio:.3f}; "
-          f"course {course}), weighed {len(monkey.memory)} times, at most {max(monkey.tasks, default=0)} tasks; "
+          f"course {course}), weighed {len(monkey.memory)} times, "
+          f"at most {max((each.total() for each in monkey.tasks), default=0)} tasks; "
           f"loop held {held[0]:.1f} ms median, {held[1]:.0f} ms p99, {held[2]:.0f} ms longest", flush=True)  # fmt: skip
     if failure:
         print(f"FAILED: {failure}\nlast actions: {' '.join(monkey.latest)}", flush=True)

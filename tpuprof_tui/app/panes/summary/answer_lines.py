@@ -113,15 +113,13 @@ class AnswerLines:
         return [*entries, *self._series(answer.series), *missing]
 
     def needed(self, answer: Answer) -> int:
-        """Cells in which tables show as much as they do in ``width``: as many columns, and no name cut further."""
+        """Cells in which tables show as much as in ``width``: as many columns, and no name cut that is not cut here."""
         most = 0
         for table in answer.tables:
             rows = self._rows_of(table)
             if rows:
                 kept, _ = next(self._parts(self._columns(table, Cells.of(table), rows), 0))
-                # sentences are cut at any width
-                widths = (each.natural if each.natural <= each.width else min(each.width, _FOLDED) for each in kept)
-                most = max(most, sum(widths) + self._fixed(kept))
+                most = max(most, min(self._wanted(kept), self.width))
         return most
 
     def _rows_of(self, table: Table) -> Sequence[int]:

@@ -20,9 +20,8 @@ from ..lines import Line, paragraph
 from .answer_lines import AnswerLines, Entry
 from .figures import SummaryFigures, ViewChooser
 
-#: Lists stand beside one another where each shows as much as it does in ``ALONE`` cells; the first is no wider than
-#: ``COLUMN``.
-ALONE, COLUMN = 76, 96
+#: Cells of the narrower of two columns at least.
+COLUMN = 70
 #: Lines of a pane from which on a blank line parts sections.
 PARTED = 16
 
@@ -35,7 +34,7 @@ class Page:
         lines: All lines.
         width: Cells of a line.
         left: Cells of the first column.
-        split: From this line on there is one column again.
+        top, split: The first line in two columns, and the first below them.
         targets: Where lines lead, by column.
         items: For each line its place in ``targets``, by column; -1: it leads nowhere.
     """
@@ -43,6 +42,7 @@ class Page:
     lines: list[Line] = field(default_factory=list)
     width: int = 0
     left: int = 0
+    top: int = 0
     split: int = 0
     targets: tuple[list[Target], list[Target]] = field(default_factory=lambda: ([], []))
     items: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
@@ -57,13 +57,13 @@ class Page:
 
     def span(self, number: int, column: int) -> tuple[int, int]:
         """First cell of a line that a column has, and the first behind it."""
-        if number >= self.split or self.left >= self.width:
+        if not self.top <= number < self.split or self.left >= self.width:
             return 0, self.width
         return (self.left, self.width) if column else (0, self.left)
 
     def column_at(self, number: int, cell: int) -> int:
         """The column of a cell of a line."""
-        return 1 if self.left <= cell and number < self.split and self.left < self.width else 0
+        return 1 if self.left <= cell and self.top <= number < self.split and self.left < self.width else 0
 
 
 class PageBuilder:
@@ -90,17 +90,25 @@ class PageBuilder:
         head = self._head(view, paused=paused)
         if views.chosen:
             return self._placed(head, width, self._one(views.chosen))
-        left = self._left(views)
+        known = {place: [each.id for each in views.all if each.place == place and self._says(each.id)]
+                 for place in ("first", "second", "below")}  # fmt: skip
+        rows = max(self._height // 3 - 2, 4)
+        left, fitting = self._columns(known, rows)
         if not left:
             rows = max(self._height // 3 - (2 if self._gap else 1), 3)
-            parts = (self._part(views, place, width, each)
+            parts = (self._part(known[place], width, each)
                      for place, each in (("first", rows), ("second", max(rows, 8)), ("below", 16)))  # fmt: skip
             return self._placed(head, width, self._joined(*parts, self._missing()))
-        rows = max(self._height // 3 - 2, 4)
-        first = self._part(views, "first", left - 1, rows)
-        second = self._part(views, "second", width - left, max(rows, 8))
-        below = self._joined(self._part(views, "below", width, 16), self._missing())
-        return self._placed(head, left, first, second, [([], None), *below] if below else [])
+        first, second = ([each for each in known[place] if each in fitting] for place in ("first", "second"))
+        wide = [each for place in ("first", "second") for each in known[place] if each not in fitting]
+        # what is told first stays first
+        top = wide[: wide[:1] == known["first"][:1]]
+        above = self._part(top, width, rows)
+        below = self._joined(self._part(wide[len(top) :], width, max(rows, 8)), self._part(known["below"], width, 16),
+                             self._missing())  # fmt: skip
+        columns = self._part(first, left - 1, rows), self._part(second, width - left, max(rows, 8))
+        return self._placed(head, left, *columns, above=[*above, *self._gap] if above else [],
+                            below=[*self._gap, *below] if below else [])  # fmt: skip
 
     def _told(self, lines: list[Line]) -> Page:
         """A page of what leads nowhere, without a cursor."""
@@ -137,21 +145,36 @@ class PageBuilder:
         return AnswerLines(self._vocabulary, self._palette, self._glyphs, width, rows, whole=whole, curves=curves,
                            scopes=scopes)  # fmt: skip
 
-    def _left(self, views: ViewChooser) -> int:
-        """Cells of the first of two columns; 0: there is no room for two."""
-        lines = self._lines(ALONE, max(self._height // 3 - 2, 4))
-        first, second = (
-            max((lines.needed(self._figures.answers[each.id]) for each in views.all
-                 if each.place == place and each.id in self._figures.answers), default=0)
-            for place in ("first", "second")
-        )  # fmt: skip
-        if self._width < first + 1 + second:
-            return 0
-        return min(max(self._width // 2, first + 1), self._width - second, COLUMN)
+    def _columns(self, known: dict[str, list[str]], rows: int) -> tuple[int, set[str]]:
+        """Cells of the first of two columns, 0 where there is no room for two, and the views that fit into theirs.
+
+        A view fits where it shows as many columns as in the whole width and cuts no name that it does not cut there:
+        a wider terminal never shows less. The border is where most views fit, as near to the middle as may be.
+        """
+        lines = self._lines(self._width, rows)
+        first, second = ({each: lines.needed(self._figures.answers[each]) for each in known[place]}
+                         for place in ("first", "second"))  # fmt: skip
+        middle = self._width // 2
+        borders = {middle, *(need + 1 for need in first.values()), *(self._width - need for need in second.values())}
+        best, fitting = 0, set[str]()
+        for left in sorted(borders, key=lambda border: abs(border - middle)):
+            one = {each for each, need in first.items() if need < left}
+            other = {each for each, need in second.items() if need <= self._width - left}
+            if not COLUMN <= left <= self._width - COLUMN or len(one | other) <= len(fitting):
+                continue
+            # facts alone are no column
+            if any(first[each] for each in one) and any(second[each] for each in other):
+                best, fitting = left, one | other
+        return best, fitting
 
     def _answered(self, name: str, width: int, rows: int, *, whole: bool = False) -> list[Entry]:
         title = self._vocabulary.say(view_of(self._vocabulary, name).title)
         return self._lines(width, rows, name, whole=whole).entries(title, self._figures.answers[name])
+
+    def _says(self, name: str) -> bool:
+        """Whether there is an answer that says something."""
+        found = self._figures.answers.get(name)
+        return found is not None and bool(found.facts or found.notes or found.series or any(map(len, found.tables)))
 
     def _one(self, name: str) -> list[Entry]:
         """One view with all its rows."""
@@ -161,10 +184,9 @@ class PageBuilder:
         entries = self._answered(name, self._width, 0, whole=True)
         return entries or [(line, None) for line in paragraph("Nothing here.", self._width, quiet)]
 
-    def _part(self, views: ViewChooser, place: str, width: int, rows: int) -> list[Entry]:
-        """The views of a place that say something."""
-        known = [view.id for view in views.all if view.place == place and view.id in self._figures.answers]
-        return self._joined(*(self._answered(name, width, rows) for name in known))
+    def _part(self, names: Sequence[str], width: int, rows: int) -> list[Entry]:
+        """Some views, below one another."""
+        return self._joined(*(self._answered(name, width, rows) for name in names))
 
     def _missing(self) -> list[Entry]:
         """What would have to be recorded for more."""
@@ -179,13 +201,16 @@ class PageBuilder:
         return joined
 
     def _placed(
-        self, head: list[Line], left: int, first: Sequence[Entry], second: Sequence[Entry] = (),
-        below: Sequence[Entry] = (),
+        self, head: list[Line], left: int, first: Sequence[Entry], second: Sequence[Entry] = (), *,
+        above: Sequence[Entry] = (), below: Sequence[Entry] = (),
     ) -> Page:  # fmt: skip
         """Lines of two columns, and what is above and below them."""
         page = Page(width=self._width, left=left)
         for line in head:
             page.add(line)
+        for line, target in above:
+            page.add(line, target)
+        page.top = len(page.lines)
         for number in range(max(len(first), len(second))):
             line, target = first[number] if number < len(first) else ([], None)
             other, leads = second[number] if number < len(second) else ([], None)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from profiles import make_lane, make_profile
 
 from tpuprof_tui.analysis.critical_path import CriticalPath, Part, critical_path
-from tpuprof_tui.analysis.links.dependencies import find_dependencies
+from tpuprof_tui.analysis.links.dependencies import dependencies_in, find_dependencies
 from tpuprof_tui.analysis.slack import Slack, SlackSearch, longest_beside
-from tpuprof_tui.model import Links, Profile, Role
+from tpuprof_tui.model import Activity, Links, Profile, Role
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.query import Query, query_of
 from tpuprof_tui.views.registry import answer, view_of
@@ -104,20 +104,127 @@ def test_a_wait_ends_with_what_came_last():
     assert path.lane.tolist() == [0, 1, 1, 1]
 
 
-events = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 60), st.sampled_from([0, 0, 0, 1])), max_size=12)
+NONE = -1
 
 
-@given(st.lists(events, min_size=1, max_size=4), st.integers(0, 100), st.integers(1, 200))
-def test_parts_add_up_to_any_window(lanes, start, length):
-    made = []
-    for number, rows in enumerate(lanes):
-        rows.sort()
-        begin = np.array([each[0] for each in rows], np.int64)
-        end = begin + np.array([each[1] for each in rows], np.int64)
-        role = np.array([Role.WAIT if each[2] else Role.WORK for each in rows], np.int8)
-        made.append(make_lane("TIU" if number % 2 else "GDMA", number // 2, starts=begin, ends=end, roles=role))
-    path = critical_path(make_profile(made), None, start, start + length)
+class Slow:
+    """The path by its definition: looks at all events for each part.
+
+    Events are (start, end, lane, waits); lane 0 is the host, 1 and 2 are one unit, 3 is another.
+    """
+
+    def __init__(self, events, links):
+        self.events = events
+        self.lanes = {number: [each for each, event in enumerate(events) if event[2] == number] for number in range(4)}
+        outer = {first for first, second in zip(self.lanes[0], self.lanes[0][1:], strict=False)
+                 if events[second][0] < events[first][1]}  # fmt: skip
+        self.counts = [each for each, event in enumerate(events) if event[1] > event[0] and each not in outer]
+        self.links = links
+
+    def last(self, numbers, time):
+        known = [each for each in numbers if each in self.counts and self.events[each][1] <= time]
+        return max(known, key=lambda each: (self.events[each][1], each), default=NONE)
+
+    def cause(self, event, kind):
+        known = [one for which, one, other in self.links if (which, other) == (kind, event)
+                 and self.events[one][0] < self.events[event][0 if kind == 0 else 1]]  # fmt: skip
+        return max(known, key=lambda each: self.events[each][1], default=NONE)
+
+    def end(self, event):
+        return self.events[event][1] if event != NONE else -1
+
+    def before(self, event, time):
+        lane = self.events[event][2]
+        own = self.last(self.lanes[lane], time)
+        cause = self.cause(event, 0)
+        unit = {1: (1, 2), 2: (1, 2), 3: (3,)}.get(lane, ())
+        beside = self.last([each for number in unit for each in self.lanes[number]], time)
+        if cause != NONE and lane and not self.events[cause][2]:
+            begun = [each for each in range(len(self.events)) if self.events[each][2] and self.cause(each, 0) == cause]
+            if len(begun) > 1 and beside in begun and self.end(beside) > self.end(own):
+                return beside
+        if cause != NONE and self.events[cause][0] < time and min(self.end(cause), time) > self.end(own):
+            return cause
+        linked = any(which == 0 and self.events[other][2] == lane and self.cause(other, 0) != NONE
+                     for which, _, other in self.links)  # fmt: skip
+        return beside if lane and not linked and self.end(beside) > self.end(own) else own
+
+    def pause(self, waiter, start, end):
+        """Of the host the innermost event that encloses what it led to, then those around it; the rest is a gap."""
+        parts = []
+        while waiter != NONE and not self.events[waiter][2] and end > start:
+            waiter = self.parent(waiter)
+            if waiter != NONE:
+                begin = min(max(self.events[waiter][0], start), end)
+                parts.append((Part.EVENT, begin, end))
+                end = begin
+        return [*parts, (Part.GAP, start, end)]
+
+    def parent(self, event):
+        begin, end, lane, _ = self.events[event]
+        around = [each for each in self.lanes[lane] if each < event and self.events[each][0] <= begin
+                  and end <= self.events[each][1]]  # fmt: skip
+        return max(around, default=NONE)
+
+    def path(self, start, end):
+        device = [each for each in range(len(self.events)) if self.events[each][2] and not self.events[each][3]]
+        host = [each for each in self.lanes[0] if not self.events[each][3]]
+        few = len([each for each in self.lanes[0] if each in self.counts]) < 3
+        event, time, parts, waiter = self.last(device + ([] if few else host), end), end, [], NONE
+        while time > start:
+            if event == NONE or self.end(event) <= start:
+                parts += self.pause(waiter, start, time)
+                break
+            begin, stop = max(self.events[event][0], start), min(self.end(event), time)
+            parts += self.pause(waiter, stop, time)
+            time = stop
+            if self.events[event][3]:
+                cause = self.cause(event, 1)
+                cause = cause if cause != NONE else self.last(device, time)
+                if cause == NONE or self.end(cause) <= begin or self.events[cause][0] >= time:
+                    parts.append((Part.WAIT, begin, time))
+                    event, time = self.before(event, begin), begin
+                else:
+                    parts.append((Part.WAIT, min(self.end(cause), time), time))
+                    event, time = cause, min(self.end(cause), time)
+                waiter = event
+                continue
+            met = self.cause(event, 2)
+            if met != NONE and start < self.events[met][0] < time:
+                event, begin = met, self.events[met][0]
+            parts.append((Part.EVENT, begin, time))
+            waiter, event, time = event, self.before(event, begin), begin
+        return [(int(part), low, high) for part, low, high in reversed(parts) if high > low]
+
+
+events = st.lists(st.tuples(st.integers(0, 80), st.integers(0, 30), st.integers(0, 3), st.sampled_from([0, 0, 0, 1])),
+                  max_size=14)  # fmt: skip
+links = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 13), st.integers(0, 13)), max_size=10)
+
+
+@given(events, links, st.integers(0, 60), st.integers(1, 80))
+def test_the_path_is_that_of_a_slow_walk(rows, pairs, start, length):
+    rows = sorted((lane, begin, begin + took, waits) for begin, took, lane, waits in rows)
+    every = [(begin, end, lane, waits) for lane, begin, end, waits in rows]
+    slow = Slow(every, [])
+    lanes = []
+    for number, (engine, core) in enumerate((("TIU", 9), ("TIU", 0), ("GDMA", 0), ("TIU", 1))):
+        mine = [each for each in every if each[2] == number]
+        begin, end, _, waits = (np.array(column, np.int64) for column in zip(*mine, strict=True)) if mine else (
+            np.zeros(0, np.int64),) * 4  # fmt: skip
+        made = make_lane(engine, core, starts=begin, ends=end, roles=np.where(waits, Role.WAIT, Role.WORK))
+        lanes.append(made if number else replace(made.with_column("parent", np.array(
+            [slow.parent(each) for each in slow.lanes[0]], np.int64)), activity=Activity.HOST, group=-1))  # fmt: skip
+    pairs = [each for each in dict.fromkeys(pairs) if max(each[1:]) < len(every) and each[1] != each[2]]
+    kind, cause, row = (np.array(column, np.int64) for column in zip(*pairs, strict=True)) if pairs else (
+        np.zeros(0, np.int64),) * 3  # fmt: skip
+    known = Links(("needs", "sent", "meets"), kind.astype(np.int8), cause, row, ending=frozenset((1, 2)),
+                  meeting=frozenset((2,)))  # fmt: skip
+    profile = make_profile(lanes, cores=range(10))
+    path = critical_path(profile, dependencies_in(known, profile.lanes), start, start + length)
     add_up(path, start, start + length)
+    assert list(zip(path.part.tolist(), path.start.tolist(), path.end.tolist(), strict=True)) == Slow(
+        every, pairs).path(start, start + length)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["aks_decode_mode0", "aks_decode_mode1", "aks_decode_mode2", "aks_host_trace"])

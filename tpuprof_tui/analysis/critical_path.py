@@ -2,9 +2,12 @@
 
 From what ended last the walk goes to what let it begin, and so on to the start. What lets an event begin is the latest
 to end of: what its source links it to, what ran before it on its lane, and, on a lane of which the source knows no
-links, what ran before it on its unit. What lets a wait end is what its source links it to, else what ended last before
-it on any unit: the others came late. On the host the innermost events count; one that waits for the device
-(``Vocabulary.blocking``) ends with what the device ended last. What rests on no link is *assumed*.
+links, what ran before it on its unit; of one that a call started with others, as a graph's replay does, also those of
+its unit. What lets a wait end is what its source links it to, else what ended last before it on any unit: the others
+came late. A collective counts from when the last rank begins it, where the path goes on with that rank. On the host the
+innermost events count, and between them the one that encloses both; one that waits for the device
+(``Vocabulary.blocking``) ends with what its source links it to, else with what the device ended last. What rests on no
+link is *assumed*.
 
 The parts follow one another without gap or overlap, so that they add up to the window.
 """
@@ -112,6 +115,9 @@ def critical_path(
 class _Walk:
     def __init__(self, profile: Profile, known: Dependencies | None, chosen: Collection[int] | None) -> None:
         lanes = profile.lanes
+        self._profile = profile
+        self._nests = [lane.on_host and "parent" in lane for lane in lanes]
+        self._parents: dict[int, array[int]] = {}
         self._first = np.cumsum([0, *map(len, lanes)], dtype=np.int64)
         columns = [_columns(lane, profile.vocabulary.blocking, profile) for lane in lanes]
         none = [np.zeros(0, np.int64)]
@@ -141,12 +147,19 @@ class _Walk:
         kept = work[~few[self._lane[work]]] if len(work) else work
         self._last = self._device if len(kept) == int((~ours).sum()) else _Order(kept, end)
         units = {unit: _Order(np.concatenate(parts), end) for unit, parts in by_unit.items()}
-        self._releaser, self._ender = _releasers(known, start, end, chosen) if known is not None else ({}, {})
+        self._releaser, self._ender, self._meets = (
+            ({}, {}, {}) if known is None else _releasers(known, start, end, chosen)
+        )
+        begun, cause = (np.fromiter(each, np.int64) for each in (self._releaser, self._releaser.values()))
+        launched = host.astype(bool)[cause] & ~host.astype(bool)[begun]
+        causes, count = np.unique(cause[launched], return_counts=True)
+        #: Calls that started several events, whose order among themselves no link tells.
+        self._several = set(causes[count > 1].tolist())
+        self._units = [units.get(profile.unit_of(lane)) for lane in lanes]
         linked = np.bincount(self._lane[list(self._releaser)], minlength=len(lanes)) if self._releaser else few
         # a lane of which links are known has no others
         self._unit_order = [
-            None if lane.on_host or linked[number] else units.get(profile.unit_of(lane))
-            for number, lane in enumerate(lanes)
+            None if lane.on_host or linked[number] else self._units[number] for number, lane in enumerate(lanes)
         ]
         self._start, self._end, self._waits = _plain(start), _plain(end), _plain(waits)
         self._lanes = _plain(self._lane)
@@ -156,24 +169,46 @@ class _Walk:
         event, time, assumed, waiter = self._last.before(end), end, True, _NONE
         while time > start:
             if event == _NONE:
-                found.append((Part.GAP, waiter, start, time, True))
+                self._pause(waiter, start, time, True, found)
                 break
             ended = min(self._end[event], time)
             if ended <= start:
-                found.append((Part.GAP, waiter, start, time, assumed))
+                self._pause(waiter, start, time, assumed, found)
                 break
             if ended < time:
-                found.append((Part.GAP, waiter, ended, time, assumed))
+                self._pause(waiter, ended, time, assumed, found)
                 time = ended
             if self._waits[event]:
                 event, time, assumed = self._through(event, time, start, found)
                 waiter = event
                 continue
-            begin = max(self._start[event], start)
-            found.append((Part.EVENT, event, begin, time, assumed))
-            time, waiter = begin, event
+            met = self._meets.get(event, _NONE)
+            if met != _NONE and start < self._start[met] < time:
+                # until the last of a collective began the others waited
+                found.append((Part.EVENT, event, self._start[met], time, assumed))
+                event, assumed = met, False
+            else:
+                found.append((Part.EVENT, event, max(self._start[event], start), time, assumed))
+            time, waiter = max(self._start[event], start), event
             event, assumed = self._before(event, time)
         return self._made(found[::-1])
+
+    def _pause(self, waiter: int, start: int, time: int, assumed: bool, found: list[_Found]) -> None:
+        """What lies before an event: on the host what encloses it, the innermost first; else a gap."""
+        lane = self._lanes[waiter] if waiter != _NONE else _NONE
+        if lane != _NONE and self._nests[lane]:
+            if lane not in self._parents:
+                self._parents[lane] = _plain(self._profile.lanes[lane]["parent"])
+            first = int(self._first[lane])
+            outer = self._parents[lane][waiter - first]
+            while outer >= 0 and time > start:
+                begin = max(self._start[first + outer], start)
+                if begin < time:
+                    found.append((Part.EVENT, first + outer, begin, time, assumed))
+                    time, waiter = begin, first + outer
+                outer = self._parents[lane][outer]
+        if time > start:
+            found.append((Part.GAP, waiter, start, time, assumed))
 
     def _through(self, event: int, time: int, start: int, found: list[_Found]) -> tuple[int, int, bool]:
         """From the end of a wait to what let it end: event, time and whether that is assumed."""
@@ -197,6 +232,12 @@ class _Walk:
         own = self._by_lane[lane].before(time)
         ended = self._end[own] if own != _NONE else -1
         released = self._releaser.get(event, _NONE)
+        unit = self._units[lane]
+        if released in self._several and unit is not None:
+            # what a call started together begins in an order that the call alone knows
+            other = unit.before(time)
+            if other != _NONE and self._releaser.get(other) == released and self._end[other] > ended:
+                return other, True
         if released != _NONE and self._start[released] < time and min(self._end[released], time) > ended:
             return released, False
         order = self._unit_order[lane]
@@ -239,18 +280,18 @@ def _columns(lane: Lane, blocking: str, profile: Profile) -> tuple[Ints, Ints, I
 
 def _releasers(
     known: Dependencies, start: Ints, end: Ints, lanes: Collection[int] | None
-) -> tuple[dict[int, int], dict[int, int]]:
-    """By event what let it begin, and by wait what let it end: of several what ended last."""
+) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+    """By event what let it begin, by wait what let it end, of several what ended last; and whom it had to meet."""
     links = known.links
-    ending = np.isin(links.kind, list(links.ending))
-    found = []
-    for chosen in (~ending, ending):
+    ending, meeting = (np.isin(links.kind, list(kinds)) for kinds in (links.ending, links.meeting))
+    found: list[dict[int, int]] = []
+    for chosen in (~ending, ending & ~meeting, meeting):
         waiter, releaser = links.to_row[chosen], links.from_row[chosen]
         # what runs on when the other begins (a call that launches) let it begin all the same
-        real = start[releaser] < (end[waiter] if chosen is ending else start[waiter])
+        real = start[releaser] < (start[waiter] if not found else end[waiter])
         if lanes is not None:
             real &= np.isin(known.releaser_lane[chosen], list(lanes))
         waiter, releaser = waiter[real], releaser[real]
         order = np.lexsort((end[releaser], waiter))
         found.append(dict(zip(waiter[order].tolist(), releaser[order].tolist(), strict=True)))
-    return found[0], found[1]
+    return found[0], found[1], found[2]

@@ -137,7 +137,10 @@ class _Writer:
         return PacketSequence(self._sequences, track)
 
     def _flows(self) -> tuple[dict[int, _Flows], dict[int, _Flows]]:
-        """What leaves and what reaches events, by lane: of links between events that are written."""
+        """What leaves and what reaches events, by lane: of links between events that are written.
+
+        An arrow leads forward in time, so that those to waits that began before have none.
+        """
         found: tuple[dict[int, _Flows], dict[int, _Flows]] = ({}, {})
         if self._profile.links is None:
             return found
@@ -147,7 +150,8 @@ class _Writer:
         written = np.zeros(int(offsets[-1]), np.bool_)
         for number, rows in enumerate(self._chosen):
             written[offsets[number] + rows] = True
-        kept = np.flatnonzero(written[links.from_row] & written[links.to_row])
+        forward = ~np.isin(links.kind, list(links.ending))
+        kept = np.flatnonzero(forward & written[links.from_row] & written[links.to_row])
         for ends, into in zip((links.from_row[kept], links.to_row[kept]), found, strict=True):
             lane_of = np.searchsorted(offsets, ends, side="right") - 1
             for number in np.unique(lane_of).tolist():

@@ -20,6 +20,7 @@ class Links:
         from_row, to_row: int64 numbers of the events: of the first the second is a consequence.
         ending: Codes of kinds whose second event is a wait that the first lets end; of others it lets it begin.
         guessed: Codes of kinds that rest on guesswork.
+        meeting: Codes of ending kinds whose second event goes on when the first begins, as in a collective.
 
     Raises:
         ValueError: The columns are not of one length.
@@ -31,6 +32,7 @@ class Links:
     to_row: npt.NDArray[np.int64]
     ending: frozenset[int] = frozenset()
     guessed: frozenset[int] = frozenset()
+    meeting: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         if not len(self.kind) == len(self.from_row) == len(self.to_row):

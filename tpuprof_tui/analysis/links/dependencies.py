@@ -42,8 +42,9 @@ class Dependencies:
         links: As the source tells them, ordered by ``to_row``.
         waiter_lane, waiter_row: Who waited.
         releaser_lane, releaser_row: Who released it.
-        slack_ns: Time between the releaser's end and the waiter's start (of a wait that it let end: its end). 0 means
-            that nothing but the releaser held the waiter up; negative: the waiter began before.
+        slack_ns: Time between the releaser's end (in a collective its start) and the waiter's start (of a wait that it
+            let end: its end). 0 means that nothing but the releaser held the waiter up; negative: the waiter began
+            before.
     """
 
     links: Links
@@ -108,12 +109,13 @@ def dependencies_in(links: Links, lanes: Sequence[Lane]) -> Dependencies:
         np.searchsorted(first, rows, side="right").astype(np.int32) - 1 for rows in (links.to_row, links.from_row)
     )
     waiter, releaser = links.to_row - first[waiter_lane], links.from_row - first[releaser_lane]
-    ending = np.isin(links.kind, list(links.ending))
+    ending, meeting = (np.isin(links.kind, list(kinds)) for kinds in (links.ending, links.meeting))
     slack = np.zeros(len(links), np.int64)
     for number, lane in enumerate(lanes):
         for key, mine in (("start", ~ending), ("end", ending)):
             rows = np.flatnonzero(mine & (waiter_lane == number))
             slack[rows] += lane.take(key, waiter[rows])
-        rows = np.flatnonzero(releaser_lane == number)
-        slack[rows] -= lane.take("end", releaser[rows])
+        for key, mine in (("end", ~meeting), ("start", meeting)):
+            rows = np.flatnonzero(mine & (releaser_lane == number))
+            slack[rows] -= lane.take(key, releaser[rows])
     return Dependencies(links, waiter_lane, waiter, releaser_lane, releaser, slack)

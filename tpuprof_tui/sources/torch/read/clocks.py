@@ -24,17 +24,16 @@ _HOST: Final = re.compile(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):")
 _FEW: Final = 3
 
 
-def collectives(trace: Trace) -> tuple[I64, I64, list[str]]:
-    """Starts, ends, ns, and names of the kernels that communicate, by start; without any, those of the host."""
+def collectives(trace: Trace) -> tuple[I64, list[str]]:
+    """Rows and names of the kernels that communicate, by start; without any, those of the host."""
     for kinds, pattern in (((Kind.KERNEL,), COMMUNICATION), ((Kind.OPERATOR, Kind.ANNOTATION), _HOST)):
         named = np.array([bool(pattern.match(name)) for name in trace.names], np.bool_)
         if named.any():
             rows = np.flatnonzero(np.isin(trace.kind, kinds) & named[trace.name])
             rows = rows[np.argsort(trace.start[rows], kind="stable")]
             if len(rows):
-                return trace.start[rows], trace.end[rows], [trace.names[code] for code in trace.name[rows].tolist()]
-    nothing = np.zeros(0, np.int64)
-    return nothing, nothing, []
+                return rows, [trace.names[code] for code in trace.name[rows].tolist()]
+    return np.zeros(0, np.int64), []
 
 
 def shifts(traces: Sequence[Trace], clocks: Sequence[int]) -> list[int]:
@@ -45,14 +44,14 @@ def shifts(traces: Sequence[Trace], clocks: Sequence[int]) -> list[int]:
         clocks: What the clock of each reads at its zero.
     """
     found = [0] * len(traces)
-    first = collectives(traces[0])
+    rows, names = collectives(traces[0])
     for number in range(1, len(traces)):
-        other = collectives(traces[number])
-        if len(first[0]) < _FEW or first[2] != other[2]:
+        other, others = collectives(traces[number])
+        if len(rows) < _FEW or names != others:
             continue
-        apart = clocks[number] - clocks[0]
-        begin = np.maximum(first[0], other[0] + apart)
-        end = np.minimum(first[1], other[1] + apart)
+        one, two, apart = traces[0], traces[number], clocks[number] - clocks[0]
+        begin = np.maximum(one.start[rows], two.start[other] + apart)
+        end = np.minimum(one.end[rows], two.end[other] + apart)
         if 2 * int((begin > end).sum()) > len(begin):
-            found[number] = -int(np.median(other[1] + apart - first[1]))
+            found[number] = -int(np.median(two.end[other] + apart - one.end[rows]))
     return found

@@ -20,7 +20,6 @@ from tpuprof_tui.model import (
     Group,
     Groups,
     Lane,
-    Links,
     Problem,
     Profile,
     Role,
@@ -39,6 +38,7 @@ from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import COMMUNICATION, shifts
+from .dependencies import links_of
 from .links import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from .trace import Trace, by_number
 from .values import I32
@@ -57,6 +57,7 @@ class TraceWorker:
         name: What the file's name says of the worker.
         span: Which of the worker's recordings it is, from 1.
         rank: Its rank; None without.
+        world: How many ranks its run has; None where nobody says.
         group: Id of its group.
         shift_ns: What is added to its times to get those of the profile.
         lane_rows: Events of each of its lanes, by the lane's place in the profile.
@@ -67,6 +68,7 @@ class TraceWorker:
     name: str
     span: int
     rank: int | None
+    world: int | None
     group: int
     shift_ns: int
     lane_rows: dict[int, I64 | slice]
@@ -140,7 +142,7 @@ class _Run:
             ),
             counters=tuple(self._counters), epoch_ns=min((trace.zero_ns for trace in self._traces), default=0),
             wall_ns=time_of_day(zero),
-            links=lambda: _links(workers, lanes), traces=tuple(workers),
+            links=lambda: links_of(workers, lanes), traces=tuple(workers),
         )  # fmt: skip
 
     def _on_one_clock(self, clocks: list[int]) -> tuple[list[int], set[int]]:
@@ -227,7 +229,9 @@ class _Run:
             self._lanes.append(columns.lane(kind, tid, rows, groups[kind != "thread", pid],
                                             trace.thread_names.get((pid, tid), "")))  # fmt: skip
         self._add_counters(trace, own, groups, shift)
-        return TraceWorker(trace, key, name, span, rank, own, shift, lane_rows)
+        size = _distributed(trace).get("world_size")
+        world = size if type(size) is int else None
+        return TraceWorker(trace, key, name, span, rank, world, own, shift, lane_rows)
 
     def _add_counters(self, trace: Trace, own: int, groups: dict[tuple[bool, str], int], shift: int) -> None:
         for each in trace.counters:
@@ -421,24 +425,6 @@ def _recoded(codes: npt.NDArray[np.int32], to: list[int]) -> npt.NDArray[np.int3
 def device_name(kind: int, number: int) -> str:
     """What a memory instant's device is called."""
     return "CPU" if kind == 0 else f"GPU{number}" if kind in (1, 6) else f"type{kind}:{number}"
-
-
-def _links(workers: Sequence[TraceWorker], lanes: tuple[Lane, ...]) -> Links:
-    """From each call to what it started, and from forward operators to those of the backward pass."""
-    offsets = np.concatenate([[0], np.cumsum([len(lane) for lane in lanes])]).astype(np.int64)
-    parts, kinds = [np.zeros((0, 2), np.int64)], []
-    for worker in workers:
-        number = np.full(len(worker.trace), -1, np.int64)
-        for lane, rows in worker.lane_rows.items():
-            number[rows] = offsets[lane] + np.arange(len(lanes[lane]))
-        call = worker.trace.call
-        known = call >= 0
-        forward, backward = worker.trace.flows
-        parts.append(np.stack([number[call[known]], number[worker.trace.work_rows[known]]], axis=1))
-        parts.append(np.stack([number[forward], number[backward]], axis=1))
-        kinds += [0] * int(known.sum()) + [1] * len(forward)
-    pairs = np.concatenate(parts)
-    return Links(("launch", "backward"), np.array(kinds, np.int8), pairs[:, 0].copy(), pairs[:, 1].copy())
 
 
 def properties_of(trace: Trace) -> list[dict[str, Any]]:

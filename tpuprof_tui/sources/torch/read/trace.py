@@ -138,17 +138,17 @@ class Trace:
 
     @cached_property
     def call(self) -> I64:
-        """Row of the call that started each device work (``work_rows``); -1 where it is not in the file.
+        """Row of the call that started each device work (``work_rows``); -1 where it is not in the file."""
+        return self.calls_of(self.correlation[self.work_rows])
 
-        Of several calls with one correlation the first in time counts.
-        """
+    def calls_of(self, wanted: I64) -> I64:
+        """Rows of the calls with some correlations, of several the first in time; -1 without."""
         calls = np.flatnonzero((self.kind == Kind.CALL) & (self.correlation != INT_MISSING))
         order = np.argsort(self.correlation[calls], kind="stable")
         known = self.correlation[calls[order]]
         if bool((known[1:] == known[:-1]).any()):
             order = np.lexsort((self.place[calls], self.start[calls], self.correlation[calls]))
         calls = calls[order]
-        wanted = self.correlation[self.work_rows]
         place = np.searchsorted(known, wanted)
         found = np.full(len(wanted), -1, np.int64)
         inside = np.flatnonzero(place < len(known))

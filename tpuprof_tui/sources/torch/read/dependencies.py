@@ -1,0 +1,193 @@
+"""What let events begin or end: launches, backward passes, events of streams, synchronising calls, collectives.
+
+*Launches*, of a graph's replay too, join calls and device work by correlation. *Events of streams*: a stream that waits
+for an event goes on when what the other stream was given before the event was recorded is done. *Synchronising calls*
+end with the last work that their stream, or the device, had been given before. *Collectives*: the k-th ones of the
+ranks of a run belong together, and none goes on before the last of them begins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING, Lane, Links
+
+from .categories import Kind
+from .clocks import collectives
+from .trace import Trace
+from .values import I64, whole
+
+if TYPE_CHECKING:
+    from .profile import TraceWorker
+
+KINDS: Final = ("launch", "backward", "stream event", "synchronise", "collective")
+_LAUNCH, _BACKWARD, _EVENT, _SYNC, _COLLECTIVE = range(5)
+_COPIES: Final = re.compile(r"(?:cuda|hip)Memcpy")
+_OF_DEVICE: Final = re.compile(r"(?:cuda|hip)DeviceSynchronize")
+_OF_ANY: Final = re.compile(r"(?:cuda|hip)(?:Device|Stream)Synchronize")
+_BY_EVENT: Final = ("Stream Wait Event", "Event Sync")
+_NOTHING: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+class _WaitArgs(msgspec.Struct, gc=False, rename={
+    "stream": "wait_on_stream", "record": "wait_on_cuda_event_record_corr_id",
+}):  # fmt: skip
+    """Arguments of waits on the device."""
+
+    stream: Any = INT_MISSING
+    record: Any = INT_MISSING
+
+
+def links_of(workers: Sequence[TraceWorker], lanes: Sequence[Lane]) -> Links:
+    """All links of a run. O(n log n); of files with waits on the device these are read again for their arguments."""
+    offsets = np.concatenate([[0], np.cumsum([len(lane) for lane in lanes])]).astype(np.int64)
+    parts = [np.zeros((3, 0), np.int64)]
+    numbers = []
+    for worker in workers:
+        number = np.full(len(worker.trace), -1, np.int64)
+        for lane, rows in worker.lane_rows.items():
+            number[rows] = offsets[lane] + np.arange(len(lanes[lane]))
+        numbers.append(number)
+        parts += [np.stack((np.full(len(cause), kind), number[cause], number[row]))
+                  for kind, cause, row in _of_trace(worker.trace)]  # fmt: skip
+    parts += [np.stack((np.full(len(cause), _COLLECTIVE), numbers[late][cause], numbers[other][row]))
+              for late, cause, other, row in _met(workers)]  # fmt: skip
+    kind, cause, row = np.concatenate(parts, axis=1)
+    known = (cause >= 0) & (row >= 0)
+    return Links(
+        KINDS, kind[known].astype(np.int8), cause[known], row[known],
+        ending=frozenset((_SYNC, _COLLECTIVE)), meeting=frozenset((_COLLECTIVE,)),
+    )  # fmt: skip
+
+
+def _of_trace(trace: Trace) -> Iterator[tuple[int, I64, I64]]:
+    """Links within a file: what they mean, rows of causes, rows of consequences."""
+    known = trace.call >= 0
+    yield _LAUNCH, trace.call[known], trace.work_rows[known]
+    yield _BACKWARD, *trace.flows
+    # a call that copies ends with its copy
+    copies = known.copy()
+    copies[known] = named(trace, _COPIES)[trace.name[trace.call[known]]]
+    yield _SYNC, trace.work_rows[copies], trace.call[copies]
+    found = np.array([(-1, -1, -1), *_waits(trace)], np.int64)
+    for kind in (_EVENT, _SYNC):
+        mine = found[found[:, 0] == kind]
+        yield kind, mine[:, 1], mine[:, 2]
+
+
+def _waits(trace: Trace) -> Iterator[tuple[int, int, int]]:
+    """Links of waits that the device recorded, then of calls that wait for all of the only device or stream."""
+    given = _Given(trace)
+    rows = np.flatnonzero(trace.kind == Kind.WAIT)
+    rows = rows[np.argsort(trace.place[rows])]
+    told = [each for part in trace.arguments.columns(_WaitArgs, trace.place[rows]) for each in zip(*part, strict=True)]
+    rows = rows[: len(told)]  # none of a file that has changed since it was read
+    streams, records = (whole(list(column)) for column in zip(*told, strict=True)) if told else (rows, rows)
+    columns = (rows, trace.thread_of(rows), streams, trace.calls_of(records), trace.calls_of(trace.correlation[rows]))
+    for row, thread, stream, record, call in zip(*(column.tolist() for column in columns), strict=True):
+        name, own = trace.names[int(trace.name[row])], stream_of(*trace.threads[thread])
+        if call < 0:
+            continue
+        if name in _BY_EVENT and record >= 0:
+            cause = given.last((own[0], str(stream)), int(trace.start[record]))
+            if name == "Event Sync":
+                yield _SYNC, cause, call
+            else:
+                yield _EVENT, cause, given.following(own, int(trace.start[call]))
+        elif name == "Stream Sync":
+            yield _SYNC, given.last(own, int(trace.start[call])), call
+        elif name in ("Context Sync", "Device Sync"):
+            yield _SYNC, given.latest(own[0], int(trace.start[call])), call
+    devices = sorted({pid for pid, _ in given.streams})
+    if len(devices) == 1:
+        certain = named(trace, _OF_DEVICE if len(given.streams) > 1 else _OF_ANY)
+        for call in np.flatnonzero((trace.kind == Kind.CALL) & certain[trace.name]).tolist():
+            yield _SYNC, given.latest(devices[0], int(trace.start[call])), call
+
+
+def stream_of(pid: str, tid: str) -> tuple[str, str]:
+    """Device and number of a stream, by its process and thread in the file."""
+    return pid, tid.removeprefix("stream ")
+
+
+def named(trace: Trace, pattern: re.Pattern[str]) -> npt.NDArray[np.bool_]:
+    """By code of a name whether the pattern is all of it."""
+    return np.array([pattern.fullmatch(name) is not None for name in trace.names], np.bool_)
+
+
+class _Given:
+    """Device work of a file in the order in which streams were given it.
+
+    Attributes:
+        streams: By device and number of a stream that did any work: rows of it, and when it was given each, ns.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        rows, call = trace.work_rows, trace.call
+        given = trace.start[rows].copy()
+        given[call >= 0] = trace.start[call[call >= 0]]
+        thread = trace.thread_of(rows)
+        order = np.lexsort((given, thread))
+        first = np.searchsorted(thread[order], np.arange(len(trace.threads) + 1)).tolist()
+        self.streams = {
+            stream_of(*name): (rows[order[low:high]], given[order[low:high]])
+            for name, low, high in zip(trace.threads, first[:-1], first[1:], strict=True) if low < high
+        }  # fmt: skip
+        self._ended: dict[str, tuple[I64, I64]] = {}
+
+    def last(self, stream: tuple[str, str], time: int) -> int:
+        """The last work that a stream was given before a time; -1 without."""
+        rows, given = self.streams.get(stream, _NOTHING)
+        place = int(np.searchsorted(given, time)) - 1
+        return int(rows[place]) if place >= 0 else -1
+
+    def following(self, stream: tuple[str, str], time: int) -> int:
+        """The first work that a stream was given after a time; -1 without."""
+        rows, given = self.streams.get(stream, _NOTHING)
+        place = int(np.searchsorted(given, time, side="right"))
+        return int(rows[place]) if place < len(rows) else -1
+
+    def latest(self, device: str, time: int) -> int:
+        """Of what a device was given before a time what ended last; -1 without."""
+        if device not in self._ended:
+            parts = [each for (pid, _), each in self.streams.items() if pid == device] or [_NOTHING]
+            rows, given = (np.concatenate(column) for column in zip(*parts, strict=True))
+            order = np.argsort(given, kind="stable")
+            ended = self._trace.end[rows[order]]
+            best = np.maximum.accumulate(np.where(ended >= np.maximum.accumulate(ended), np.arange(len(rows)), 0))
+            self._ended[device] = rows[order][best], given[order]
+        rows, given = self._ended[device]
+        place = int(np.searchsorted(given, time)) - 1
+        return int(rows[place]) if place >= 0 else -1
+
+
+def _met(workers: Sequence[TraceWorker]) -> Iterator[tuple[int, I64, int, I64]]:
+    """Collectives of ranks of one run: place of the worker of the last to begin, its rows; of another, its rows."""
+    runs: dict[tuple[int, int], list[int]] = {}
+    for place, worker in enumerate(workers):
+        if worker.rank is not None and worker.world is not None:
+            runs.setdefault((worker.world, worker.span), []).append(place)
+    for places in runs.values():
+        found = [collectives(workers[place].trace) for place in places]
+        ranks = {workers[place].rank for place in places}
+        if len(ranks) < len(places) or any(each[1] != found[0][1] for each in found):
+            continue
+        rows = np.stack([rows for rows, _ in found])
+        start, end = (
+            np.stack([column[mine] + workers[place].shift_ns for place, mine in zip(places, rows, strict=True)
+                      for column in (getattr(workers[place].trace, key),)])
+            for key in ("start", "end")
+        )  # fmt: skip
+        late = start.argmax(axis=0)
+        for last, one in enumerate(places):
+            for turn, other in enumerate(places):
+                mine = np.flatnonzero((late == last) & (start[turn] < start[last]) & (start[last] < end[turn]))
+                if len(mine):
+                    yield one, rows[last][mine], other, rows[turn][mine]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from screen import frame
+import pytest
+from screen import SIZES, compared, explored, frame, press
 
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.app.panes.summary.summary import SummaryPane
@@ -14,7 +17,24 @@ from tpuprof_tui.cli.main import main
 from tpuprof_tui.views.differences import differences_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
+sys.path.insert(0, str(SAMPLES))
+
+from capture_writer.capture import write_capture  # noqa: E402
+from capture_writer.options import Options  # noqa: E402
+
 BASE, OTHER = str(SAMPLES / "aks_decode_mode2"), str(SAMPLES / "aks_decode_mode1")
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory) -> tuple[str, str]:
+    """A capture and its base: one kernel function slower, one gone, one new."""
+    folder = tmp_path_factory.mktemp("pair")
+    base = Options("base", batches=2, cores=(0, 1), kernels=("embedding", "rmsnorm", "matmul", "mlp", "rmsnorm",
+                                                            "lm_head", "sampling"))  # fmt: skip
+    other = replace(base, name="other", run=2, slower=("mlp:1.6",),
+                    kernels=("embedding", "matmul", "mlp", "rope", "lm_head", "sampling"))  # fmt: skip
+    paths = [str(write_capture(each, folder / each.name, truth=False).path) for each in (base, other)]
+    return paths[1], paths[0]
 
 
 async def shown(pilot, text: str) -> str:
@@ -26,15 +46,14 @@ async def shown(pilot, text: str) -> str:
     raise AssertionError(f"{text!r} is not on the screen:\n{frame(pilot.app)}")
 
 
-async def test_the_summary_tells_differences(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    app = TpuprofApp(OTHER, against=BASE, ascii_only=False)
+async def test_the_summary_tells_differences(pair):
+    app = TpuprofApp(pair[0], against=pair[1], ascii_only=False)
     async with app.run_test(size=(100, 40)) as pilot:
-        first = await shown(pilot, "against base slower")
+        first = await shown(pilot, "slower (+2.9%)")
         await pilot.press("3")
         seen = await shown(pilot, "Against the base")
-        assert "+243%" in first
-        assert "lm_head_matmul_multi_core took longer" in seen
+        assert "slower" in first.splitlines()[0]
+        assert "llama_mlp_multi_core took longer" in seen
         pane = app.screen.query_one("#summary", SummaryPane)
         assert pane.views.told(pane.figures.answers)[0].id == "comparison"
         pane.choose("operations")
@@ -45,26 +64,80 @@ async def test_the_summary_tells_differences(monkeypatch, tmp_path):
         assert any(target.condition for target in pane.page.targets[0])
 
 
-async def test_differences_are_walked_and_sides_swap(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    app = TpuprofApp(OTHER, against=BASE, ascii_only=False)
+async def test_differences_are_walked_and_sides_swap(pair):
+    app = TpuprofApp(pair[0], against=pair[1], ascii_only=False)
     async with app.run_test(size=(160, 48)) as pilot:
         await shown(pilot, "against base slower")
         await pilot.press("semicolon")
-        await shown(pilot, "Added: nothing of the base")
+        await shown(pilot, "in the base")
         assert app.screen.view.selection.row >= 0
         found = differences_of(app.screen.session)
-        paired = int(np.flatnonzero(found.partner >= 0)[0])
+        paired = int(np.flatnonzero((found.partner >= 0) & found.differs)[0])
         app.screen.store.change(selected(app.screen.session, app.screen.view, *app.screen.session.place(paired)))
         await shown(pilot, "base -> here: ")
         fields = {each.label: each.text for each in app.screen.panes.detail.choices if " -> " in each.text}
-        assert {"Start", "Duration", "Cycles"} <= set(fields)
+        assert {"Start", "Duration"} <= set(fields)
         await pilot.press("W")
         await shown(pilot, "against base faster")
-        assert (app.capture.path, app.reader.against) == (BASE, OTHER)
+        assert (app.capture.path, app.reader.against) == (pair[1], pair[0])
         await pilot.press("Q", "semicolon")
         await shown(pilot, "Nothing to compare with")
         assert app.screen.session.baseline is None
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("size", SIZES)
+async def test_both_sides_as_recorded(size, ascii_only, pair):
+    app = TpuprofApp(pair[0], against=pair[1], ascii_only=ascii_only)
+    async with app.run_test(size=SIZES[size]) as pilot:
+        await explored(pilot)
+        await press(pilot, "e" if size == "80x24" else "")
+        for name, keys in (("compared", ""), ("compared-tree", "t")) if size == "80x24" else (("compared", ""),):
+            await press(pilot, keys)
+            compared(name, size, ascii_only, frame(app).split("\n"), width=SIZES[size][0])
+
+
+async def test_lanes_of_both_sides_lie_on_one_axis(pair, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = TpuprofApp(pair[0], against=pair[1], ascii_only=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await explored(pilot)
+        screen = app.screen
+        layout, axis = screen.timeline.lanes, screen.timeline.lanes.axis
+        kinds = [row.kind for row in layout.rows]
+        assert kinds.count("base") * 2 == len(kinds)
+        # pairs of launches begin in one cell, wherever one zooms
+        longest = int((np.diff(axis.place) - np.diff(axis.other)).argmax())
+        start, end = axis.other[longest], axis.other[longest + 2]
+        screen.store.change(screen.view.windowed(int(start), int(end - start)))
+        view = screen.view
+        edges, base = (
+            axis.edges(view.start, view.end, layout.cells),
+            axis.base_edges(view.start, view.end, layout.cells),
+        )
+        for one, two in zip(axis.other.tolist(), axis.base.tolist(), strict=True):
+            assert not view.start <= one < view.end or np.searchsorted(base, two, side="right") - 1 == layout.cell_of(
+                one
+            )
+        # the cursor steps over what this side has nothing of, and back
+        gap = int(np.flatnonzero(edges[1:] == edges[:-1])[0])
+        screen.store.change(view.at(int(edges[gap]) - 1))
+        await press(pilot, "right")
+        after = screen.view.cursor
+        assert after >= edges[gap]
+        await press(pilot, "left")
+        assert screen.view.cursor < edges[gap] <= after
+        # lines of the base are walked over, and filtered as the others are
+        selected_rows = []
+        for _ in range(3):
+            await press(pilot, "j")
+            selected_rows.append(layout.rows[layout.selected_row(screen.view)].kind)
+        assert "base" not in selected_rows
+        await press(pilot, "colon f i l t e r space d u r greater_than_sign 5 enter")
+        assert screen.timeline.base.passing.count
+        await press(pilot, "Q")
+        await explored(pilot)
+        assert not app.screen.timeline.lanes.has_base
 
 
 async def test_what_cannot_be_compared_is_told(monkeypatch, tmp_path):

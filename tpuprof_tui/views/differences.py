@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof_tui.analysis.compare.differences import Differences, beyond_noise, find_differences
+from tpuprof_tui.analysis.compare.side_by_side import SideBySide
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.units import time_text
 
@@ -28,6 +29,24 @@ def differences_of(session: Session) -> Differences:
         return find_differences(compared.comparison, base.offsets, session.offsets)
 
     return session.derived.get("differences", find)
+
+
+def known_side_by_side(session: Session) -> SideBySide | None:
+    """What both sides are drawn with, where it has been made; None before."""
+    found: SideBySide | None = session.derived.known("side by side")
+    return found
+
+
+def side_by_side(session: Session) -> SideBySide | None:
+    """The same, made once; None without a baseline or without times. O(n log n): to be asked for in a thread."""
+    base = session.baseline
+    if base is None or not (session.profile.timed and base.profile.timed):
+        return None
+
+    def make() -> SideBySide:
+        return SideBySide(session, base, Compared.of(Query(session, baseline=Query(base))).comparison)
+
+    return session.derived.get("side by side", make)
 
 
 def difference_text(session: Session, differences: Differences, number: int) -> str:

@@ -172,7 +172,7 @@ def _anchors(base: Ints, other: Ints, width: int) -> tuple[Ints, Ints] | None:
     one, two = ours[1][one], theirs[1][two]
     order = np.argsort(one)
     one, two = one[order], two[order]
-    kept = _ascending(two)
+    kept = ascending_places(two)
     one, two = one[kept], two[kept]
     if width == 1:
         return one, two
@@ -207,7 +207,7 @@ def _once(values: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], Ints]
     return found[alone], places[alone].astype(np.int64)
 
 
-def _ascending(values: Ints) -> Ints:
+def ascending_places(values: Ints) -> Ints:
     """Places of a longest ascending subsequence; O(n log n)."""
     if bool((np.diff(values) > 0).all()):
         return np.arange(len(values))

@@ -109,7 +109,7 @@ def both_works(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] |
     renamed = renamed_operations(base, other)
     operations, names = _joint(base, other, "name", renamed)
     kernels, scopes = _joint(base, other, "kernel", {})
-    units, unit_of = _paired_units(base, other, pairs or [(-1, -1)])
+    units, unit_of = paired_units(base, other, pairs or [(-1, -1)])
     whole = len(base.scopes) > 0 and len(other.scopes) > 0
     operands = _shared_operands(base, other)
     sequences = _Sequences()
@@ -172,7 +172,7 @@ def _joint(
     return tuple(texts), (codes[0], codes[1])
 
 
-def _paired_units(
+def paired_units(
     base: Profile, other: Profile, workers: Sequence[tuple[int, int]]
 ) -> tuple[tuple[str, ...], tuple[dict[int, int], dict[int, int]]]:
     """Labels of pairs of units, and of each side the place of the pair by the id of a unit."""

@@ -32,6 +32,25 @@ def cell_at(time: int, start: int, end: int, cells: int) -> int:
 
 
 @dataclass(frozen=True)
+class StraightAxis:
+    """Cells of equal time."""
+
+    def edges(self, start: int, end: int, cells: int) -> npt.NDArray[np.int64]:
+        """As ``edges_of``."""
+        return edges_of(start, end, cells)
+
+    base_edges = edges
+
+    def cell_at(self, time: int, start: int, end: int, cells: int) -> int:
+        """As the function."""
+        return cell_at(time, start, end, cells)
+
+    def own_cells(self, start: int, end: int, cells: int) -> int:
+        """How many of the cells are no gap."""
+        return cells
+
+
+@dataclass(frozen=True)
 class Ruler:
     """Ticks of a ruler.
 
@@ -44,9 +63,9 @@ class Ruler:
     ticks: tuple[tuple[int, str], ...]
 
 
-def ruler(start: int, end: int, cells: int) -> Ruler:
-    """Ticks at round times, as close as their labels allow, all in one unit."""
-    return ruler_in(UNITS, start, end, cells, lambda time: cell_at(time, start, end, cells))
+def ruler(start: int, end: int, cells: int, cell_of: Callable[[int], int] | None = None) -> Ruler:
+    """Ticks at round times, as close as their labels allow, all in one unit; ``cell_of`` is that of another axis."""
+    return ruler_in(UNITS, start, end, cells, cell_of or (lambda time: cell_at(time, start, end, cells)))
 
 
 def ruler_in(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -45,14 +46,13 @@ class Measure:
         """The time of a cycle, ns."""
         return round(cycles * 1000 / self.mhz)
 
-    def ruler(self, start: int, end: int, cells: int) -> Ruler:
-        """Ticks of a window at round times, or at round cycles."""
+    def ruler(self, start: int, end: int, cells: int, cell_of: Callable[[int], int] | None = None) -> Ruler:
+        """Ticks of a window at round times, or at round cycles; ``cell_of`` says where a time lies on another axis."""
         if not self.mhz:
-            return ruler(start, end, cells)
+            return ruler(start, end, cells, cell_of)
+        place = cell_of or (lambda time: cell_at(time, start, end, cells))
         low, high = self.cycles(start), max(self.cycles(end), self.cycles(start) + 1)
-        return ruler_in(
-            CYCLE_UNITS, low, high, cells, lambda cycle: cell_at(self.ns(Fraction(cycle)), start, end, cells)
-        )
+        return ruler_in(CYCLE_UNITS, low, high, cells, lambda cycle: place(self.ns(Fraction(cycle))))
 
 
 TIME: Final = Measure()

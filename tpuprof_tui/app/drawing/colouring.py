@@ -97,8 +97,13 @@ def share_category(share: float) -> Category:
     return FIFTHS[min(max(int(share * len(FIFTHS)), 0), len(FIFTHS) - 1)]
 
 
-def event_categories(profile: Profile, lane: Lane, rows: Ints, colouring: Colouring) -> list[Category | None]:
-    """Colours of some events, one each; None where nothing is known."""
+def event_categories(
+    profile: Profile, lane: Lane, rows: Ints, colouring: Colouring, kernels: Ints | None = None
+) -> list[Category | None]:
+    """Colours of some events, one each; None where nothing is known.
+
+    ``kernels``: by code of a kernel function the number whose letter and colour it has; None: its code.
+    """
     if is_share(colouring):
         shares = shares_of(profile, lane, colouring, rows).tolist()
         return [None if share != share else share_category(share) for share in shares]
@@ -107,7 +112,8 @@ def event_categories(profile: Profile, lane: Lane, rows: Ints, colouring: Colour
         return [None] * len(rows)
     codes, texts = lane.take(key, rows).tolist(), profile.strings[key]
     if key == "kernel":
-        return [kernel_category(code, texts[code]) if code >= 0 else None for code in codes]
+        numbers = range(len(texts)) if kernels is None else kernels.tolist()
+        return [kernel_category(numbers[code], texts[code]) if code >= 0 else None for code in codes]
     found = {code: category_of(profile.vocabulary, texts[code]) for code in set(codes) if code >= 0}
     return [found.get(code) for code in codes]
 
@@ -164,12 +170,12 @@ def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges:
 
 
 def cell_categories(
-    profile: Profile, index: LaneIndex, held: Cells, edges: Ints, colouring: Colouring
+    profile: Profile, index: LaneIndex, held: Cells, edges: Ints, colouring: Colouring, kernels: Ints | None = None
 ) -> dict[int, Category]:
     """Colours of the cells that hold work, by cell.
 
     An operation shows only where few share a cell, a kernel function is that of the cell's first event, a share
-    is the mean of the cell.
+    is the mean of the cell. ``kernels``: as in ``event_categories``.
     """
     if is_share(colouring):
         shares = cell_shares(profile, index, colouring, edges)
@@ -178,7 +184,7 @@ def cell_categories(
     if colouring == "operation":
         chosen &= held.count <= TELLABLE
     places = np.flatnonzero(chosen)
-    found = event_categories(profile, index.lane, held.first[places], colouring)
+    found = event_categories(profile, index.lane, held.first[places], colouring, kernels)
     return {place: each for place, each in zip(places.tolist(), found, strict=True) if each is not None}
 
 

@@ -30,6 +30,7 @@ class Glyphs:
         up, down: Direction of a sort, and that there is more.
         rule: Horizontal line.
         hidden: What a filter hides.
+        gap: Where a side has nothing to show beside the other.
         released, releases: What released the selected event, and what it released.
         letters: A lone event too narrow for its name is drawn as the letter of its category.
     """
@@ -47,6 +48,7 @@ class Glyphs:
     down: str
     rule: str
     hidden: str
+    gap: str
     released: str
     releases: str
     letters: bool
@@ -54,11 +56,11 @@ class Glyphs:
 
 UNICODE: Final = Glyphs(
     levels=" ▁▂▃▄▅▆▇█", steps=" ▏▎▍▌▋▊▉█", wait="╌", sync="┊", edge="▏", cursor="│", pointer="▼", tick="╷", mark="▸",
-    up="▲", down="▼", rule="─", hidden="·", released="◁", releases="▷", letters=False,
+    up="▲", down="▼", rule="─", hidden="·", gap="╱", released="◁", releases="▷", letters=False,
 )  # fmt: skip
 ASCII: Final = Glyphs(
     levels=" 12345678", steps=" ---++++#", wait="~", sync=":", edge="[", cursor="|", pointer="V", tick="'", mark=">",
-    up="^", down="v", rule="-", hidden=".", released="{", releases="}", letters=True,
+    up="^", down="v", rule="-", hidden=".", gap="/", released="{", releases="}", letters=True,
 )  # fmt: skip
 
 

@@ -98,11 +98,12 @@ def levels_of(part: Ints, span: Ints) -> npt.NDArray[np.int64]:
 
 def paint_lane(
     profile: Profile, index: LaneIndex, edges: Ints, palette: Palette, glyphs: Glyphs,
-    colouring: Colouring = "operation", *, pending: bool = False,
+    colouring: Colouring = "operation", *, pending: bool = False, kernels: Ints | None = None,
 ) -> Painted:  # fmt: skip
     """A lane in the cells between ``edges`` (int64 ns, cells + 1).
 
     ``pending``: the sums that colours rest on are still being made; until then cells have none.
+    ``kernels``: as in ``event_categories``.
     """
     held = cells(index, edges)
     span = np.diff(edges)
@@ -111,7 +112,7 @@ def paint_lane(
     chars, styles = _empty(len(span), palette)
     if not held.count.any():
         return Painted(chars, styles, utilisation, held.count > 0)
-    found = {} if pending else cell_categories(profile, index, held, edges, colouring)
+    found = {} if pending else cell_categories(profile, index, held, edges, colouring, kernels)
     # where a letter is all that tells a share or a kernel function, it stands in every cell
     letters = glyphs.letters or palette.lettered or not palette.colour
     lettered = held.count > 0 if colouring != "operation" else held.count == 1
@@ -123,7 +124,7 @@ def paint_lane(
     )
     unknown = palette.quiet if pending else unknown
     _paint_cells(index.lane, held, span, chars, styles, palette, glyphs, found, lettered, unknown)
-    _paint_names(profile, index.lane, held, span, chars, styles, palette, glyphs, colouring)
+    _paint_names(profile, index.lane, held, span, chars, styles, palette, glyphs, colouring, kernels)
     return Painted(chars, styles, utilisation, held.count > 0)
 
 
@@ -208,7 +209,7 @@ def _annotated(lane: Lane, held: Cells) -> npt.NDArray[np.bool_]:
 
 def _paint_names(
     profile: Profile, lane: Lane, held: Cells, span: Ints, chars: list[str], styles: list[Style], palette: Palette,
-    glyphs: Glyphs, colouring: Colouring,
+    glyphs: Glyphs, colouring: Colouring, kernels: Ints | None,
 ) -> None:  # fmt: skip
     """Events that fill several whole cells become one bar, or one line of waiting, with their name in it.
 
@@ -225,7 +226,7 @@ def _paint_names(
         name = text_of(profile, lane, "name" if "name" in lane else "kernel", row)
         width, more = end - begin, f" +{beside[begin]}" if beside[begin] else ""
         if held.busy[begin] > 0 or notes[begin]:
-            category = event_categories(profile, lane, np.array([row]), colouring)[0]
+            category = event_categories(profile, lane, np.array([row]), colouring, kernels)[0]
             own = lane_shades(profile.vocabulary, lane.kind) if colouring == "operation" else OTHER.shades
             style = palette.filled(category.shades if category is not None else own)
             letter = f"{category.letter} " if category is not None and colouring == "kernel" and "name" in lane else ""
@@ -276,6 +277,12 @@ def runs_of(values: Ints) -> list[tuple[int, int]]:
     begins = np.concatenate(([0], bounds)).tolist()
     ends = np.concatenate((bounds, [len(values)])).tolist()
     return [(begin, end) for begin, end in zip(begins, ends, strict=True) if values[begin] >= 0]
+
+
+def paint_gaps(painted: Painted, edges: Ints, palette: Palette, glyphs: Glyphs) -> None:
+    """Marks the cells that have no time of this side."""
+    for place in np.flatnonzero(edges[1:] == edges[:-1]).tolist():
+        painted.chars[place], painted.styles[place] = glyphs.gap, palette.hidden
 
 
 def paint_unit(index: UnitIndex, edges: Ints, palette: Palette, glyphs: Glyphs) -> Painted:

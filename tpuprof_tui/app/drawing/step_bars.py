@@ -36,10 +36,16 @@ def paint_steps(
     last = np.searchsorted(index.starts, edges[1:], side="left") - 1
     row = np.where(held.count > 0, last, -1)
     narrow = held.count > 2
-    for begin, end in runs_of(np.where(narrow, -1, row)):
-        number = int(index.lane.take("number", slice(row[begin], row[begin] + 1))[0])
+    runs = runs_of(np.where(narrow, -1, row))
+    first = {int(row[begin]): begin for begin, _ in reversed(runs)}
+    # of one that a gap of the axis divides the widest part says its name
+    widest = {int(row[begin]): begin for begin, end in sorted(runs, key=lambda run: run[1] - run[0])}
+    for begin, end in runs:
+        place = int(row[begin])
+        number = int(index.lane.take("number", slice(place, place + 1))[0])
         width = end - begin
         label = next((text for text in (f"{word} {number}", f"{number}") if len(text) < width), "")
-        chars[begin:end] = list(glyphs.edge + fit(label, width - 1))
+        edge = glyphs.edge if first[place] == begin else " "
+        chars[begin:end] = list(edge + fit(label if widest[place] == begin else "", width - 1))
         styles[begin:end] = [palette.chosen if number == chosen else palette.bar] * width
     return Painted(chars, styles, int(held.busy.sum()) / window if window else 0.0, held.count > 0)

@@ -15,6 +15,8 @@ from .store import Store
 
 #: What the figures of the tree are: window, range and filter change those of timeline and summary alone.
 TREE_FIGURES: Final = "util, busy, count of whole capture"
+#: The same with a base.
+BOTH_FIGURES: Final = "busy: base, this, difference"
 TAB_TITLES: Final = {"summary": "3 Summary", "table": "2 Table", "problems": "4 Problems"}
 
 
@@ -41,9 +43,10 @@ class PaneTitles:
         self.bar.show_note(table.place_text() if table.display else "")
         tree = self.panes.tree.filter
         passing = f"  &{clean(tree)}" if tree else ""
-        figures = f"  {TREE_FIGURES}" if layout.small else ""
+        about = BOTH_FIGURES if self.panes.tree.shows_both else TREE_FIGURES
+        figures = f"  {about}" if layout.small else ""
         self._put("tree", "border_title", Content(f"{self.store.session.say('{Units}')} (t){passing}{figures}"))
-        self._put("tree", "border_subtitle", Content(TREE_FIGURES))
+        self._put("tree", "border_subtitle", Content(about))
         self._put("detail", "border_title", Content("Detail (i)"))
 
     def _tab(self, name: str, dim: str) -> Content:

@@ -111,7 +111,7 @@ def headline_items(session: Session, palette: Palette, *, short: bool = False) -
     ]
     verdict = session.derived.known("verdict")
     if verdict is not None:
-        items.append([("against base ", quiet, 1), (str(verdict), palette.chosen, 0)])
+        items.append([("" if short else "against base ", quiet, 0), (str(verdict), palette.chosen, 0)])
     if figures.busiest is not None and figures.idlest is not None and figures.total_ns:
         for word, unit, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 2)):
             if len(profile.units) == 1 and word == "idlest":

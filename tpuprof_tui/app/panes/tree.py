@@ -19,6 +19,7 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Severity
+from tpuprof_tui.views.differences import known_side_by_side
 
 from ..drawing.colouring import lane_shades
 from ..drawing.glyphs import Glyphs, bar
@@ -31,8 +32,9 @@ from .tree_nodes import Node, nodes_of
 
 #: Letters of the worst problem about a node, by severity.
 MARKS: Final = ("n", "w", "E")
-#: Cells of share, busy time, count and mark.
+#: Cells of share, busy time, count and mark; of busy time of both sides, difference and mark.
 _FIGURES: Final = 7 + 9 + 8 + 2
+_BOTH: Final = 9 + 9 + 10 + 2
 #: Up to this many lanes all cores begin unfolded.
 _FEW: Final = 40
 
@@ -67,7 +69,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         self.session = session
         self.glyphs = glyphs
         self.view: ViewState | None = None
-        self.nodes = nodes_of(session, others)
+        self.nodes = nodes_of(session, others, known_side_by_side(session))
         #: Places of the nodes whose children are hidden.
         self.folded: set[int] = set()
         if len(session.profile.lanes) > _FEW:
@@ -140,12 +142,17 @@ class GroupTree(LinesView, inherit_bindings=False):
 
     # lines
 
+    @property
+    def shows_both(self) -> bool:
+        """Whether the base is told beside the capture."""
+        return self.nodes[0].base >= 0
+
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """A line for each node: name, bar, share, busy time, count and problem mark in columns, whatever the depth."""
         if not self._shown:
             text = f"No node is called {clean(self.filter)}: & changes the filter, Esc clears it."
             return [[Segment(fit(f" {text}", width), self.palette.quiet)]], []
-        name = max(width - _FIGURES - min(max((width - 34) // 2, 3), 20), 7)
+        name = max(width - (_BOTH if self.shows_both else _FIGURES + min(max((width - 34) // 2, 3), 20)), 7)
         return [self._line(place, name, width) for place in self._shown], list(range(len(self._shown)))
 
     def _line(self, place: int, name: int, width: int) -> Line:
@@ -169,13 +176,23 @@ class GroupTree(LinesView, inherit_bindings=False):
         )
         guess = "~" if node.guessed and node.busy else ""
         mark = MARKS[node.severity] if node.severity >= 0 else " "
+        problem = Segment(f" {mark}", palette.severity(max(node.severity, 0)) + Style(bold=node.severity > 0))
+        if node.base >= 0:
+            delta = node.busy - node.base
+            return [
+                Segment(fit(label, name), style),
+                Segment(f"{_narrow(node.base):>9}", palette.quiet),
+                Segment(f"{guess + _narrow(node.busy):>9}", palette.text),
+                Segment(f"{_signed(delta):>10}", palette.strong if delta else palette.quiet),
+                problem,
+            ]  # fmt: skip
         return [
             Segment(fit(label, name), style),
             Segment(bar(node.share, max(width - name - _FIGURES, 0), glyphs), own),
             Segment(f"{percent_text(node.share, guessed=node.guessed):>7}", palette.text),
-            Segment(f"{guess + time_text(node.busy).replace(' ', ''):>9}", palette.text),
+            Segment(f"{guess + _narrow(node.busy):>9}", palette.text),
             Segment(f"{_short(node.count):>8}", palette.quiet),
-            Segment(f" {mark}", palette.severity(max(node.severity, 0)) + Style(bold=node.severity > 0)),
+            problem,
         ]
 
     def _is_scoped(self, node: Node) -> bool:
@@ -304,8 +321,10 @@ class GroupTree(LinesView, inherit_bindings=False):
         """Copies the line under the cursor."""
         node = self.node
         guess = "~" if node.guessed and node.busy else ""
-        figures = (percent_text(node.share, guessed=node.guessed), f"{guess}{time_text(node.busy)}",
+        figures: tuple[str, ...] = (percent_text(node.share, guessed=node.guessed), f"{guess}{time_text(node.busy)}",
                    self.session.profile.vocabulary.event.of(node.count))  # fmt: skip
+        if node.base >= 0:
+            figures = (*figures, f"base {time_text(node.base)}", _signed(node.busy - node.base))
         name = clean(self._path(self._shown[self.cursor] if self._shown else 0))
         self.post_message(CopyText("  ".join((name, *(figures if node.share >= 0 else ()))), "line"))
 
@@ -319,6 +338,15 @@ class GroupTree(LinesView, inherit_bindings=False):
         else:
             several = f"{node.label} holds several lanes: choose one of them."
             self.post_message(Say(f"{node.label}: nothing of it is there to look at." if node.lost else several))
+
+
+def _narrow(ns: int) -> str:
+    """A time without the blank before its unit."""
+    return time_text(ns).replace(" ", "")
+
+
+def _signed(ns: int) -> str:
+    return f"{'+' if ns > 0 else ''}{_narrow(ns)}"
 
 
 def _short(count: int) -> str:

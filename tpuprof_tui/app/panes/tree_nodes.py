@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tpuprof_tui.analysis.compare.side_by_side import SideBySide
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -41,6 +42,7 @@ class Node:
         parent: Place of the node it belongs to; -1 for the capture and for headings.
         children: Whether there are nodes below it.
         remark: What its source says of it, in a word.
+        base: ns of work of the same in the base, 0 where that has none; -1: nothing is compared.
     """
 
     label: str
@@ -58,14 +60,18 @@ class Node:
     parent: int = -1
     children: bool = False
     remark: str = ""
+    base: int = -1
 
 
-def nodes_of(session: Session, others: Sequence[tuple[str, str]] = ()) -> tuple[Node, ...]:
+def nodes_of(
+    session: Session, others: Sequence[tuple[str, str]] = (), both: SideBySide | None = None
+) -> tuple[Node, ...]:
     """All nodes, parents before their children. O(events of the ports).
 
     Args:
         session: The capture.
         others: Name and path of the captures beside it, itself included.
+        both: The capture beside its base: what differs the most comes first; None: nothing is compared.
     """
     nodes = [_root(session)]
     tree = _Nodes(session, nodes)
@@ -73,6 +79,8 @@ def nodes_of(session: Session, others: Sequence[tuple[str, str]] = ()) -> tuple[
         tree.add_lane(lane, 1, 0)
     for group in tree.children.get(-1, ()):
         tree.add_group(group, 1, 0)
+    if both is not None:
+        nodes = _by_difference(_beside_base(nodes, both))
     if len(others) > 1:
         heading = len(nodes)
         nodes.append(Node("Captures", 0, children=True))
@@ -197,3 +205,46 @@ def _part_node(session: Session, number: int, condition: Condition, word: str, d
 
 def _worst(problems: Sequence[Problem]) -> int:
     return max((int(problem.severity) for problem in problems), default=-1)
+
+
+def _beside_base(nodes: Sequence[Node], both: SideBySide) -> list[Node]:
+    """Nodes with what the same did in the base, behind them the units that only the base has."""
+    theirs = nodes_of(both.base)
+    by_place = {(node.scope, node.condition): node.busy for node in theirs}
+    by_label = {node.label: node.busy for node in theirs if node.scope is None or node.scope.group not in both.units}
+
+    def busy(node: Node) -> int:
+        scope = node.scope
+        if scope is not None and scope.lane >= 0:
+            lane = both.lanes[scope.lane]
+            scope = Scope(both.base.unit_of(lane), lane) if lane >= 0 else None
+        elif scope is not None and scope.group in both.units:
+            scope = Scope(both.units[scope.group])
+        elif node.depth:
+            return by_label.get(node.label, 0)
+        return max(by_place.get((scope, node.condition), 0), 0)
+
+    gone = {unit.unit: unit for unit in both.base.headline.units if unit.unit not in both.units.values()}
+    return [
+        *(replace(node, base=busy(node)) if node.busy >= 0 else node for node in nodes),
+        *(Node(f"{clean(unit.label)} gone", 1, share=0.0, busy=0, count=0, lost=True, parent=0, base=unit.busy)
+          for unit in gone.values()),
+    ]  # fmt: skip
+
+
+def _by_difference(nodes: Sequence[Node]) -> list[Node]:
+    """The same tree, of what lies below one node that first which differs the most from the base."""
+    below: dict[int, list[int]] = {}
+    for place, node in enumerate(nodes):
+        below.setdefault(node.parent, []).append(place)
+    found: list[Node] = []
+
+    def add(place: int, parent: int) -> None:
+        at = len(found)
+        found.append(replace(nodes[place], parent=parent))
+        for child in sorted(below.get(place, ()), key=lambda each: -abs(nodes[each].busy - nodes[each].base)):
+            add(child, at)
+
+    for place in below.get(-1, ()):
+        add(place, -1)
+    return found

@@ -177,22 +177,27 @@ class CaptureReader:
         return replace(profile, notes=self._notes) if self._notes else profile
 
     def _compared(self, session: Session) -> Session:
-        """The session with what it is compared with, and the verdict for the first line.
+        """The session with what it is compared with, the verdict for the first line, and what both are drawn with.
 
         Raises:
             TpuprofError: The two cannot be compared.
         """
         if self.against is None:
             return session
+        from tpuprof_tui.analysis.selecting.state import Scope
         from tpuprof_tui.sources.catalog import open_profile
         from tpuprof_tui.views.comparing import Compared
         from tpuprof_tui.views.diff import headline
+        from tpuprof_tui.views.differences import side_by_side
         from tpuprof_tui.views.query import Query
 
         baseline = prepared(open_profile(self.against, **self._options))
         session = replace(session, baseline=baseline)
         compared = Compared.of(Query(session, baseline=Query(baseline)))
         session.derived.get("verdict", lambda: headline(compared))
+        both = side_by_side(session)
+        if both is not None:
+            both.axis(Scope())
         return session
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from tpuprof_tui.analysis.index.axis import cell_at, edges_of
 from tpuprof_tui.analysis.links.launches import stepped_launch
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.filter_masks import is_known as is_passing_known
@@ -31,10 +30,12 @@ StateChange = Callable[[LaneLayout, ViewState], Changed]
 
 def cursor_moved(layout: LaneLayout, view: ViewState, cells: int) -> ViewState:
     """The cursor in the middle of the cell so many cells on; the window follows it."""
-    count = layout.cells
-    cell = cell_at(view.cursor, view.start, view.end, count) + cells
+    count, axis = layout.cells, layout.axis
+    cell = axis.cell_at(view.cursor, view.start, view.end, count) + cells
+    edges = axis.edges(view.start, view.end, count)
+    while 0 <= cell < count and edges[cell] == edges[cell + 1]:  # no time of this side lies in a gap
+        cell += 1 if cells > 0 else -1
     if 0 <= cell < count:
-        edges = edges_of(view.start, view.end, count)
         return view.at((int(edges[cell]) + max(int(edges[cell + 1]) - 1, int(edges[cell]))) // 2)
     return view.at(view.cursor + cells * max(view.span // count, 1))
 

@@ -48,12 +48,18 @@ class LaneFigures:
     """Holds what is known for a state, and says what has to be computed for it.
 
     Attributes:
+        session: What they are about.
         passing: What passes the filter, once it is there; None: nothing is hidden.
         ties: Where what released the selected event is, and what it released.
+
+    Args:
+        session: What they are about.
+        side: Tells its jobs from those of another session.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, session: Session, side: str = "") -> None:
+        self.session = session
+        self._side = side
         self.passing: Passing | None = None
         self.ties: tuple[Tie, ...] = ()
         self._running: set[Job] = set()
@@ -79,18 +85,18 @@ class LaneFigures:
         self.passing = None
         if not text:
             return
-        session = self._session
+        session = self.session
         found = passing(session, text) if self._is_small or is_known(session, text) else None
         if found is not None and (self._is_small or found.has_session):
             self.passing = found
         else:
-            yield Job("filter", text, partial(_filter_lanes, session, text))
+            yield Job(f"{self._side}filter", text, partial(_filter_lanes, session, text))
 
     # sums of shares
 
     @property
     def _sessions(self) -> list[Session]:
-        return [self._session, *([self.passing.session] if self.passing is not None else [])]
+        return [self.session, *([self.passing.session] if self.passing is not None else [])]
 
     def is_summed(self, lane: int, colouring: Colouring) -> bool:
         """Whether the sums that the colours of a lane rest on are there."""
@@ -107,13 +113,13 @@ class LaneFigures:
         for colouring in sorted({view.colouring, *(["bandwidth"] if view.strip == "bandwidth" else [])}):
             sessions = self._sessions
             if is_share(colouring) and not all(is_summed(each, colouring) for of in sessions for each in of.indexes):
-                run = partial(_sum_shares, self._session, sessions, colouring)
-                yield Job("sums", colouring, run, replaces=False)
+                run = partial(_sum_shares, self.session, sessions, colouring)
+                yield Job(f"{self._side}sums", colouring, run, replaces=False)
 
     # dependencies
 
     def _ties(self, view: ViewState) -> Iterator[Job]:
-        selection, session = view.selection, self._session
+        selection, session = view.selection, self.session
         self.ties = ()
         if selection.row < 0 or not self._has_dependencies:
             return
@@ -122,7 +128,7 @@ class LaneFigures:
         if known_dependencies(session) is not None:
             self.ties = ties_of(session, selection.lane, selection.row)
         else:
-            yield Job("dependencies", "", lambda _: _keep_dependencies(session))
+            yield Job(f"{self._side}dependencies", "", lambda _: _keep_dependencies(session))
 
 
 def _filter_lanes(session: Session, text: str, _: IsCancelled) -> None:

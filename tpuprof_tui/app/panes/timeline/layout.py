@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpuprof_tui.analysis.index.axis import cell_at, edges_of
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.analysis.compare.aligned_axis import AlignedAxis
+from tpuprof_tui.analysis.index.axis import Ruler, StraightAxis
 from tpuprof_tui.analysis.selecting.navigation import event_at_cursor
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection, ViewState
 from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of
+from tpuprof_tui.views.differences import known_side_by_side
 
 from .rows import Row, is_pinned, rows_of
 
@@ -23,6 +28,7 @@ class LaneLayout:
         top: How many rows below the pinned ones are scrolled out of sight.
         width, height: Of the pane, in cells.
         legend: Lines of the legend that there is room for.
+        axis: Where times lie; with a baseline the axis of both.
     """
 
     def __init__(self, session: Session, view: ViewState) -> None:
@@ -33,6 +39,8 @@ class LaneLayout:
 
     def _take_rows(self) -> None:
         self.rows: Sequence[Row] = rows_of(self.session, self.view)
+        both = known_side_by_side(self.session)
+        self.axis: StraightAxis | AlignedAxis = StraightAxis() if both is None else both.axis(self.view.scope)
         #: Cells of the longest label.
         self.longest = max((len(row.label) for row in self.rows), default=6)
         self._pinned = next((n for n, row in enumerate(self.rows) if not is_pinned(row, self.view)), len(self.rows))
@@ -80,12 +88,28 @@ class LaneLayout:
 
     def cell_of(self, time: int) -> int:
         """The cell of a time; outside 0 ... cells - 1 where it is out of sight."""
-        return cell_at(time, self.view.start, self.view.end, self.cells)
+        return self.axis.cell_at(time, self.view.start, self.view.end, self.cells)
+
+    @property
+    def has_base(self) -> bool:
+        """Whether lines of a base are among the rows."""
+        return any(row.base is not None for row in self.rows)
+
+    @property
+    def edges(self) -> npt.NDArray[np.int64]:
+        """Edges of the cells, int64 ns."""
+        return self.axis.edges(self.view.start, self.view.end, self.cells)
 
     def middle_of(self, cell: int) -> int:
         """The time in the middle of a cell, ns."""
-        edges = edges_of(self.view.start, self.view.end, self.cells)
+        edges = self.edges
         return (int(edges[cell]) + int(edges[cell + 1])) // 2
+
+    @property
+    def ruler(self) -> Ruler:
+        """Ticks over the cells."""
+        start, end = self.view.start, self.view.end
+        return self.measure.ruler(start, end, self.axis.own_cells(start, end, self.cells), self.cell_of)
 
     def event_under_cursor(self, lane: int, view: ViewState) -> int:
         """Row of the event of a lane at the cursor, or the nearest inside the cursor's cell; -1 without one."""

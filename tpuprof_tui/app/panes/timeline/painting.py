@@ -10,7 +10,7 @@ import numpy.typing as npt
 from rich.segment import Segment
 from rich.style import Style
 
-from tpuprof_tui.analysis.index.axis import edges_of
+from tpuprof_tui.analysis.compare.aligned_axis import AlignedAxis
 from tpuprof_tui.analysis.links.launches import launches, launches_with
 from tpuprof_tui.analysis.path_lane import path_lane
 from tpuprof_tui.analysis.selecting.session import Session
@@ -18,12 +18,13 @@ from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.analysis.selecting.step_filter import chosen_step
 from tpuprof_tui.analysis.steps.step_lane import step_lane
 from tpuprof_tui.app.drawing.glyphs import Glyphs
-from tpuprof_tui.app.drawing.painter import Painted, merged, paint_lane, paint_passing, paint_unit
+from tpuprof_tui.app.drawing.painter import Painted, merged, paint_gaps, paint_lane, paint_passing, paint_unit
 from tpuprof_tui.app.drawing.step_bars import paint_steps
 from tpuprof_tui.app.drawing.strips import legend_lines, paint_strip, unit_legend
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text
+from tpuprof_tui.views.differences import known_differences
 
 from .figures import LaneFigures
 from .layout import LaneLayout
@@ -34,12 +35,24 @@ KEPT = 512
 
 
 class LanePainter:
-    """Draws lines as a layout places them, from what figures there are; keeps lanes until the window changes."""
+    """Draws lines as a layout places them, from what figures there are; keeps lanes until the window changes.
 
-    def __init__(self, layout: LaneLayout, figures: LaneFigures, palette: Palette, glyphs: Glyphs) -> None:
+    Args:
+        layout: Places the lines.
+        figures: Of the profile.
+        base: Of what it is compared with; None: nothing.
+        palette: Colours.
+        glyphs: Characters.
+    """
+
+    def __init__(
+        self, layout: LaneLayout, figures: LaneFigures, base: LaneFigures | None, palette: Palette, glyphs: Glyphs
+    ) -> None:
         self._session = layout.session
         self._layout = layout
         self._figures = figures
+        self._base = base
+        self._base_kernels = None if base is None else _same_numbers(layout.session, base.session)
         self._palette = palette
         self._glyphs = glyphs
         self._drawn: OrderedDict[tuple[Hashable, ...], Painted] = OrderedDict()
@@ -70,7 +83,7 @@ class LanePainter:
         """Unit, ticks with their times, marks, range and cursor."""
         view, layout, palette = self._view, self._layout, self._palette
         count = layout.cells
-        marks = layout.measure.ruler(view.start, view.end, count)
+        marks = layout.ruler
         chars = [" "] * count
         styles = [palette.quiet] * count
         pointer = layout.cell_of(view.cursor)
@@ -119,71 +132,78 @@ class LanePainter:
         told = painted if (start, end) == (view.start, view.end) else self._painted(row, start, max(end, start + 1), 1)
         label = self._label(number, told.utilisation if end > start else 0.0, number == selected)
         cursor = layout.cell_of(view.cursor)
-        if not (view.selection.row >= 0 and row.lane == view.selection.lane) and all(t.lane != row.lane for t in ties):
+        chosen = view.selection.row >= 0 and (row.lane == view.selection.lane or row.base is not None)
+        if not chosen and all(t.lane != row.lane for t in ties):
             return [*label, *self._with_cursor(painted, cursor)]
         chars, styles = list(painted.chars), list(painted.styles)
         self._overlay_selection(row, chars, styles)
+        self._overlay_partner(row, styles)
         self._overlay_ties(row, chars, styles)
         if 0 <= cursor < len(chars):
             chars[cursor], styles[cursor] = self._under_cursor(chars[cursor], styles[cursor])
         return [*label, *merged(chars, styles)]
 
     def _painted(self, row: Row, start: int, end: int, cells: int) -> Painted:
-        view, passing = self._view, self._figures.passing
-        pending = not self._is_summed(row)
+        view, axis, figures = self._view, self._layout.axis, self._figures_of(row)
+        pending = not self._is_summed(row.base or row, figures)
         chosen = chosen_step(view.filter) if row.kind == "steps" else None
-        what = (row.kind, row.lane, row.unit, view.colouring, passing.text if passing is not None else "")
+        what = (row, view.colouring, figures.passing.text if figures.passing is not None else "", view.scope)
         key = (*what, pending, chosen, start, end, cells)
         found = self._drawn.get(key)
         if found is None:
-            found = self._drawn[key] = self._paint(row, edges_of(start, end, cells), pending)
+            edges = (axis.edges if row.base is None else axis.base_edges)(start, end, cells)
+            found = self._drawn[key] = self._paint(row.base or row, figures, edges, pending)
+            if isinstance(axis, AlignedAxis):
+                paint_gaps(found, edges, self._palette, self._glyphs)
             if len(self._drawn) > KEPT:
                 self._drawn.popitem(last=False)
         return found
 
-    def _is_summed(self, row: Row) -> bool:
+    def _figures_of(self, row: Row) -> LaneFigures:
+        """Those of the side that a row shows."""
+        return self._figures if row.base is None or self._base is None else self._base
+
+    def _is_summed(self, row: Row, figures: LaneFigures) -> bool:
         """Whether the sums that a row rests on are there."""
         if row.lane < 0 or row.kind == "utilisation":
             return True
-        return self._figures.is_summed(row.lane, "bandwidth" if row.kind == "bandwidth" else self._view.colouring)
+        return figures.is_summed(row.lane, "bandwidth" if row.kind == "bandwidth" else self._view.colouring)
 
-    def _paint(self, row: Row, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
-        session, passing = self._session, self._figures.passing
+    def _paint(self, row: Row, figures: LaneFigures, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
+        session, passing = figures.session, figures.passing
         if row.kind == "steps":
-            index, word = step_lane(session, self._view.scope.group), session.steps.word.one
+            group = self._view.scope.group if session is self._session else -1
+            index, word = step_lane(session, group), session.steps.word.one
             return paint_steps(index, word, chosen_step(self._view.filter), edges, self._palette, self._glyphs)
         if row.kind == "path":
             colouring = "kernel" if "kernel" in session.profile.strings else "operation"
             return paint_lane(session.profile, path_lane(session), edges, self._palette, self._glyphs, colouring)
-        whole = self._paint_of(session, row, edges, pending)
+        whole = self._paint_of(session, session, row, edges, pending)
         if passing is None:
             return whole
-        shown = self._paint_of(passing.session, row, edges, pending)
+        shown = self._paint_of(session, passing.session, row, edges, pending)
         # dots tell what is hidden beside what passes: where nothing of a lane does, it is empty
-        if row.is_strip or not self._has_events(passing.session, row):
+        if row.is_strip or not _has_events(passing.session, row):
             return shown
         return paint_passing(whole, shown, self._palette, self._glyphs)
 
-    def _has_events(self, session: Session, row: Row) -> bool:
-        """Whether a session has any events of a row, wherever they lie."""
-        lanes = session.profile.lanes
-        if row.lane >= 0:
-            return len(lanes[row.lane]) > 0
-        return any(len(lane) for number, lane in enumerate(lanes) if self._session.unit_of(number) == row.unit)
-
-    def _paint_of(self, session: Session, row: Row, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
-        """A row with the events of a session: all, or those that pass."""
-        palette, glyphs, profile = self._palette, self._glyphs, self._session.profile
+    def _paint_of(
+        self, every: Session, session: Session, row: Row, edges: npt.NDArray[np.int64], pending: bool
+    ) -> Painted:
+        """A row with the events of a session: ``every``, or those of it that pass."""
+        palette, glyphs, profile = self._palette, self._glyphs, every.profile
+        kernels = None if every is self._session else self._base_kernels
         if row.kind == "launches":
-            whole = session is self._session
-            index = launches(session, row.unit) if whole else launches_with(self._session, session, row.unit)
-            return paint_lane(profile, index, edges, palette, glyphs, "kernel")
+            index = launches(session, row.unit) if session is every else launches_with(every, session, row.unit)
+            return paint_lane(profile, index, edges, palette, glyphs, "kernel", kernels=kernels)
         if row.lane < 0:
             return paint_unit(session.indexes.by_unit[row.unit], edges, palette, glyphs)
         index = session.indexes[row.lane]
         if row.kind == "bandwidth" or row.kind == "utilisation":
             return paint_strip(profile, index, edges, row.kind, palette, glyphs, pending=pending)
-        return paint_lane(profile, index, edges, palette, glyphs, self._view.colouring, pending=pending)
+        return paint_lane(
+            profile, index, edges, palette, glyphs, self._view.colouring, pending=pending, kernels=kernels
+        )
 
     def _label(self, number: int, share: float, selected: bool) -> list[Segment]:
         layout, palette = self._layout, self._palette
@@ -232,6 +252,22 @@ class LanePainter:
         if first <= last and last - first >= 2 and layout.cell_of(start) == first:
             chars[first] = self._glyphs.mark
 
+    def _overlay_partner(self, row: Row, styles: list[Style]) -> None:
+        """The event of the base that belongs to the selected one, where that is known."""
+        selection, layout = self._view.selection, self._layout
+        known = known_differences(self._session)
+        if selection.row < 0 or known is None or row.base is None or row.base.lane < 0 or row.base.kind:
+            return
+        partner = int(known.partner[self._session.number(selection.lane, selection.row)])
+        base = self._figures_of(row).session
+        if partner < 0 or base.place(partner)[0] != row.base.lane:
+            return
+        start, end = base.span_of(*base.place(partner))
+        edges = layout.axis.base_edges(layout.view.start, layout.view.end, layout.cells)
+        first, last = np.searchsorted(edges, (start, max(end - 1, start)), side="right") - 1
+        for cell in range(max(int(first), 0), min(int(last), layout.cells - 1) + 1):
+            styles[cell] = self._palette.on_selected(styles[cell])
+
     def _overlay_ties(self, row: Row, chars: list[str], styles: list[Style]) -> None:
         """Where what released the selected event ended, and where what it released begins.
 
@@ -252,3 +288,18 @@ class LanePainter:
                     chars[cell - 1] = " "
                 if after:
                     chars[cell + 1] = " "
+
+
+def _has_events(session: Session, row: Row) -> bool:
+    """Whether a session has any events of a row, wherever they lie."""
+    lanes = session.profile.lanes
+    if row.lane >= 0:
+        return len(lanes[row.lane]) > 0
+    return any(len(lane) for number, lane in enumerate(lanes) if session.unit_of(number) == row.unit)
+
+
+def _same_numbers(session: Session, base: Session) -> npt.NDArray[np.int64]:
+    """Numbers of the base's kernel functions: those that the session knows have its codes, the others follow."""
+    known = {str(text): code for code, text in enumerate(session.profile.strings.get("kernel", ()))}
+    texts = map(str, base.profile.strings.get("kernel", ()))
+    return np.array([known.setdefault(text, len(known)) for text in texts], np.int64)

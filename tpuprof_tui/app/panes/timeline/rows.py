@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rich.cells import cell_len
 
+from tpuprof_tui.analysis.compare.side_by_side import SideBySide
 from tpuprof_tui.analysis.links.launches import launches
 from tpuprof_tui.analysis.path_lane import known_path_lane
 from tpuprof_tui.analysis.selecting.session import Session
@@ -15,14 +16,19 @@ from tpuprof_tui.analysis.selecting.state import StripKind, ViewState
 from tpuprof_tui.analysis.steps.step_lane import FEWEST, step_lane
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Vocabulary
+from tpuprof_tui.views.differences import known_side_by_side
 
-#: What a line shows: a lane or unit, the steps, the critical path, the launches of a unit, or a strip below the lane.
-Kind = Literal["", "steps", "path", "launches", "bandwidth", "utilisation"]
+#: What a line shows: a lane or unit, the steps, the critical path, the launches of a unit, or below these a strip or
+#: the same of what is compared with.
+Kind = Literal["", "steps", "path", "launches", "bandwidth", "utilisation", "base"]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the timeline: a lane (index into ``Profile.lanes``), or something of a unit where ``lane`` is -1."""
+    """A line of the timeline: a lane (index into ``Profile.lanes``), or something of a unit where ``lane`` is -1.
+
+    ``base``: the line of the base that is shown instead, with its own lane and unit.
+    """
 
     lane: int
     unit: int
@@ -30,11 +36,12 @@ class Row:
     guessed: bool
     first: bool
     kind: Kind = ""
+    base: Row | None = None
 
     @property
     def is_strip(self) -> bool:
         """Whether it belongs to the line above."""
-        return self.kind in ("bandwidth", "utilisation")
+        return self.kind in ("bandwidth", "utilisation", "base")
 
     @property
     def can_be_selected(self) -> bool:
@@ -49,15 +56,21 @@ def rows_of(session: Session, view: ViewState) -> list[Row]:
         rows.sort(key=lambda row: not is_pinned(row, view))
     if view.strip:
         rows = [line for row in rows for line in (row, *_strip(session, row, view.strip))]
-    return [*_steps(session, view), *_path(session, view), *rows]
+    both = known_side_by_side(session)
+    if both is not None:
+        rows = [*(line for row in rows for line in (row, *_of_base(both, row))), *_alone(both, view)]
+    return [*_steps(session, view, both), *_path(session, view), *rows]
 
 
-def _steps(session: Session, view: ViewState) -> tuple[Row, ...]:
+def _steps(session: Session, view: ViewState, both: SideBySide | None) -> tuple[Row, ...]:
     """The line of the steps, above all others; none where there are too few, or one lane alone is shown."""
     if view.scope.lane >= 0 or len(step_lane(session, view.scope.group).lane) < FEWEST:
         return ()
     found = session.steps
-    return (Row(-1, -1, found.word.plural.capitalize(), found.guessed, True, "steps"),)
+    row = Row(-1, -1, found.word.plural.capitalize(), found.guessed, True, "steps")
+    if both is None or not view.scope.everything or not len(step_lane(both.base).lane):
+        return (row,)
+    return row, replace(row, label="base", first=False, kind="base", base=row)
 
 
 def _path(session: Session, view: ViewState) -> tuple[Row, ...]:
@@ -80,7 +93,8 @@ def continued_label(rows: Sequence[Row], number: int) -> str:
 
 def is_pinned(row: Row, view: ViewState) -> bool:
     """Whether a line stays on top; that of the steps always does."""
-    return row.kind in ("steps", "path") or (row.lane, row.unit) in view.pinned
+    shown = row.base or row
+    return shown.kind in ("steps", "path") or (row.lane, row.unit) in view.pinned
 
 
 def _ordered(session: Session, view: ViewState) -> list[Row]:
@@ -123,3 +137,27 @@ def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
     if kind == "bandwidth" and not any(key in lane for key in _bandwidths(session.profile.vocabulary)):
         return ()
     return (Row(row.lane, row.unit, "bandwidth" if kind == "bandwidth" else "busy", row.guessed, False, kind),)
+
+
+def _of_base(both: SideBySide, row: Row) -> tuple[Row, ...]:
+    """The same line of the base; none where it has none."""
+    lane = both.lanes[row.lane] if row.lane >= 0 else -1
+    unit = both.base.unit_of(lane) if lane >= 0 else both.units.get(row.unit, -1)
+    if lane < 0 and (row.lane >= 0 or unit < 0):
+        return ()
+    guessed = lane >= 0 and both.base.profile.lanes[lane].role_guessed
+    base = Row(lane, unit, row.label, guessed, row.first, row.kind)
+    return (Row(row.lane, row.unit, "base", guessed, False, "base", base),)
+
+
+def _alone(both: SideBySide, view: ViewState) -> list[Row]:
+    """Lanes that only the base has, below all others."""
+    if not view.scope.everything or view.rows == "cores":
+        return []
+    rows = []
+    for number in both.alone:
+        lane = both.base.profile.lanes[number]
+        label = clean(f"base {both.base.title_of(number)}")
+        base = Row(number, both.base.unit_of(number), label, lane.role_guessed, True)
+        rows.append(Row(-1, -1, label, lane.role_guessed, True, "base", base))
+    return rows

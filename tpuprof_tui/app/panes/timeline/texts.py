@@ -31,7 +31,8 @@ def title(layout: LaneLayout, *, computing: bool) -> str:
     passing = f"  pass {clean(view.filter)}" if view.filter else ""
     shares = "  % of range" if view.range is not None else ""
     shares = shares if session.counted(*view.figures_window) == view.figures_window else "  % of the device's time"
-    return f"1 Timeline{scope}{passing}  {window} ({part}){shares}{colours}{waiting}"
+    base = "  beside its base" if layout.has_base else ""
+    return f"1 Timeline{scope}{base}{passing}  {window} ({part}){shares}{colours}{waiting}"
 
 
 def glyph_legend(layout: LaneLayout, glyphs: Glyphs, *, filtered: bool) -> str:
@@ -44,6 +45,8 @@ def glyph_legend(layout: LaneLayout, glyphs: Glyphs, *, filtered: bool) -> str:
         meaning = f"{glyphs.levels[8]} compute  {shade} exposed transfer"
     else:
         meaning = f"{glyphs.levels[8]} work  {glyphs.wait} wait  {glyphs.sync} sync"
+    if layout.has_base:
+        meaning += f"  {glyphs.gap} nothing here"
     if filtered:
         meaning += f"  {glyphs.hidden} filtered out"
     return f"{meaning}{above}{hidden}"

@@ -16,11 +16,10 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.worker import Worker, get_current_worker
 
-from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import event_at
 from tpuprof_tui.analysis.selecting.navigation import copied_range, gone_to, measured_text, time_of
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import Selection, ViewState
 from tpuprof_tui.analysis.steps.step_lane import step_lane
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
@@ -47,6 +46,7 @@ class Timeline(Widget, can_focus=True):
     Attributes:
         lanes: Which lines show, and where lanes and times are.
         figures: What the lines are drawn from.
+        base: What those of the base are drawn from; None: there is none.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("timeline")]
@@ -65,6 +65,7 @@ class Timeline(Widget, can_focus=True):
         self.glyphs = glyphs
         self.lanes = LaneLayout(session, view)
         self.figures = LaneFigures(session)
+        self.base = None if session.baseline is None else LaneFigures(session.baseline, "base ")
         self.palette = palette
         self._selected = -1
         self._titles = ("", "")
@@ -78,7 +79,7 @@ class Timeline(Widget, can_focus=True):
     @palette.setter
     def palette(self, palette: Palette) -> None:
         self._palette = palette
-        self.painter = LanePainter(self.lanes, self.figures, palette, self.glyphs)
+        self.painter = LanePainter(self.lanes, self.figures, self.base, palette, self.glyphs)
 
     def on_mount(self) -> None:
         """What the first state needs is asked for."""
@@ -144,7 +145,11 @@ class Timeline(Widget, can_focus=True):
 
     def _prepare(self) -> None:
         """Has computed what the state needs and is not there."""
-        for job in self.figures.prepare(self.lanes.view):
+        view = self.lanes.view
+        jobs = self.figures.prepare(view)
+        if self.base is not None:  # nothing of it is selected
+            jobs += self.base.prepare(replace(view, selection=Selection()))
+        for job in jobs:
             self.run_worker(
                 lambda job=job: self._run(job), thread=True, exclusive=job.replaces, group=f"lanes-{job.kind}",
                 exit_on_error=False, description=f"{job.kind} of the timeline",
@@ -158,7 +163,9 @@ class Timeline(Widget, can_focus=True):
     def on_timeline_computed(self, message: Computed) -> None:
         """Takes what a thread has computed, as far as it is still wanted."""
         message.stop()
-        self.figures.done(message.job)
+        for figures in (self.figures, self.base):
+            if figures is not None:
+                figures.done(message.job)
         self._prepare()
         self.refresh()
         self._retitle()
@@ -182,6 +189,8 @@ class Timeline(Widget, can_focus=True):
             lines = {lanes.line_of(number) for number in (before, lanes.selected_row(view)) if number >= 0}
             if tied:
                 lines |= {lanes.line_of(number) for number, row in enumerate(lanes.rows) if row.lane in tied}
+            # where the partner of what is selected may be
+            lines |= {lanes.line_of(number) for number, row in enumerate(lanes.rows) if row.base is not None}
             regions += [Region(0, line + 1, width, 1) for line in lines if line >= 0]
         if old.cursor != view.cursor:
             cells = {lanes.cell_of(time) for time in (old.cursor, view.cursor)}
@@ -291,10 +300,10 @@ class Timeline(Widget, can_focus=True):
             self._choose_step(lanes.middle_of(cell))
             return
         # as it was clicked: another size or filter may come before the click is answered
-        cells, selection = lanes.cells, lanes.selection_of(number) if number >= 0 else None
+        cells, axis, selection = lanes.cells, lanes.axis, lanes.selection_of(number) if number >= 0 else None
 
         def clicked(view: ViewState) -> ViewState:
-            edges = edges_of(view.start, view.end, cells)
+            edges = axis.edges(view.start, view.end, cells)
             view = view.at((int(edges[cell]) + int(edges[cell + 1])) // 2)
             if selection is None:
                 return view

@@ -32,7 +32,7 @@ SIZE = (140, 44)
 REACH = {
     "app": "", "explorer": "", "timeline": "", "list": "2", "text": "3", "table": "2", "summary": "3", "problems": "4",
     "tree": "shift+tab", "groups": "b", "columns": "2 c", "detail": "2 j j i", "chooser": "O", "export": "x",
-    "help": "question_mark",
+    "help": "question_mark", "flame": "H",
     "prompt": "ampersand d u r greater_than_sign 1",
 }  # fmt: skip
 #: Keys pressed before an action that would have nothing to do on what it finds.
@@ -57,6 +57,7 @@ SETUP = {
     "tree.scope": "j", "export.line-up": "down", "export.core": "escape j x", "export.cores": "", "export.stop": "",
     "export.window": "escape w x", "export.filtered": "escape ampersand s y s enter x",
     "prompt.older": "enter ampersand x enter ampersand", "prompt.newer": "enter ampersand x enter ampersand up up",
+    "flame.zoom-in": "j", "flame.zoom-out": "j w", "flame.fit": "j w",
     "detail.previous": "full_stop", "detail.follow": "",
 }  # fmt: skip
 #: Keys pressed after it: what it asks for.

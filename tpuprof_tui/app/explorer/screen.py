@@ -54,6 +54,7 @@ from .comparing import Comparing
 from .dependency_jumps import DependencyJumps
 from .export_requests import ExportRequests
 from .filtering import Filtering
+from .flame_graph import FlameGraphs
 from .layout import TABS, Layout
 from .line_search import LineSearch
 from .marks import Marks
@@ -134,6 +135,9 @@ class ExplorerScreen(DrawnScreen[None]):
         self.marks = Marks(store, position, say)
         self.notes = NoteKeeping(store, notes, self.background, self._copy, say)
         self.table_requests = TableRequests(store, self.filtering, panes.table, self.manager.go, self._open_overlay)
+        flame_graphs = FlameGraphs(
+            store, self.filtering, lambda: self.palette, glyphs, self.manager.go, self._open_overlay
+        )
         self.captures = Captures(
             lambda steps: self.post_message(SwitchCapture(steps)), lambda path: self.post_message(OpenCapture(path)),
             lambda: self.post_message(ReloadCapture()), lambda: self.post_message(ListCaptures()),
@@ -157,7 +161,8 @@ class ExplorerScreen(DrawnScreen[None]):
             **ProblemSteps(store, self.background, position, panes.problems, say).actions,
             **Comparing(store, self.background, position, lambda: self.post_message(SwapSides()),
                         lambda: self.post_message(LeaveComparison()), say).actions,
-            **self.table_requests.actions, **self.captures.actions, **self.exports.actions, **command_line.actions,
+            **self.table_requests.actions, **flame_graphs.actions, **self.captures.actions, **self.exports.actions,
+            **command_line.actions,
         }  # fmt: skip
 
     @property

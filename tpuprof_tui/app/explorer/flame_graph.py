@@ -1,0 +1,48 @@
+"""Opens time by call path as a flame graph, and narrows all panes to a path chosen there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tpuprof_tui.analysis.selecting.filter_masks import narrowed
+from tpuprof_tui.views.query import Query
+
+from ..drawing.glyphs import Glyphs
+from ..drawing.theme import Palette
+from ..overlays.flame import FlameGraph, FlameScreen
+from ..settings.actions import ActionTable
+from .filtering import Filtering
+from .store import Store
+
+
+class FlameGraphs:
+    """The flame graph of what the state shows: its window, groups and filter."""
+
+    def __init__(
+        self, store: Store, filtering: Filtering, palette: Callable[[], Palette], glyphs: Glyphs,
+        go: Callable[[str], None], open_overlay: Callable[..., object],
+    ) -> None:  # fmt: skip
+        self.store = store
+        self.filtering = filtering
+        self.palette = palette
+        self.glyphs = glyphs
+        self.go = go
+        self.open_overlay = open_overlay
+        self.actions: ActionTable = {"flame-graph": self.open}
+
+    def open(self) -> None:
+        """Shows it over the panes."""
+        view = self.store.view
+        query = Query.of_view(self.store.session, view, view.figures_scope)
+        self.open_overlay(FlameScreen(query, self.palette(), self.glyphs), self._narrow)
+
+    def _narrow(self, found: FlameGraph.Drilled | None) -> None:
+        if found is None:
+            return
+        view = self.store.view
+        if not found.scope.everything:
+            self.store.change(replace(view, scope=found.scope))
+        if found.condition:
+            self.filtering.apply(narrowed(view.filter, found.condition))
+        self.go("table")

@@ -1,0 +1,249 @@
+"""Time by call path as a flame graph over the explorer: callers above what they call, as wide as they took long."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.screen import ModalScreen
+
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.totals.icicle import Icicle
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.text import fit
+from tpuprof_tui.formats.units import percent_text, time_text
+from tpuprof_tui.views.answer import Table
+from tpuprof_tui.views.call_tree import call_tree_view
+from tpuprof_tui.views.query import Query
+
+from ..drawing.colouring import kernel_category
+from ..drawing.glyphs import Glyphs
+from ..drawing.theme import Palette
+from ..panes.keybar import KeyBar
+from ..panes.lines import Line, LinesView
+from ..panes.table_rows import AT_ONCE
+from ..settings.actions import bindings
+from ..shell.background import background_of
+from ..terminal.line_compositor import DrawnScreen
+from .copied import copy_text
+
+#: Lines above the graph: the path under the cursor, and its times.
+HEAD = 2
+#: Cells of the narrowest path that bears its name.
+NAMED = 4
+
+
+class FlameGraph(LinesView):
+    """A row for each depth; a cursor on one path.
+
+    Attributes:
+        chosen: Place of the path under the cursor.
+        root: Place of the path that fills the width; -1: all do.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "flame")]
+
+    class Drilled(Message):
+        """All panes are to hold a path alone: its group, and a condition that its events meet."""
+
+        def __init__(self, scope: Scope, condition: str) -> None:
+            super().__init__()
+            self.scope, self.condition = scope, condition
+
+    class Copied(Message):
+        """A path and its times."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(self, query: Query, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__(palette, "flame")
+        self.asked = query
+        self.glyphs = glyphs
+        self.chosen, self.root = 0, -1
+        self.table: Table | None = None
+        self.icicle = Icicle(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        scopes = query.profile.strings.get("kernel", ())
+        self._scopes = {name: code for code, name in enumerate(scopes)}
+        self._background = background_of(self, "flame", small=query.profile.instructions <= AT_ONCE)
+
+    def on_mount(self) -> None:
+        """Paths at once where there is little."""
+        self.border_title = Content("Flame graph")
+        self._background.compute(
+            "flame", partial(call_tree_view, self.asked), lambda found: self._take(found.tables[0])
+        )
+
+    def _take(self, table: Table) -> None:
+        self.table = table
+        self.icicle = Icicle(*(np.asarray(table.column(key), np.int64) for key in ("depth", "total_us")))
+        self.rebuild()
+
+    # lines
+
+    def build(self, width: int) -> tuple[list[Line], list[int]]:
+        """The path under the cursor, and a line for each depth."""
+        if self.table is None:
+            return [[Segment(" adding up ...", self.palette.quiet)]], []
+        if not self.icicle.whole:
+            return [[Segment(fit(" Nothing takes time here; Esc closes.", width), self.palette.quiet)]], []
+        lines: list[Line] = [
+            [Segment(fit(f" {self.path(self.chosen)}", width), self.palette.strong)],
+            [Segment(fit(f" {self.times(self.chosen)}", width), self.palette.quiet)],
+        ]
+        lines += [self._line(row, width) for row in self.icicle.rows(self.root, width)]
+        return lines, []
+
+    def path(self, place: int) -> str:
+        """Names of a path from its root on."""
+        return clean(" > ".join(self.name_of(each) for each in self.icicle.callers(place)))
+
+    def times(self, place: int) -> str:
+        """What a path took."""
+        assert self.table is not None
+        total, own, count = (int(self.table.column(key)[place]) for key in ("total_us", "self_us", "count"))
+        whole = self.icicle.whole if self.root < 0 else int(self.icicle.total[self.root])
+        told = self.asked.vocabulary.event.of(count)
+        what = "all" if self.root < 0 else self.name_of(self.root)
+        return f"{time_text(total)}, {percent_text(total / whole)} of {clean(what)}; itself {time_text(own)}; {told}"
+
+    def name_of(self, place: int) -> str:
+        """The last name of a path."""
+        assert self.table is not None
+        return str(self.table.column("name")[place]) or "-"
+
+    def _line(self, row: list[tuple[int, int, int]], width: int) -> Line:
+        line: Line = []
+        used = 0
+        for first, behind, place in row:
+            if first > used:
+                line.append(Segment(" " * (first - used)))
+            name = clean(self.name_of(place))
+            text = fit(f"{self.glyphs.edge}{name if behind - first >= NAMED else ''}", behind - first)
+            line.append(Segment(text, self._style(name, chosen=place == self.chosen)))
+            used = behind
+        return [*line, Segment(" " * (width - used))]
+
+    def _style(self, name: str, *, chosen: bool) -> Style:
+        """The colour of a kernel function wherever it shows; other names have one that is always the same."""
+        code = self._scopes.get(name, sum(map(ord, name)))
+        if not self.palette.colour:
+            return self.palette.row if chosen else self.palette.text
+        style = self.palette.filled(kernel_category(code, "").shades)
+        return self.palette.on_selected(style) if chosen else style
+
+    # keys
+
+    def move(self, lines: int) -> None:
+        """To what the path under the cursor calls for longest, or to its callers."""
+        place = self.chosen
+        for _ in range(min(abs(lines), len(self.icicle.depth))):
+            below = place + 1
+            if lines < 0 and self.icicle.parent[place] >= 0:
+                place = int(self.icicle.parent[place])
+            elif lines > 0 and below < len(self.icicle.depth) and self.icicle.parent[below] == place:
+                place = below
+        self._choose(place)
+
+    def action_scroll_columns(self, columns: int) -> None:
+        """To the path beside, of the same caller."""
+        if not self.icicle.whole:
+            return
+        beside = self.icicle.siblings(self.chosen)
+        self._choose(beside[min(max(beside.index(self.chosen) + columns, 0), len(beside) - 1)])
+
+    def _choose(self, place: int) -> None:
+        """The cursor is on a path; it has a cell, and is in view."""
+        if not self.icicle.whole:
+            return
+        self.chosen = place
+        above = self.icicle.callers(place)
+        if self.root >= 0 and self.root not in above:
+            # it left what fills the width: what holds both does
+            self.root = max((each for each in self.icicle.callers(self.root) if each in above), default=-1)
+        if not any(place == each for row in self.icicle.rows(self.root, self.size.width) for _, _, each in row):
+            self.root = int(self.icicle.parent[place])
+        self.rebuild()
+        height = max(self.scrollable_content_region.height - HEAD, 1)
+        line = int(self.icicle.depth[place]) + HEAD
+        if not self.scroll_offset.y + HEAD <= line < self.scroll_offset.y + HEAD + height:
+            self.scroll_to(y=max(line - height, 0), animate=False, immediate=True)
+
+    def action_zoom_in(self) -> None:
+        """The path under the cursor fills the width."""
+        self.root = self.chosen if self.icicle.whole else -1
+        self.rebuild()
+
+    def action_zoom_out(self) -> None:
+        """The caller of what fills the width does."""
+        self.root = int(self.icicle.parent[self.root]) if self.root >= 0 else -1
+        self.rebuild()
+
+    def action_fit(self) -> None:
+        """All paths."""
+        self.root = -1
+        self.rebuild()
+
+    def action_drill(self) -> None:
+        """The events of the path under the cursor."""
+        if self.table is None or not self.icicle.whole:
+            return
+        above = [self.table.leads_to(each) for each in self.icicle.callers(self.chosen)]
+        scope = next((each.scope for each in above if each is not None and each.scope is not None), Scope())
+        condition = next((each.condition for each in above[::-1] if each is not None and each.condition), "")
+        self.post_message(self.Drilled(scope, condition))
+
+    def action_copy(self) -> None:
+        """Copies the path and its times."""
+        if self.icicle.whole:
+            self.post_message(self.Copied(f"{self.path(self.chosen)}: {self.times(self.chosen)}"))
+
+    def on_click(self, event: events.Click) -> None:
+        """The mouse moves the cursor; nothing needs it."""
+        offset = event.get_content_offset(self)
+        if offset is not None and self.icicle.whole:
+            number = offset.y + self.scroll_offset.y - HEAD
+            rows = self.icicle.rows(self.root, self.size.width)
+            for first, behind, place in rows[number] if 0 <= number < len(rows) else ():
+                if first <= offset.x < behind:
+                    self._choose(place)
+
+
+class FlameScreen(ModalScreen["FlameGraph.Drilled | None"], DrawnScreen["FlameGraph.Drilled | None"]):
+    """The flame graph over the explorer; gives the path that was drilled into."""
+
+    AUTO_FOCUS = "#flame"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
+    CSS = """
+    FlameScreen { background: $background; }
+    FlameScreen #flame { width: 100%; height: 1fr; border: round $accent; background: $surface; }
+    """
+
+    def __init__(self, query: Query, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.palette = palette
+        self.graph = FlameGraph(query, palette, glyphs)
+
+    def compose(self) -> ComposeResult:
+        """Graph and keys."""
+        yield self.graph
+        yield KeyBar(self.palette, "flame")
+
+    def on_flame_graph_drilled(self, message: FlameGraph.Drilled) -> None:
+        """Closes; the explorer narrows to it."""
+        message.stop()
+        self.dismiss(message)
+
+    def on_flame_graph_copied(self, message: FlameGraph.Copied) -> None:
+        """Copies the path."""
+        message.stop()
+        copy_text(self, self.palette, message.text, "the path")

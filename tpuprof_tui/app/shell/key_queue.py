@@ -38,6 +38,13 @@ class Waiting(Protocol):
         """Shows how many keys wait."""
 
 
+class Countdown(Protocol):
+    """A function that is called after some seconds."""
+
+    def stop(self) -> None:
+        """It is not called any more."""
+
+
 class KeyQueue:
     """Keys in the order they were typed.
 
@@ -50,7 +57,7 @@ class KeyQueue:
 
     def __init__(
         self, send: Callable[[Typed], Awaitable[None]], target: Callable[[], DOMNode | None],
-        loading: Callable[[], Waiting | None], after: Callable[[float, Callable[[], object]], object],
+        loading: Callable[[], Waiting | None], after: Callable[[float, Callable[[], object]], Countdown],
     ) -> None:  # fmt: skip
         self._send = send
         self._target = target
@@ -58,6 +65,7 @@ class KeyQueue:
         self._after = after
         self._typed: deque[Typed] = deque()
         self._at_work: Typed | None = None
+        self._lost: Countdown | None = None
         self._looking = False
         self.closed = False
 
@@ -108,7 +116,7 @@ class KeyQueue:
         if loading is not None:
             loading.show_waiting(0, MOST_WAITING)
         way = list(target.ancestors_with_self)
-        self._after(LOST_SECONDS, lambda: self._done(event))
+        self._lost = self._after(LOST_SECONDS, lambda: self._done(event))
         await self._send(event)
         # up to the application, behind the key in the queue of each pane; then behind what it made them send
         await self._follow(event, [*way, *way])
@@ -134,4 +142,6 @@ class KeyQueue:
         """A key has done what it does."""
         if self._at_work is event:
             self._at_work = None
+            if self._lost is not None:
+                self._lost.stop()
             await self._pass_on()

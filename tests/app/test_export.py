@@ -13,7 +13,6 @@ from exporting import SAMPLE, copied, slow_program
 from profiles import make_profile
 
 from tpuprof_tui.analysis.selecting.state import Scope, Sort, ViewState
-from tpuprof_tui.app.shell import export_process as exporter_module
 from tpuprof_tui.app.shell.export_kinds import (
     Job,
     Part,
@@ -166,7 +165,7 @@ async def test_what_was_written_before_a_stop_is_there(tmp_path, monkeypatch):
     code.write_text(f"import time\nprint({said!r}, {further!r}, sep='\\n', flush=True)\ntime.sleep(60)\n")
     program.write_text(f"#!/bin/sh\nexec {sys.executable} {code}\n")
     program.chmod(0o755)
-    monkeypatch.setattr(exporter_module.sys, "executable", str(program))
+    monkeypatch.setattr(sys, "executable", str(program))
     exporter = Exporter()
     running = asyncio.ensure_future(exporter.run(Job(kind("web"), ())))
     while exporter.running is None or exporter.running.done != 0.5:
@@ -178,8 +177,12 @@ async def test_what_was_written_before_a_stop_is_there(tmp_path, monkeypatch):
 # -- the child ------------------------------------------------------------------
 
 
-async def test_messages_of_the_child_become_progress_and_an_outcome(tmp_path):
+async def test_messages_of_the_child_become_progress_and_an_outcome(tmp_path, monkeypatch):
     told = []
+    # modules that lie where the explorer was started, as beside captures, are nobody's
+    monkeypatch.chdir(tmp_path)
+    for name in ("runpy", "json", "numpy", "tpuprof_tui"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
     exporter = Exporter(lambda: told.append(exporter.running))
     job = export_job(kind("summary"), Source(str(SAMPLE)), str(tmp_path), VIEW, -1, Part())
     outcome = await exporter.run(job)
@@ -243,7 +246,7 @@ async def test_a_child_that_says_nothing_is_an_error():
 
 
 async def test_a_stopped_export_is_no_error_and_its_child_is_gone(tmp_path, monkeypatch):
-    monkeypatch.setattr(exporter_module.sys, "executable", str(slow_program(tmp_path)))
+    monkeypatch.setattr(sys, "executable", str(slow_program(tmp_path)))
     exporter = Exporter()
     running = asyncio.ensure_future(exporter.run(Job(kind("web"), ())))
     for _ in range(1000):

@@ -6,6 +6,7 @@ import asyncio
 import csv
 import json
 import shutil
+import sys
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -21,7 +22,6 @@ from tpuprof_tui.app.overlays.confirm import ConfirmScreen
 from tpuprof_tui.app.overlays.export import ExportScreen
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell import export_kinds as exports
-from tpuprof_tui.app.shell import export_process as exporter_module
 from tpuprof_tui.app.shell.export_kinds import Part
 from tpuprof_tui.app.shell.messages import Change
 from tpuprof_tui.export.outputs import explorer_outputs
@@ -266,7 +266,7 @@ async def test_a_profile_from_nowhere_cannot_be_exported():
 async def at_work(tmp_path, monkeypatch):
     """The explorer while an export runs that never ends."""
     async with sample(tmp_path, monkeypatch) as pilot:
-        monkeypatch.setattr(exporter_module.sys, "executable", str(slow_program(tmp_path)))
+        monkeypatch.setattr(sys, "executable", str(slow_program(tmp_path)))
         await press(pilot, "x")
         await pilot.press("w")
         for _ in range(1000):

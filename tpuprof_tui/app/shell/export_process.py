@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tpuprof_tui.child_process import python_words
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import bytes_text
@@ -166,7 +165,7 @@ class Exporter:
         if self._stopped:
             raise ExportError("Stopped.")
         self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tpuprof_tui", *job.words, env=_environment(),
+            *python_words("tpuprof_tui", *job.words),
             stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.PIPE, limit=LONGEST,
         )  # fmt: skip
         return self._process
@@ -189,13 +188,6 @@ class Exporter:
         except asyncio.TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-
-
-def _environment() -> dict[str, str]:
-    """The child finds this very package, wherever it was started from."""
-    package = str(Path(__file__).resolve().parents[3])
-    path = os.environ.get("PYTHONPATH", "")
-    return {**os.environ, "PYTHONPATH": f"{package}{os.pathsep}{path}" if path else package}
 
 
 def _message(line: bytes) -> dict[str, object]:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from tpuprof_tui.child_process import python_words
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
 
@@ -140,13 +141,11 @@ def _read(file: Path, report: Callable[[int, int], None] | None, part: Part | No
 @contextlib.contextmanager
 def _other_processes(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Processes that read; they end with the block, whatever they do."""
-    # where this very package lies, not where tpuprof was started: modules beside captures are not to be imported
-    folder = Path(__file__).resolve().parents[4]
     found: list[subprocess.Popen[bytes]] = []
     try:
         for _ in range(count):
             with contextlib.suppress(OSError):
-                found.append(subprocess.Popen([sys.executable, "-m", __name__], cwd=folder, stdin=subprocess.PIPE,
+                found.append(subprocess.Popen(python_words(__name__), stdin=subprocess.PIPE,
                                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))  # fmt: skip
         yield found
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -56,15 +57,36 @@ def write_asked(options: argparse.Namespace, profile: Profile) -> None:
     if options.format == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is no text for a terminal.", "Send it to a file: --output instructions.parquet")
     sys.stdout.flush()
+    if options.limit is None and sys.stdout.isatty():
+        _write_few(options, profile, selection)
+        return
     _write(options, profile, selection, page, sys.stdout.buffer)
     sys.stdout.buffer.flush()
     _tell_cut(page, profile)
 
 
-def _tell_cut(page: Page, profile: Profile) -> None:
+def _write_few(options: argparse.Namespace, profile: Profile, selection: Selection) -> None:
+    """The first rows to a terminal, where nobody asked for more: as many as a person reads, a line each."""
+    from tpuprof_tui.export.selection import Page
+    from tpuprof_tui.views.as_text import ROWS
+
+    from .pages import MOST_BYTES
+
+    page, text = Page(ROWS, options.offset), io.BytesIO()
+    _write(options, profile, selection, page, text)
+    lines = text.getvalue().splitlines(keepends=True)
+    while len(lines) > 2 and sum(map(len, lines)) > MOST_BYTES:
+        lines.pop()
+        page.taken -= 1
+    sys.stdout.buffer.write(b"".join(lines))
+    sys.stdout.buffer.flush()
+    _tell_cut(page, profile, "--limit N shows more, and a pipe or --output gets all")
+
+
+def _tell_cut(page: Page, profile: Profile, more: str = "--limit, --offset") -> None:
     """Says how many of how many were written, where it is not all."""
     if page.taken < page.total:
-        told = f"{page.taken:,} of {profile.vocabulary.event.of(page.total)} (--limit, --offset)."
+        told = f"{page.taken:,} of {profile.vocabulary.event.of(page.total)} ({more})."
         print(f"tpuprof: {line_text(told)}", file=sys.stderr)
 
 

@@ -123,8 +123,8 @@ OPTIONS: Final = (
         {
             "type": _count,
             "metavar": "N",
-            "help": "rows of each table at most (default: as many as 8 kB of text hold; all with --json and of "
-            "instructions)",
+            "help": "rows of each table at most (default: as many as 8 kB of text hold; all with --json, and of "
+            "instructions to a pipe or file)",
         },
         ("summary", "report", "diff", "info", "instructions"),
     ),

@@ -79,6 +79,16 @@ def reported(error: BaseException, arguments: Sequence[str]) -> str:
     return sentence(error, written_log(error, arguments))
 
 
+def type_and_place(error: BaseException) -> str:
+    """What went wrong in this package and where, such as ``KeyError in views/steps.py, line 12``: no text of files."""
+    package = Path(__file__).parent
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(package)
+    ]
+    kind = type(error).__name__
+    return f"{kind} in {Path(frames[-1].filename).relative_to(package)}, line {frames[-1].lineno}" if frames else kind
+
+
 def _folders() -> Iterator[Path]:
     with suppress(RuntimeError):
         yield state_folder()

@@ -196,11 +196,11 @@ def test_a_build_that_is_killed_loses_and_doubles_nothing(when, captures, tmp_pa
     count = {"between": 0, "within": 0}
     write_table, take = building.write_table, building._take
 
-    def within(table, file):
+    def within(*words):
         count["within"] += 1
         if when == "within" and count["within"] == 5:
             raise Killed
-        write_table(table, file)
+        write_table(*words)
 
     def between(manifest, entry, result):
         count["between"] += 1
@@ -385,9 +385,31 @@ def test_a_view_that_fails_costs_its_own_figures_alone(monkeypatch):
     monkeypatch.setattr(registry, "answer", failing)
     found = partitions(SAMPLES / "aks_bmodel")
     assert found.readable
-    assert found.tables["problems"].to_pylist()[-1]["what"] == "The view steps failed: ZeroDivisionError."
+    told = found.tables["problems"].to_pylist()[-1]["what"]
+    assert told.startswith("The view steps failed. Internal error of tpuprof: ZeroDivisionError in dataset/tables.py")
     assert "overview" in set(found.tables["figures"]["kind"].to_pylist())
     assert "steps" not in set(found.tables["figures"]["kind"].to_pylist())
+
+
+def test_an_error_of_the_package_is_no_bad_capture(captures, tmp_path, monkeypatch, capfd):
+    from tpuprof_tui.sources.sophgo.source import SOURCE
+
+    read = type(SOURCE).open
+
+    def failing(self, path, *words):
+        return {}["x"] if "dev1" in path.name else read(self, path, *words)
+
+    monkeypatch.setattr(type(SOURCE), "open", failing)
+    words = pair(captures)
+    told = tool(capfd, "build", tmp_path / "out", *words, status=1)
+    assert "1 with an internal error of tpuprof, to be reported: " in told
+    assert "dev1-0: KeyError in sources/catalog.py, line" in told
+    fatal = rows(capfd, "query", tmp_path / "out", "select what from problems where severity = 'fatal'")
+    assert fatal[0]["what"].startswith("Internal error of tpuprof: KeyError in ")
+    # what was our fault is tried again
+    monkeypatch.undo()
+    found = answer(capfd, "build", tmp_path / "out", *words)
+    assert (found["unchanged"], len(found["replaced"]), found["internal_errors"]) == (1, 1, [])
 
 
 def test_change_points_are_where_the_level_moves():

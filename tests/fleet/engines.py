@@ -18,8 +18,8 @@ where role = 'work' and kernel is not null group by kernel order by kernel
 
 
 def duckdb_says(out: Path) -> list[tuple[Any, ...]]:
-    with query.opened(out) as connection:
-        return [tuple(row) for row in query.asked(connection, SQL).rows]
+    with query.opened(out) as data:
+        return [tuple(row) for row in query.asked(data, SQL).rows]
 
 
 def polars_says(out: Path) -> list[tuple[Any, ...]]:
@@ -88,11 +88,11 @@ def engines_agree(out: Path, place: Path) -> dict[str, Any]:
     assert told
     assert polars_says(out) == told
     assert spark_says(out, place / "spark") == told
-    with query.opened(out) as connection:
-        paths = [path for (path,) in query.asked(connection, "select path from captures order by path limit 20").rows]
+    with query.opened(out) as data:
+        paths = [path for (path,) in query.asked(data, "select path from captures order by path limit 20").rows]
         listed = ", ".join(f"'{path}'" for path in paths)
         sql = f"select count(*) from figures join captures using (capture) where path in ({listed})"
-        ((figures,),) = list(query.asked(connection, sql).rows)
+        ((figures,),) = list(query.asked(data, sql).rows)
     assert partitions_in_spark(paths, place / "spark") == figures
     files = compact(out)
     assert duckdb_says(out) == told

@@ -21,10 +21,10 @@ def check(fleet: Fleet, folder: Path, out: Path) -> dict[str, Any]:
     """
     told: dict[str, Any] = {}
     every = {(day, device) for day in range(fleet.days) for device in range(fleet.devices)}
-    with query.opened(out) as connection:
+    with query.opened(out) as data:
 
         def ask(sql: str, *words: object) -> list[tuple[Any, ...]]:
-            return list(query.asked(connection, sql, words).rows)
+            return list(query.asked(data, sql, words).rows)
 
         ((captures, distinct, claimed),) = ask("select count(*), count(distinct capture), sum(events) from captures")
         assert captures == distinct == len(every) - len(fleet.unreadable), (captures, distinct)
@@ -37,15 +37,15 @@ def check(fleet: Fleet, folder: Path, out: Path) -> dict[str, Any]:
         wrong = {path for (path,) in ask("select distinct path from problems where severity in ('error', 'warning')")}
         assert wrong == {str(fleet.path(folder, *each)) for each in fleet.cut}, wrong
         # the drift, on its day alone; what does not drift does not
-        drift = query.trend(connection, NAMES[DRIFTED])
+        drift = query.trend(data, NAMES[DRIFTED])
         day, change = ([name for name, _ in drift.columns].index(each) for each in ("day", "change"))
         moved = {str(row[day]): row[change] for row in drift.rows if row[change] is not None}
         assert list(moved) == [fleet.day(fleet.drift)], moved
-        steady = query.trend(connection, NAMES[STEADY])
+        steady = query.trend(data, NAMES[STEADY])
         assert not [row for row in steady.rows if row[change] is not None]
         told["drift"] = moved
         # the bad device and the odd capture before all that is sound
-        found = query.outliers(connection)
+        found = query.outliers(data)
         path = [name for name, _ in found.columns].index("path")
         paths = [row[path] for row in found.rows]
         wanted = {str(fleet.path(folder, day, fleet.bad)) for day in range(fleet.days)}
@@ -56,7 +56,7 @@ def check(fleet: Fleet, folder: Path, out: Path) -> dict[str, Any]:
         # figures of sound captures vary too: a few of a hundred may lie beyond 3.5 deviations
         assert len(more) <= max(1, captures // 20), more[:5]
         # what takes most time, by a sum of its own
-        ((name, total),) = [row[1::3][:2] for row in list(query.top(connection).rows)[:1]]
+        ((name, total),) = [row[1::3][:2] for row in list(query.top(data).rows)[:1]]
         ((summed,),) = ask("select sum(duration) / 1e6 from events where kernel = ? and role = 'work'", name)
         assert abs(total - summed) < 1e-6 * summed, (name, total, summed)
         told["top"] = name

@@ -5,9 +5,10 @@
     python tests/fleet/run.py --days 20 --only fleet engines
 
 Parts: ``fleet`` (builds killed at random and begun again; what was put in is found), ``engines`` (DuckDB, polars and
-Spark tell the same), ``store`` (captures at s3:// addresses of a server on this machine that fails now and then),
-``ray`` (a cluster of two nodes on this machine, of which one is killed in the middle). Needs the extra ``fleet``, and
-Java for Spark: a part whose package is missing is told and ends with status 1. All traffic stays on this machine.
+Spark tell the same), ``store`` (captures, and a data set, at s3:// addresses of a server on this machine that fails now
+and then), ``ray`` (a cluster of two nodes on this machine, of which one is killed in the middle). Needs the extra
+``fleet``, and Java for Spark: a part whose package is missing is told and ends with status 1. All traffic stays on this
+machine.
 """
 
 from __future__ import annotations
@@ -40,14 +41,16 @@ from tpuprof_tui.dataset.manifest import Manifest
 TOOL = [sys.executable, "-m", "tpuprof_tui", "dataset", "build"]
 
 
-def content(out: Path) -> dict[str, Any]:
+def content(out: Any) -> dict[str, Any]:
     """All that a data set holds, by capture and table: rows, and the sum of what is a number."""
     import pyarrow
     from pyarrow import compute, parquet
 
     found: dict[str, Any] = {}
-    for file in sorted(Manifest.read(out).files):
-        table = parquet.read_table(out / file, partitioning=None)
+    manifest = Manifest.read(out)
+    for file in sorted(manifest.files):
+        with manifest.store.open(file) as stream:
+            table = parquet.read_table(stream)
         numbers = [compute.sum(table[field.name]).as_py() for field in table.schema
                    if pyarrow.types.is_integer(field.type) or pyarrow.types.is_floating(field.type)]  # fmt: skip
         found[file] = (table.num_rows, numbers)

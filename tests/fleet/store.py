@@ -1,4 +1,4 @@
-"""An object store on this machine (moto) that fails now and then, and captures read from it."""
+"""An object store on this machine (moto) that fails now and then: captures read from it, and data sets kept in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof_tui.dataset import build as building
-from tpuprof_tui.dataset import places
+from tpuprof_tui.dataset import places, query
+from tpuprof_tui.errors import TpuprofError
 
 
 class Failing:
@@ -24,13 +25,16 @@ class Failing:
     def __init__(self, inner: Any, share: float, seed: int) -> None:
         self.inner, self.share, self.dice = inner, share, random.Random(seed)
         self.failed = 0
+        #: Whether writing, deleting and looking fail too.
+        self.all_methods = False
         #: Objects whose names hold this cannot be had at all.
         self.broken = "\0"
 
     def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Any:
         path = environ.get("PATH_INFO", "")
         reading = environ.get("REQUEST_METHOD") == "GET" and path.count("/") > 1
-        if reading and (self.broken in path or self.dice.random() < self.share):
+        concerned = reading or (self.all_methods and path.count("/") > 1)
+        if (reading and self.broken in path) or (concerned and self.dice.random() < self.share):
             self.failed += 1
             start("500 Internal Server Error", [("Content-Length", "0")])
             return [b""]
@@ -38,7 +42,7 @@ class Failing:
 
 
 def built_from_a_store_that_fails(
-    folder: Path, place: Path, content: Callable[[Path], dict[str, Any]], seed: int
+    folder: Path, place: Path, content: Callable[[Any], dict[str, Any]], seed: int
 ) -> dict[str, Any]:
     """Builds from addresses of a bucket; compares with a build from the files themselves."""
     import logging
@@ -85,10 +89,57 @@ def built_from_a_store_that_fails(
         found = building.build(out, ["s3://fleet/captures"], building.local(1))
         assert [path.rpartition("/")[2] for path in found.unreadable] == [name], found
         assert content(out) == ours
-        return {"captures": len(list(folder.iterdir())), "requests that failed": failed, "builds": tries}
+        application.broken = "\0"
+        kept = _data_set_in_the_store(application, folder, here, place, content)
+        return {"captures": len(list(folder.iterdir())), "requests that failed": failed, "builds": tries, **kept}
     finally:
         server.shutdown()
         thread.join()
+
+
+def _data_set_in_the_store(
+    application: Failing, folder: Path, here: Path, place: Path, content: Callable[[Any], dict[str, Any]]
+) -> dict[str, Any]:
+    """Builds a data set at an address, again after a change, and asks it, while requests of all kinds fail."""
+    import shutil
+
+    out, captures = "s3://fleet/set", place / "to_store"
+    shutil.copytree(folder, captures)
+    application.all_methods, application.failed = True, 0
+    told: dict[str, Any] = {}
+    for turn in ("built", "built again"):
+        application.share, tries = 0.1, 1
+        while tries < 50:
+            try:
+                building.build(out, [str(captures)], building.local(1), prune=True)
+                break
+            except TpuprofError:
+                tries += 1
+        told[turn] = f"in {tries} tries"
+        theirs = place / f"beside_store_{turn}"
+        building.build(theirs, [str(captures)], building.local(1))
+        application.share = 0.0
+        assert content(out) == content(theirs)
+        application.share = 0.1
+        assert _answers(out) == _answers(theirs)
+        # one goes, one changes
+        first, second, *_ = sorted(captures.iterdir())
+        shutil.rmtree(first)
+        changed = second / "global.profile"
+        changed.write_bytes(changed.read_bytes() + b"\n# more")
+    application.share, application.all_methods = 0.0, False
+    told["requests of the data set that failed"] = application.failed
+    return told
+
+
+def _answers(out: Any) -> list[Any]:
+    with query.opened(out) as data:
+        figure = "overview.total_us"
+        events = (
+            "select kernel, count(*), sum(duration), quantile_disc(duration, 0.9) from events group by all order by all"
+        )
+        found = [query.top(data), query.trend(data, figure), query.outliers(data), query.asked(data, events)]
+        return [(each.columns, list(each.rows)) for each in found]
 
 
 def _sums(found: dict[str, Any]) -> list[tuple[str, int]]:

@@ -98,7 +98,7 @@ def run(options: argparse.Namespace, show: Callable[..., None]) -> int:
         raise UsageError("--parquet goes with tpuprof dataset query.")
     if sum((options.csv, options.json, options.parquet is not None)) > 1:
         raise UsageError("Only one of --csv, --json and --parquet can be written.")
-    out = Path(options.out)
+    out = options.out
     if action == "build":
         return _build(out, words, options)
     if action == "compact":
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace, show: Callable[..., None]) -> int:
 # -- build ------------------------------------------------------------------------
 
 
-def _build(out: Path, words: list[str], options: argparse.Namespace) -> int:
+def _build(out: str, words: list[str], options: argparse.Namespace) -> int:
     from tpuprof_tui.dataset.build import build, local, ray
 
     if options.address is not None and options.executor != "ray":
@@ -127,25 +127,26 @@ def _build(out: Path, words: list[str], options: argparse.Namespace) -> int:
         print(answer_text({"action": "build", **vars(built)}, indent=None))
     else:
         _print_built(out, built, pruned=options.prune)
-    return LOST if built.unreadable or built.missing else FINE
+    return LOST if built.unreadable or built.missing or built.internal_errors else FINE
 
 
-def _print_built(out: Path, built: Built, *, pruned: bool) -> None:
+def _print_built(out: str, built: Built, *, pruned: bool) -> None:
     from tpuprof_tui.formats.escape import line_text
 
-    print(f"{line_text(str(out))}: {len(built.written):,} captures written, {len(built.replaced):,} replaced, "
+    print(f"{line_text(out)}: {len(built.written):,} captures written, {len(built.replaced):,} replaced, "
           f"{built.unchanged:,} unchanged, {len(built.same):,} the same as others")  # fmt: skip
     for title, paths in (
         ("unreadable (see the table problems)", built.unreadable),
         ("deleted, and taken out" if pruned else "deleted, and kept (--prune takes them out)", built.deleted),
         ("not there, or no capture", built.missing),
+        ("with an internal error of tpuprof, to be reported", built.internal_errors),
     ):
         if paths:
             named = ", ".join(line_text(path, 200) for path in paths[:_MOST_NAMED])
             print(f"{len(paths):,} {title}: {named}{', ...' if len(paths) > _MOST_NAMED else ''}")
 
 
-def _compact(out: Path, options: argparse.Namespace) -> int:
+def _compact(out: str, options: argparse.Namespace) -> int:
     from tpuprof_tui.dataset.build import compact
 
     before, after = compact(out)
@@ -161,21 +162,21 @@ def _compact(out: Path, options: argparse.Namespace) -> int:
 # -- questions --------------------------------------------------------------------
 
 
-def _ask(out: Path, words: list[str], options: argparse.Namespace, show: Callable[..., None]) -> int:
+def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable[..., None]) -> int:
     from tpuprof_tui.dataset import query
 
-    with query.opened(out) as connection:
+    with query.opened(out) as data:
         if options.parquet is not None:
             if options.limit is not None:
                 raise UsageError("--limit does not go with --parquet.", "Write LIMIT in the SQL.")
-            count = query.write_parquet(connection, words[0], Path(options.parquet))
+            count = query.write_parquet(data, words[0], Path(options.parquet))
             print(f"{options.parquet}: {count:,} rows")
             return FINE
         asked: dict[str, Callable[[], Rows]] = {
-            "query": lambda: query.asked(connection, words[0]),
-            "top": lambda: query.top(connection),
-            "trend": lambda: query.trend(connection, words[0]),
-            "outliers": lambda: query.outliers(connection, options.among),
+            "query": lambda: query.asked(data, words[0]),
+            "top": lambda: query.top(data),
+            "trend": lambda: query.trend(data, words[0]),
+            "outliers": lambda: query.outliers(data, options.among),
         }
         found = asked[options.action]()
         limit = options.limit
@@ -215,7 +216,7 @@ def _print_json(action: str, found: Rows, limit: int | None) -> None:
     print(f'\n], "cut": {"true" if more else "false"}}}')
 
 
-def _page(out: Path, action: str, found: Rows, limit: int) -> Report:
+def _page(out: str, action: str, found: Rows, limit: int) -> Report:
     from tpuprof_tui.formats.escape import line_text
     from tpuprof_tui.formats.tables import Report, Table
 
@@ -229,7 +230,7 @@ def _page(out: Path, action: str, found: Rows, limit: int) -> Report:
     cells = tuple(tuple(_cell(value) for value in row) for row in rows)
     header = tuple(_cell(name) for name, _ in found.columns)
     table = Table(action.capitalize(), header, cells, left, notes or (() if rows else ("Nothing.",)))
-    return Report(line_text(str(out)), (), (table,))
+    return Report(line_text(out), (), (table,))
 
 
 def _cell(value: Any) -> str:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from tpuprof_tui.errors import TpuprofError, UnreadableError, needed_for
-from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.sources.catalog import Catalog
 
 from .manifest import Entry, Manifest
-from .places import captures_of, fingerprint, lies
+from .places import captures_of, fingerprint, is_address, lies
+from .store import Store, store_at
 from .tables import FOLDERS, GROUP, SCHEMA, Folders, origin, partitions
 
 #: What Hive calls the folder of what is not known.
@@ -44,6 +44,7 @@ class Built:
         unreadable: Those of which nothing could be read.
         deleted: Those of the data set that lie no more where they lay.
         missing: What was named and is not there, or holds no capture.
+        internal_errors: Captures that are missing or incomplete by an error of this package, with its type and place.
     """
 
     written: list[str] = field(default_factory=list)
@@ -53,6 +54,7 @@ class Built:
     unreadable: list[str] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    internal_errors: list[str] = field(default_factory=list)
 
 
 # one capture
@@ -64,24 +66,26 @@ def write_capture(out: str, path: str) -> Entry:
     A capture that changes while it is read has its fingerprint of before: the next build reads it again.
 
     Args:
-        out: Folder of the data set.
+        out: Path or address of the data set.
         path: Where the capture lies, or its address on another file system.
     """
+    store = store_at(out)
     found = fingerprint(path, Catalog())
     files: list[str] = []
 
     def write_events(capture: str, folders: Folders, schema: Any, batches: Iterator[Any]) -> None:
         files.append(file_of("events", folders, capture))
-        write_batches(schema, batches, Path(out, files[0]))
+        write_batches(schema, batches, store, files[0])
 
     tables = partitions(path, write_events)
     for name, table in tables.tables.items():
         if table is not None:
             files.append(file_of(name, tables.folders, tables.capture))
-            write_table(table, Path(out, files[-1]))
+            write_table(table, store, files[-1])
     if not tables.readable:
         files = files[-1:]
-    return Entry(path, found if tables.fetched else "", tables.capture, tables.readable, tuple(sorted(files)))
+    return Entry(path, found if tables.fetched else "", tables.capture, tables.readable, tuple(sorted(files)),
+                 internal_error=tables.internal_error)  # fmt: skip
 
 
 def file_of(table: str, folders: Folders, capture: str) -> str:
@@ -91,12 +95,12 @@ def file_of(table: str, folders: Folders, capture: str) -> str:
     return "/".join((table, *parts, f"{capture}.parquet"))
 
 
-def write_table(table: Any, file: Path) -> None:
+def write_table(table: Any, store: Store, file: str) -> None:
     """Writes an Arrow table."""
-    write_batches(table.schema, (table,), file)
+    write_batches(table.schema, (table,), store, file)
 
 
-def write_batches(schema: Any, parts: Iterable[Any], file: Path) -> None:
+def write_batches(schema: Any, parts: Iterable[Any], store: Store, file: str) -> None:
     """Writes record batches or tables as they come: zstd, dictionaries where values repeat, bounded row groups.
 
     Statistics are of what queries skip by: numbers that all events have, and the capture.
@@ -107,7 +111,7 @@ def write_batches(schema: Any, parts: Iterable[Any], file: Path) -> None:
     repeated = [field.name for field in schema if not _differs(field)]
     skipped = [field.name for field in schema if field.name in _SKIPPED] or True
     with (
-        whole_file(file) as stream,
+        store.writing(file) as stream,
         parquet.ParquetWriter(stream, schema, compression="zstd", use_dictionary=repeated,
                               write_statistics=skipped) as writer,
     ):  # fmt: skip
@@ -187,21 +191,22 @@ def function_of(function: Callable[[str], Entry]) -> Callable[[str], Entry]:
     return lambda path: function(path)
 
 
-def build(out: Path, words: Sequence[str], run: Executor, *, prune: bool = False,
+def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, prune: bool = False,
           told: Callable[[int, int], None] = lambda done, all_: None) -> Built:  # fmt: skip
     """Brings a data set up to date with captures.
 
     Args:
-        out: Folder of the data set; made where it is not there.
+        out: Path or address of the data set; made where it is not there.
         words: What to read, see `captures_of`; of a data set that is there they may name a part.
         run: Reads captures.
         prune: Whether captures go that lie no more where they lay; else they are told and stay.
         told: Called with how many are done, and of how many.
 
     Raises:
-        UsageError: The folder holds something else, or another process writes there.
-        UnreadableError: The words name no capture.
-        MissingPackageError: pyarrow is not installed.
+        UsageError: There is something else, or another process writes there.
+        UnreadableError: The words name no capture, or the data set's file system cannot be read.
+        WriteError: The data set cannot be written; what was written counts.
+        MissingPackageError: pyarrow is not installed, or what reads such addresses.
     """
     with needed_for("A data set", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."):
         import pyarrow  # noqa: F401
@@ -209,16 +214,17 @@ def build(out: Path, words: Sequence[str], run: Executor, *, prune: bool = False
     paths = list(dict.fromkeys(captures_of(words, catalog, built.missing)))
     if not paths and len(built.missing) == len(words):
         raise UnreadableError(f"No capture was found: {', '.join(words[:3])}{', ...' if len(words) > 3 else '.'}")
-    with Manifest.opened(out) as manifest:
-        manifest.sweep()
+    place = os.fspath(out) if is_address(out) else os.path.abspath(out)
+    with Manifest.opened(place) as manifest:
+        there = manifest.sweep()
         built.deleted = [path for path in manifest.entries if not lies(path)]
         if prune:
             _let_go(manifest, built.deleted)
-        due = [path for path in paths if not _is_current(manifest, path, catalog)]
+        due = [path for path in paths if not _is_current(manifest, path, catalog, there)]
         built.unchanged = len(paths) - len(due)
         # what had the same content as a capture that changed is read in a second turn
         for _ in range(2):
-            for done, entry in enumerate(run(partial(write_capture, str(out)), due) if due else (), 1):
+            for done, entry in enumerate(run(partial(write_capture, place), due) if due else (), 1):
                 _take(manifest, entry, built)
                 told(done, len(due))
             again = _without_files(manifest)
@@ -229,13 +235,11 @@ def build(out: Path, words: Sequence[str], run: Executor, *, prune: bool = False
     return built
 
 
-def _is_current(manifest: Manifest, path: str, catalog: Catalog) -> bool:
+def _is_current(manifest: Manifest, path: str, catalog: Catalog, there: set[str]) -> bool:
     known = manifest.entries.get(path)
-    if known is None or known.schema != SCHEMA or not known.fingerprint:
+    if known is None or known.schema != SCHEMA or not known.fingerprint or known.internal_error:
         return False
-    return known.fingerprint == fingerprint(path, catalog) and all(
-        (manifest.out / file).is_file() for file in known.files
-    )
+    return there.issuperset(known.files) and known.fingerprint == fingerprint(path, catalog)
 
 
 def _without_files(manifest: Manifest) -> list[str]:
@@ -250,17 +254,17 @@ def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
     owner = None if owner is former else owner
     if not entry.fingerprint and former is not None and former.readable:
         # it cannot be looked at now: what was read of it before stays
-        _delete(manifest, set(entry.files) - manifest.files)
+        manifest.delete(set(entry.files) - manifest.files)
         built.unreadable.append(entry.path)
         return
-    if not all((manifest.out / file).is_file() for file in entry.files):
+    if not all(manifest.has(file) for file in entry.files):
         # a capture that had the same content has been replaced meanwhile: it is read again
         manifest.log([replace(entry, files=())])
     elif owner is not None and lies(owner.path):
         surplus = set(entry.files) - set(owner.files)
         entry = replace(entry, files=())
         manifest.log([entry])
-        _delete(manifest, surplus)
+        manifest.delete(surplus)
         built.same.append(entry.path)
     elif owner is not None:
         # it has been moved: the files are those of its new place
@@ -272,6 +276,8 @@ def _take(manifest: Manifest, entry: Entry, built: Built) -> None:
         (built.replaced if former is not None else built.written).append(entry.path)
     if not entry.readable:
         built.unreadable.append(entry.path)
+    if entry.internal_error:
+        built.internal_errors.append(f"{entry.path}: {entry.internal_error}")
     if former is not None and former.files and former.files != entry.files:
         _delete_rows(manifest, former, set(entry.files))
 
@@ -283,25 +289,27 @@ def _let_go(manifest: Manifest, paths: Sequence[str]) -> None:
         _delete_rows(manifest, entry, set())
 
 
-def _delete(manifest: Manifest, files: Iterable[str]) -> None:
-    for file in files:
-        (manifest.out / file).unlink(missing_ok=True)
-
-
 def _delete_rows(manifest: Manifest, entry: Entry, kept: set[str]) -> None:
     """Deletes what a data set holds of a capture; files that others share are written without it."""
     for file in set(entry.files) - kept:
         sharing = [each for each in manifest.entries.values() if file in each.files]
         if sharing:
             import pyarrow
-            from pyarrow import compute, parquet
+            from pyarrow import compute
 
-            table = parquet.read_table(manifest.out / file, partitioning=None)
+            table = _read(manifest, file)
             others = compute.not_equal(table["capture"].cast(pyarrow.string()), entry.capture)
             renamed = f"{file.rpartition('/')[0]}/{_shared_name(each.capture for each in sharing)}"
-            write_table(table.filter(others), manifest.out / renamed)
+            write_table(table.filter(others), manifest.store, renamed)
             manifest.log([_with_files(each, {file: renamed}) for each in sharing])
-        _delete(manifest, [file])
+        manifest.delete([file])
+
+
+def _read(manifest: Manifest, file: str) -> Any:
+    from pyarrow import parquet
+
+    with manifest.store.open(file) as stream:
+        return parquet.read_table(stream)
 
 
 def _with_files(entry: Entry, renamed: dict[str, str]) -> Entry:
@@ -318,7 +326,7 @@ def _shared_name(captures: Iterable[str]) -> str:
 # few large files in place of many small ones
 
 
-def compact(out: Path) -> tuple[int, int]:
+def compact(out: str | os.PathLike[str]) -> tuple[int, int]:
     """Joins the files of each folder of a data set; gives the number of files before and after.
 
     Raises:
@@ -326,27 +334,26 @@ def compact(out: Path) -> tuple[int, int]:
     """
     with needed_for("A data set"):
         import pyarrow
-        from pyarrow import parquet
 
     Manifest.read(out)
     with Manifest.opened(out) as manifest:
         manifest.sweep()
         before = len(manifest.files)
         for parts in list(_joined(manifest)):
-            tables = [parquet.read_table(out / file, partitioning=None) for file in parts]
+            tables = [_read(manifest, file) for file in parts]
             renamed = f"{parts[0].rpartition('/')[0]}/"
             owners = [each for each in manifest.entries.values() if set(parts) & set(each.files)]
             renamed += _shared_name(each.capture for each in owners)
             table = pyarrow.concat_tables(tables, promote_options="default").unify_dictionaries()
             schema = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
             table = table.replace_schema_metadata({**schema, **origin(renamed.partition("/")[0])})
-            write_table(table, out / renamed)
+            write_table(table, manifest.store, renamed)
             # one write of the log: all of these captures move at once, or none
             changed = [_with_files(each, dict.fromkeys(parts, renamed)) for each in owners]
             for each in changed:
                 manifest.put(each)
             manifest.rewrite()
-            _delete(manifest, set(parts) - {renamed})
+            manifest.delete(set(parts) - {renamed})
         return before, len(manifest.files)
 
 
@@ -360,7 +367,8 @@ def _joined(manifest: Manifest) -> Iterator[list[str]]:
         parts: list[str] = []
         rows = 0
         for file in files:
-            count = parquet.read_metadata(manifest.out / file).num_rows
+            with manifest.store.open(file) as stream:
+                count = parquet.read_metadata(stream).num_rows
             if parts and rows + count > _MOST_ROWS:
                 if len(parts) > 1:
                     yield parts

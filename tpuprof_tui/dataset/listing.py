@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Literal
 
 from tpuprof_tui.errors import needed_for
 
 from .manifest import Manifest
-from .tables import FIELDS, FOLDERS
+from .scan import as_arrow
+from .tables import FIELDS
 
 Kind = Literal["us", "ns", "share", "number"]
 #: Figures that are shown where captures have them: title and kind.
@@ -77,7 +78,7 @@ class Listing:
     more: int = 0
 
     @classmethod
-    def read(cls, out: Path) -> Listing:
+    def read(cls, out: str | os.PathLike[str]) -> Listing:
         """The captures of a data set.
 
         Raises:
@@ -167,16 +168,8 @@ def _binned(values: Sequence[float], width: int) -> Iterator[float]:
 def _table(manifest: Manifest, table: str, columns: Sequence[str]) -> Any:
     """Columns of a table of a data set as plain Arrow columns, those that are folders too."""
     import pyarrow
-    from pyarrow import dataset, fs
 
-    files = [str(file.relative_to(manifest.out)) for file in manifest.of_table(table)]
-    folders = pyarrow.schema([(name, pyarrow.string()) for name in FOLDERS])
     kinds = {field.name: {"text": pyarrow.string(), "int": pyarrow.int64(), "float": pyarrow.float64()}[field.kind]
              for field in FIELDS[table]}  # fmt: skip
     schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in columns])
-    if not files:
-        return schema.empty_table()
-    where = fs.SubTreeFileSystem(str(manifest.out), fs.LocalFileSystem())
-    partitioned = dataset.partitioning(folders, flavor="hive")
-    found = dataset.dataset(files, format="parquet", filesystem=where, partitioning=partitioned)
-    return found.to_table(columns=list(columns)).cast(schema)
+    return as_arrow(manifest, table).to_table(columns=list(columns)).cast(schema)

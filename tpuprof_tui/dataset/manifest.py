@@ -11,16 +11,13 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from tpuprof_tui.errors import UnreadableError, UsageError
-from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.errors import UnreadableError
 
 from . import LOG
+from .store import Store, store_at
 from .tables import FIELDS, SCHEMA
-
-_LOCK: Final = "_tpuprof.lock"
 
 
 @dataclass(frozen=True)
@@ -34,6 +31,7 @@ class Entry:
         readable: Whether it could be read.
         files: Its Parquet files, relative to the data set; none where another path has the same content.
         schema: Version of the tables.
+        internal_error: Type and place of an error of this package itself; empty: there was none.
     """
 
     path: str
@@ -42,45 +40,53 @@ class Entry:
     readable: bool
     files: tuple[str, ...]
     schema: str = SCHEMA
+    internal_error: str = ""
 
 
 class Manifest:
     """The log of a data set.
 
     Args:
-        out: Folder of the data set.
+        store: The files of the data set.
     """
 
-    def __init__(self, out: Path) -> None:
-        self.out = out
+    def __init__(self, store: Store) -> None:
+        self.store = store
         self.entries: dict[str, Entry] = {}
         #: Path of the entry that has the files of a capture.
         self.owners: dict[str, str] = {}
+        self._deleted: set[str] = set()
 
     @classmethod
-    def read(cls, out: Path) -> Manifest:
-        """The log of a data set that is there.
+    def read(cls, out: str | os.PathLike[str]) -> Manifest:
+        """The log of a data set that is there, at a path or address.
 
         Raises:
             UnreadableError: There is none, or it cannot be read.
         """
-        if not (out / LOG).is_file():
-            raise UnreadableError(f"{out} is no data set.", f"Make it: tpuprof dataset build {out} PATH ...")
-        found = cls(out)
+        found = cls(store_at(out))
+        found._read()
+        return found
+
+    def _read(self) -> None:
+        out = self.store.out
         try:
-            lines = (out / LOG).read_text(encoding="utf-8").split("\n")
-        except (OSError, ValueError) as error:
+            log = self.store.read_log()
+        except OSError as error:
             raise UnreadableError(f"{out}: its log cannot be read.", "Build it anew into another folder.") from error
+        if log is None:
+            raise UnreadableError(f"{out} is no data set.", f"Make it: tpuprof dataset build {out} PATH ...")
+        lines = log.split(b"\n")
         for place, line in enumerate(lines):
             try:
-                found._take(json.loads(line))
+                self._take(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 # the last line may have been cut off while it was written
                 if line and place < len(lines) - 1:
                     raise UnreadableError(
-                        f"{out / LOG}: line {place + 1} cannot be read.", "Build it anew into another folder."
+                        f"{self.store.path(LOG)}: line {place + 1} cannot be read.",
+                        "Build it anew into another folder.",
                     ) from None
-        return found
 
     def _take(self, record: dict[str, Any]) -> None:
         if "gone" in record:
@@ -105,67 +111,64 @@ class Manifest:
 
     @classmethod
     @contextmanager
-    def opened(cls, out: Path) -> Iterator[Manifest]:
+    def opened(cls, out: str | os.PathLike[str]) -> Iterator[Manifest]:
         """The log of a data set to write into while nobody else does, begun where there is none.
 
         Raises:
-            UsageError: The folder holds something else, or another process writes there.
+            UsageError: There is something else, or another process writes there.
         """
-        import fcntl
-
-        if not (out / LOG).is_file() and out.exists() and (not out.is_dir() or set(os.listdir(out)) - {_LOCK}):
-            raise UsageError(f"{out} is no data set, and not empty.", "Name another folder, or one that is not there.")
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            stream = (out / _LOCK).open("ab")
-        except OSError as error:
-            raise UsageError(f"{out}: {(error.strerror or 'cannot be written').lower()}.") from None
-        with stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise UsageError(f"{out} is being written by another process.", "Wait until it has ended.") from None
-            if not (out / LOG).is_file():
-                cls(out).rewrite()
-            found = cls.read(out)
+        found = cls(store_at(out))
+        with found.store.held():
+            if found.store.read_log() is None:
+                found.rewrite()
+            found._read()
             # a line that was cut off goes before others follow
             found.rewrite()
             yield found
 
     def rewrite(self) -> None:
         """The log anew, as one file that appears whole."""
-        with whole_file(self.out / LOG) as stream:
-            for entry in self.entries.values():
-                stream.write(_line(asdict(entry)))
+        self.store.write_log(b"".join(_line(asdict(entry)) for entry in self.entries.values()))
 
     def log(self, entries: Iterable[Entry] = (), gone: Iterable[str] = ()) -> None:
         """Takes captures, and lets others go."""
-        with (self.out / LOG).open("ab") as stream:
-            for path in gone:
-                self._drop(path)
-                stream.write(_line({"gone": path}))
-            for entry in entries:
-                self.put(entry)
-                stream.write(_line(asdict(entry)))
+        lines = bytearray()
+        for path in gone:
+            self._drop(path)
+            lines += _line({"gone": path})
+        for entry in entries:
+            self.put(entry)
+            lines += _line(asdict(entry))
+        self.store.append_log(bytes(lines))
 
     @property
     def files(self) -> set[str]:
         """All files that count."""
         return {file for entry in self.entries.values() for file in entry.files}
 
-    def of_table(self, table: str) -> list[Path]:
-        """Files of a table, in the order of their names."""
-        return [self.out / file for file in sorted(self.files) if file.startswith(f"{table}/")]
+    def names_of(self, table: str) -> list[str]:
+        """Files of a table relative to the data set, in their order."""
+        return [file for file in sorted(self.files) if file.startswith(f"{table}/")]
 
-    def sweep(self) -> int:
-        """Deletes files of captures that a killed build did not finish; gives their number."""
-        kept, count = self.files, 0
-        for table in FIELDS:
-            for file in sorted((self.out / table).rglob("*.parquet")):
-                if str(file.relative_to(self.out)) not in kept:
-                    file.unlink(missing_ok=True)
-                    count += 1
-        return count
+    def of_table(self, table: str) -> list[str]:
+        """Paths or addresses of the files of a table, in the order of their names."""
+        return [self.store.path(file) for file in self.names_of(table)]
+
+    def has(self, name: str) -> bool:
+        """Whether a file that was written in the meantime is still there; asks for those alone that were deleted."""
+        return name not in self._deleted or self.store.has(name)
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Deletes files that count no more."""
+        gone = list(names)
+        self._deleted.update(gone)
+        self.store.delete(gone)
+
+    def sweep(self) -> set[str]:
+        """Deletes files of captures that a killed build did not finish; gives those that are there."""
+        kept, there = self.files, {name for table in FIELDS for name in self.store.names(table)}
+        self.delete(sorted(there - kept))
+        return there & kept
 
 
 def _line(record: dict[str, Any]) -> bytes:

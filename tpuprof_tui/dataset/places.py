@@ -84,9 +84,9 @@ def lies(path: str) -> bool:
     """Whether there is something at a path or address; True where that cannot be told."""
     if not is_address(path):
         return os.path.lexists(path)
-    system, place = _system(path)
+    system, place = system_of(path)
     try:
-        return bool(_tried(path, lambda: system.exists(place)))
+        return bool(tried(path, lambda: system.exists(place)))
     except UnreadableError:
         return True
 
@@ -95,7 +95,7 @@ def fingerprint(path: str, catalog: Catalog) -> str:
     """A short text that changes when a capture's files do; empty where nothing can be seen."""
     if not is_address(path):
         return catalog.fingerprint(path)
-    system, place = _system(path)
+    system, place = system_of(path)
     try:
         listed = _listed(path, system, place)
     except UnreadableError:
@@ -117,7 +117,7 @@ def on_this_machine(path: str | os.PathLike[str]) -> Iterator[str]:
         yield os.fspath(path)
         return
     address = os.fspath(path)
-    system, place = _system(address)
+    system, place = system_of(address)
     listed = _listed(address, system, place)
     if not listed:
         raise UnreadableError(f"{address}: no such file or folder.")
@@ -129,14 +129,14 @@ def on_this_machine(path: str | os.PathLike[str]) -> Iterator[str]:
                 continue
             target = os.path.join(copy, inner) if inner else copy
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            _tried(address, lambda file=file, target=target: system.get_file(file, target))  # type: ignore[misc]
+            tried(address, lambda file=file, target=target: system.get_file(file, target))  # type: ignore[misc]
             changed = _seconds(details)
             if changed is not None:
                 os.utime(target, (changed, changed))
         yield copy
 
 
-def _system(address: str) -> tuple[Any, str]:
+def system_of(address: str) -> tuple[Any, str]:
     """The file system of an address, and the place there."""
     with needed_for(
         "An address of another file system", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."
@@ -151,7 +151,7 @@ def _system(address: str) -> tuple[Any, str]:
     return system, str(place)
 
 
-def _tried(address: str, action: Callable[[], _Answer]) -> _Answer:
+def tried(address: str, action: Callable[[], _Answer]) -> _Answer:
     """What an action on another file system gives; tried again where it fails.
 
     Raises:
@@ -160,7 +160,7 @@ def _tried(address: str, action: Callable[[], _Answer]) -> _Answer:
     for pause in (*_PAUSES, None):
         try:
             return action()
-        except (FileNotFoundError, PermissionError) as error:
+        except (FileNotFoundError, FileExistsError, PermissionError) as error:
             raise UnreadableError(f"{address}: {_reason(error)}.") from error
         # each file system has errors of its own
         except Exception as error:
@@ -184,7 +184,7 @@ def _listed(address: str, system: Any, place: str) -> dict[str, dict[str, Any]]:
         system.invalidate_cache()
         return {str(file): dict(details) for file, details in system.find(place, detail=True).items()}
 
-    return _tried(address, listing)
+    return tried(address, listing)
 
 
 def _seconds(details: dict[str, Any]) -> float | None:
@@ -200,8 +200,8 @@ def _seconds(details: dict[str, Any]) -> float | None:
 
 def _captures_at(address: str, catalog: Catalog) -> list[str]:
     """Addresses of the captures at and below one, or at those that a pattern matches."""
-    system, place = _system(address)
-    places = _tried(address, lambda: list(map(str, system.glob(place)))) if has_magic(place) else [place]
+    system, place = system_of(address)
+    places = tried(address, lambda: list(map(str, system.glob(place)))) if has_magic(place) else [place]
     found: dict[str, None] = {}
     for each in places:
         files = list(_listed(address, system, each))
@@ -217,7 +217,7 @@ def _captures_at(address: str, catalog: Catalog) -> list[str]:
 
 
 def _names_in(address: str, system: Any, folder: str) -> list[str]:
-    return [posixpath.basename(str(name)) for name in _tried(address, lambda: system.ls(folder, detail=False))]
+    return [posixpath.basename(str(name)) for name in tried(address, lambda: system.ls(folder, detail=False))]
 
 
 def _among(files: Iterable[str], root: str, catalog: Catalog) -> Iterator[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,8 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.files import whole_file
 
 from .manifest import Manifest
+from .places import is_address
+from .scan import as_arrow
 from .statistics import change_points
 from .tables import FIELDS, FOLDERS
 
@@ -75,43 +79,74 @@ class Rows:
     rows: Iterator[tuple[Any, ...]]
 
 
+class DataSet:
+    """DuckDB and the tables of a data set, each a view from the moment that a question names it.
+
+    Args:
+        connection: DuckDB, which reads the data set's files and nothing else.
+        manifest: What the data set holds.
+    """
+
+    def __init__(self, connection: Any, manifest: Manifest) -> None:
+        self.connection = connection
+        self._manifest = manifest
+        self._tables: set[str] = set()
+
+    def make_views(self, sql: str = "") -> bool:
+        """Makes the views whose names are words of a question, or all where none is; whether some are new.
+
+        To bind a view is to look into each of its files.
+        """
+        named = set(re.findall(r"\w+", sql.lower())) & set(FIELDS)
+        due = (named or set(FIELDS)) - self._tables
+        for table in sorted(due):
+            self._tables.add(table)
+            if is_address(self._manifest.store.out):
+                self.connection.register(table, as_arrow(self._manifest, table))
+            else:
+                self.connection.execute(f"create view {table} as {_view(table, self._manifest.of_table(table))}")
+        return bool(due)
+
+
 @contextmanager
-def opened(out: Path) -> Iterator[Any]:
-    """DuckDB with a view for each table of a data set; it reads the data set's files and nothing else, and writes none.
+def opened(out: str | os.PathLike[str]) -> Iterator[DataSet]:
+    """DuckDB with the tables of a data set; it reads the data set's files and nothing else, and writes none.
+
+    Args:
+        out: Path or address of the data set; files at an address are read by way of Arrow.
 
     Raises:
         UnreadableError: There is no data set.
         MissingPackageError: DuckDB is not installed.
     """
     manifest = Manifest.read(out)
-    if utf8_text(str(out)) != str(out):
+    folder = manifest.store.out
+    if utf8_text(folder) != folder:
         raise UnreadableError(f"{out}: DuckDB reads no folder whose name is not UTF-8.", "Rename it.")
     with needed_for("Asking a data set", "Its Parquet files can be read with anything else."):
         import duckdb
 
     connection = duckdb.connect(":memory:")
     try:
-        for table in FIELDS:
-            connection.execute(f"create view {table} as {_view(table, manifest.of_table(table))}")
-        folder = str(out)
-        # a path with [ or * is a pattern to DuckDB, so that both spellings are asked for
-        own = ", ".join(_literal(f"{each}/") for each in dict.fromkeys((folder, glob.escape(folder))))
-        connection.execute(f"set allowed_directories = [{own}]")
+        if not is_address(folder):
+            # a path with [ or * is a pattern to DuckDB, so that both spellings are asked for
+            own = ", ".join(_literal(f"{each}/") for each in dict.fromkeys((folder, glob.escape(folder))))
+            connection.execute(f"set allowed_directories = [{own}]")
         connection.execute("set enable_external_access = false")
         connection.execute("set lock_configuration = true")
-        yield connection
+        yield DataSet(connection, manifest)
     finally:
         connection.close()
 
 
-def _view(table: str, files: Sequence[Path]) -> str:
+def _view(table: str, files: Sequence[str]) -> str:
     if not files:
         names = [
             *((field.name, _TYPES[field.kind]) for field in FIELDS[table]),
             *((name, _folder(name)) for name in FOLDERS),
         ]
         return f"select {', '.join(f'null::{kind} as {_quoted(name)}' for name, kind in names)} where false"
-    listed = ", ".join(_literal(glob.escape(str(file))) for file in files)
+    listed = ", ".join(_literal(glob.escape(file)) for file in files)
     types = ", ".join(f"{_quoted(name)}: {_folder(name)}" for name in FOLDERS)
     how = f"union_by_name = true, hive_partitioning = true, hive_types = {{{types}}}"
     return f"select * from read_parquet([{listed}], {how})"
@@ -129,7 +164,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def asked(connection: Any, sql: str, parameters: Sequence[Any] = ()) -> Rows:
+def asked(data: DataSet, sql: str, parameters: Sequence[Any] = ()) -> Rows:
     """What a SELECT gives, as it comes.
 
     Raises:
@@ -139,7 +174,7 @@ def asked(connection: Any, sql: str, parameters: Sequence[Any] = ()) -> Rows:
 
     _only_select(sql)
     try:
-        cursor = connection.execute(sql, list(parameters))
+        cursor = _answered(data, sql, lambda: data.connection.execute(sql, list(parameters)))
         columns = [(str(name), str(kind)) for name, kind, *_ in cursor.description]
     except duckdb.Error as error:
         raise _wrong(error) from None
@@ -154,7 +189,20 @@ def asked(connection: Any, sql: str, parameters: Sequence[Any] = ()) -> Rows:
     return Rows(columns, rows())
 
 
-def write_parquet(connection: Any, sql: str, file: Path) -> int:
+def _answered(data: DataSet, sql: str, ask: Callable[[], Any]) -> Any:
+    """What DuckDB says when the tables are there that the question names, or all where it names them some other way."""
+    import duckdb
+
+    data.make_views(sql)
+    try:
+        return ask()
+    except duckdb.CatalogException:
+        if not data.make_views():
+            raise
+        return ask()
+
+
+def write_parquet(data: DataSet, sql: str, file: Path) -> int:
     """Writes what a SELECT gives as Parquet, some rows at a time; gives their number.
 
     Raises:
@@ -165,7 +213,7 @@ def write_parquet(connection: Any, sql: str, file: Path) -> int:
 
     _only_select(sql)
     try:
-        relation = connection.sql(sql)
+        relation = _answered(data, sql, lambda: data.connection.sql(sql))
         if relation is None:
             raise _no_select()
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
@@ -205,26 +253,24 @@ def _wrong(error: Exception) -> UsageError:
 # ready-made
 
 
-def top(connection: Any) -> Rows:
+def top(data: DataSet) -> Rows:
     """The kernels that take most time over all captures; operations where no capture knows kernels."""
-    kinds = {kind for (kind,) in asked(connection, "select distinct kind from figures").rows}
-    return asked(connection, TOP, ["kernel" if "kernel" in kinds else "operation"])
+    kinds = {kind for (kind,) in asked(data, "select distinct kind from figures").rows}
+    return asked(data, TOP, ["kernel" if "kernel" in kinds else "operation"])
 
 
-def trend(connection: Any, figure: str) -> Rows:
+def trend(data: DataSet, figure: str) -> Rows:
     """A figure over days; the column ``change`` is how far its level moved on that day, null where it did not.
 
     Raises:
         UnreadableError: No capture has it.
     """
-    found = asked(connection, TREND, [figure])
+    found = asked(data, TREND, [figure])
     days = list(found.rows)
     if not days:
         known = [
             name
-            for (name,) in asked(
-                connection, "select figure from figures group by all order by sum(value) desc limit 5"
-            ).rows
+            for (name,) in asked(data, "select figure from figures group by all order by sum(value) desc limit 5").rows
         ]
         raise UnreadableError(f"No capture has the figure {figure}.", f"Like it: {', '.join(known)}." if known else "")
     rows: list[tuple[Any, ...]] = []
@@ -237,6 +283,6 @@ def trend(connection: Any, figure: str) -> Rows:
     return Rows([*found.columns, ("change", "DOUBLE")], iter(rows))
 
 
-def outliers(connection: Any, among: str = "chip") -> Rows:
+def outliers(data: DataSet, among: str = "chip") -> Rows:
     """Captures unlike their neighbours, the most unlike first: how many of their figures, and the one farthest off."""
-    return asked(connection, OUTLIERS.replace("{among}", AMONG[among]))
+    return asked(data, OUTLIERS.replace("{among}", AMONG[among]))

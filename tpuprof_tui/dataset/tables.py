@@ -149,6 +149,7 @@ class Tables:
         tables: Arrow tables by name; those of a capture that could not be read are its problems alone.
         readable: Whether it could be read.
         fetched: Whether it could be looked at: else it is to be tried again.
+        internal_error: Type and place of an error of this package itself; empty: there was none.
     """
 
     capture: str
@@ -156,6 +157,7 @@ class Tables:
     tables: dict[str, Any]
     readable: bool
     fetched: bool = True
+    internal_error: str = ""
 
 
 #: What becomes of the events of a capture: gets its identity, its folders, the Arrow schema and record batches.
@@ -208,7 +210,8 @@ def _tables(path: str, told: str, take: Taker) -> Tables:
              "lane": each.lane or None, "count": each.count, "lost": each.lost}
             for each in profile.problems
         ]  # fmt: skip
-        figures = [*_facts(query, problems), *_sums(profile)]
+        facts, fault = _facts(query, problems)
+        figures = [*facts, *_sums(profile)]
         row = {
             "capture": capture, "path": told, "name": profile.name, "chip": profile.device.chip or None,
             "mode": profile.recording.name or None, "call": call, "changed_ns": newest, "epoch_ns": profile.wall_ns,
@@ -227,13 +230,26 @@ def _tables(path: str, told: str, take: Taker) -> Tables:
         raise
     # a capture is the least of many: whatever is wrong with it, the others follow
     except Exception as error:
-        what = error.message if isinstance(error, TpuprofError) else f"It cannot be read: {type(error).__name__}."
-        what = NO_MEMORY if isinstance(error, MemoryError) else what
-        return Tables(capture, folders, _fatal(capture, told, what.replace(path, told)), readable=False)
+        what, fault = _told_of(error)
+        return Tables(capture, folders, _fatal(capture, told, what.replace(path, told)), False, internal_error=fault)
     if problems:
         about = {"capture": capture, "path": told}
         tables["problems"] = _of_rows("problems", [{**about, **each} for each in problems])
-    return Tables(capture, folders, tables, readable=True)
+    return Tables(capture, folders, tables, readable=True, internal_error=fault)
+
+
+def _told_of(error: Exception) -> tuple[str, str]:
+    """What went wrong in a sentence; and, of an error of this package and not of the capture, its type and place."""
+    if isinstance(error, TpuprofError):
+        return error.message, ""
+    if isinstance(error, MemoryError):
+        return NO_MEMORY, ""
+    if isinstance(error, OSError):
+        return f"It cannot be read: {(error.strerror or type(error).__name__).lower()}.", ""
+    from tpuprof_tui.crash_log import type_and_place
+
+    fault = type_and_place(error)
+    return f"Internal error of tpuprof: {fault}.", fault
 
 
 def _fatal(capture: str, path: str, what: str) -> dict[str, Any]:
@@ -471,11 +487,17 @@ def _query(profile: Profile) -> Query:
     return Query(Session.build(profile))
 
 
-def _facts(query: Query, problems: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Facts of the views that comparing joins; ``problems`` gets those that fail."""
+def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
+    """Facts of the views that comparing joins; ``problems`` gets those that fail.
+
+    Returns:
+        The facts; type and place of the last error of a view, empty where none failed.
+    """
     from tpuprof_tui.views.answer import plain
     from tpuprof_tui.views.registry import answer, views_of
 
+    rows: list[dict[str, Any]] = []
+    fault = ""
     for view in views_of(query.vocabulary):
         if not view.compared or view.together or not (view.facts or view.id in _TABLES):
             continue
@@ -485,7 +507,9 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> Iterator[dict[str, A
             facts = [*found.facts, *_facts_of_rows(view.id, found)]
         # one view of many: the capture counts without it, and its problems say so
         except Exception as error:
-            problems.append({"severity": "warning", "what": f"The view {view.id} failed: {type(error).__name__}.",
+            what, place = _told_of(error)
+            fault = place or fault
+            problems.append({"severity": "warning", "what": f"The view {view.id} failed. {what}",
                              "done": "Its figures are missing.", "count": 1})  # fmt: skip
             continue
         for fact in facts:
@@ -494,8 +518,10 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> Iterator[dict[str, A
                 # of several units' figures of one name the first: what is said of all stands before what is of one
                 if fact.key not in known:
                     value = value / 1000 if fact.key.endswith("_us") else value
-                    yield {"figure": f"{view.id}.{fact.key}", "kind": view.id, "name": fact.key, "value": float(value)}
+                    rows.append({"figure": f"{view.id}.{fact.key}", "kind": view.id, "name": fact.key,
+                                 "value": float(value)})  # fmt: skip
                 known.add(fact.key)
+    return rows, fault
 
 
 def _facts_of_rows(view: str, found: Answer) -> Iterator[Fact]:

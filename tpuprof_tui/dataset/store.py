@@ -1,0 +1,458 @@
+"""The files of a data set: a folder of this machine, or a place on another file system (``s3://``, any of fsspec)."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import posixpath
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Protocol, TypeVar, cast
+
+from tpuprof_tui.errors import UnreadableError, UsageError
+from tpuprof_tui.formats.files import WriteError, whole_file
+
+from . import LOG
+from .places import is_address, system_of, tried
+
+_LOCK: Final = "_tpuprof.lock"
+#: Where no line can be appended to a file, lines that follow the log are files in this folder, which engines pass over.
+_PARTS: Final = "_tpuprof"
+#: Seconds that lines may wait for others before they become such a file.
+_WAITING: Final = 1.0
+#: Seconds after which a lock counts as forgotten, and between signs of life of who holds it.
+_FORGOTTEN: Final = 600.0
+_SIGN: Final = 60.0
+_Answer = TypeVar("_Answer")
+
+
+class Store(Protocol):
+    """Files by their names relative to a data set."""
+
+    @property
+    def out(self) -> str:
+        """Where it lies."""
+
+    def path(self, name: str) -> str:
+        """Where a file lies."""
+
+    def read_log(self) -> bytes | None:
+        """All lines of the log; None where there is none."""
+
+    def append_log(self, lines: bytes) -> None:
+        """Adds lines; they are kept at the latest when something is deleted or the log is written anew."""
+
+    def write_log(self, lines: bytes) -> None:
+        """Replaces the log as a whole."""
+
+    def names(self, table: str) -> Iterator[str]:
+        """Parquet files of a table."""
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file."""
+
+    def open(self, name: str) -> BinaryIO:
+        """A file to read from."""
+
+    def writing(self, name: str) -> Any:
+        """A file that appears as a whole when the block ends, and not at all otherwise."""
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Deletes files; what is not there is passed over."""
+
+    def held(self) -> Any:
+        """While the block lasts nobody else writes the data set.
+
+        Raises:
+            UsageError: It holds something else, or another process writes there.
+        """
+
+    def for_arrow(self) -> Any:
+        """The file system of pyarrow in which names are paths."""
+
+
+def store_at(out: str | os.PathLike[str]) -> Store:
+    """The files of a data set at a path or address."""
+    told = os.fspath(out)
+    return AddressStore(told) if is_address(told) else FolderStore(told)
+
+
+class FolderStore:
+    """A data set in a folder of this machine.
+
+    Args:
+        out: The folder.
+    """
+
+    def __init__(self, out: str) -> None:
+        self.out = out
+        self._folder = Path(out)
+
+    def path(self, name: str) -> str:
+        """See `Store`."""
+        return str(self._folder / name)
+
+    def read_log(self) -> bytes | None:
+        """See `Store`."""
+        try:
+            return (self._folder / LOG).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def append_log(self, lines: bytes) -> None:
+        """See `Store`."""
+        with (self._folder / LOG).open("ab") as stream:
+            stream.write(lines)
+
+    def write_log(self, lines: bytes) -> None:
+        """See `Store`."""
+        with self.writing(LOG) as stream:
+            stream.write(lines)
+
+    def names(self, table: str) -> Iterator[str]:
+        """See `Store`."""
+        for file in sorted((self._folder / table).rglob("*.parquet")):
+            yield file.relative_to(self._folder).as_posix()
+
+    def has(self, name: str) -> bool:
+        """See `Store`."""
+        return (self._folder / name).is_file()
+
+    def open(self, name: str) -> BinaryIO:
+        """See `Store`."""
+        return (self._folder / name).open("rb")
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[BinaryIO]:
+        """See `Store`."""
+        with whole_file(self._folder / name) as stream:
+            yield stream
+
+    def delete(self, names: Iterable[str]) -> None:
+        """See `Store`."""
+        for name in names:
+            (self._folder / name).unlink(missing_ok=True)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """See `Store`."""
+        import fcntl
+
+        out = self._folder
+        if not self.has(LOG) and out.exists() and (not out.is_dir() or set(os.listdir(out)) - {_LOCK}):
+            raise _no_data_set(self.out)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            stream = (out / _LOCK).open("ab")
+        except OSError as error:
+            raise UsageError(f"{out}: {(error.strerror or 'cannot be written').lower()}.") from None
+        with stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UsageError(f"{out} is being written by another process.", "Wait until it has ended.") from None
+            yield
+
+    def for_arrow(self) -> Any:
+        """See `Store`."""
+        from pyarrow import fs
+
+        return fs.SubTreeFileSystem(self.out, fs.LocalFileSystem())
+
+
+class AddressStore:
+    """A data set at an address. What fails by chance is tried four times.
+
+    Such stores append to nothing: lines of the log become files beside it, which `write_log` takes away again, the
+    first of them first, so that what is left when that is cut short still leads to the same end.
+
+    Args:
+        out: The address.
+    """
+
+    def __init__(self, out: str) -> None:
+        self.out = out
+        self._system, place = system_of(out)
+        self._root = place.rstrip("/")
+        self._next = 0
+        self._waiting = bytearray()
+        self._since = time.monotonic()
+
+    def path(self, name: str) -> str:
+        """See `Store`."""
+        return f"{self.out.rstrip('/')}/{name}"
+
+    def read_log(self) -> bytes | None:
+        """See `Store`."""
+        for _ in range(3):
+            parts = self._listed(_PARTS)
+            found = self._got(LOG)
+            if found is None:
+                return None
+            later = [self._got(part) for part in parts]
+            # one that is gone is in a log that was written meanwhile
+            known = [part for part in later if part is not None]
+            if len(known) == len(parts):
+                self._next = max((int(part[len(_PARTS) + 1 :].partition(".")[0]) for part in parts), default=0) + 1
+                return b"".join((found, *known))
+        raise UnreadableError(f"{self.out}: its log changes while it is read.", "Try again.")
+
+    def append_log(self, lines: bytes) -> None:
+        """See `Store`."""
+        self._waiting += lines
+        if time.monotonic() - self._since > _WAITING:
+            self._flush()
+
+    def write_log(self, lines: bytes) -> None:
+        """See `Store`."""
+        self._put(LOG, lines)
+        self._waiting.clear()
+        for part in self._listed(_PARTS):
+            self._remove(part)
+
+    def names(self, table: str) -> Iterator[str]:
+        """See `Store`."""
+        return (name for name in self._listed(table) if name.endswith(".parquet"))
+
+    def has(self, name: str) -> bool:
+        """See `Store`."""
+        return bool(self._tried(lambda: self._fresh().exists(self._place(name))))
+
+    def open(self, name: str) -> BinaryIO:
+        """See `Store`."""
+        return cast(BinaryIO, Steady(self._fresh(), self.out).open(self._place(name)))
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[BinaryIO]:
+        """See `Store`."""
+        with tempfile.NamedTemporaryFile(prefix="tpuprof") as stream:
+            yield stream  # type: ignore[misc]
+            stream.flush()
+            self._written(name, lambda: self._system.put_file(stream.name, self._place(name)))
+
+    def delete(self, names: Iterable[str]) -> None:
+        """See `Store`."""
+        self._flush()
+        for name in names:
+            self._remove(name)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """See `Store`."""
+        if self._got(LOG) is None and set(self._beside()) - {_LOCK, _PARTS}:
+            raise _no_data_set(self.out)
+        mine = {"host": socket.gethostname(), "process": os.getpid(), "token": os.urandom(8).hex()}
+        self._take_lock(mine)
+        ended = threading.Event()
+
+        def live() -> None:
+            while not ended.wait(_SIGN):
+                with suppress(WriteError):
+                    self._put(_LOCK, _lock_text(mine))
+
+        sign = threading.Thread(target=live, daemon=True)
+        sign.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            sign.join()
+            with suppress(WriteError):
+                self._remove(_LOCK)
+
+    def for_arrow(self) -> Any:
+        """See `Store`."""
+        from pyarrow import fs
+
+        system = fs.PyFileSystem(fs.FSSpecHandler(Steady(self._fresh(), self.out)))
+        return fs.SubTreeFileSystem(self._root, system)
+
+    def _take_lock(self, mine: dict[str, Any]) -> None:
+        """Writes the lock where there is none, or one that is forgotten.
+
+        Raises:
+            UsageError: Another process holds it.
+        """
+        for _ in range(2):
+            with suppress(FileExistsError):
+                self._written(_LOCK, lambda: self._system.pipe_file(self._place(_LOCK), _lock_text(mine),
+                                                                    mode="create"))  # fmt: skip
+                return
+            found = _lock_of(self._got(_LOCK) or b"")
+            if found.get("token") == mine["token"]:
+                # a try that seemed to fail did not
+                return
+            if not _is_forgotten(found):
+                who = f"process {found.get('process')} of {found.get('host')}"
+                raise UsageError(f"{self.out} is being written by another process ({who}).",
+                                 f"Wait until it has ended; if it has, delete {self.path(_LOCK)}.")  # fmt: skip
+            self._remove(_LOCK)
+        raise UsageError(f"{self.out} is being written by another process.", "Wait until it has ended.")
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._put(f"{_PARTS}/{self._next:09}.jsonl", bytes(self._waiting))
+            self._next += 1
+            self._waiting.clear()
+        self._since = time.monotonic()
+
+    def _place(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    def _fresh(self) -> Any:
+        """The file system, which forgets what it listed before."""
+        self._system.invalidate_cache()
+        return self._system
+
+    def _tried(self, action: Callable[[], _Answer]) -> _Answer:
+        return tried(self.out, action)
+
+    def _got(self, name: str) -> bytes | None:
+        def got() -> bytes | None:
+            try:
+                return bytes(self._system.cat_file(self._place(name)))
+            except FileNotFoundError:
+                return None
+
+        return self._tried(got)
+
+    def _listed(self, folder: str) -> list[str]:
+        found = self._tried(lambda: self._fresh().find(self._place(folder)))
+        return sorted(posixpath.relpath(str(each), self._root) for each in found)
+
+    def _beside(self) -> list[str]:
+        def names() -> list[str]:
+            try:
+                return [posixpath.basename(str(each).rstrip("/")) for each in
+                        self._fresh().ls(self._root, detail=False)]  # fmt: skip
+            except FileNotFoundError:
+                return []
+
+        return self._tried(names)
+
+    def _put(self, name: str, data: bytes) -> None:
+        self._written(name, lambda: self._system.pipe_file(self._place(name), data))
+
+    def _remove(self, name: str) -> None:
+        def remove() -> None:
+            with suppress(FileNotFoundError):
+                self._system.rm_file(self._place(name))
+
+        self._written(name, remove)
+
+    def _written(self, name: str, action: Callable[[], object]) -> None:
+        def within_folder() -> None:
+            try:
+                action()
+            except FileNotFoundError:
+                # file systems with real folders
+                self._system.makedirs(posixpath.dirname(self._place(name)), exist_ok=True)
+                action()
+
+        try:
+            self._tried(within_folder)
+        except UnreadableError as error:
+            if isinstance(error.__cause__, FileExistsError):
+                raise error.__cause__ from None
+            reason = str(error.__cause__ or error).rstrip(".")
+            raise WriteError(f"{self.path(name)} could not be written: {reason}.",
+                             "What was read is kept: build again.") from error  # fmt: skip
+
+
+class Steady:
+    """Files of a file system of fsspec to read from; what fails by chance is tried again. What pyarrow asks of one.
+
+    Args:
+        system: The file system.
+        address: What messages call it.
+    """
+
+    def __init__(self, system: Any, address: str) -> None:
+        self._system, self._address = system, address
+        self.protocol = system.protocol
+
+    def open(self, place: str, mode: str = "rb") -> Any:
+        """A file whose reading is tried again."""
+        return _SteadyFile(tried(self._address, lambda: self._system.open(place, mode)), self._address)
+
+    def info(self, place: str) -> Any:
+        """What is known of a file."""
+        return tried(self._address, lambda: self._system.info(place))
+
+    def isfile(self, place: str) -> bool:
+        """Whether it is one: nothing else is asked for."""
+        return bool(place)
+
+
+class _SteadyFile(io.BufferedIOBase):
+    """A file whose reading is tried again from where it began."""
+
+    def __init__(self, file: Any, address: str) -> None:
+        self._file, self._address = file, address
+        self.mode = "rb"
+
+    def read(self, count: int | None = -1) -> Any:
+        """Bytes from where it stands."""
+        place = self._file.tell()
+
+        def read() -> Any:
+            self._file.seek(place)
+            return self._file.read(-1 if count is None else count)
+
+        return tried(self._address, read)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        """Where the next bytes are read from."""
+        return int(self._file.seek(place, whence))
+
+    def tell(self) -> int:
+        """Where it stands."""
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+        super().close()
+
+
+def _no_data_set(out: str) -> UsageError:
+    return UsageError(f"{out} is no data set, and not empty.", "Name another folder, or one that is not there.")
+
+
+def _lock_text(mine: dict[str, Any]) -> bytes:
+    return json.dumps({**mine, "time": time.time()}).encode("ascii")
+
+
+def _lock_of(data: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_forgotten(lock: dict[str, Any]) -> bool:
+    """Whether who holds a lock is gone: a process of this machine that is not there, or no sign of life for long."""
+    process, seen = lock.get("process"), lock.get("time")
+    if lock.get("host") == socket.gethostname() and isinstance(process, int) and process > 0:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            return False
+    return not isinstance(seen, (int, float)) or time.time() - seen > _FORGOTTEN

@@ -105,19 +105,20 @@ def test_a_wait_ends_with_what_came_last():
 
 
 NONE = -1
+HOST = (0, 4)
 
 
 class Slow:
     """The path by its definition: looks at all events for each part.
 
-    Events are (start, end, lane, waits); lane 0 is the host, 1 and 2 are one unit, 3 is another.
+    Events are (start, end, lane, waits); lanes 0 and 4 are threads of the host, 1 and 2 are one unit, 3 is another.
     """
 
     def __init__(self, events, links):
         self.events = events
-        self.lanes = {number: [each for each, event in enumerate(events) if event[2] == number] for number in range(4)}
-        outer = {first for first, second in zip(self.lanes[0], self.lanes[0][1:], strict=False)
-                 if events[second][0] < events[first][1]}  # fmt: skip
+        self.lanes = {number: [each for each, event in enumerate(events) if event[2] == number] for number in range(5)}
+        outer = {first for number in HOST for first, second in zip(self.lanes[number], self.lanes[number][1:],
+                 strict=False) if events[second][0] < events[first][1]}  # fmt: skip
         self.counts = [each for each, event in enumerate(events) if event[1] > event[0] and each not in outer]
         self.links = links
 
@@ -139,20 +140,35 @@ class Slow:
         cause = self.cause(event, 0)
         unit = {1: (1, 2), 2: (1, 2), 3: (3,)}.get(lane, ())
         beside = self.last([each for number in unit for each in self.lanes[number]], time)
-        if cause != NONE and lane and not self.events[cause][2]:
-            begun = [each for each in range(len(self.events)) if self.events[each][2] and self.cause(each, 0) == cause]
+        if cause != NONE and lane not in HOST and self.events[cause][2] in HOST:
+            begun = [each for each in range(len(self.events))
+                     if self.events[each][2] not in HOST and self.cause(each, 0) == cause]  # fmt: skip
             if len(begun) > 1 and beside in begun and self.end(beside) > self.end(own):
                 return beside
         if cause != NONE and self.events[cause][0] < time and min(self.end(cause), time) > self.end(own):
             return cause
+        awaited = self.meanwhile(lane, self.end(own), time, True)
+        if awaited != NONE:
+            return awaited
         linked = any(which == 0 and self.events[other][2] == lane and self.cause(other, 0) != NONE
                      for which, _, other in self.links)  # fmt: skip
-        return beside if lane and not linked and self.end(beside) > self.end(own) else own
+        return beside if lane not in HOST and not linked and self.end(beside) > self.end(own) else own
+
+    def meanwhile(self, lane, since, time, both):
+        """What ended last on threads that this one began work on; with ``both`` also on those that did so here."""
+        if lane not in HOST:
+            return NONE
+        pairs = {(self.events[self.cause(other, 0)][2], self.events[other][2])
+                 for other in range(len(self.events)) if self.cause(other, 0) != NONE}  # fmt: skip
+        others = {other for other in HOST if other != lane
+                  and ((lane, other) in pairs or (both and (other, lane) in pairs))}  # fmt: skip
+        found = self.last([each for other in others for each in self.lanes[other]], time - 1)
+        return found if self.end(found) > since else NONE
 
     def pause(self, waiter, start, end):
         """Of the host the innermost event that encloses what it led to, then those around it; the rest is a gap."""
         parts = []
-        while waiter != NONE and not self.events[waiter][2] and end > start:
+        while waiter != NONE and self.events[waiter][2] in HOST and end > start:
             waiter = self.parent(waiter)
             if waiter != NONE:
                 begin = min(max(self.events[waiter][0], start), end)
@@ -167,10 +183,11 @@ class Slow:
         return max(around, default=NONE)
 
     def path(self, start, end):
-        device = [each for each in range(len(self.events)) if self.events[each][2] and not self.events[each][3]]
-        host = [each for each in self.lanes[0] if not self.events[each][3]]
-        few = len([each for each in self.lanes[0] if each in self.counts]) < 3
-        event, time, parts, waiter = self.last(device + ([] if few else host), end), end, [], NONE
+        device = [each for each in range(len(self.events))
+                  if self.events[each][2] not in HOST and not self.events[each][3]]  # fmt: skip
+        host = [each for number in HOST for each in self.lanes[number] if not self.events[each][3]
+                and sum(other in self.counts for other in self.lanes[number]) >= 3]  # fmt: skip
+        event, time, parts, waiter = self.last(device + host, end), end, [], NONE
         while time > start:
             if event == NONE or self.end(event) <= start:
                 parts += self.pause(waiter, start, time)
@@ -189,6 +206,11 @@ class Slow:
                     event, time = cause, min(self.end(cause), time)
                 waiter = event
                 continue
+            awaited = self.meanwhile(self.events[event][2], begin, time, False)
+            if awaited != NONE:
+                parts.append((Part.EVENT, self.end(awaited), time))
+                waiter, event, time = event, awaited, self.end(awaited)
+                continue
             met = self.cause(event, 2)
             if met != NONE and start < self.events[met][0] < time:
                 event, begin = met, self.events[met][0]
@@ -197,7 +219,7 @@ class Slow:
         return [(int(part), low, high) for part, low, high in reversed(parts) if high > low]
 
 
-events = st.lists(st.tuples(st.integers(0, 80), st.integers(0, 30), st.integers(0, 3), st.sampled_from([0, 0, 0, 1])),
+events = st.lists(st.tuples(st.integers(0, 80), st.integers(0, 30), st.integers(0, 4), st.sampled_from([0, 0, 0, 1])),
                   max_size=14)  # fmt: skip
 links = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 13), st.integers(0, 13)), max_size=10)
 
@@ -208,13 +230,16 @@ def test_the_path_is_that_of_a_slow_walk(rows, pairs, start, length):
     every = [(begin, end, lane, waits) for lane, begin, end, waits in rows]
     slow = Slow(every, [])
     lanes = []
-    for number, (engine, core) in enumerate((("TIU", 9), ("TIU", 0), ("GDMA", 0), ("TIU", 1))):
+    for number, (engine, core) in enumerate((("TIU", 9), ("TIU", 0), ("GDMA", 0), ("TIU", 1), ("TIU", 8))):
         mine = [each for each in every if each[2] == number]
         begin, end, _, waits = (np.array(column, np.int64) for column in zip(*mine, strict=True)) if mine else (
             np.zeros(0, np.int64),) * 4  # fmt: skip
         made = make_lane(engine, core, starts=begin, ends=end, roles=np.where(waits, Role.WAIT, Role.WORK))
-        lanes.append(made if number else replace(made.with_column("parent", np.array(
-            [slow.parent(each) for each in slow.lanes[0]], np.int64)), activity=Activity.HOST, group=-1))  # fmt: skip
+        if number in HOST:
+            first = slow.lanes[number][0] if mine else 0
+            parent = [max(slow.parent(each) - first, -1) for each in slow.lanes[number]]
+            made = replace(made.with_column("parent", np.array(parent, np.int64)), activity=Activity.HOST, group=-1)
+        lanes.append(made)
     pairs = [each for each in dict.fromkeys(pairs) if max(each[1:]) < len(every) and each[1] != each[2]]
     kind, cause, row = (np.array(column, np.int64) for column in zip(*pairs, strict=True)) if pairs else (
         np.zeros(0, np.int64),) * 3  # fmt: skip

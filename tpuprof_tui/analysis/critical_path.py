@@ -6,8 +6,9 @@ links, what ran before it on its unit; of one that a call started with others, a
 its unit. What lets a wait end is what its source links it to, else what ended last before it on any unit: the others
 came late. A collective counts from when the last rank begins it, where the path goes on with that rank. On the host the
 innermost events count, and between them the one that encloses both; one that waits for the device
-(``Vocabulary.blocking``) ends with what its source links it to, else with what the device ended last. What rests on no
-link is *assumed*.
+(``Vocabulary.blocking``) ends with what its source links it to, else with what the device ended last. A thread that
+began work on another one (by a link, as for a backward pass) waits for that; either goes on when the other ends. What
+rests on no link is *assumed*.
 
 The parts follow one another without gap or overlap, so that they add up to the window.
 """
@@ -73,14 +74,22 @@ class CriticalPath:
 #: Parts are collected as (part, event, start, end, assumed).
 _Found = tuple[int, int, int, int, bool]
 _NONE: Final = -1
+#: Parts as plain numbers, which are made columns of ten times as fast.
+_EVENT, _WAIT, _GAP = map(int, Part)
 #: Events of a lane of the host that can end a run.
 _FEWEST: Final = 3
 
 
 class _Order:
-    """Events by their end, to find the last that ended up to a time."""
+    """Events by their end, to find the last that ended up to a time.
+
+    Args:
+        numbers: Of the events, int64.
+        end: Of all events, int64 ns.
+    """
 
     def __init__(self, numbers: Ints, end: Ints) -> None:
+        self.numbers = numbers
         order = np.argsort(end[numbers], kind="stable")
         self._numbers = _plain(numbers[order])
         self._ends = _plain(end[numbers][order])
@@ -156,6 +165,7 @@ class _Walk:
         #: Calls that started several events, whose order among themselves no link tells.
         self._several = set(causes[count > 1].tolist())
         self._units = [units.get(profile.unit_of(lane)) for lane in lanes]
+        self._begun, self._partners = self._threads(begun, cause, [lane.on_host for lane in lanes], end)
         linked = np.bincount(self._lane[list(self._releaser)], minlength=len(lanes)) if self._releaser else few
         # a lane of which links are known has no others
         self._unit_order = [
@@ -164,32 +174,56 @@ class _Walk:
         self._start, self._end, self._waits = _plain(start), _plain(end), _plain(waits)
         self._lanes = _plain(self._lane)
 
+    def _threads(
+        self, begun: Ints, cause: Ints, on_host: list[bool], end: Ints
+    ) -> tuple[dict[int, _Order], dict[int, _Order]]:
+        """By thread of the host what ran on those it began work on; the same with those that began work on it."""
+        lanes = max(len(on_host), 1)
+        pairs = np.unique(self._lane[cause] * lanes + self._lane[begun]).tolist()
+        others: tuple[dict[int, set[int]], dict[int, set[int]]] = ({}, {})
+        for one, other in (divmod(pair, lanes) for pair in pairs):
+            if one != other and on_host[one] and on_host[other]:
+                others[0].setdefault(one, set()).add(other)
+                others[1].setdefault(one, set()).add(other)
+                others[1].setdefault(other, set()).add(one)
+
+        def ordered(lanes: set[int]) -> _Order:
+            return _Order(np.concatenate([self._by_lane[lane].numbers for lane in sorted(lanes)]), end)
+
+        first, second = ({lane: ordered(lanes) for lane, lanes in each.items()} for each in others)
+        return first, second
+
     def path(self, start: int, end: int) -> CriticalPath:
         found: list[_Found] = []
+        starts, ends, waits = self._start, self._end, self._waits
         event, time, assumed, waiter = self._last.before(end), end, True, _NONE
         while time > start:
-            if event == _NONE:
-                self._pause(waiter, start, time, True, found)
+            if event == _NONE or ends[event] <= start:
+                self._pause(waiter, start, time, assumed or event == _NONE, found)
                 break
-            ended = min(self._end[event], time)
-            if ended <= start:
-                self._pause(waiter, start, time, assumed, found)
-                break
-            if ended < time:
-                self._pause(waiter, ended, time, assumed, found)
-                time = ended
-            if self._waits[event]:
+            if ends[event] < time:
+                self._pause(waiter, ends[event], time, assumed, found)
+                time = ends[event]
+            waiter = event
+            if waits[event]:
                 event, time, assumed = self._through(event, time, start, found)
                 waiter = event
                 continue
+            begin = starts[event] if starts[event] > start else start
+            awaited = self._meanwhile(self._begun, self._lanes[event], begin, time)
+            if awaited != _NONE:
+                found.append((_EVENT, event, ends[awaited], time, assumed))
+                event, time, assumed = awaited, ends[awaited], True
+                continue
             met = self._meets.get(event, _NONE)
-            if met != _NONE and start < self._start[met] < time:
+            if met != _NONE and start < starts[met] < time:
                 # until the last of a collective began the others waited
-                found.append((Part.EVENT, event, self._start[met], time, assumed))
-                event, assumed = met, False
+                begin = starts[met]
+                found.append((_EVENT, event, begin, time, assumed))
+                event = waiter = met
             else:
-                found.append((Part.EVENT, event, max(self._start[event], start), time, assumed))
-            time, waiter = max(self._start[event], start), event
+                found.append((_EVENT, event, begin, time, assumed))
+            time = begin
             event, assumed = self._before(event, time)
         return self._made(found[::-1])
 
@@ -199,16 +233,22 @@ class _Walk:
         if lane != _NONE and self._nests[lane]:
             if lane not in self._parents:
                 self._parents[lane] = _plain(self._profile.lanes[lane]["parent"])
-            first = int(self._first[lane])
-            outer = self._parents[lane][waiter - first]
+            first, parents, starts = int(self._first[lane]), self._parents[lane], self._start
+            outer = parents[waiter - first]
             while outer >= 0 and time > start:
-                begin = max(self._start[first + outer], start)
+                begin = starts[first + outer]
                 if begin < time:
-                    found.append((Part.EVENT, first + outer, begin, time, assumed))
-                    time, waiter = begin, first + outer
-                outer = self._parents[lane][outer]
+                    waiter = first + outer
+                    found.append((_EVENT, waiter, begin if begin > start else start, time, assumed))
+                    time = begin
+                outer = parents[outer]
         if time > start:
-            found.append((Part.GAP, waiter, start, time, assumed))
+            found.append((_GAP, waiter, start, time, assumed))
+
+    def _meanwhile(self, threads: dict[int, _Order], lane: int, since: int, time: int) -> int:
+        """What ended last, after one time and before another, on the threads of one of the host; -1 without."""
+        found = threads[lane].before(time - 1) if lane in threads else _NONE
+        return found if found != _NONE and self._end[found] > since else _NONE
 
     def _through(self, event: int, time: int, start: int, found: list[_Found]) -> tuple[int, int, bool]:
         """From the end of a wait to what let it end: event, time and whether that is assumed."""
@@ -218,12 +258,12 @@ class _Walk:
         ended = self._end[releaser] if releaser != _NONE else begin
         if releaser == _NONE or ended <= begin or self._start[releaser] >= time:
             # nothing ended meanwhile: the wait itself took the time
-            found.append((Part.WAIT, event, begin, time, True))
+            found.append((_WAIT, event, begin, time, True))
             before, assumed = self._before(event, begin)
             return before, begin, assumed
         ended = min(ended, time)
         if ended < time:
-            found.append((Part.WAIT, event, ended, time, known == _NONE))
+            found.append((_WAIT, event, ended, time, known == _NONE))
         return releaser, ended, known == _NONE
 
     def _before(self, event: int, time: int) -> tuple[int, bool]:
@@ -240,6 +280,9 @@ class _Walk:
                 return other, True
         if released != _NONE and self._start[released] < time and min(self._end[released], time) > ended:
             return released, False
+        partner = self._meanwhile(self._partners, lane, ended, time)
+        if partner != _NONE:
+            return partner, True
         order = self._unit_order[lane]
         if order is not None:
             other = order.before(time)

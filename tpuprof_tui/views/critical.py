@@ -184,7 +184,8 @@ def _segments(query: Query, path: CriticalPath) -> Table:
     columns = (Column("start_us", "Start", "time"), Column("duration_us", "Duration", "duration"),
                Column("part", "Part"), Column("lane", "Lane"), Column("name", "Name"),
                Column("assumed", "Assumed", "flag"))  # fmt: skip
-    parts = [Part(code).name.lower() for code in path.part.tolist()]
+    words = [part.name.lower() for part in Part]
+    parts = [words[code] for code in path.part.tolist()]
     lanes = path.lane.tolist()
     values: tuple[Any, ...] = (
         path.start, path.length, parts, [titles[lane] for lane in lanes], [names[code] for code in label.tolist()],

@@ -20,7 +20,7 @@ from tpuprof_tui.views.query import EVERYTHING, Query
 
 from ..read.categories import Kind
 from ..read.profile import device_name, properties_of
-from .distributed import distributed
+from .distributed import transfers
 from .run import Run, asked_of, of_names, runs_of
 from .streams import streams
 
@@ -160,19 +160,14 @@ def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     own = {run.worker.key for run in runs_of(query)}
-    for table in distributed(replace(query, scope=EVERYTHING)).tables:
-        if table.key != "transfer":
-            continue
-        keys = [column.key for column in table.columns]
-        rows = [dict(zip(keys, row, strict=True)) for row in table.rows() if row[keys.index("step")] == "all"]
-        if len(rows) < 2:
-            continue
-        late = min(rows, key=lambda row: row["synchronising_us"])
-        others = [row["synchronising_us"] for row in rows if row is not late]
-        gain = sum(others) / len(others) - late["synchronising_us"]
-        if gain >= least and late["worker"] in own:
-            text = f"{late['worker']} is late: the others wait {time_text(round(gain))} longer in each step for it."
-            yield of_window(query, rule, str(late["worker"]), gain, text, "", Target())
+    waits = {worker: waited for step, worker, _, waited in transfers(replace(query, scope=EVERYTHING)) if step == "all"}
+    if len(waits) < 2:
+        return
+    late = min(waits, key=lambda worker: waits[worker])
+    gain = (sum(waits.values()) - waits[late]) / (len(waits) - 1) - waits[late]
+    if gain >= least and late in own:
+        text = f"{late} is late: the others wait {time_text(round(gain))} longer in each step for it."
+        yield of_window(query, rule, late, gain, text, "", Target())
 
 
 def _pieces(query: Query, rule: Rule, least: float) -> Iterator[Finding]:

@@ -49,19 +49,7 @@ def distributed(query: Query) -> Answer:
     """The view."""
     runs = [run for run in runs_of(query) if run.communicates.any() or len(run.collectives)]
     found = [collectives_of(run) for run in runs]
-    moved: dict[str, I64] = {}
-    missing: list[Missing] = []
-    transfer: list[tuple[Any, ...]] = []
-    for group in _comparable(found):
-        if len({each.alike for each in group}) > 1:
-            names = ", ".join(each.run.worker.key for each in group)
-            missing.append(Missing(f"The collectives of {names} are not the same ones in the same order: what of them "
-                                   "is transfer is not known.", "recordings of the same steps"))  # fmt: skip
-            continue
-        shortest = np.min([each.end - each.start for each in group], axis=0)
-        for each in group:
-            moved[each.run.worker.key] = each.end - shortest
-            transfer += _transfer(each, each.end - shortest)
+    moved, missing = _moved(found)
     if not runs:
         missing.append(Missing("No worker communicates.", "a run of several workers"))
     rows = [row for each in found for row in _rows(each, moved.get(each.run.worker.key))]
@@ -75,7 +63,7 @@ def distributed(query: Query) -> Answer:
             Table.of_rows("transfer", "Transfer", (
                 Column("step", "Step"), Column("worker", "Worker"), Column("transfer_us", "Transfer", "duration"),
                 Column("synchronising_us", "Synchronising", "duration"),
-            ), transfer),
+            ), _transfers(found, moved)),
             Table.of_rows("collectives", "Collectives", (
                 Column("worker", "Worker"), Column("name", "Name"), Column("calls", "Calls", "count"),
                 Column("bytes", "Bytes", "bytes"), Column("mean_bytes", "Mean", "bytes"),
@@ -87,6 +75,27 @@ def distributed(query: Query) -> Answer:
         notes=() if len(found) > 1 else ("One worker alone: all of its collectives counts as transfer.",),
         missing=tuple(missing),
     )  # fmt: skip
+
+
+def transfers(query: Query) -> list[tuple[Any, ...]]:
+    """Step, worker, time of transfer and of waiting for the others, ns; "all": the mean of the steps."""
+    found = [collectives_of(run) for run in runs_of(query) if run.communicates.any() or len(run.collectives)]
+    return _transfers(found, _moved(found)[0])
+
+
+def _moved(found: list[Collectives]) -> tuple[dict[str, I64], list[Missing]]:
+    """By worker when each interval began to transfer; and of which nobody knows."""
+    moved: dict[str, I64] = {}
+    missing: list[Missing] = []
+    for group in _comparable(found):
+        if len({each.alike for each in group}) > 1:
+            names = ", ".join(each.run.worker.key for each in group)
+            missing.append(Missing(f"The collectives of {names} are not the same ones in the same order: what of them "
+                                   "is transfer is not known.", "recordings of the same steps"))  # fmt: skip
+            continue
+        shortest = np.min([each.end - each.start for each in group], axis=0)
+        moved |= {each.run.worker.key: each.end - shortest for each in group}
+    return moved, missing
 
 
 def collectives_of(run: Run) -> Collectives:
@@ -144,6 +153,11 @@ def _overlap(run: Run) -> list[tuple[Any, ...]]:
     if rows:
         rows.append(("all", key, *(int(column.sum()) / len(counted) for column in columns)))
     return rows
+
+
+def _transfers(found: list[Collectives], moved: dict[str, I64]) -> list[tuple[Any, ...]]:
+    return [row for each in found if each.run.worker.key in moved
+            for row in _transfer(each, moved[each.run.worker.key])]  # fmt: skip
 
 
 def _transfer(found: Collectives, begins: I64) -> list[tuple[Any, ...]]:

@@ -74,7 +74,7 @@ class CriticalPath:
 #: Parts are collected as (part, event, start, end, assumed).
 _Found = tuple[int, int, int, int, bool]
 _NONE: Final = -1
-#: Parts as plain numbers, which are made columns of ten times as fast.
+#: Parts as plain numbers: columns are made of these faster than of members of the enumeration.
 _EVENT, _WAIT, _GAP = map(int, Part)
 #: Events of a lane of the host that can end a run.
 _FEWEST: Final = 3

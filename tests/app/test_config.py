@@ -40,16 +40,16 @@ def test_the_file_lies_where_the_platform_wants_it(tmp_path, monkeypatch):
 def test_what_is_written_is_read():
     assert read_config() == Config()
     assert write_config({"theme": "light"})
-    assert write_config({"columns": ["name", "start"], "sort": ["start", True]})
+    assert write_config({"columns": ["name", "start"]})
     assert write_config({"keys": {"timeline.fit": "home,0"}})
-    assert read_config() == Config("light", ("name", "start"), Sort("start", True), {"timeline.fit": "home,0"})
+    assert read_config() == Config("light", ("name", "start"), {"timeline.fit": "home,0"})
 
 
 def test_two_explorers_keep_what_the_other_wrote():
     write_config({"theme": "light", "of another version": [1]})
-    write_config({"sort": ["start", False]})
+    write_config({"columns": ["start"]})
     held = json.loads(config_path().read_text())
-    assert held == {"theme": "light", "of another version": [1], "sort": ["start", False]}
+    assert held == {"theme": "light", "of another version": [1], "columns": ["start"]}
     assert [path.name for path in config_path().parent.iterdir()] == ["config.json"]
 
 
@@ -64,7 +64,7 @@ def test_a_broken_file_is_as_good_as_none(text):
     assert read_config().theme == "safe"
 
 
-@given(st.fixed_dictionaries(dict.fromkeys(("theme", "columns", "sort", "keys"), JSON)))
+@given(st.fixed_dictionaries(dict.fromkeys(("theme", "columns", "keys"), JSON)))
 def test_no_content_is_believed_blindly(content):
     path = config_path()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def test_keys_for_actions_there_are_none_of_are_left_out():
 
 
 async def test_keys_can_be_mapped_anew_and_help_says_so(profile):
-    write_config({"keys": {"timeline.zoom-in": "B", "app.help": "H"}})
+    write_config({"keys": {"timeline.zoom-in": "B", "app.help": "E"}})
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         span = screen.view.span
@@ -116,8 +116,8 @@ async def test_keys_can_be_mapped_anew_and_help_says_so(profile):
         assert screen.view.span == span, "the key of the table no longer works"
         await press(pilot, "B")
         assert screen.view.span == pytest.approx(span / 2, abs=8)
-        assert "H Help" in frame(pilot.app).splitlines()[-1]
-        await press(pilot, "H")
+        assert "E Help" in frame(pilot.app).splitlines()[-1]
+        await press(pilot, "E")
         line = next(line for line in frame(pilot.app).splitlines() if "Zoom in about the cursor" in line)
         # what lies below the help shows beside it
         assert re.search(r"\bB\s+Zoom in about the cursor", line)
@@ -155,27 +155,17 @@ async def test_no_color_has_no_themes(profile, monkeypatch):
         assert not pilot.app.preferences.palette.colour
 
 
-async def test_the_sort_is_remembered(profile):
-    async with opened(profile) as pilot:
-        await press(pilot, "2 greater_than_sign s")
-        chosen = explorer(pilot).view.sort
-        assert chosen.key == "duration"
-        await pilot.press("q")
-    assert read_config().sort == chosen
-    async with opened(profile) as pilot:
-        assert explorer(pilot).view.sort == chosen
-
-
 async def test_columns_are_remembered_as_far_as_a_capture_has_them(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        screen.store.change(replace(screen.view, columns=("name", "start")))
+        screen.store.change(replace(screen.view, columns=("name", "start"), sort=Sort("start", True)))
         await settled(pilot)
         await pilot.press("q")
     assert read_config().columns == ("name", "start")
-    write_config({"columns": ["name", "nothing"], "sort": ["nothing", True]})
+    write_config({"columns": ["name", "nothing"]})
     async with opened(profile) as pilot:
         assert explorer(pilot).view.columns == ("name",)
+        # an order that no column in sight tells of would be a riddle
         assert explorer(pilot).view.sort == Sort()
 
 

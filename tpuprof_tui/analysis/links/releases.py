@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,15 @@ import numpy.typing as npt
 from tpuprof_tui.model import Role
 from tpuprof_tui.model.lane import row_numbers, taken
 
-from ..index.lane_index import rows_between
+from ..index.lane_index import cells, rows_between
 from ..selecting.cell_texts import text_of
 from ..selecting.session import Session
 from .session_dependencies import dependencies_of
 
 I64 = npt.NDArray[np.int64]
+
+#: From so many events on only their sum is told: no key waits for their names.
+MOST_MEANWHILE: Final = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,23 +156,50 @@ def _ends(session: Session, numbers: I64) -> I64:
     return result
 
 
-def work_meanwhile(session: Session, unit: int, start: int, end: int) -> str:
-    """What a unit worked on longest in a stretch of time, with its lane and how long; empty where it did not work."""
-    best, told = 0, ""
+@dataclass(frozen=True)
+class WorkMeanwhile:
+    """What a lane worked on in a stretch of time.
+
+    Attributes:
+        lane: Its number.
+        busy: Share of the time, 0 to 1.
+        name: What took most of it; empty where ``MOST_MEANWHILE`` events or more ran.
+        share: Share of the time that took, 0 to 1.
+    """
+
+    lane: int
+    busy: float
+    name: str
+    share: float
+
+
+def lanes_meanwhile(session: Session, unit: int, start: int, end: int) -> list[WorkMeanwhile]:
+    """What the lanes of a unit worked on in a stretch of time, those of the host and idle ones left out."""
+    found, length = [], end - start
     for number, lane in enumerate(session.profile.lanes):
         if session.unit_of(number) != unit or lane.on_host:
             continue
-        rows = rows_between(session.indexes[number], start, end)
-        rows = row_numbers(rows)
-        rows = rows[lane.take("role", rows) == Role.WORK]
-        if not len(rows):
+        index = session.indexes[number]
+        busy = int(cells(index, np.array([start, end])).busy[0])
+        if not busy:
             continue
+        rows = row_numbers(rows_between(index, start, end))
+        if len(rows) >= MOST_MEANWHILE:
+            found.append(WorkMeanwhile(number, busy / length, "", 0.0))
+            continue
+        rows = rows[lane.take("role", rows) == Role.WORK]
         within = np.minimum(lane.take("end", rows), end) - np.maximum(lane.take("start", rows), start)
         _, code = np.unique(lane.take("name", rows) if "name" in lane else np.zeros(len(rows)), return_inverse=True)
         by_name = np.bincount(code.ravel(), within)
         most = int(by_name.argmax())
-        if by_name[most] > best:
-            best = int(by_name[most])
-            name = text_of(session.profile, lane, "name", int(rows[code.ravel() == most][0])) or "work"
-            told = f"{lane.label} {name}"
-    return f"{told} ({best / (end - start):.0%})" if told else ""
+        name = text_of(session.profile, lane, "name", int(rows[code.ravel() == most][0])) or "work"
+        found.append(WorkMeanwhile(number, busy / length, name, min(float(by_name[most]) / length, 1.0)))
+    return found
+
+
+def work_meanwhile(session: Session, unit: int, start: int, end: int) -> str:
+    """What a unit worked on longest in a stretch of time, with its lane and how long; empty where it did not work."""
+    most = max(lanes_meanwhile(session, unit, start, end), key=lambda each: each.share, default=None)
+    if most is None or not most.share:
+        return ""
+    return f"{session.profile.lanes[most.lane].label} {most.name} ({most.share:.0%})"

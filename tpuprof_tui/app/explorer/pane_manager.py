@@ -184,6 +184,10 @@ class PaneManager:
 
     def _toggle_detail(self) -> None:
         """The detail: shown, or hidden."""
+        if self.focused == "table" and not self.panes.detail.display:
+            # what the cursor is on, also where another was selected before the order changed
+            self.panes.table.action_select()
+            return
         if self._selected or self.panes.detail.display:
             self._toggle("detail")
             return

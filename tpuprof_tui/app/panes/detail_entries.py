@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.findings.peers import Neighbour, neighbours, peers_of
 from tpuprof_tui.analysis.findings.problem_rows import about_text, problem_rows
 from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
-from tpuprof_tui.analysis.links.releases import barrier_of, work_meanwhile
+from tpuprof_tui.analysis.links.releases import barrier_of, lanes_meanwhile, work_meanwhile
 from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.escape import clean
@@ -31,6 +31,8 @@ Kind = Literal["name", "text", "remark", "warning", "group", "field", "link"]
 MOST_LINKS: Final = 8
 #: So many of the events that it is nested in are listed.
 MOST_ENCLOSING: Final = 24
+#: Other lanes that are told of.
+MOST_MEANWHILE: Final = 4
 #: Characters of an argument that are shown.
 _LONGEST: Final = 4096
 #: Columns that every lane can answer, whether the source names them or not.
@@ -96,6 +98,7 @@ def entries_of(
     yield from _enclosing(session, dependencies, number, row)
     yield from _compared(session, lane, number, row)
     yield from _neighbours(session, number, row)
+    yield from _meanwhile(session, number, row)
     yield from _missing(session, lane)
     yield from _fields(session, lane, row)
     yield from _recorded(session, lane, row)
@@ -218,6 +221,21 @@ def _neighbours(session: Session, number: int, row: int) -> Iterator[Entry]:
             name = text_of(session.profile, session.profile.lanes[number], "name", each.row) or session.say("{event}")
             told = f"{name}, {gap}" if session.profile.timed else name
             yield Entry("link", told, label, leads_to=(number, each.row), back=label == "Before")
+
+
+def _meanwhile(session: Session, number: int, row: int) -> Iterator[Entry]:
+    """What the other lanes of its unit worked on while it ran, the busiest first."""
+    start, end = session.span_of(number, row)
+    if end <= start or session.profile.lanes[number].on_host:
+        return
+    unit = session.unit_of(number)
+    others = [each for each in lanes_meanwhile(session, unit, start, end) if each.lane != number]
+    if not others and sum(session.unit_of(each) == unit for each in range(len(session.profile.lanes))) > 1:
+        yield Entry("remark", session.say("Meanwhile no other {lane} of its {unit} worked"))
+    for each in sorted(others, key=lambda each: -each.busy)[:MOST_MEANWHILE]:
+        label = clean(session.profile.lanes[each.lane].label)
+        most = f", {each.share:.0%} on {clean(each.name)}" if each.name else ""
+        yield Entry("remark", f"Meanwhile {label} worked {each.busy:.0%} of the time{most}")
 
 
 def _missing(session: Session, lane: Lane) -> Iterator[Entry]:

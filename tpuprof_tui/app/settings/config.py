@@ -1,4 +1,4 @@
-"""What is remembered for a user: theme, columns, sort, keys, the timeline's looks. Nothing needs it.
+"""What is remembered for a user: theme, columns, keys, the timeline's looks. Nothing needs it.
 
 A file that is missing, unreadable, broken or not ours is as good as none. It is replaced whole, so that two explorers
 never see half of one, and only what has changed is put into what the file holds by then.
@@ -15,8 +15,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-
-from tpuprof_tui.analysis.selecting.state import Sort
 
 from .actions import ACTIONS
 
@@ -41,14 +39,12 @@ class Config:
     Attributes:
         theme: Name of the theme; empty: none was chosen.
         columns: Keys of the table's columns; empty: the usual ones.
-        sort: Order of the table; None: the usual one.
         keys: Keys by action id, separated by commas, in Textual's spelling.
         looks: How the timeline looks, by the fields of the view's state that are in ``LOOKS``.
     """
 
     theme: str = ""
     columns: tuple[str, ...] = ()
-    sort: Sort | None = None
     keys: dict[str, str] = field(default_factory=dict)
     looks: dict[str, str | bool] = field(default_factory=dict)
 
@@ -66,11 +62,10 @@ def config_path() -> Path | None:
 def read_config(path: Path | None = None) -> Config:
     """What is remembered; what cannot be read or makes no sense is left out."""
     found = _held(config_path() if path is None else path)
-    theme, columns, sort, keys, looks = (found.get(name) for name in ("theme", "columns", "sort", "keys", "timeline"))
+    theme, columns, keys, looks = (found.get(name) for name in ("theme", "columns", "keys", "timeline"))
     return Config(
         theme if isinstance(theme, str) and len(theme) < _LONGEST else "",
         tuple(columns) if isinstance(columns, list) and _are_names(columns) else (),
-        _sort_of(sort),
         {name: text for name, text in keys.items() if _is_mapping(name, text)} if isinstance(keys, dict) else {},
         {name: looks[name] for name, allowed in LOOKS.items() if _is_look(looks[name], allowed)}
         if isinstance(looks, dict) and LOOKS.keys() <= looks.keys() else {},
@@ -81,7 +76,7 @@ def write_config(changes: dict[str, Any], path: Path | None = None) -> bool:
     """Puts changes into what is remembered; False where that was not possible, which harms nothing.
 
     Args:
-        changes: ``theme``, ``columns``, ``sort`` (key and direction), ``keys`` or ``timeline``, as in the file.
+        changes: ``theme``, ``columns``, ``keys`` or ``timeline``, as in the file.
         path: The file; None: the user's.
     """
     target = config_path() if path is None else path
@@ -142,11 +137,6 @@ def _held(path: Path | None) -> dict[str, Any]:
 
 def _are_names(values: list[Any]) -> bool:
     return len(values) <= _MOST and all(isinstance(value, str) and len(value) < _LONGEST for value in values)
-
-
-def _sort_of(value: Any) -> Sort | None:
-    fits = isinstance(value, list) and len(value) == 2 and _are_names(value[:1]) and isinstance(value[1], bool)
-    return Sort(*value) if fits else None
 
 
 def _is_look(value: Any, allowed: tuple[str | bool, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""What is remembered for a user, as it is used: theme, keys, columns, sort, the timeline's looks."""
+"""What is remembered for a user, as it is used: theme, keys, columns, the timeline's looks."""
 
 from __future__ import annotations
 
@@ -48,14 +48,12 @@ class Preferences:
         self._remember({"theme": self.theme}, theme=self.theme)
 
     def first_view(self, session: Session) -> ViewState:
-        """The view a profile opens with: columns and sort as they were last, as far as this profile has them."""
+        """The view a profile opens with: columns as they were last, as far as this profile has them."""
         profile = session.profile
         view = ViewState.of(profile.start_ns, profile.end_ns)
         known = {column.key for column in session.columns}
         columns = tuple(key for key in self.config.columns if key in known)
-        sort = self.config.sort
-        view = replace(view, columns=columns, sort=sort if sort is not None and sort.key in known else view.sort)
-        return self._with_looks(view, profile)
+        return self._with_looks(replace(view, columns=columns), profile)
 
     def _with_looks(self, view: ViewState, profile: Profile) -> ViewState:
         """The view with the looks that were chosen last, as far as the profile knows what they show."""
@@ -73,15 +71,10 @@ class Preferences:
         return replace(view, **looks)
 
     def remember_view(self, view: ViewState, session: Session) -> None:
-        """Remembers columns, sort and the timeline's looks, where they are not as they were."""
+        """Remembers columns and the timeline's looks, where they are not as they were."""
         first = self.first_view(session)
-        changes: dict[str, Any] = {}
         if view.columns != first.columns:
-            changes["columns"] = list(view.columns)
-        if view.sort != first.sort:
-            changes["sort"] = [view.sort.key, view.sort.down]
-        if changes:
-            self._remember(changes, columns=view.columns, sort=view.sort)
+            self._remember({"columns": list(view.columns)}, columns=view.columns)
         if any(getattr(view, name) != getattr(first, name) for name in LOOKS):
             looks = {name: getattr(view, name) for name in LOOKS}
             self._remember({"timeline": looks}, looks=looks)

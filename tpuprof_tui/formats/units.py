@@ -46,6 +46,8 @@ UNITS: Final = (NS, TimeUnit("us", 1_000), TimeUnit("ms", 1_000_000), TimeUnit("
 #: Units of bytes, each 1024 times the one before.
 BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
+_PREFIXES: Final = ("", "k", "M", "G", "T", "P")
+
 #: What may be typed behind a number, in small letters, by the unit of what it is compared with; "": any other.
 TYPED: Final[Mapping[str, Mapping[str, float]]] = {
     "ns": {"": 1, **{unit.name: unit.ns for unit in UNITS}},
@@ -131,6 +133,22 @@ def bytes_text(number: int | None) -> str:
         size /= 1024
         unit += 1
     return f"{size:,.{1 if unit else 0}f} {BYTE_UNITS[unit]}"
+
+
+def amount_text(value: float, unit: str) -> str:
+    """A number with its unit in at least four digits ("22,337 MB/s"); NaN as missing."""
+    if value != value:
+        return MISSING
+    return bytes_text(round(value)) if unit == "B" else f"{value:,.{0 if abs(value) >= 1000 else 2}f} {unit}".rstrip()
+
+
+def short_text(value: float, unit: str) -> str:
+    """A number in three digits ("22.3k"), bytes in their unit ("1.5G")."""
+    size, steps = value, 0
+    base = 1024 if unit == "B" else 1000
+    while abs(size) >= 999.5 and steps + 1 < len(_PREFIXES):
+        size, steps = size / base, steps + 1
+    return f"{size:.3g}{_PREFIXES[steps]}" if steps else f"{value:.3g}"
 
 
 def rate_number(gigabytes: float, decimals: int = 2) -> str:

@@ -18,6 +18,7 @@ class Counter:
         unit: Unit of the values ("B", "GB/s", "MHz"); empty without one.
         times: int64 ns on the profile's time line, ascending.
         values: float64, one for each time; NaN where one is missing.
+        family: What it tells a part of, with others of its group (``HBM``); empty: it stands alone.
 
     Raises:
         ValueError: Times and values are not of one length.
@@ -28,6 +29,7 @@ class Counter:
     unit: str
     times: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
+    family: str = ""
 
     def __post_init__(self) -> None:
         if len(self.times) != len(self.values):

@@ -42,7 +42,7 @@ def redacted(profile: Profile) -> Profile:
         strings=strings,
         problems=tuple(_problem(each, text) for each in profile.problems),
         facts=_deep(profile.facts, text),
-        counters=tuple(replace(each, name=text(each.name)) for each in profile.counters),
+        counters=tuple(replace(each, name=text(each.name), family=text(each.family)) for each in profile.counters),
         steps=labels,
     )
 

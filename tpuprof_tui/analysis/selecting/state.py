@@ -41,11 +41,13 @@ class Selection:
         group: Id of the group, of a lane that of its unit; -1: none.
         lane: Index into ``Profile.lanes``; -1: none.
         row: Row of that lane; -1: none.
+        counters: Number of a line of counters in the timeline; -1: none.
     """
 
     group: int = -1
     lane: int = -1
     row: int = -1
+    counters: int = -1
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ class ViewState:
         colouring: What the colours of the timeline mean.
         legend: Whether the timeline explains its colours.
         strip: What is drawn below each lane of the timeline.
-        pinned: Lane and unit of the lines that stay on top of the timeline.
+        pinned: Lane and unit of the lines that stay on top of the timeline, and number of a line of counters.
+        unfolded: Numbers of the lines of counters whose own lines show.
         scale: What the timeline tells times in.
     """
 
@@ -127,7 +130,8 @@ class ViewState:
     colouring: Colouring = "operation"
     legend: bool = False
     strip: StripKind = ""
-    pinned: tuple[tuple[int, int], ...] = ()
+    pinned: tuple[tuple[int, int, int], ...] = ()
+    unfolded: tuple[int, ...] = ()
     scale: TimeScale = "time"
     spans: tuple[tuple[str, int, int], ...] = ()
     texts: tuple[tuple[str, str], ...] = ()
@@ -147,7 +151,8 @@ class ViewState:
     @property
     def lines_shown(self) -> tuple[object, ...]:
         """All that decides how many lines the timeline has."""
-        return self.rows, self.scope, self.legend, self.strip, self.pinned, self.path, self.legend and self.colouring
+        return (self.rows, self.scope, self.legend, self.strip, self.pinned, self.unfolded, self.path,
+                self.legend and self.colouring)  # fmt: skip
 
     @property
     def figures_window(self) -> tuple[int, int]:

@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.analysis.counter_lines import CounterCurve
 from tpuprof_tui.analysis.index.axis import edges_of
-from tpuprof_tui.analysis.index.flow import Flow
 from tpuprof_tui.analysis.index.intervals import turns
 from tpuprof_tui.formats.units import TimeUnit, time_number, time_unit
 from tpuprof_tui.views.answer import Series
@@ -41,13 +41,10 @@ def series_curve(
 ) -> list[str]:  # fmt: skip
     """A curve of a series over a window: means of what is known, each value holding until the next."""
     edges = edges_of(start, end, max(2 * width, 2))
-    times, known = series.times[: len(series.values)], series.values == series.values
-    ends = np.append(series.times[1:], max(end, int(series.times[-1])))[: len(times)] if len(times) else times
-    amount, time = (
-        Flow.of(times, ends, rates).between(edges) for rates in (np.where(known, series.values, 0.0), known * 1.0)
-    )
-    values = np.divide(amount, time, out=np.zeros(len(time)), where=time > 0)
-    return curve(values, start, end, width, height, ascii_only=ascii_only)
+    # a series of means has the end of its last part too
+    last = max(end, int(series.times[-1])) if len(series.times) else end
+    means = CounterCurve.of(series.times[: len(series.values)], series.values, last).means(edges)
+    return curve(np.nan_to_num(means), start, end, width, height, ascii_only=ascii_only)
 
 
 def curve(values: Floats, start: int, end: int, width: int, height: int, *, ascii_only: bool) -> list[str]:

@@ -285,6 +285,20 @@ def paint_gaps(painted: Painted, edges: Ints, palette: Palette, glyphs: Glyphs) 
         painted.chars[place], painted.styles[place] = glyphs.gap, palette.hidden
 
 
+def paint_counters(shares: npt.NDArray[np.float64], palette: Palette, glyphs: Glyphs) -> Painted:
+    """Counters, each cell as high as its share (0 to 1) of what fills it; what is 0 is quiet, what is unknown empty."""
+    known = np.isfinite(shares)
+    eighths = np.rint(np.where(known, shares, 0.0) * 8).astype(np.int64)
+    # sums of floats leave a little where all is 0
+    zero = known & (shares < 1e-9)
+    lowest = "0" if glyphs.letters else glyphs.levels[1]
+    chars = [glyphs.levels[level] for level in np.where(known, np.clip(eighths, 1, 8), 0).tolist()]
+    styles = [palette.transfer] * len(chars)
+    for place in np.flatnonzero(zero).tolist():
+        chars[place], styles[place] = lowest, palette.quiet
+    return Painted(chars, styles, 0.0, known)
+
+
 def paint_unit(index: UnitIndex, edges: Ints, palette: Palette, glyphs: Glyphs) -> Painted:
     """A whole unit: blocks where it computed, shades where it only moved data (exposed transfer)."""
     span = np.diff(edges)

@@ -39,6 +39,7 @@ def carried_view(view: ViewState, old: Profile, session: Session) -> ViewState:
         place = moved(lane)
         return number if place >= 0 and _start(new.lanes[place], number) == _start(old.lanes[lane], number) else -1
 
+    same_counters = [each.name for each in old.counters] == [each.name for each in new.counters]
     selection, scope = view.selection, view.scope
     kept = replace(
         view,
@@ -51,8 +52,9 @@ def carried_view(view: ViewState, old: Profile, session: Session) -> ViewState:
         spans=tuple(span for span in view.spans if fresh.start <= span[1] and span[2] <= fresh.end),
         range=view.range if view.range and fresh.start <= view.range[0] and view.range[1] <= fresh.end else None,
         anchor=view.anchor if view.anchor is not None and fresh.start <= view.anchor < fresh.end else None,
-        pinned=tuple((moved(lane) if lane >= 0 else lane, group(unit)) for lane, unit in view.pinned
-                     if (moved(lane) >= 0 if lane >= 0 else group(unit) >= 0)),
+        pinned=tuple((moved(lane) if lane >= 0 else lane, group(unit), line) for lane, unit, line in view.pinned
+                     if (moved(lane) >= 0 if lane >= 0 else group(unit) >= 0) and (same_counters or line < 0)),
+        unfolded=view.unfolded if same_counters else (),
     )  # fmt: skip
     if view.fits_all:
         return kept.windowed(fresh.start, fresh.span)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
+from tpuprof_tui.analysis.counter_lines import counter_curve
 from tpuprof_tui.analysis.links.launches import stepped_launch
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.filter_masks import is_known as is_passing_known
 from tpuprof_tui.analysis.selecting.filter_masks import passing
-from tpuprof_tui.analysis.selecting.navigation import ranged, same_name, selected, stepped_event
+from tpuprof_tui.analysis.selecting.navigation import gone_to, ranged, same_name, selected, stepped_event
 from tpuprof_tui.analysis.selecting.state import Selection, StripKind, TimeScale, ViewState
 from tpuprof_tui.analysis.selecting.time_scale import clock_of
 from tpuprof_tui.app.drawing.colouring import is_known, next_colouring, title_of
@@ -18,6 +19,8 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model.vocabulary import NAMES
 
 from .layout import LaneLayout
+
+Thing = TypeVar("Thing")
 
 #: The state after a key, and what to say of it; empty: nothing.
 Changed = tuple[ViewState, str]
@@ -49,7 +52,14 @@ def lane_moved(layout: LaneLayout, view: ViewState, lines: int) -> ViewState:
 
 
 def event_stepped(layout: LaneLayout, view: ViewState, steps: int) -> Changed:
-    """The event so many steps on selected, of the selected lane; of a line of launches the launch the range."""
+    """The event so many steps on selected, of the selected lane; of a line of launches the launch the range.
+
+    Of a counter the cursor goes to the next change of its value.
+    """
+    counters = layout.counters_of(view)
+    if counters is not None and not counters.folds:
+        time = counter_curve(layout.session, counters.counters[0]).stepped(view.cursor, steps)
+        return (view, f"{counters.label} does not change any more.") if time is None else (gone_to(view, time), "")
     found = launch_or_event(layout, view, steps)
     way = "later" if steps > 0 else "earlier"
     told = "No {way} {event} of this lane passes the filter; Esc clears it."
@@ -65,7 +75,10 @@ def launch_or_event(layout: LaneLayout, view: ViewState, steps: int) -> ViewStat
 
 
 def event_selected(layout: LaneLayout, view: ViewState) -> ViewState:
-    """The event at the cursor selected; of a line of launches the launch the range."""
+    """The event at the cursor selected; of a line of launches the launch the range; counters folded or unfolded."""
+    counters = layout.counters_of(view)
+    if counters is not None:
+        return replace(view, unfolded=_toggled(view.unfolded, view.selection.counters)) if counters.folds else view
     if layout.launches_row(view) is not None:
         return launch_or_event(layout, replace(view, range=None), 0)
     lane = layout.lane_for_steps(view)
@@ -142,11 +155,15 @@ def pin_toggled(layout: LaneLayout, view: ViewState) -> Changed:
     if number < 0:
         return view, "No lane selected: j and k select one."
     row = layout.rows[number]
-    place = (row.lane, row.unit)
-    was = place in view.pinned
-    pinned = tuple(each for each in view.pinned if each != place)
-    told = f"{clean(row.label)} {'is back in its place' if was else 'stays on top'}."
-    return replace(view, pinned=pinned if was else (*pinned, place)), told
+    was = row.place in view.pinned
+    told = f"{clean(row.label).strip()} {'is back in its place' if was else 'stays on top'}."
+    return replace(view, pinned=_toggled(view.pinned, row.place)), told
+
+
+def _toggled(kept: tuple[Thing, ...], thing: Thing) -> tuple[Thing, ...]:
+    """What is kept with one thing more, or without it where it is among them."""
+    without = tuple(each for each in kept if each != thing)
+    return without if thing in kept else (*kept, thing)
 
 
 def _silent(change: Callable[[LaneLayout, ViewState], ViewState]) -> StateChange:

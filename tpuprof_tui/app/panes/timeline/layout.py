@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.compare.aligned_axis import AlignedAxis
+from tpuprof_tui.analysis.counter_lines import CounterLine, counter_lines
 from tpuprof_tui.analysis.index.axis import Ruler, StraightAxis
 from tpuprof_tui.analysis.selecting.navigation import event_at_cursor
 from tpuprof_tui.analysis.selecting.session import Session
@@ -48,7 +49,8 @@ class LaneLayout:
     def show(self, view: ViewState) -> None:
         """Lays another state out; ``fit`` is to be called after it."""
         old, self.view = self.view, view
-        if any(getattr(old, key) != getattr(view, key) for key in ("scope", "rows", "strip", "pinned", "path")):
+        deciding = ("scope", "rows", "strip", "pinned", "unfolded", "path")
+        if any(getattr(old, key) != getattr(view, key) for key in deciding):
             self._take_rows()
 
     def fit(self, width: int, height: int, legend: int) -> None:
@@ -168,7 +170,7 @@ class LaneLayout:
         """Place in ``rows`` of the selected lane or unit; -1 without one."""
         selection = view.selection
         for number, row in enumerate(self.rows):
-            if not row.can_be_selected or (row.kind and selection.lane >= 0):
+            if not row.can_be_selected or (row.kind and selection.lane >= 0) or row.counters != selection.counters:
                 continue
             if row.lane == selection.lane if row.lane >= 0 else selection.group == row.unit:
                 return number
@@ -178,7 +180,8 @@ class LaneLayout:
 
     def selection_of(self, number: int) -> Selection:
         """What is selected with a row."""
-        return Selection(self.rows[number].unit, self.rows[number].lane)
+        row = self.rows[number]
+        return Selection(row.unit, row.lane, counters=row.counters)
 
     def stepped_row(self, view: ViewState, lines: int) -> int:
         """The row so many lines below the selected one, or the nearest in that direction; -1: none can be selected."""
@@ -191,6 +194,11 @@ class LaneLayout:
         if lines > 0:
             return next((number for number in known if number >= now + lines), known[-1])
         return next((number for number in reversed(known) if number <= now + lines), known[0])
+
+    def counters_of(self, view: ViewState) -> CounterLine | None:
+        """The selected line where it is one of counters."""
+        known = counter_lines(self.session)
+        return known[view.selection.counters] if 0 <= view.selection.counters < len(known) else None
 
     def launches_row(self, view: ViewState) -> Row | None:
         """The selected row where it is one of launches."""

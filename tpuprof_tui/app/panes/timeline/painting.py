@@ -11,6 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tpuprof_tui.analysis.compare.aligned_axis import AlignedAxis
+from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines, line_shares
 from tpuprof_tui.analysis.links.launches import launches, launches_with
 from tpuprof_tui.analysis.path_lane import path_lane
 from tpuprof_tui.analysis.selecting.session import Session
@@ -18,12 +19,20 @@ from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.analysis.selecting.step_filter import chosen_step
 from tpuprof_tui.analysis.steps.step_lane import step_lane
 from tpuprof_tui.app.drawing.glyphs import Glyphs
-from tpuprof_tui.app.drawing.painter import Painted, merged, paint_gaps, paint_lane, paint_passing, paint_unit
+from tpuprof_tui.app.drawing.painter import (
+    Painted,
+    merged,
+    paint_counters,
+    paint_gaps,
+    paint_lane,
+    paint_passing,
+    paint_unit,
+)
 from tpuprof_tui.app.drawing.step_bars import paint_steps
 from tpuprof_tui.app.drawing.strips import legend_lines, paint_strip, unit_legend
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import fit
-from tpuprof_tui.formats.units import percent_text
+from tpuprof_tui.formats.units import percent_text, short_text
 from tpuprof_tui.views.differences import known_differences
 
 from .figures import LaneFigures
@@ -175,6 +184,9 @@ class LanePainter:
             group = self._view.scope.group if session is self._session else -1
             index, word = step_lane(session, group), session.steps.word.one
             return paint_steps(index, word, chosen_step(self._view.filter), edges, self._palette, self._glyphs)
+        if row.kind == "counters":
+            shares = line_shares(session, counter_lines(session)[row.counters], edges)
+            return paint_counters(shares, self._palette, self._glyphs)
         if row.kind == "path":
             colouring = "kernel" if "kernel" in session.profile.strings else "operation"
             return paint_lane(session.profile, path_lane(session), edges, self._palette, self._glyphs, colouring)
@@ -209,7 +221,7 @@ class LanePainter:
         layout, palette = self._layout, self._palette
         row = layout.rows[number]
         mark = self._glyphs.mark if selected else " "
-        percent = percent_text(share, guessed=row.guessed)
+        percent = self._top_text(row) if row.kind == "counters" else percent_text(share, guessed=row.guessed)
         room = layout.label_width - len(percent) - 3
         label = row.label
         if row.is_strip:
@@ -223,6 +235,14 @@ class LanePainter:
             Segment(fit(label, room), palette.strong if selected else palette.text),
             Segment(f" {percent} ", palette.text if share else palette.quiet),
         ]
+
+    def _top_text(self, row: Row) -> str:
+        """The value that fills a cell of a counter; of a line of several how many they are."""
+        line = counter_lines(self._session)[row.counters]
+        if line.folds:
+            return f"{len(line.counters):,}"
+        unit = self._session.profile.counters[line.counters[0]].unit
+        return short_text(counter_curve(self._session, line.counters[0]).high, unit)
 
     # what lies over lanes
 

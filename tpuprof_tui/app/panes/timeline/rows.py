@@ -9,6 +9,7 @@ from typing import Literal
 from rich.cells import cell_len
 
 from tpuprof_tui.analysis.compare.side_by_side import SideBySide
+from tpuprof_tui.analysis.counter_lines import counter_lines, visible_lines
 from tpuprof_tui.analysis.links.launches import launches
 from tpuprof_tui.analysis.path_lane import known_path_lane
 from tpuprof_tui.analysis.selecting.session import Session
@@ -18,16 +19,17 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.differences import known_side_by_side
 
-#: What a line shows: a lane or unit, the steps, the critical path, the launches of a unit, or below these a strip or
-#: the same of what is compared with.
-Kind = Literal["", "steps", "path", "launches", "bandwidth", "utilisation", "base"]
+#: What a line shows: a lane or unit, the steps, the critical path, the launches of a unit, counters, or below these a
+#: strip or the same of what is compared with.
+Kind = Literal["", "steps", "path", "launches", "bandwidth", "utilisation", "base", "counters"]
 
 
 @dataclass(frozen=True)
 class Row:
     """A line of the timeline: a lane (index into ``Profile.lanes``), or something of a unit where ``lane`` is -1.
 
-    ``base``: the line of the base that is shown instead, with its own lane and unit.
+    ``base``: the line of the base that is shown instead, with its own lane and unit. ``counters``: number of a line of
+    counters (``counter_lines``); -1: none.
     """
 
     lane: int
@@ -37,6 +39,12 @@ class Row:
     first: bool
     kind: Kind = ""
     base: Row | None = None
+    counters: int = -1
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """What tells it from the others that can be selected."""
+        return self.lane, self.unit, self.counters
 
     @property
     def is_strip(self) -> bool:
@@ -94,7 +102,7 @@ def continued_label(rows: Sequence[Row], number: int) -> str:
 def is_pinned(row: Row, view: ViewState) -> bool:
     """Whether a line stays on top; that of the steps always does."""
     shown = row.base or row
-    return shown.kind in ("steps", "path") or (row.lane, row.unit) in view.pinned
+    return shown.kind in ("steps", "path") or row.place in view.pinned
 
 
 def _ordered(session: Session, view: ViewState) -> list[Row]:
@@ -114,7 +122,30 @@ def _ordered(session: Session, view: ViewState) -> list[Row]:
             first = False
         rows.append(_lane_row(session, number, first))
         group, known = lanes[number].group, unit
-    return rows
+    return _with_counters(session, view, rows) if view.scope.lane < 0 else rows
+
+
+def _with_counters(session: Session, view: ViewState, rows: list[Row]) -> list[Row]:
+    """The lines with those of counters, each below the last lane of what was measured."""
+    lines, groups = counter_lines(session), session.profile.groups
+    within = groups.within(view.scope.group)
+    owners = [session.profile.lanes[row.lane].group if row.lane >= 0 else row.unit for row in rows]
+    found: dict[int, list[Row]] = {}
+    for number in visible_lines(lines, view.unfolded):
+        line = lines[number]
+        if view.scope.group >= 0 and line.group not in within:
+            continue
+        below = groups.within(line.group) if line.group >= 0 else None
+        last = max((place for place, owner in enumerate(owners) if below is None or owner in below),
+                   default=len(rows) - 1)  # fmt: skip
+        sign = ("- " if number in view.unfolded else "+ ") if line.folds else ""
+        row = Row(-1, line.group, f"{sign}{line.label}", False, True, "counters", counters=number)
+        owned = f"{sign}{clean(groups.shown(line.group))} {line.label}" if line.group >= 0 else row.label
+        shown = owned if line.parent < 0 or is_pinned(row, view) else f"{'  ' * line.depth}{row.label}"
+        found.setdefault(last, []).append(replace(row, label=shown))
+    if not found:
+        return rows
+    return [*found.get(-1, ()), *(line for place, row in enumerate(rows) for line in (row, *found.get(place, ())))]
 
 
 def _lane_row(session: Session, number: int, first: bool) -> Row:
@@ -140,7 +171,9 @@ def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
 
 
 def _of_base(both: SideBySide, row: Row) -> tuple[Row, ...]:
-    """The same line of the base; none where it has none."""
+    """The same line of the base; none where it has none, as of counters."""
+    if row.kind == "counters":
+        return ()
     lane = both.lanes[row.lane] if row.lane >= 0 else -1
     unit = both.base.unit_of(lane) if lane >= 0 else both.units.get(row.unit, -1)
     if lane < 0 and (row.lane >= 0 or unit < 0):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines
 from tpuprof_tui.analysis.links.launches import launch_text, unit_text
 from tpuprof_tui.analysis.links.session_dependencies import Tie
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import ViewState
 from tpuprof_tui.analysis.selecting.time_scale import Measure
 from tpuprof_tui.app.drawing.colouring import title_of
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.parsing import range_text
-from tpuprof_tui.formats.units import GUESS
+from tpuprof_tui.formats.units import GUESS, amount_text
 from tpuprof_tui.model import INT_MISSING
 
 from .figures import LaneFigures
@@ -64,6 +68,8 @@ def at_cursor(layout: LaneLayout, figures: LaneFigures, glyphs: Glyphs) -> str:
     row = layout.rows[number]
     if row.kind == "launches":
         return f"{text}  {row.label}  {launch_text(session, row.unit, view.cursor, measure)}"
+    if row.kind == "counters":
+        return f"{text}  {_counters_text(session, view, row.counters)}"
     if row.lane < 0:
         return f"{text}  {row.label}  {unit_text(session, row.unit, view.cursor, measure)}"
     found = layout.event_under_cursor(row.lane, view)
@@ -74,6 +80,20 @@ def at_cursor(layout: LaneLayout, figures: LaneFigures, glyphs: Glyphs) -> str:
     ties = _ties_text(session, figures.ties, measure, glyphs) if is_selected else ""
     told, kernel = _described(session, row.lane, found, measure)
     return f"{text}  {row.label}  {told}{'  (filtered out)' if hidden else ''}{ties}{kernel}"
+
+
+def _counters_text(session: Session, view: ViewState, number: int) -> str:
+    """What a counter measured at the cursor and over the window; of a line of several how to see them."""
+    line = counter_lines(session)[number]
+    title = f"{clean(session.profile.groups.title(line.group))} {line.label}" if line.group >= 0 else line.label
+    if line.folds:
+        verb = "folds" if number in view.unfolded else "shows"
+        return f"{title}: {len(line.counters):,} counters, Enter {verb} them"
+    curve, unit = counter_curve(session, line.counters[0]), session.profile.counters[line.counters[0]].unit
+    start, end = view.figures_window
+    mean = float(curve.means(np.array([start, end], np.int64))[0])
+    told = [amount_text(value, unit) for value in (curve.at(view.cursor), mean, curve.most(start, end))]
+    return "{}  {}  mean {}  max {}".format(title, *told)
 
 
 def _ties_text(session: Session, ties: tuple[Tie, ...], measure: Measure, glyphs: Glyphs) -> str:

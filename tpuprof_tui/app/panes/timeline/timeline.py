@@ -255,7 +255,8 @@ class Timeline(Widget, can_focus=True):
 
     def action_select(self) -> None:
         """The event at the cursor becomes the selection; its detail shows. A launch becomes the range."""
-        shows_detail = self.lanes.launches_row(self.lanes.view) is None
+        view = self.lanes.view
+        shows_detail = self.lanes.launches_row(view) is None and view.selection.counters < 0
         self.post_message(Change(lambda view: event_selected(self.lanes, view)))
         if shows_detail:
             self.post_message(ShowDetail())

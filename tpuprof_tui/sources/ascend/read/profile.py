@@ -222,7 +222,7 @@ class _Maker:
             self._add_kernels(rank.kernels, unit)
         for each in timeline.measured if timeline is not None else ():
             self._counters.append(Counter(unit, _counter_name(each.process, each.name), each.unit,
-                                          each.times - self._zero, each.values.copy()))  # fmt: skip
+                                          each.times - self._zero, each.values.copy(), each.process))  # fmt: skip
         return AscendWorker(rank, key, span, top, unit, tuple(range(first, len(self._lanes))),
                             [len(lane) for lane in self._lanes[first:]])  # fmt: skip
 

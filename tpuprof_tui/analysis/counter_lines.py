@@ -1,0 +1,166 @@
+"""Counters as lines over time: which fold into one line, and what each measured in cells of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.model import Counter, Profile
+
+from .index.flow import Flow
+from .selecting.session import Session
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: Up to so many counters of a group each have a line at once; more begin folded into one.
+FEW = 4
+
+
+@dataclass(frozen=True)
+class CounterLine:
+    """A line of one counter, or of several that fold into it.
+
+    Attributes:
+        label: What it is called.
+        group: Id of the group that was measured; -1: everything.
+        counters: Places in ``Profile.counters``.
+        depth: How many lines it is folded into.
+        parent: Number of the line it is folded into; -1: none.
+        folds: Whether it stands for others that follow it.
+    """
+
+    label: str
+    group: int
+    counters: tuple[int, ...]
+    depth: int = 0
+    parent: int = -1
+    folds: bool = False
+
+
+def counter_lines(session: Session) -> tuple[CounterLine, ...]:
+    """The lines of all counters: group after group, families of a group in the order they were recorded."""
+    return session.derived.get("lines of counters", lambda: tuple(_lines(session.profile)))
+
+
+def _lines(profile: Profile) -> Iterator[CounterLine]:
+    by_group: dict[int, list[int]] = {}
+    for place, counter in enumerate(profile.counters):
+        by_group.setdefault(counter.group, []).append(place)
+    number = 0
+    for group, places in by_group.items():
+        for line in _of_group(profile.counters, group, places, number):
+            yield line
+            number += 1
+
+
+def _of_group(counters: Sequence[Counter], group: int, places: list[int], first: int) -> Iterator[CounterLine]:
+    """The lines of a group, of which the first has the number ``first``."""
+    families: dict[str, list[int]] = {}
+    for place in places:
+        families.setdefault(counters[place].family or counters[place].name, []).append(place)
+    if len(places) <= FEW:
+        yield from (CounterLine(clean(counters[place].name), group, (place,)) for place in places)
+        return
+    outer, depth, number = -1, 0, first
+    if len(families) > 1:
+        yield CounterLine("Counters", group, tuple(places), folds=True)
+        outer, depth, number = first, 1, first + 1
+    for family, members in families.items():
+        if len(members) > 1:
+            yield CounterLine(clean(family), group, tuple(members), depth, outer, folds=True)
+        inside = (number, depth + 1) if len(members) > 1 else (outer, depth)
+        for place in members:
+            yield CounterLine(clean(counters[place].name), group, (place,), inside[1], inside[0])
+        number += len(members) + (len(members) > 1)
+
+
+def visible_lines(lines: Sequence[CounterLine], unfolded: Sequence[int]) -> Iterator[int]:
+    """Numbers of the lines that are not folded away."""
+    shown = set()
+    for number, line in enumerate(lines):
+        if line.parent < 0 or (line.parent in shown and line.parent in unfolded):
+            shown.add(number)
+            yield number
+
+
+@dataclass(frozen=True, eq=False)
+class CounterCurve:
+    """A counter, each of whose values holds until the next, the last until the end.
+
+    Attributes:
+        times, values: As they were measured.
+        low, high: The range it is drawn in: from its least value, or 0, to its largest, or 0.
+    """
+
+    times: Ints
+    values: Floats
+    low: float
+    high: float
+    _amounts: Flow = field(repr=False)
+    _known: Flow = field(repr=False)
+
+    @classmethod
+    def of(cls, times: Ints, values: Floats, end: int) -> CounterCurve:
+        """The curve of values (NaN: missing) until ``end``, ns; O(n)."""
+        ends = np.append(times[1:], max(end, int(times[-1]))) if len(times) else times
+        known = np.isfinite(values)
+        filled = np.where(known, values, 0.0)
+        low, high = (float(filled.min()), float(filled.max())) if len(values) else (0.0, 0.0)
+        return cls(times, values, min(low, 0.0), max(high, 0.0),
+                   *(Flow.of(times, ends, rates) for rates in (filled, known * 1.0)))  # fmt: skip
+
+    def means(self, edges: Ints) -> Floats:
+        """The mean over each cell between neighbouring edges; NaN where nothing is known. O(cells log n)."""
+        amount, time = self._amounts.between(edges), self._known.between(edges)
+        # sums of floats differ by a little where nothing was measured
+        known = time > 1e-3 * np.maximum(np.diff(edges), 1)
+        means: Floats = np.divide(amount, time, out=np.full(len(time), np.nan), where=known)
+        return means
+
+    def at(self, time: int) -> float:
+        """The value that holds at a time; NaN before the first."""
+        place = int(np.searchsorted(self.times, time, side="right")) - 1
+        return float(self.values[place]) if place >= 0 else float("nan")
+
+    def shares(self, edges: Ints) -> Floats:
+        """The means as shares (0 to 1) of the range it is drawn in; NaN where nothing is known."""
+        return np.clip((self.means(edges) - self.low) / ((self.high - self.low) or 1.0), 0.0, 1.0)
+
+    def most(self, start: int, end: int) -> float:
+        """The largest value that holds in a window, ns; NaN where none is known."""
+        first = max(int(np.searchsorted(self.times, start, side="right")) - 1, 0)
+        held = self.values[first : int(np.searchsorted(self.times, end))]
+        held = held[np.isfinite(held)]
+        return float(held.max()) if len(held) else float("nan")
+
+    def stepped(self, time: int, steps: int) -> int | None:
+        """When the value changes next after a time (``steps`` 1) or last before it (-1); None: never."""
+        changed = np.flatnonzero(np.diff(self.values, prepend=np.nan) != 0)
+        times = self.times[changed]
+        place = int(np.searchsorted(times, time, side="right" if steps > 0 else "left")) - (steps < 0)
+        return int(times[place]) if 0 <= place < len(times) else None
+
+
+def counter_curve(session: Session, place: int) -> CounterCurve:
+    """The curve of a counter, made once; O(n) the first time."""
+    counter = session.profile.counters[place]
+    return session.derived.get(
+        "curves of counters", lambda: CounterCurve.of(counter.times, counter.values, session.profile.end_ns), place
+    )
+
+
+def line_shares(session: Session, line: CounterLine, edges: Ints) -> Floats:
+    """What a line draws in each cell, 0 to 1: of several counters the highest, each in its own range.
+
+    Counters of different units have nothing in common: NaN.
+    """
+    if len({session.profile.counters[place].unit for place in line.counters}) > 1:
+        return np.full(len(edges) - 1, np.nan)
+    found = np.array([counter_curve(session, place).shares(edges) for place in line.counters])
+    best: Floats = np.fmax.reduce(found, axis=0)
+    return best

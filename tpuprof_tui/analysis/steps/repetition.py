@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from .sequence_hash import SequenceHash
+from .sequence_hash import SequenceHash, commonest
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -291,8 +291,7 @@ def _cut(codes: Ints, hashes: SequenceHash, anchor: Anchor, offset: int = 0, lev
     kept &= stop > start
     start, stop, parent = start[kept], stop[kept], parent[kept]
     stop[:-1] = np.minimum(stop[:-1], start[1:])
-    _, which, counts = np.unique(hashes.of(start, stop), return_inverse=True, return_counts=True)
-    usual = which.reshape(-1) == int(np.argmax(counts * _shares(which, stop - start, len(counts))))
+    usual = commonest(hashes.of(start, stop), stop - start)
     if level is None:
         return Level(start, stop, usual, np.full(len(start), -1, np.int64))
     alike = usual | _resembles(hashes, start, stop, int(np.argmax(usual)))
@@ -307,13 +306,6 @@ def _resembles(hashes: SequenceHash, start: Ints, stop: Ints, number: int) -> Ma
     ends = hashes.alike_before(np.minimum(end, stop), np.maximum(end, stop))
     most = np.minimum(length, stop - start)
     return np.asarray(2 * (np.minimum(begins, most) + np.minimum(ends, most)) >= length)
-
-
-def _shares(which: Ints, length: Ints, kinds: int) -> Ints:
-    """Launches of one repetition of each kind."""
-    found = np.zeros(kinds, np.int64)
-    found[which.reshape(-1)] = length
-    return found
 
 
 def _stops(hashes: SequenceHash, places: Ints, parent: Ints, bound: Ints, usual: int) -> tuple[Ints, Mask]:

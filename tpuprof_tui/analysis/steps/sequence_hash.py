@@ -14,8 +14,9 @@ _Parts = tuple[Ints, Ints]
 
 #: Two primes below 2**31: products of remainders fit int64, both remainders together tell 2**62 sequences apart.
 _PRIMES: Final = (2_147_483_647, 2_147_483_629)
-#: Numbers that hashes are made with; any would do.
-_SEED: Final = 20_259
+#: What hashes are made with, one for each prime; any other odd number would do.
+_BASES: Final = (1_540_483_477, 1_812_433_253)
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class SequenceHash:
@@ -26,14 +27,14 @@ class SequenceHash:
     """
 
     def __init__(self, codes: Ints) -> None:
-        random = np.random.default_rng(_SEED)
         size = len(codes)
-        kinds = int(codes.max(initial=-1)) + 1
+        # numpy's random numbers take longer to import than all hashes of a profile
+        spread = np.arange(1, int(codes.max(initial=-1)) + 2, dtype=np.uint64) * _SPREAD
+        spread = (spread ^ (spread >> np.uint64(29))) * _SPREAD
         self._size = size
         self._parts: list[tuple[int, Ints, Ints]] = []
-        for prime in _PRIMES:
-            base = int(random.integers(1 << 20, prime - 1))
-            weights = random.integers(1, prime, kinds)
+        for prime, base in zip(_PRIMES, _BASES, strict=True):
+            weights = ((spread ^ np.uint64(base)) % np.uint64(prime - 1)).astype(np.int64) + 1
             before = np.zeros(size + 1, np.int64)
             # below 2**31 each: sums of four thousand million of them fit
             np.cumsum(weights[codes] * _powers(base, size, prime) % prime, out=before[1:])
@@ -62,6 +63,13 @@ class SequenceHash:
             longer = np.minimum(found + (1 << bit), most)
             found = np.where(self.of(*one(longer)) == self.of(*other(longer)), longer, found)
         return found
+
+
+def commonest(hashes: Ints, weight: Ints | int = 1) -> npt.NDArray[np.bool_]:
+    """Which parts are equal to the one that occurs most, each counting ``weight`` times; of several the first."""
+    _, first, which, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+    share = counts * np.broadcast_to(weight, len(hashes))[first]
+    return np.asarray(which.reshape(-1) == np.lexsort((first, -share))[0])
 
 
 def _powers(base: int, count: int, prime: int) -> Ints:

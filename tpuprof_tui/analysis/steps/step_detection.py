@@ -20,6 +20,7 @@ from ..derived import Derived
 from .launch_sequence import LaunchSequence, launch_sequences
 from .profile_steps import KEY, NO_STEP, ProfileSteps, RepeatedSequence, StepColumn
 from .repetition import Level, find_levels, levels_within, signatures
+from .sequence_hash import commonest
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -127,10 +128,9 @@ def _told(profile: Profile, found: ProfileSteps) -> ProfileSteps:
         level = _as_level(places[begins], begins, len(places))
         if level is None:
             continue
-        hashes = signatures(launched.code, level.start, level.stop)
-        _, which, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-        if len(counts) < len(level):
-            level = replace(level, usual=which.reshape(-1) == int(np.argmax(counts)))
+        alike = commonest(signatures(launched.code, level.start, level.stop))
+        if np.count_nonzero(alike) > 1:
+            level = replace(level, usual=alike)
             usual[places[begins][places[begins] >= 0]] = level.usual
         longest = replace(level, usual=level.usual & (level.stop - level.start == _longest(level)))
         levels = (level, *levels_within(launched.code, longest))

@@ -122,10 +122,21 @@ class Rows:
     rows: Ints
     unit: int
     length: Ints
+    _columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
+
+    def take(self, key: str) -> npt.NDArray[Any]:
+        """A column of them, computed once."""
+        if key not in self._columns:
+            self._columns[key] = self.lane.take(key, self.rows)
+        return self._columns[key]
 
 
-def lanes_doing(query: Query, activity: Activity) -> Iterator[Rows]:
-    """Work of an activity that starts in the window, by lane of a unit."""
+def lanes_doing(query: Query, activity: Activity) -> list[Rows]:
+    """Work of an activity that starts in the window, by lane of a unit; once for all rules."""
+    return query.own.get("lanes doing", lambda: list(_lanes_doing(query, activity)), activity)
+
+
+def _lanes_doing(query: Query, activity: Activity) -> Iterator[Rows]:
     profile = query.shown.profile
     start, end = query.window
     units = set(query.units)
@@ -141,7 +152,7 @@ def lanes_doing(query: Query, activity: Activity) -> Iterator[Rows]:
 
 def by_text(profile: Profile, each: Rows, key: str, weights: Any) -> Iterator[tuple[str, float]]:
     """Sums of weights by the text of a column."""
-    codes = each.lane.take(key, each.rows)
+    codes = each.take(key)
     known = codes >= 0
     sums = np.bincount(codes[known], weights=np.asarray(weights, np.float64)[known])
     for code in np.flatnonzero(sums).tolist():
@@ -178,8 +189,9 @@ def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         if unit not in query.units or "kernel" not in lane or not len(lane):
             continue
         low, high = np.searchsorted(lane["start"], (start, end))
-        codes = np.unique(lane.take("kernel", slice(low, high)))
-        for kernel in (clean(profile.text("kernel", code)) for code in codes[codes >= 0].tolist()):
+        codes = lane.take("kernel", slice(low, high))
+        there = np.flatnonzero(np.bincount(codes[codes >= 0]))
+        for kernel in (clean(profile.text("kernel", code)) for code in there.tolist()):
             waits.setdefault(kernel, {}).setdefault(unit, 0.0)
         rows = np.arange(low, high)[lane.take("role", slice(low, high)) == Role.WAIT]
         each = Rows(lane, rows, unit, lane.take("end", rows) - lane.take("start", rows))
@@ -206,7 +218,7 @@ def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for each in lanes_doing(query, Activity.TRANSFER):
         if "exposed" not in each.lane or "kernel" not in each.lane:
             continue
-        exposed = each.lane.take("exposed", each.rows)
+        exposed = each.take("exposed")
         for kernel, ns in by_text(profile, each, "kernel", np.where(is_missing(exposed), 0, exposed)):
             sums[kernel, each.unit] = sums.get((kernel, each.unit), 0.0) + ns
     if not sums:
@@ -243,7 +255,7 @@ def _small(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for each in lanes_doing(query, Activity.TRANSFER):
         if "bytes" not in each.lane:
             continue
-        size = each.lane.take("bytes", each.rows)
+        size = each.take("bytes")
         small = ~is_missing(size) & (size < SMALL)
         if small.mean() > 0.5:
             worst = max(worst, (float(each.length[small].sum()), each.unit, int(small.sum()), len(small)))

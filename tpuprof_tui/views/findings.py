@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tpuprof_tui.analysis.findings.findings import Found, findings
@@ -46,7 +46,8 @@ def findings_view(query: Query) -> Answer:
     """One table, by gain."""
     if query.profile.instructions == 0:
         return Answer()
-    found = sorted(_found(query), key=lambda each: -(each.gain or 0))
+    # what its rules share goes with the copy
+    found = sorted(_found(replace(query)), key=lambda each: -(each.gain or 0))
     window = max(query.span, 1)
     columns = (
         Column("severity", "Severity", spare=3, names=False), Column("rule", "Rule", spare=4),

@@ -68,6 +68,11 @@ class Query:
         """What is computed of the whole profile and kept."""
         return self.session.derived
 
+    @cached_property
+    def own(self) -> Derived:
+        """What is computed of this query alone, and goes with it."""
+        return Derived()
+
     @property
     def passes(self) -> str:
         """The filter with the step."""

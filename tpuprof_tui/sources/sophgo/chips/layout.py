@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,17 +91,19 @@ class RecordLayout:
         flat = np.frombuffer(payload, dtype="<u4", count=count * (self.size // 4))
         return flat.reshape(count, self.size // 4)
 
-    def column(self, words: NDArray[np.uint32], name: str) -> NDArray[np.int64]:
-        """Values of the field ``name`` of every record, shape ``(records,)``.
+    def column(
+        self, words: NDArray[np.uint32], name: str, rows: NDArray[Any] | slice = slice(None)
+    ) -> NDArray[np.int64]:  # fmt: skip
+        """Values of the field ``name`` of some records, of the words that hold it alone.
 
         Raises:
             KeyError: the layout has no such field.
         """
         field = self.by_name[name]
         word, shift = divmod(field.first, 32)
-        values = words[:, word].astype(np.int64)
+        values = words[:, word][rows].astype(np.int64)
         if shift + field.width > 32:
-            values |= words[:, word + 1].astype(np.int64) << 32
+            values |= words[:, word + 1][rows].astype(np.int64) << 32
         return (values >> shift) & field.mask
 
 

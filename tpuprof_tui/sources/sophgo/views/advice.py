@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -64,7 +65,7 @@ def _below_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         for each in lanes_doing(query, activity):
             if "ideal" not in each.lane or "name" not in each.lane:
                 continue
-            ideal = each.lane.take("ideal", each.rows)
+            ideal = each.take("ideal")
             known = ~np.isnan(ideal)
             part = Rows(each.lane, each.rows[known], each.unit, each.length[known])
             lost = np.maximum(part.length - ideal[known], 0)
@@ -132,29 +133,33 @@ def _shapes(lane: Lane, rows: Ints, ns: Floats) -> Iterator[tuple[str, float]]:
 
 def _below_bandwidth(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     profile = query.shown.profile
-    classes: dict[tuple[int, int], list[tuple[Rows, Ints]]] = {}
-    for each in lanes_doing(query, Activity.TRANSFER):
-        if "bytes" not in each.lane or "direction" not in each.lane:
-            continue
-        size, way = each.lane.take("bytes", each.rows), each.lane.take("direction", each.rows)
-        # classes of size are powers of 4: 4 KiB to 16 KiB, ...
-        kind = np.where(is_missing(size) | (size < SMALL) | (way < 0) | (each.length <= 0), -1,
-                        way.astype(np.int64) << 8 | (np.log2(np.maximum(size, 1)) // 2).astype(np.int64))  # fmt: skip
-        for one in np.unique(kind[kind >= 0]).tolist():
-            mine = np.flatnonzero(kind == one)
-            part = Rows(each.lane, each.rows[mine], each.unit, each.length[mine])
-            classes.setdefault((one >> 8, one & 255), []).append((part, size[mine]))
+    moved = [each for each in lanes_doing(query, Activity.TRANSFER)
+             if "bytes" in each.lane and "direction" in each.lane]  # fmt: skip
+    if not moved:
+        return
+    size, way = (np.concatenate([each.take(key) for each in moved]) for key in ("bytes", "direction"))
+    length = np.concatenate([each.length for each in moved])
+    units = np.repeat([each.unit for each in moved], [len(each.rows) for each in moved])
+    known = ~is_missing(size) & (size >= SMALL) & (way >= 0) & (length > 0)
+    size, way, length, units = size[known], way[known], length[known], units[known]
+    # classes of size are powers of 4: 4 KiB to 16 KiB, ...
+    kind = way.astype(np.int32) << 5 | (np.frexp(size)[1] - 1) // 2
+    order = np.argsort(kind.astype(np.int16) if kind.max(initial=0) < 1 << 15 else kind, kind="stable")
+    size, length, units, kind = size[order], length[order], units[order], kind[order]
+    rates = size / length
+    edges = np.flatnonzero(np.diff(kind, prepend=-1, append=-1)).tolist() if len(kind) else [0]
     worst: tuple[float, int, tuple[int, int], float, float] = 0.0, -1, (0, 0), 0.0, 0.0
-    for key, parts in classes.items():
-        rates = np.concatenate([size / part.length for part, size in parts])
-        if len(rates) < _FEWEST:
+    for low, high in pairwise(edges):
+        if high - low < _FEWEST:
             continue
-        reached = float(np.quantile(rates, _REACHED))
-        for unit in {part.unit for part, _ in parts}:
-            own = [(part.length, size) for part, size in parts if part.unit == unit]
-            length, sizes = (np.concatenate(columns) for columns in zip(*own, strict=True))
-            gain = float(np.maximum(length - sizes / reached, 0).sum())
-            worst = max(worst, (gain, unit, key, float(sizes.sum() / length.sum()), reached))
+        reached = float(np.quantile(rates[low:high], _REACHED))
+        beyond = np.maximum(length[low:high] - size[low:high] / reached, 0)
+        for unit in np.unique(units[low:high]).tolist():
+            own = units[low:high] == unit
+            gain = float(beyond[own].sum())
+            if gain >= worst[0]:
+                rate = float(size[low:high][own].sum() / length[low:high][own].sum())
+                worst = max(worst, (gain, unit, (int(kind[low]) >> 5, int(kind[low]) & 31), rate, reached))
     gain, unit, (code, class_), rate, reached = worst
     if unit >= 0 and gain >= least and rate < 0.9 * reached:
         label, direction = profile.groups.title(unit), clean(profile.text("direction", code))
@@ -243,9 +248,9 @@ def _loads(query: Query) -> Iterator[tuple[Rows, Ints, Ints]]:
         if not all(key in lane for key in ("src_addr", "bytes", "from_memory", "to_memory")):
             continue
         texts = profile.strings["from_memory"]
-        code = lane.take("from_memory", each.rows)
+        code = each.take("from_memory")
         ddr = np.array([str(text) == "DDR" for text in texts] or [False], np.bool_)
-        address, size = lane.take("src_addr", each.rows), lane.take("bytes", each.rows)
+        address, size = each.take("src_addr"), each.take("bytes")
         chosen = (code >= 0) & ddr[np.maximum(code, 0)] & ~is_missing(address) & ~is_missing(size) & (address != 0)
         part = Rows(lane, each.rows[chosen], each.unit, each.length[chosen])
         yield part, address[chosen], size[chosen]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.links.releases import Barriers, Releases, barriers_in, releases_of, work_meanwhile
 from tpuprof_tui.analysis.selecting.filter_masks import passing
 from tpuprof_tui.analysis.selecting.session import numbers_in
-from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
+from tpuprof_tui.views.answer import Answer, Column, Later, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
 #: Barriers that are told, those that cost most.
@@ -112,16 +112,17 @@ def _barriers(query: Query, barriers: Barriers) -> Table:
         Column("waited_us", "Others waited", "duration", bar=True), Column("waits", "Waits", "count", spare=2),
         Column("meanwhile", "It did meanwhile", spare=1),
     )  # fmt: skip
-    rows = [
-        (time, query.profile.groups.title(unit), late, waited, count,
-         work_meanwhile(session, unit, time - late, time) or None)
-        for time, unit, late, waited, count in zip(
-            told.time.tolist(), told.unit.tolist(), told.late_ns.tolist(), told.waited_ns.tolist(), told.waits.tolist(),
-            strict=True)
-    ]  # fmt: skip
+    units, late, time = told.unit.tolist(), told.late_ns.tolist(), told.time.tolist()
+
+    def meanwhile(rows: slice) -> list[str | None]:
+        return [work_meanwhile(session, unit, at - late_ns, at) or None
+                for unit, late_ns, at in zip(units[rows], late[rows], time[rows], strict=True)]  # fmt: skip
+
     more = (f"{len(barriers) - len(told):,} more barriers cost less.",) if len(told) < len(barriers) else ()
-    return Table.of_rows(
-        "barriers", "Barriers", columns, rows,
+    return Table(
+        "barriers", "Barriers", columns,
+        (told.time, list(map(query.profile.groups.title, units)), told.late_ns, told.waited_ns, told.waits,
+         Later(len(told), meanwhile)),
         target=lambda row: Target(event=session.place(int(told.releaser[row]))),
         guessed=frozenset(np.flatnonzero(told.guessed).tolist()), word="barrier",
         brief=range(min(len(told), 5)),

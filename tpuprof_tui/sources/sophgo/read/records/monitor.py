@@ -109,7 +109,7 @@ class Stream:
 
     def counter(self, name: str, rows: I64 | slice = slice(None)) -> I64:
         """A counter of some records, by the name the record layout gives it."""
-        return self.layout.column(self._words(rows), name)
+        return self.layout.column(self.words, name, rows if self.rows is None else self.rows[rows])
 
     def _words(self, rows: I64 | slice) -> U32:
         return self.words[rows] if self.rows is None else self.words[self.rows[rows]]

@@ -99,7 +99,7 @@ def told(answers: Mapping[str, Answer]) -> dict[str, list[object]]:
 def asked(screen) -> dict[str, list[object]]:
     """What views say of the state of the screen."""
     query = Query.of_view(screen.session, screen.view, screen.view.figures_scope)
-    return told({**at_once(query), **at_rest(query)})
+    return told({**at_once(query), **dict(at_rest(query))})
 
 
 async def test_the_summary_follows_the_window(profile):

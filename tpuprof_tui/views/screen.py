@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tpuprof_tui.analysis.opening import opened
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Profile
@@ -17,16 +19,16 @@ def at_once(query: Query) -> dict[str, Answer]:
     return {view.id: answer(view, query) for view in _views(query) if view.place and view.quick}
 
 
-def at_rest(query: Query) -> dict[str, Answer]:
-    """What it computes when keys rest, by view: what takes longer."""
-    return {view.id: answer(view, query) for view in _views(query) if view.place and not view.quick}
+def at_rest(query: Query) -> Iterator[tuple[str, Answer]]:
+    """What it computes when keys rest, a view at a time: what takes longer."""
+    return ((view.id, answer(view, query)) for view in _views(query) if view.place and not view.quick)
 
 
 def first_screen(profile: Profile) -> Session:
     """A profile with all that the explorer's first screen needs: what its first frame does, and the summary."""
     query = Query(opened(profile))
     at_once(query)
-    at_rest(query)
+    dict(at_rest(query))
     return query.session
 
 

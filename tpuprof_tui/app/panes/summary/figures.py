@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
@@ -17,6 +19,8 @@ from tpuprof_tui.views.screen import at_once, at_rest
 
 #: Lines of a curve, its times below included; curves are no wider than ``WIDEST``: wider ones tell no more.
 CURVE_HEIGHT, WIDEST = 8, 120
+#: Views that take longer than this together are shown before the others are known, s.
+SHOWN_EVERY: Final = 0.1
 
 #: Drawn series, by view and key.
 Curves = Mapping[str, Mapping[str, Sequence[str]]]
@@ -141,14 +145,24 @@ def about(session: Session, view: ViewState) -> str:
 def computed(
     query: Query, chosen: View | None, cancelled: Callable[[], bool], *, known: bool
 ) -> Iterator[dict[str, Answer]]:
-    """What the views say: what is quick, unless it is ``known``, then all that takes longer and the chosen view."""
-    for compute in (at_rest,) if known else (at_once, at_rest):
+    """What the views say: what is quick, unless it is ``known``, then what takes longer, and the chosen view.
+
+    Of many or slow views those that are known are given while the others are computed.
+    """
+    if not known and not cancelled():
+        yield at_once(query)
+    answers: dict[str, Answer] = {}
+    began = time.monotonic()
+    for name, told in at_rest(query):
+        answers[name] = told
         if cancelled():
             return
-        answers = compute(query)
-        if chosen is not None and compute is at_rest and not chosen.place:
-            answers[chosen.id] = answer(chosen, query)
-        yield answers
+        if time.monotonic() - began > SHOWN_EVERY:
+            yield answers
+            answers, began = {}, time.monotonic()
+    if chosen is not None and not chosen.place:
+        answers[chosen.id] = answer(chosen, query)
+    yield answers
 
 
 def drawn(query: Query, answers: Mapping[str, Answer], width: int, *, ascii_only: bool) -> Curves:

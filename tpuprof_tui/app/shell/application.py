@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from ..explorer.screen import ExplorerScreen
     from .capture_list import CaptureList
 
-#: After a capture has come on the screen, s: what it replaced is gone by then, or when threads are done with it.
+#: After a capture has come on the screen, s: what showed before it is gone by then, or, of another capture, when
+#: threads are done with it.
 SETTLE_SECONDS: Final = (1.0, 10.0)
 #: Sizes change many times while a window is dragged: everything is sent anew when they rest, s.
 REST_SECONDS: Final = 0.1
@@ -305,6 +306,7 @@ class TpuprofApp(TerminalApp):
             self._keep_view()
         self._more = message.more
         asked, session = self.capture, message.session
+        settles = SETTLE_SECONDS[: 1 if self._shown is None else None]
         self.failure, self._comes_back = None, False
         if message.error is None or self._shown is None:
             self._shown = asked, message.looked
@@ -333,7 +335,7 @@ class TpuprofApp(TerminalApp):
         self._arrival = self._arrival or message.more
         self.call_after_refresh(self._watch)
         self.call_after_refresh(self._tell_arrival)
-        for seconds in SETTLE_SECONDS:
+        for seconds in settles:
             self.set_timer(seconds, self._collect_garbage)
 
     @on(LoadingScreen.Uncovered)

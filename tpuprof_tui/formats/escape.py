@@ -35,7 +35,8 @@ _INNER_FORMULA: Final = re.compile(f'([;|\t\r\n][\\s"]*)(?=[{_SIGNS}])')
 #: Everything a terminal could act on or whose width terminals do not agree about.
 _UNSAFE_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _TURNS: Final = re.compile(f"[{BIDI}]")
-_SUSPECT: Final = re.compile(r"[^\x20-\x7e\u4e00-\u9fff\u3040-\u30ff\uac00-\ud7a3]")
+#: What may be among these; compiled when the first text that is not ASCII comes, as that takes ms.
+_SUSPECT: Final = r"[^\x20-\x7e\u4e00-\u9fff\u3040-\u30ff\uac00-\ud7a3]"
 #: Characters that an address, an element or an entity needs: a script in a page holds none of them.
 _UNSAFE_IN_SCRIPTS: Final = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&/"})
 #: Characters that a cell of a sheet can hold.
@@ -54,7 +55,7 @@ def clean(text: str) -> str:
     become the replacement character, line breaks and tabs spaces; variation selectors, which change widths, and piles
     of combining marks are dropped.
     """
-    if not _SUSPECT.search(text):
+    if (text.isascii() and text.isprintable()) or not re.search(_SUSPECT, text):
         return text
     kept: list[str] = []
     marks = 0

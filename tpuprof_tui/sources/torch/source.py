@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import io
 import os
 import re
-import shutil
-import tarfile
-import tempfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -73,6 +68,11 @@ class TorchSource(Source):
     def _opened(self, path: Path, progress: ProgressCallback | None, part: Part | None) -> Profile:
         if not _ARCHIVE.fullmatch(path.name) or os.path.isdir(path):
             return self._read(path, self.files(path), progress, part)
+        # archives are few, and what opens them is slow to import
+        import atexit
+        import shutil
+        import tempfile
+
         # arguments of events are read from there as long as there is the process
         folder = Path(tempfile.mkdtemp(prefix="tpuprof"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -123,6 +123,8 @@ class TorchSource(Source):
 
 def _first_in_archive(path: Path) -> str:
     """The name of the first trace in an archive, as far as its beginning tells; empty without."""
+    import tarfile
+
     try:
         with tarfile.open(fileobj=io.BytesIO(first_bytes(path)), mode="r:") as archive:
             for member in archive:
@@ -136,6 +138,10 @@ def _first_in_archive(path: Path) -> str:
 
 def _unpacked(path: Path, folder: Path) -> list[Path]:
     """The traces of an archive, written into a folder; what the archive calls their folders does not count."""
+    import shutil
+    import tarfile
+    import zlib
+
     from tpuprof_tui.errors import UnreadableError
 
     found: list[Path] = []

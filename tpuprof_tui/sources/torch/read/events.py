@@ -1,7 +1,4 @@
-"""What becomes of the objects of a PyTorch trace: structs of just the keys that figures rest on.
-
-Arguments of complete events stay text at first: those of one kind are decoded together, with the keys of that kind.
-"""
+"""What becomes of the objects of a PyTorch trace: structs of just the keys that figures rest on."""
 
 from __future__ import annotations
 
@@ -40,6 +37,28 @@ class MemoryArgs(msgspec.Struct, gc=False, rename={
     place: Any = INT_MISSING
 
 
+class WorkArgs(msgspec.Struct, gc=False, rename={
+    "external": "External id", "external_old": "external id", "registers": "registers per thread",
+    "shared_memory": "shared memory", "blocks": "blocks per SM", "occupancy": "est. achieved occupancy %",
+    "collective": "Collective name",
+}):  # fmt: skip
+    """Arguments of complete events: what joins events, and what the device did."""
+
+    external: Any = INT_MISSING
+    external_old: Any = INT_MISSING
+    correlation: Any = INT_MISSING
+    device: Any = None
+    stream: Any = None
+    grid: msgspec.Raw = NOTHING
+    block: msgspec.Raw = NOTHING
+    registers: Any = None
+    shared_memory: Any = None
+    blocks: Any = np.nan
+    occupancy: Any = np.nan
+    bytes: Any = INT_MISSING
+    collective: Any = None
+
+
 # -- events, by phase
 
 
@@ -52,7 +71,7 @@ class Complete(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
     tid: Any = None
     ts: msgspec.Raw = NOTHING
     dur: Any = None
-    args: msgspec.Raw = NULL
+    args: WorkArgs | None = None
 
 
 class Length(msgspec.Struct, gc=False):
@@ -118,34 +137,7 @@ ANY_EVENT: Final[Any] = Union[tuple(_PHASES.values())]  # noqa: UP007
 INSTANTS: Final = frozenset((Instant, OldInstant))
 FLOW_ENDS: Final = frozenset((Begins, Ends))
 
-# -- arguments of complete events, by what these are
-
-
-class Ids(msgspec.Struct, gc=False, rename={"external": "External id", "external_old": "external id"}):
-    """What joins events, among their arguments."""
-
-    external: Any = INT_MISSING
-    external_old: Any = INT_MISSING
-    correlation: Any = INT_MISSING
-
-
-class WorkArgs(Ids, gc=False, rename={
-    "external": "External id", "external_old": "external id", "registers": "registers per thread",
-    "shared_memory": "shared memory", "blocks": "blocks per SM", "occupancy": "est. achieved occupancy %",
-    "collective": "Collective name",
-}):  # fmt: skip
-    """Arguments of what the device did."""
-
-    device: Any = None
-    stream: Any = None
-    grid: msgspec.Raw = NOTHING
-    block: msgspec.Raw = NOTHING
-    registers: Any = None
-    shared_memory: Any = None
-    blocks: Any = np.nan
-    occupancy: Any = np.nan
-    bytes: Any = INT_MISSING
-    collective: Any = None
+# -- arguments of complete events that are read when a view asks for them
 
 
 class HostArgs(msgspec.Struct, gc=False, rename={
@@ -229,23 +221,23 @@ def loose(event: dict[str, Any]) -> Any:
 
 def raw_args(told: Any) -> msgspec.Raw:
     """The text of arguments."""
-    if not isinstance(told, dict):
-        return NULL
+    return _text_of(told) if isinstance(told, dict) else NULL
+
+
+def _text_of(value: Any) -> msgspec.Raw:
     try:
-        return msgspec.Raw(msgspec.json.encode(_plain_all(told)))
-    except (ValueError, RecursionError):
+        return msgspec.Raw(msgspec.json.encode(_plain_all(value)))
+    except (ValueError, OverflowError, RecursionError):
         return NULL
 
 
 def _args_of(kind: Any, told: Any) -> Any:
-    if kind is msgspec.Raw:
-        return raw_args(told)
     if kind is Any:
         return {key: _plain(value) for key, value in told.items()} if isinstance(told, dict) else None
     (struct,) = (each for each in get_args(kind) if each is not type(None))
-    known = {field.encode_name: field.name for field in msgspec.structs.fields(struct)}
-    return struct(**{known[key]: _plain(value) for key, value in told.items() if key in known}
-                  if isinstance(told, dict) else {})  # fmt: skip
+    known = {field.encode_name: field for field in msgspec.structs.fields(struct)}
+    return struct(**{known[key].name: _text_of(value) if known[key].type is msgspec.Raw else _plain(value)
+                     for key, value in told.items() if key in known} if isinstance(told, dict) else {})  # fmt: skip
 
 
 def _plain(value: Any) -> Any:

@@ -40,13 +40,8 @@ _MEMORY: Final = tuple(each.name for each in msgspec.structs.fields(ev.MemoryArg
 _FLOWS: Final = ("fwdbwd", "forward_backward")
 #: Numbers of counters beyond this are none.
 _MOST_VALUE: Final = 1e300
-#: By kind of event the struct of its arguments.
-_ARGS: Final = (ev.Ids, ev.WorkArgs)
-_WORK: Final = 1
-#: Python frames have no ids that join them with others.
-_ARGS_OF_KIND: Final = np.array([
-    _WORK if kind in (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA) else -1 if kind == Kind.FRAME else 0 for kind in Kind
-], np.int8)  # fmt: skip
+_NO_ARGS: Final = ev.WorkArgs()
+_WORK: Final = (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA)
 
 
 def read_trace(
@@ -124,7 +119,6 @@ class _Reader:
         self._work, self._memory = GrowingColumns(), GrowingColumns()
         self._flows = GrowingColumns()
         self._flow_ids = Codes()
-        self._decoders = tuple(ev.ArgumentsOf(kind) for kind in _ARGS)
         self._series: dict[tuple[str, str], tuple[array[int], array[float]]] = {}
         self._process_names: dict[str, str] = {}
         self._thread_names: dict[tuple[str, str], str] = {}
@@ -187,20 +181,16 @@ class _Reader:
             found = [KINDS.get(category.lower(), Kind.OTHER) for category, _, _ in new]
             self._kinds = np.concatenate([self._kinds, np.array(found, np.int8)])
         first, self._count = self._count, self._count + count
-        correlation, external = np.full((2, count), INT_MISSING, np.int64)
-        groups = _ARGS_OF_KIND[self._kinds[key]]
-        work_rows: I64 = np.zeros(0, np.int64)
-        work: list[tuple[Any, ...]] = []
-        for group, decoder in enumerate(self._decoders):
-            rows = np.flatnonzero(groups == group)
-            if not len(rows):
-                continue
-            told = decoder.columns(args if len(rows) == count else [args[row] for row in rows.tolist()])
-            ids = whole(told[0])
-            external[rows] = ids if (ids != INT_MISSING).all() else np.where(ids == INT_MISSING, whole(told[1]), ids)
-            correlation[rows] = whole(told[2])
-            if group == _WORK:
-                work_rows, work = rows, told[3:]
+        kind = self._kinds[key]
+        told = [each or _NO_ARGS for each in args]
+        external = whole([each.external for each in told])
+        if (external == INT_MISSING).any():
+            external = np.where(external == INT_MISSING, whole([each.external_old for each in told]), external)
+        correlation = whole([each.correlation for each in told])
+        # Python frames have no ids that join them with others
+        external[kind == Kind.FRAME] = correlation[kind == Kind.FRAME] = INT_MISSING
+        work_rows = np.flatnonzero(np.isin(kind, _WORK))
+        work = list(zip(*[ev.as_tuple(told[row]) for row in work_rows.tolist()], strict=True))[3:]
         columns: dict[str, npt.NDArray[Any]] = {
             "start": start, "end": start + length, "key": key, "external": external,
             "correlation": correlation, "name": name,

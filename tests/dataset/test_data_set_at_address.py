@@ -23,7 +23,7 @@ from tpuprof_tui.dataset import build as building
 from tpuprof_tui.dataset import store as storing
 from tpuprof_tui.dataset.listing import Listing
 from tpuprof_tui.dataset.manifest import Manifest
-from tpuprof_tui.dataset.tables import FIELDS
+from tpuprof_tui.dataset.schema import FIELDS
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.files import WriteError
 

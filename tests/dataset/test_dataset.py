@@ -26,8 +26,9 @@ from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.dataset import build as building
 from tpuprof_tui.dataset.manifest import LOG, Manifest
+from tpuprof_tui.dataset.schema import FIELDS, SCHEMA
 from tpuprof_tui.dataset.statistics import change_points
-from tpuprof_tui.dataset.tables import FIELDS, SCHEMA, partitions
+from tpuprof_tui.dataset.tables import partitions
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 sys.path.insert(0, str(SAMPLES))
@@ -378,7 +379,7 @@ def test_a_view_that_fails_costs_its_own_figures_alone(monkeypatch):
     answer = registry.answer
 
     def failing(view, query):
-        if view.id == "steps":
+        if view.id == "lanes":
             raise ZeroDivisionError
         return answer(view, query)
 
@@ -386,9 +387,9 @@ def test_a_view_that_fails_costs_its_own_figures_alone(monkeypatch):
     found = partitions(SAMPLES / "aks_bmodel")
     assert found.readable
     told = found.tables["problems"].to_pylist()[-1]["what"]
-    assert told.startswith("The view steps failed. Internal error of tpuprof: ZeroDivisionError in dataset/tables.py")
+    assert told.startswith("The view lanes failed. Internal error of tpuprof: ZeroDivisionError in dataset/tables.py")
     assert "overview" in set(found.tables["figures"]["kind"].to_pylist())
-    assert "steps" not in set(found.tables["figures"]["kind"].to_pylist())
+    assert "lanes" not in set(found.tables["figures"]["kind"].to_pylist())
 
 
 def test_an_error_of_the_package_is_no_bad_capture(captures, tmp_path, monkeypatch, capfd):

@@ -247,7 +247,7 @@ def _cell(value: Any) -> str:
 
 
 def _print_schema(options: argparse.Namespace) -> int:
-    from tpuprof_tui.dataset.tables import FIELDS, FOLDERS, SCHEMA
+    from tpuprof_tui.dataset.schema import FIELDS, FOLDERS, SCHEMA
 
     if options.json:
         from tpuprof_tui.formats.answers import answer_text
@@ -260,7 +260,7 @@ def _print_schema(options: argparse.Namespace) -> int:
 
 
 def _schema_lines() -> Iterator[str]:
-    from tpuprof_tui.dataset.tables import FIELDS, SCHEMA
+    from tpuprof_tui.dataset.schema import FIELDS, SCHEMA
 
     yield f"Version {SCHEMA}. TABLE/source=.../day=.../device=.../*.parquet"
     yield "Every table also has source, day (UTC, of the host's clock or else of the newest file) and device."

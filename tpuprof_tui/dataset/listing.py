@@ -12,7 +12,7 @@ from tpuprof_tui.errors import needed_for
 
 from .manifest import Manifest
 from .scan import as_arrow
-from .tables import FIELDS
+from .schema import FIELDS
 
 Kind = Literal["us", "ns", "share", "number"]
 #: Figures that are shown where captures have them: title and kind.

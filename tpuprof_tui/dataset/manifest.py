@@ -16,8 +16,8 @@ from typing import Any
 from tpuprof_tui.errors import UnreadableError
 
 from . import LOG
+from .schema import FIELDS, SCHEMA
 from .store import Store, store_at
-from .tables import FIELDS, SCHEMA
 
 
 @dataclass(frozen=True)

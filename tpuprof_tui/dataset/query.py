@@ -17,9 +17,7 @@ from tpuprof_tui.formats.files import whole_file
 
 from .manifest import Manifest
 from .places import is_address
-from .scan import as_arrow
-from .statistics import change_points
-from .tables import FIELDS, FOLDERS
+from .schema import FIELDS, FOLDERS
 
 #: Rows that come at a time.
 _ROWS: Final = 10_000
@@ -102,6 +100,8 @@ class DataSet:
         for table in sorted(due):
             self._tables.add(table)
             if is_address(self._manifest.store.out):
+                from .scan import as_arrow
+
                 self.connection.register(table, as_arrow(self._manifest, table))
             else:
                 self.connection.execute(f"create view {table} as {_view(table, self._manifest.of_table(table))}")
@@ -265,6 +265,8 @@ def trend(data: DataSet, figure: str) -> Rows:
     Raises:
         UnreadableError: No capture has it.
     """
+    from .statistics import change_points
+
     found = asked(data, TREND, [figure])
     days = list(found.rows)
     if not days:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from .manifest import Manifest
-from .tables import FOLDERS, arrow_schema
+from .schema import FOLDERS, arrow_schema
 
 #: Files that are looked into at a time.
 _AT_A_TIME: Final = 16

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tpuprof_tui.analysis.index.ordering import knows
-from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError, needed_for
+from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.model import INT_MISSING, Activity, Lane, Profile, Role, Severity, is_missing
@@ -25,18 +25,15 @@ from tpuprof_tui.model.columns import COUNTERS
 from tpuprof_tui.sources.catalog import Catalog
 
 from .places import on_this_machine
+from .schema import FIELDS, arrow_schema, arrow_type, origin, version, with_pyarrow
 
 if TYPE_CHECKING:
+    from tpuprof_tui.sources.source import Source
     from tpuprof_tui.views.answer import Answer, Fact
     from tpuprof_tui.views.query import Query
 
-#: Version of the tables: the second number grows when a column is added, the first when one changes or goes. A data
-#: set of another version is built anew, capture by capture.
-SCHEMA: Final = "1.0"
 #: Rows of a row group, the unit that readers skip and load; so many are made at a time.
 GROUP: Final = 65_536
-#: Columns that are folders (Hive partitions), in the order of the folders.
-FOLDERS: Final = ("source", "day", "device")
 #: The year 2100, ns since 1970: no day lies beyond.
 _LATEST: Final = 4_102_444_800 * 10**9
 #: Columns of events by the key that sources call them by.
@@ -49,90 +46,6 @@ _ENUMS: Final = {"activity": Activity, "role": Role}
 _TABLES: Final = {"units": "units", "lanes": "kinds"}
 #: What figures of a view's parts are called.
 _PARTS: Final = {"kernels": "kernel", "operations": "operation", "operators": "operation"}
-
-
-@dataclass(frozen=True)
-class Field:
-    """A column of the data set.
-
-    Attributes:
-        name: As engines see it.
-        kind: ``text`` (dictionary-encoded), ``int`` (int64) or ``float`` (float64).
-        help: One sentence.
-    """
-
-    name: str
-    kind: str
-    help: str
-
-
-_CAPTURE: Final = Field("capture", "text", "Capture: hash of the bytes of its files and of what its name tells.")
-#: The columns of each table; events have further ones, of their sources.
-FIELDS: Final[dict[str, tuple[Field, ...]]] = {
-    "captures": (
-        _CAPTURE,
-        Field("path", "text", "Where it lay when it was read."),
-        Field("name", "text", "Its short name."),
-        Field("chip", "text", "Chip, as the source says it."),
-        Field("mode", "text", "How it was recorded."),
-        Field("call", "int", "Number of the call that the name tells."),
-        Field("changed_ns", "int", "Last change of its newest file, ns since 1970."),
-        Field("epoch_ns", "int", "What its time line counts from, ns since 1970; null: its own start."),
-        Field("duration_ns", "int", "From the first start to the last end; null without times."),
-        Field("units", "int", "Units (cores, GPUs, NPUs)."),
-        Field("lanes", "int", "Lanes with events."),
-        Field("events", "int", "Events, as in the table events."),
-        Field("problems", "int", "Problems, as in the table problems."),
-        Field("errors", "int", "Those of them by which something is lost or unreadable."),
-        Field("bytes", "int", "Size of its files."),
-        Field("tpuprof", "text", "Version of tpuprof that read it."),
-    ),
-    "events": (
-        _CAPTURE,
-        Field("lane", "int", "Place of the lane in the capture."),
-        Field("engine", "text", "Kind of the lane."),
-        Field("unit", "int", "Number of the unit it ran on."),
-        Field("order", "int", "Place in the source's own order."),
-        Field("start", "int", "Start on the capture's time line, ns."),
-        Field("end", "int", "End on it, ns."),
-        Field("duration", "int", "End minus start, ns."),
-        Field("name", "text", "What ran."),
-        Field("category", "text", "Family of what ran."),
-        Field("activity", "text", "compute, transfer, communication or host."),
-        Field("role", "text", "work, wait, sync or annotation."),
-        Field("kernel", "text", "Kernel function whose launch issued it."),
-        Field("step", "int", "Step it belongs to."),
-        Field("scope", "int", "Launch it belongs to."),
-        Field("bytes", "int", "Bytes moved."),
-    ),
-    "figures": (
-        _CAPTURE,
-        Field(
-            "figure",
-            "text",
-            "kernel:NAME, operation:NAME, or VIEW.figure as report --json names them; of the "
-            "tables of units and lanes VIEW.ROW.column.",
-        ),
-        Field("kind", "text", "kernel, operation, or the view."),
-        Field("name", "text", "What of that kind."),
-        Field("value", "float", "The figure; of kernels and operations the sum of durations of their work, ns."),
-        Field("count", "int", "Of how many events it is the sum; null of other figures."),
-        Field("longest", "float", "The longest of these, ns; null of other figures."),
-    ),
-    "problems": (
-        _CAPTURE,
-        Field("path", "text", "The capture; also of those that could not be read, which are in no other table."),
-        Field("severity", "text", "note, warning, error; fatal: nothing of the capture could be read."),
-        Field("what", "text", "What happened."),
-        Field("done", "text", "What was done about it."),
-        Field("file", "text", "File inside the capture."),
-        Field("offset", "int", "Byte offset in that file."),
-        Field("unit", "int", "Number of the unit concerned."),
-        Field("lane", "text", "Lane concerned."),
-        Field("count", "int", "How many times it happened."),
-        Field("lost", "int", "Records known to be lost by it."),
-    ),
-}
 
 
 #: Values of the columns that are folders, in the order of `FOLDERS`; None: not known.
@@ -167,10 +80,25 @@ Taker = Callable[[str, Folders, Any, Iterator[Any]], Any]
 def as_table(capture: str, folders: Folders, schema: Any, batches: Iterator[Any]) -> Any:
     """Events as one Arrow table in memory."""
     del capture, folders
-    return _pyarrow().Table.from_batches(list(batches), schema=schema)
+    return with_pyarrow().Table.from_batches(list(batches), schema=schema)
 
 
-def partitions(path: str | os.PathLike[str], take: Taker = as_table) -> Tables:
+class OneCapture(Catalog):
+    """The sources, which are asked once who opens a path: for as long as one capture is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: dict[str, Source | None] = {}
+
+    def source_of(self, path: str | os.PathLike[str]) -> Source | None:
+        """The source that opens a path; None where none does."""
+        told = os.fspath(path)
+        if told not in self._found:
+            self._found[told] = super().source_of(path)
+        return self._found[told]
+
+
+def partitions(path: str | os.PathLike[str], take: Taker = as_table, catalog: Catalog | None = None) -> Tables:
     """One capture as Arrow tables, with the columns of `FIELDS`.
 
     What cannot be read is a row in ``problems`` (severity ``fatal``); nothing is raised for it.
@@ -178,6 +106,7 @@ def partitions(path: str | os.PathLike[str], take: Taker = as_table) -> Tables:
     Args:
         path: Where it lies, or its address on another file system.
         take: Makes of the events what stands for them among the tables; else they are a table in memory.
+        catalog: The sources.
 
     Raises:
         MissingPackageError: pyarrow, or what reads such addresses, is not installed.
@@ -186,14 +115,13 @@ def partitions(path: str | os.PathLike[str], take: Taker = as_table) -> Tables:
     told = os.fspath(path)
     try:
         with on_this_machine(path) as here:
-            return _tables(here, told, take)
+            return _tables(here, told, take, catalog or OneCapture())
     except UnreadableError as error:
         capture = _identity_of_path(told)
         return Tables(capture, (None, _day(0), None), _fatal(capture, told, error.message), False, fetched=False)
 
 
-def _tables(path: str, told: str, take: Taker) -> Tables:
-    catalog = Catalog()
+def _tables(path: str, told: str, take: Taker, catalog: Catalog) -> Tables:
     files = catalog.files(path)
     device, call = catalog.device_and_call(path)
     capture = _identity(path, told, files, (device, call))
@@ -218,7 +146,7 @@ def _tables(path: str, told: str, take: Taker) -> Tables:
             "duration_ns": profile.end_ns - profile.start_ns if profile.timed else None, "units": len(profile.units),
             "lanes": sum(len(lane) > 0 for lane in profile.lanes), "events": profile.instructions,
             "problems": len(problems), "errors": sum(each.severity == Severity.ERROR for each in profile.problems),
-            "bytes": sum(map(_size, files)), "tpuprof": _version(),
+            "bytes": sum(map(_size, files)), "tpuprof": version(),
         }  # fmt: skip
         folders = (profile.vocabulary.source, _day(newest if profile.wall_ns is None else profile.wall_ns), folders[2])
         tables = {
@@ -284,36 +212,6 @@ def _identity_of_path(path: str) -> str:
     return hashlib.blake2b(os.fsencode(path), digest_size=12).hexdigest()
 
 
-def arrow_schema(table: str) -> Any:
-    """The columns of `FIELDS` as an Arrow schema, with version and origin."""
-    pyarrow = _pyarrow()
-    fields = [pyarrow.field(each.name, _type(each.kind), metadata={"help": each.help}) for each in FIELDS[table]]
-    return pyarrow.schema(fields, metadata=origin(table))
-
-
-def origin(table: str) -> dict[str, str]:
-    """What every file says of itself."""
-    return {"tpuprof.table": table, "tpuprof.schema": SCHEMA, "tpuprof.version": _version()}
-
-
-def _version() -> str:
-    from tpuprof_tui import __version__
-
-    return __version__
-
-
-def _pyarrow() -> Any:
-    with needed_for("A data set", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."):
-        import pyarrow
-    return pyarrow
-
-
-def _type(kind: str) -> Any:
-    pyarrow = _pyarrow()
-    text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-    return {"text": text, "int": pyarrow.int64(), "float": pyarrow.float64()}[kind]
-
-
 def _known(number: int) -> int | None:
     return number if number >= 0 else None
 
@@ -338,7 +236,7 @@ def _day(time_ns: int) -> str:
 
 def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
     """A table of few rows."""
-    pyarrow = _pyarrow()
+    pyarrow = with_pyarrow()
     arrays = []
     for field in FIELDS[table]:
         values = [row.get(field.name) for row in rows]
@@ -346,7 +244,7 @@ def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
             texts = [None if value is None else utf8_text(str(value)) for value in values]
             arrays.append(pyarrow.array(texts, pyarrow.string()).dictionary_encode())
         else:
-            arrays.append(pyarrow.array(values, _type(field.kind)))
+            arrays.append(pyarrow.array(values, arrow_type(field.kind)))
     return pyarrow.table(arrays, schema=arrow_schema(table))
 
 
@@ -359,7 +257,7 @@ def _events(profile: Profile, capture: str) -> tuple[Any, Iterator[Any]]:
     Returns:
         Arrow schema, and record batches of at most `GROUP` rows, made when they are asked for.
     """
-    pyarrow = _pyarrow()
+    pyarrow = with_pyarrow()
     words = profile.vocabulary
     taken = set(_COMMON.values())
     lanes = [(number, lane) for number, lane in enumerate(profile.lanes) if len(lane)]
@@ -370,7 +268,7 @@ def _events(profile: Profile, capture: str) -> tuple[Any, Iterator[Any]]:
     ]  # fmt: skip
     kinds = {"text": "text", "float": "float", "percent": "float"}
     fields = [*arrow_schema("events")] + [
-        pyarrow.field(f"{words.source}_{column.key}", _type(kinds.get(column.kind, "int")),
+        pyarrow.field(f"{words.source}_{column.key}", arrow_type(kinds.get(column.kind, "int")),
                       metadata={"help": f"{column.help}{f' [{column.unit}]' if column.unit else ''}",
                                 "unit": column.unit})
         for column in extras
@@ -429,7 +327,7 @@ class _EventColumn:
     """
 
     def __init__(self, profile: Profile, key: str, kind: Any) -> None:
-        pyarrow = _pyarrow()
+        pyarrow = with_pyarrow()
         self._arrow = pyarrow
         self._profile, self._key, self._kind = profile, key, kind
         self._is_text = pyarrow.types.is_dictionary(kind)
@@ -494,7 +392,7 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
         The facts; type and place of the last error of a view, empty where none failed.
     """
     from tpuprof_tui.views.answer import plain
-    from tpuprof_tui.views.registry import answer, views_of
+    from tpuprof_tui.views.registry import answer, facts_of, views_of
 
     rows: list[dict[str, Any]] = []
     fault = ""
@@ -503,8 +401,11 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
             continue
         known = set()
         try:
-            found = answer(view, query)
-            facts = [*found.facts, *_facts_of_rows(view.id, found)]
+            if view.id in _TABLES:
+                found = answer(view, query)
+                facts = [*found.facts, *_facts_of_rows(view.id, found)]
+            else:
+                facts = [*facts_of(view, query)]
         # one view of many: the capture counts without it, and its problems say so
         except Exception as error:
             what, place = _told_of(error)

@@ -26,6 +26,7 @@ class View:
         quick: Whether it is computed with every key; others come when keys rest.
         compared: Whether a comparison tells it unasked.
         facts: Whether it may say facts beside its tables: who wants facts alone passes over the others.
+        facts_alone: Entry of a function ``(Query) -> facts`` that gives them sooner than ``compute``; may be empty.
     """
 
     id: str
@@ -40,3 +41,4 @@ class View:
     quick: bool = False
     compared: bool = True
     facts: bool = True
+    facts_alone: str = ""

@@ -8,7 +8,7 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import NAMES, Vocabulary, imported
 
-from .answer import Answer, Missing
+from .answer import Answer, Fact, Missing
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
@@ -27,7 +27,7 @@ GENERIC: Final = (
     View("lanes", "{Lanes}", "Busy, wait, sync and idle time, bytes and bandwidth of each {lane}.",
          f"{_HERE}.lanes:lanes", place="second", quick=True, facts=False),
     View("steps", "Steps", "Length of each {step}, the gap before it, what {units} did in it; what repeats within.",
-         f"{_HERE}.steps:steps"),
+         f"{_HERE}.steps:steps", facts_alone=f"{_HERE}.steps:step_facts"),
     View("kernels", "{Scopes}", "Which {scopes} the work belongs to.", f"{_HERE}.work:kernels", (NAMES,),
          place="first", quick=True, facts=False),
     View("operations", "{Operations}", "Which {operations} took the time.", f"{_HERE}.work:operations", (NAMES,),
@@ -101,6 +101,16 @@ def answer(view: View, query: Query) -> Answer:
     if redactor is not None:
         told = imported(f"{_HERE}.redacting:redacted_answer")(told, redactor)
     return told
+
+
+def facts_of(view: View, query: Query) -> tuple[Fact, ...]:
+    """The facts that a view says, without its tables where they are what takes time; none without what it needs."""
+    if not view.facts_alone:
+        return answer(view, query).facts
+    if missing_for(view, query.profile) is not None:
+        return ()
+    found: tuple[Fact, ...] = imported(view.facts_alone)(query)
+    return found
 
 
 def missing_for(view: View, profile: Profile) -> Missing | None:

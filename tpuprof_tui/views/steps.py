@@ -10,7 +10,7 @@ import numpy as np
 
 from tpuprof_tui.analysis.steps.profile_steps import ProfileSteps, RepeatedSequence
 from tpuprof_tui.analysis.steps.steady_state import Steadiness, steadiness
-from tpuprof_tui.analysis.steps.step_figures import StepTable, step_table
+from tpuprof_tui.analysis.steps.step_figures import StepLengths, StepTable, step_lengths, step_table
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.vocabulary import NAMES
 
@@ -39,18 +39,37 @@ def steps(query: Query) -> Answer:
         query.scope, most=_KEPT,
     )  # fmt: skip
     chosen = _chosen(query, table)
-    several = len(np.unique(table.group[chosen])) > 1
+    several = _of_several(table, chosen)
     groups = query.profile.groups
     names = [groups.title(group) for group in table.group[chosen].tolist()]
     return Answer(
-        (Fact("steps", found.word.plural.capitalize(), len(np.unique(table.number[chosen])), guessed=found.guessed),
-         *_lengths(found, table, several)),
+        _facts(found, table, chosen),
         (_steps(query, found, table, chosen, [names] if several else []), _sequences(query, found, table, several)),
         notes=_notes(query, found),
     )  # fmt: skip
 
 
-def _chosen(query: Query, table: StepTable) -> np.ndarray[Any, np.dtype[np.int64]]:
+def step_facts(query: Query) -> tuple[Fact, ...]:
+    """The facts of `steps` alone: what units did within each step is not looked for."""
+    found = query.session.steps
+    if not len(found) or query.scope.lane >= 0:
+        return ()
+    table = step_lengths(found)
+    return _facts(found, table, _chosen(query, table))
+
+
+def _facts(found: ProfileSteps, table: StepLengths, chosen: Any) -> tuple[Fact, ...]:
+    count = len(np.unique(table.number[chosen]))
+    return (Fact("steps", found.word.plural.capitalize(), count, guessed=found.guessed),
+            *_lengths(found, table, _of_several(table, chosen)))  # fmt: skip
+
+
+def _of_several(table: StepLengths, chosen: Any) -> bool:
+    """Whether several groups made them."""
+    return len(np.unique(table.group[chosen])) > 1
+
+
+def _chosen(query: Query, table: StepLengths) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Rows of the steps that are asked about: of the groups of the scope, those that start in the range."""
     chosen = np.ones(len(table), np.bool_)
     if query.range is not None:
@@ -63,7 +82,7 @@ def _chosen(query: Query, table: StepTable) -> np.ndarray[Any, np.dtype[np.int64
     return np.flatnonzero(chosen)
 
 
-def _lengths(found: ProfileSteps, table: StepTable, several: bool) -> tuple[Fact, ...]:
+def _lengths(found: ProfileSteps, table: StepLengths, several: bool) -> tuple[Fact, ...]:
     """How long the steps of the one group usually take."""
     if several or len(table.steadiness) != 1:
         return ()

@@ -27,11 +27,8 @@ _LONGEST: Final = 1 << 61
 
 
 @dataclass(frozen=True, eq=False)
-class StepTable:
-    """A row for each step, by group, then in the order of time; arrays of one length.
-
-    Times are ns. Those of what units did are sums over units, as ``totals.figures`` defines them, of the events of the
-    step alone.
+class StepLengths:
+    """How long each step took: a row for each, by group, then in the order of time; arrays of one length. Times are ns.
 
     Attributes:
         place: Places in ``ProfileSteps.steps``.
@@ -39,8 +36,6 @@ class StepTable:
         group: Ids of the groups that made them; -1: everything together.
         start, length: When it began, and from there to its end.
         gap: From the end of the one before to its start, below 0 where they overlap; ``INT_MISSING`` of the first.
-        events: Events of the device.
-        busy, compute, transfer, communication, exposed: What units did; exposed: transfer that nothing covered.
         difference: float, length minus the median of the steady steps of its group; NaN without one.
         usual, warm_up, outlier: Whether its launches are the usual ones, it comes before the steady state, or it took
             unusually long or short.
@@ -53,12 +48,6 @@ class StepTable:
     start: Ints
     length: Ints
     gap: Ints
-    events: Ints
-    busy: Ints
-    compute: Ints
-    transfer: Ints
-    communication: Ints
-    exposed: Ints
     difference: npt.NDArray[np.float64]
     usual: Mask
     warm_up: Mask
@@ -67,6 +56,23 @@ class StepTable:
 
     def __len__(self) -> int:
         return len(self.place)
+
+
+@dataclass(frozen=True, eq=False)
+class StepTable(StepLengths):
+    """What happened in each step: sums over units, as ``totals.figures`` defines them, of the events of the step alone.
+
+    Attributes:
+        events: Events of the device.
+        busy, compute, transfer, communication, exposed: What units did; exposed: transfer that nothing covered.
+    """
+
+    events: Ints
+    busy: Ints
+    compute: Ints
+    transfer: Ints
+    communication: Ints
+    exposed: Ints
 
 
 def step_table(
@@ -87,6 +93,16 @@ def step_table(
         indexes: What ``build_indexes`` made of the profile, where it is there: steps that have no time in common take
             their figures from it.
     """
+    lengths = step_lengths(found)
+    events, busy, compute, transfer, communication, exposed = _figures(
+        profile, found, profile.units if units is None else units, lanes, indexes
+    )[:, lengths.place]
+    return StepTable(**vars(lengths), events=events, busy=busy, compute=compute, transfer=transfer,
+                     communication=communication, exposed=exposed)  # fmt: skip
+
+
+def step_lengths(found: ProfileSteps) -> StepLengths:
+    """The lengths of all steps, and which of them are the usual ones."""
     steps = found.steps
     count = len(found)
     place = np.lexsort((steps.start, steps.group))
@@ -103,12 +119,8 @@ def step_table(
         difference[rows] = (end - start)[rows] - one.median
         warm_up[rows[: one.warm_up]] = True
         outlier[rows] = one.outlier
-    events, busy, compute, transfer, communication, exposed = _figures(
-        profile, found, profile.units if units is None else units, lanes, indexes
-    )[:, place]
-    return StepTable(
-        place=place, number=steps.number[place], group=group, start=start, length=end - start, gap=gap, events=events,
-        busy=busy, compute=compute, transfer=transfer, communication=communication, exposed=exposed,
+    return StepLengths(
+        place=place, number=steps.number[place], group=group, start=start, length=end - start, gap=gap,
         difference=difference, usual=found.usual[place], warm_up=warm_up, outlier=outlier, steadiness=judged,
     )  # fmt: skip
 

@@ -1,0 +1,135 @@
+"""Tables and columns of a data set, which is told from here; nothing of it needs numpy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tpuprof_tui.errors import needed_for
+
+#: Version of the tables: the second number grows when a column is added, the first when one changes or goes. A data
+#: set of another version is built anew, capture by capture.
+SCHEMA: Final = "1.0"
+#: Columns that are folders (Hive partitions), in the order of the folders.
+FOLDERS: Final = ("source", "day", "device")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of the data set.
+
+    Attributes:
+        name: As engines see it.
+        kind: ``text`` (dictionary-encoded), ``int`` (int64) or ``float`` (float64).
+        help: One sentence.
+    """
+
+    name: str
+    kind: str
+    help: str
+
+
+_CAPTURE: Final = Field("capture", "text", "Capture: hash of the bytes of its files and of what its name tells.")
+#: The columns of each table; events have further ones, of their sources.
+FIELDS: Final[dict[str, tuple[Field, ...]]] = {
+    "captures": (
+        _CAPTURE,
+        Field("path", "text", "Where it lay when it was read."),
+        Field("name", "text", "Its short name."),
+        Field("chip", "text", "Chip, as the source says it."),
+        Field("mode", "text", "How it was recorded."),
+        Field("call", "int", "Number of the call that the name tells."),
+        Field("changed_ns", "int", "Last change of its newest file, ns since 1970."),
+        Field("epoch_ns", "int", "What its time line counts from, ns since 1970; null: its own start."),
+        Field("duration_ns", "int", "From the first start to the last end; null without times."),
+        Field("units", "int", "Units (cores, GPUs, NPUs)."),
+        Field("lanes", "int", "Lanes with events."),
+        Field("events", "int", "Events, as in the table events."),
+        Field("problems", "int", "Problems, as in the table problems."),
+        Field("errors", "int", "Those of them by which something is lost or unreadable."),
+        Field("bytes", "int", "Size of its files."),
+        Field("tpuprof", "text", "Version of tpuprof that read it."),
+    ),
+    "events": (
+        _CAPTURE,
+        Field("lane", "int", "Place of the lane in the capture."),
+        Field("engine", "text", "Kind of the lane."),
+        Field("unit", "int", "Number of the unit it ran on."),
+        Field("order", "int", "Place in the source's own order."),
+        Field("start", "int", "Start on the capture's time line, ns."),
+        Field("end", "int", "End on it, ns."),
+        Field("duration", "int", "End minus start, ns."),
+        Field("name", "text", "What ran."),
+        Field("category", "text", "Family of what ran."),
+        Field("activity", "text", "compute, transfer, communication or host."),
+        Field("role", "text", "work, wait, sync or annotation."),
+        Field("kernel", "text", "Kernel function whose launch issued it."),
+        Field("step", "int", "Step it belongs to."),
+        Field("scope", "int", "Launch it belongs to."),
+        Field("bytes", "int", "Bytes moved."),
+    ),
+    "figures": (
+        _CAPTURE,
+        Field(
+            "figure",
+            "text",
+            "kernel:NAME, operation:NAME, or VIEW.figure as report --json names them; of the "
+            "tables of units and lanes VIEW.ROW.column.",
+        ),
+        Field("kind", "text", "kernel, operation, or the view."),
+        Field("name", "text", "What of that kind."),
+        Field("value", "float", "The figure; of kernels and operations the sum of durations of their work, ns."),
+        Field("count", "int", "Of how many events it is the sum; null of other figures."),
+        Field("longest", "float", "The longest of these, ns; null of other figures."),
+    ),
+    "problems": (
+        _CAPTURE,
+        Field("path", "text", "The capture; also of those that could not be read, which are in no other table."),
+        Field("severity", "text", "note, warning, error; fatal: nothing of the capture could be read."),
+        Field("what", "text", "What happened."),
+        Field("done", "text", "What was done about it."),
+        Field("file", "text", "File inside the capture."),
+        Field("offset", "int", "Byte offset in that file."),
+        Field("unit", "int", "Number of the unit concerned."),
+        Field("lane", "text", "Lane concerned."),
+        Field("count", "int", "How many times it happened."),
+        Field("lost", "int", "Records known to be lost by it."),
+    ),
+}
+
+
+def arrow_schema(table: str) -> Any:
+    """The columns of `FIELDS` as an Arrow schema, with version and origin."""
+    pyarrow = with_pyarrow()
+    fields = [pyarrow.field(each.name, arrow_type(each.kind), metadata={"help": each.help}) for each in FIELDS[table]]
+    return pyarrow.schema(fields, metadata=origin(table))
+
+
+def origin(table: str) -> dict[str, str]:
+    """What every file says of itself."""
+    return {"tpuprof.table": table, "tpuprof.schema": SCHEMA, "tpuprof.version": version()}
+
+
+def version() -> str:
+    """That of tpuprof."""
+    from tpuprof_tui import __version__
+
+    return __version__
+
+
+def with_pyarrow() -> Any:
+    """The package pyarrow.
+
+    Raises:
+        MissingPackageError: It is not installed.
+    """
+    with needed_for("A data set", "Or install all it needs: pip install 'tpuprof-tui[dataset]'."):
+        import pyarrow
+    return pyarrow
+
+
+def arrow_type(kind: str) -> Any:
+    """Arrow's type of a column."""
+    pyarrow = with_pyarrow()
+    text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    return {"text": text, "int": pyarrow.int64(), "float": pyarrow.float64()}[kind]

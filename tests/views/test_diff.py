@@ -104,19 +104,25 @@ def test_a_slower_kernel_is_the_cause(written):
     both = compared(written("base"), written("slower", slower=("mlp:1.2",), run=2))
     record = record_of(both)
     first = record["verdict"]["contributors"][0]
-    assert record["verdict"]["status"] == "slower"
+    # the total grew by what one of many kernels did: it may be within what runs differ by, the kernel is not
+    assert record["verdict"]["status"] in ("slower", "unclear")
     assert (first["view"], first["name"], first["status"]) == ("kernels", "llama_mlp_multi_core", "more")
     assert first["delta_us"] / first["base_us"] == pytest.approx(0.2, abs=0.05)
     assert record["verdict"]["why"].startswith("llama_mlp_multi_core took longer")
     assert record["views"]["alignment"]["figures"]["changed"] == 0
     # the other way round it is the same, less
     back = record_of(compared(both.other.profile, both.base.profile), "kernels")
-    assert back["verdict"]["status"] == "faster"
+    assert back["verdict"]["status"] in ("faster", "unclear")
     assert back["verdict"]["contributors"][0]["delta_us"] == -first["delta_us"]
 
 
-def test_noise_alone_is_no_change(written):
-    verdict = record_of(compared(written("base"), written("noise", run=3)), "kernels")["verdict"]
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_noise_alone_is_no_change(written, seed):
+    """Runs lie a percent apart, and launches in them some: neither alone, nor both together, is told as a change."""
+    few = {"layers": 1, "batches": 3, "cores": (0, 1), "seed": seed}
+    verdict = record_of(compared(written(f"seed{seed}", **few), written(f"noise{seed}", run=3, **few)), "kernels")[
+        "verdict"
+    ]
     assert verdict["status"] in ("same", "unclear")
     assert {each["status"] for each in verdict["contributors"]} <= {"same", "unclear"}
     assert "noise" in verdict["why"]
@@ -235,7 +241,7 @@ def test_exit_status_and_what_cannot_be_compared(capsys, written):
 
 
 def test_people_are_told_the_cause_first(capsys, written):
-    paths = [written("base").path, written("slower", slower=("mlp:1.2",), run=2).path]
+    paths = [written("base").path, written("much slower", slower=("mlp:1.6",), run=2).path]
     assert main(["diff", *paths]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Slower: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -25,6 +26,8 @@ from capture_writer.capture import write_capture  # noqa: E402
 from capture_writer.options import Options  # noqa: E402
 
 LAUNCHES, LAUNCH_NOISE, RUN_NOISE = 40, 0.02, 0.01
+#: Comparisons that are simulated; what docs/compare.md says is of GATE_COMPARISONS=400.
+COMPARISONS = int(os.environ.get("GATE_COMPARISONS", "100"))
 
 
 def a_run(random: np.random.Generator, slower: float = 1.0, *, together: bool = True) -> Run:
@@ -48,19 +51,20 @@ def runs(random: np.random.Generator, *, slower: float = 1.0, together: bool = T
 def test_noise_alone_seldom_raises_an_alarm(together):
     random = np.random.default_rng(1)
     alarms = sum(
-        gate(runs(random, together=together), runs(random, together=together)).result == "FAIL" for _ in range(400)
+        gate(runs(random, together=together), runs(random, together=together)).result == "FAIL"
+        for _ in range(COMPARISONS)
     )
-    assert alarms <= 12
+    assert alarms <= 0.03 * COMPARISONS
 
 
 @pytest.mark.parametrize("together", [True, False])
 def test_a_slower_kernel_is_found(together):
     random = np.random.default_rng(2)
     found = 0
-    for _ in range(100):
+    for _ in range(COMPARISONS // 4):
         result = gate(runs(random, together=together), runs(random, slower=1.05, together=together))
         found += any(each.rule.figure == "kernel:k0" and each.result == "FAIL" for each in result.rules)
-    assert found >= 95
+    assert found >= 0.95 * (COMPARISONS // 4)
 
 
 def test_one_run_a_side_rests_on_what_is_stated():

@@ -211,11 +211,12 @@ def _moves(compared: Compared) -> Iterator[_Cause]:
 
 
 def _late(compared: Compared) -> Iterator[_Cause]:
-    """Units that come later to where the others wait: without more work, the others wait longer in one scope."""
-    total = compared.total
-    if abs(compared.work.delta) > compared.noise.between * max(compared.work.base, compared.work.other):
-        return
-    if total.status not in _CHANGED:
+    """Units that come later to where the others wait: the others wait longer in one scope.
+
+    Only where the work of a unit explains less than half of what the total became.
+    """
+    total, units_of_both = compared.total, max(len(compared.comparison.both.units), 1)
+    if total.status not in _CHANGED or 2 * abs(compared.work.delta) > abs(total.delta) * units_of_both:
         return
     waits = {view.id: view for view in OWN}["waits"]
     for table in compared.answer(waits).tables:
@@ -232,7 +233,7 @@ def _late(compared: Compared) -> Iterator[_Cause]:
             longer = [ns for unit, ns in units.items() if unit != late]
             mean = sum(longer) / len(longer)
             if mean > 0 and units[late] < mean / 2:
-                yield _Cause(mean, f"No more work, but waits: {late} comes later to where the others wait in "
+                yield _Cause(mean, f"Waits, not work: {late} comes later to where the others wait in "
                              f"{_short(scope)}, they wait {_signed(round(mean))} longer each.")  # fmt: skip
 
 
@@ -314,7 +315,8 @@ def _verdict_lines(compared: Compared) -> Iterator[str]:
     yield f"Other  {line_text(compared.other.profile.path)}{compared.other.step_text()}"
     yield f"Work   {time_text(work.base)} -> {time_text(work.other)}, {_signed(work.delta)}{_percent(work)}"
     if total.low is not None and total.high is not None:
-        yield f"Total  between {_signed(round(total.low))} and {_signed(round(total.high))}, by what repeats in each"
+        low, high = (_signed(round(edge)) for edge in (total.low, total.high))
+        yield f"Total  between {low} and {high}, by what repeats in each and by how far runs lie apart"
     within = "nothing repeats" if noise.within is None else f"launches vary by {percent_text(noise.within)}"
     stated = " (assumed: --run-noise)" if noise.stated else " (measured)"
     yield f"Noise  {within}, runs by {percent_text(noise.between)}{stated}"

@@ -14,7 +14,7 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import NAMES
 
 from .alignment import Pairs, paired_events, paired_launches
-from .noise import Amount, Lost, Noise, Strata, interval, status_of, within_share
+from .noise import LEVEL, Amount, Lost, Noise, Strata, interval, status_of, within_share
 from .work import Both, Work, both_works, mixed
 
 Ints = npt.NDArray[np.int64]
@@ -135,15 +135,18 @@ class Comparison:
             spreads.append(spread)
         variance, freedom = (spreads[0].variance + spreads[1].variance, spreads[0].freedom + spreads[1].freedom)
         found = []
-        for place in np.flatnonzero(counts[0] + counts[1]).tolist():
+        parts = np.flatnonzero(counts[0] + counts[1]).tolist()
+        for place in parts:
             name = names[place] if place < len(names) else UNKNOWN
             amount = Amount(name, int(sums[0][place]), int(sums[1][place]), int(counts[0][place]),
                             int(counts[1][place]))  # fmt: skip
-            found.append(self._judged(amount, float(variance[place]), float(freedom[place])))
+            # many are looked through at once: all of them together are wrong by chance as seldom as one alone
+            found.append(self._judged(amount, float(variance[place]), float(freedom[place]), LEVEL / len(parts)))
         return sorted(found, key=lambda each: (-abs(each.delta), -max(each.base, each.other), each.name))
 
-    def _judged(self, amount: Amount, variance: float, freedom: float) -> Amount:
-        low, high = interval(amount.delta, variance, freedom) or (None, None)
+    def _judged(self, amount: Amount, variance: float, freedom: float, level: float = LEVEL) -> Amount:
+        floor = self.noise.between * max(abs(amount.base), abs(amount.other))
+        low, high = interval(amount.delta, variance, freedom, floor, level) or (None, None)
         amount = replace(amount, low=low, high=high, variance=variance, freedom=freedom)
         return replace(amount, status=status_of(amount, self.noise, self.lost))
 

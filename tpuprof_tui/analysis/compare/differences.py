@@ -48,7 +48,7 @@ def beyond_noise(base: Ints, other: Ints, between: float, within: float | None) 
     if within is None:
         return np.zeros(len(delta), np.bool_)
     by_chance = quantile(LEVEL / 2, _FREEDOM) * within * np.hypot(base, other)
-    found: npt.NDArray[np.bool_] = (delta > between * np.maximum(base, other)) & (delta > by_chance)
+    found: npt.NDArray[np.bool_] = delta > between * np.maximum(base, other) + by_chance
     return found
 
 

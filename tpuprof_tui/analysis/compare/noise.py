@@ -64,7 +64,8 @@ class Amount:
         name: What of.
         base, other: ns.
         base_count, other_count: Of how many.
-        low, high: Interval of the difference, ns; None where nothing measures it.
+        low, high: Interval of the difference, ns, by what repeats and what runs differ by; None where nothing
+            measures it.
         status: See ``status_of``.
         variance, freedom: Of the difference by what repeats within each side, ns squared, and the degrees of freedom
             it rests on; NaN where nothing measures it.
@@ -146,19 +147,22 @@ def within_share(*sides: Strata) -> float | None:
     return math.sqrt(sum(float(part.sum()) for part, _ in known) / freedom) if freedom else None
 
 
-def interval(delta: float, variance: float, freedom: float, level: float = LEVEL) -> tuple[float, float] | None:
-    """Where a difference lies with a chance of 1 - level; None where its variance is not known."""
+def interval(
+    delta: float, variance: float, freedom: float, floor: float = 0.0, level: float = LEVEL
+) -> tuple[float, float] | None:
+    """Where a difference lies with a chance of 1 - level, and so much further out; None where it is not known."""
     if not math.isfinite(variance):
         return None
     # what rests on other repeats alone has their freedom, which is large
-    wide = quantile(level / 2, freedom if freedom >= 1 else 30.0) * math.sqrt(max(variance, 0.0))
+    wide = quantile(level / 2, freedom if freedom >= 1 else 30.0) * math.sqrt(max(variance, 0.0)) + floor
     return delta - wide, delta + wide
 
 
 def status_of(amount: Amount, noise: Noise, lost: Lost = NOTHING_LOST) -> Status:
-    """What a sum became: more or less only beyond its interval and beyond what runs differ by.
+    """What a sum became: more or less only beyond what repeats and what runs differ by, together.
 
-    ``unclear`` where only one of both is exceeded, where nothing measures it, and where lost records could explain it.
+    ``same`` within what runs differ by alone; ``unclear`` between both, where nothing measures it, and where lost
+    records could explain it.
     """
     delta = amount.delta
     missing = (lost.other and amount.base_count > amount.other_count) or (

@@ -19,7 +19,10 @@ from tpuprof_tui.app.drawing.step_bars import paint_steps
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.panes.timeline.rows import rows_of
 from tpuprof_tui.app.settings.config import write_config
+from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import Profile
+from tpuprof_tui.views.overview import overview
+from tpuprof_tui.views.query import Query
 
 PALETTE = Palette()
 
@@ -117,7 +120,12 @@ async def test_a_step_is_chosen_and_left(tmp_path):
         start, end = step_span(session, 1)
         assert screen.view.filter == "step=1"
         assert (screen.view.start, screen.view.end) == (start, end)
-        assert "batch 1 alone" in frame(pilot.app).splitlines()[0]
+        first = frame(pilot.app).splitlines()[0]
+        assert "batch 1 alone" in first
+        # the figures of the first line are the step's too
+        told = {fact.key: fact for fact in overview(Query(session, step=1)).facts}
+        assert f"total {time_text(told['total_us'].value)}" in first
+        assert f"{100 * told['busiest_us'].share:.1f}%" in first
         # the table holds what belongs to it
         await press(pilot, "2")
         lanes = np.searchsorted(session.offsets, screen.table.rows.order, side="right") - 1

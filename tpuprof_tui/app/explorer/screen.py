@@ -14,9 +14,10 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tpuprof_tui.analysis.selecting.filter_masks import shown_session
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import ViewState
-from tpuprof_tui.analysis.selecting.step_filter import chosen_step
+from tpuprof_tui.analysis.selecting.step_filter import chosen_step, with_step
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
@@ -109,6 +110,7 @@ class ExplorerScreen(DrawnScreen[None]):
         self.store = Store(session, view, layout.rows_scoped, self._changed)
 
         self.headline = HeadlineBar(palette)
+        self._step: int | None = None
         self.timeline = Timeline(session, view, palette, glyphs)
         self.summary = SummaryPane(session, view, palette, glyphs)
         self.table = InstructionTable(session, view, palette, glyphs)
@@ -222,10 +224,27 @@ class ExplorerScreen(DrawnScreen[None]):
             self.manager.arrange()
         self._pass_on()
 
+    def _show_step(self, step: int | None) -> None:
+        """The first line tells of the step alone, once its figures are there."""
+        if step == self._step:
+            return
+        self._step = step
+        if step is None:
+            self.background.cancel("step")
+            self.headline.show_step("", None)
+            return
+
+        def of_step() -> Session:
+            shown = shown_session(self.session, with_step("", step))
+            _ = shown.headline  # made here, where no key waits for it
+            return shown
+
+        told = f"{self.session.steps.word.one} {step} alone"
+        self.background.compute("step", of_step, lambda shown: self.headline.show_step(told, shown))
+
     def _pass_on(self) -> None:
         view = self.view
-        step = chosen_step(view.filter) if view.filter else None
-        self.headline.show_step("" if step is None else f"{self.session.steps.word.one} {step} alone")
+        self._show_step(chosen_step(view.filter) if view.filter else None)
         self.timeline.show(view)
         self.panes.tree.show(view)
         self.panes.detail.show(view)

@@ -40,11 +40,12 @@ class HeadlineBar(Widget):
         self.session: Session | None = None
         self.several = False
         self.step = ""
+        self.of_step: Session | None = None
 
-    def show_step(self, text: str) -> None:
-        """Says which step the panes are about; empty: none."""
-        if text != self.step:
-            self.step = text
+    def show_step(self, text: str, session: Session | None) -> None:
+        """Shows the figures of the step that the panes are about, and says which it is; empty: the whole profile's."""
+        if (text, session) != (self.step, self.of_step):
+            self.step, self.of_step = text, session
             self.refresh()
 
     def show_session(self, session: Session, *, several: bool = False) -> None:
@@ -74,7 +75,7 @@ class HeadlineBar(Widget):
 
     def _items(self, *, short: bool = False) -> list[list[Part]]:
         assert self.session is not None
-        items = headline_items(self.session, self.palette, short=short)
+        items = headline_items(self.of_step or self.session, self.palette, short=short)
         return [*items, [(self.step, self.palette.chosen, 0)]] if self.step else items
 
     def _named(self, items: list[list[Part]], name: str, width: int) -> list[list[Part]]:

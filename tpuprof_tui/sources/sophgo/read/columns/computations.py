@@ -49,27 +49,26 @@ class _LastCounts:
         self._detail = detail
         self._last: tuple[tuple[int, int, int], OperationCounts] | None = None
 
-    def of(self, rows: Rows) -> OperationCounts:
-        """Counts of some rows."""
-        if not isinstance(rows, slice):
-            return self._counted(rows)
-        key = rows.indices(len(self._detail.operation))
+    def of(self, rows: Rows, name: str) -> OperationCounts:
+        """Counts of some rows; of many rows perhaps no more than the one that is named."""
+        key = rows.indices(len(self._detail.operation)) if isinstance(rows, slice) else None
+        if key is None or len(range(*key)) > _MOST_KEPT:
+            return self._counted(rows, uarch=name.startswith("uarch"))
         last = self._last
         if last is None or last[0] != key:
-            last = key, self._counted(rows)
-            self._last = last if len(range(*key)) <= _MOST_KEPT else None
+            last = self._last = key, self._counted(rows)
         return last[1]
 
-    def _counted(self, rows: Rows) -> OperationCounts:
+    def _counted(self, rows: Rows, *, uarch: bool = True) -> OperationCounts:
         detail = self._detail
         from ..commands.operation_counts import count_operations  # read when first asked for
 
-        return count_operations(self._chip, detail.data, detail.offset[rows], detail.operation[rows])
+        return count_operations(self._chip, detail.data, detail.offset[rows], detail.operation[rows], uarch=uarch)
 
 
 def _figure(counts: _LastCounts, name: str) -> LazyColumn:
     def values(rows: Rows) -> Array:
-        some: Array = getattr(counts.of(rows), name)
+        some: Array = getattr(counts.of(rows, name), name)
         return some if some.dtype.kind == "f" else np.where(some < 0, INT_MISSING, some)
 
     return values

@@ -103,7 +103,9 @@ class Model:
     rules: Mapping[str, tuple[Rule, ...]]
 
 
-def count_operations(chip: Chip, buffer: Buffer, offsets: Offsets, ops: NDArray[np.integer[Any]]) -> OperationCounts:
+def count_operations(
+    chip: Chip, buffer: Buffer, offsets: Offsets, ops: NDArray[np.integer[Any]], *, uarch: bool = True
+) -> OperationCounts:  # fmt: skip
     """Figures of TIU commands.
 
     Args:
@@ -111,6 +113,7 @@ def count_operations(chip: Chip, buffer: Buffer, offsets: Offsets, ops: NDArray[
         buffer: Contiguous bytes that hold the commands.
         offsets: First byte of each command.
         ops: Operation index of each as `registers.select_many` gave it.
+        uarch: Whether uArch Ops are wanted; else they are missing.
 
     Returns:
         Figures in the order of the commands.
@@ -126,7 +129,7 @@ def count_operations(chip: Chip, buffer: Buffer, offsets: Offsets, ops: NDArray[
         for rule in rules:
             commands = _Commands(chip, model, buffer, offsets[left], op)
             holds = commands.fit(rule)
-            _put(result, left[holds], commands if holds.all() else commands.part(holds), rule)
+            _put(result, left[holds], commands if holds.all() else commands.part(holds), rule, uarch)
             left = left[~holds]
     return result
 
@@ -255,12 +258,13 @@ def _product(commands: _Commands, factors: tuple[str, ...]) -> Counts:
     return np.where(sound & (size < _LARGEST), result, MISSING)
 
 
-def _put(result: OperationCounts, rows: NDArray[np.int64], commands: _Commands, rule: Rule) -> None:
+def _put(result: OperationCounts, rows: NDArray[np.int64], commands: _Commands, rule: Rule, uarch: bool) -> None:
     """Enter the figures of ``commands`` at ``rows``."""
     model = commands.model
     alg = _product(commands, rule.alg)
     result.alg_ops[rows] = alg
-    result.uarch_ops[rows] = _product(commands, rule.uarch)
+    if uarch:
+        result.uarch_ops[rows] = _product(commands, rule.uarch)
     result.alg_cycles[rows] = 0 if rule.cycles is None else _cycles(alg, _product(commands, rule.cycles))
     if model.initial_cycles:
         result.initial_cycles[rows] = rule.initial

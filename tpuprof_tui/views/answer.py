@@ -22,6 +22,8 @@ from tpuprof_tui.model.notebook_display import html_table, short
 Kind = Literal["text", "count", "duration", "time", "bytes", "rate", "share", "number", "flag", "list"]
 #: Kinds that read from the left.
 TEXTS: Final = ("text", "list")
+#: Values that are made together at most while they are gone through.
+_AT_ONCE: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,11 @@ class Later(Sequence[Any]):
         return plain(self._take(slice(row, row + 1))[0])
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(plain_list(self._take(slice(0, self._count))))
+        # who looks whether there are any stops early
+        first, count = 0, 1
+        while first < self._count:
+            yield from plain_list(self._take(slice(first, min(first + count, self._count))))
+            first, count = first + count, min(2 * count, _AT_ONCE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tpuprof_tui.model import Role
 from tpuprof_tui.model.lane import row_numbers, taken
 
-from ..index.lane_index import cells, rows_between
+from ..index.lane_index import rows_between
 from ..selecting.cell_texts import text_of
 from ..selecting.session import Session
 from .session_dependencies import dependencies_of
@@ -180,7 +180,7 @@ def lanes_meanwhile(session: Session, unit: int, start: int, end: int) -> list[W
         if session.unit_of(number) != unit or lane.on_host:
             continue
         index = session.indexes[number]
-        busy = int(cells(index, np.array([start, end])).busy[0])
+        busy = index.work.between(start, end)
         if not busy:
             continue
         rows = row_numbers(rows_between(index, start, end))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -114,15 +115,15 @@ def _barriers(query: Query, barriers: Barriers) -> Table:
     )  # fmt: skip
     units, late, time = told.unit.tolist(), told.late_ns.tolist(), told.time.tolist()
 
-    def meanwhile(rows: slice) -> list[str | None]:
-        return [work_meanwhile(session, unit, at - late_ns, at) or None
-                for unit, late_ns, at in zip(units[rows], late[rows], time[rows], strict=True)]  # fmt: skip
+    @cache
+    def meanwhile(row: int) -> str | None:
+        return work_meanwhile(session, units[row], time[row] - late[row], time[row]) or None
 
     more = (f"{len(barriers) - len(told):,} more barriers cost less.",) if len(told) < len(barriers) else ()
     return Table(
         "barriers", "Barriers", columns,
         (told.time, list(map(query.profile.groups.title, units)), told.late_ns, told.waited_ns, told.waits,
-         Later(len(told), meanwhile)),
+         Later(len(told), lambda rows: list(map(meanwhile, range(*rows.indices(len(told))))))),
         target=lambda row: Target(event=session.place(int(told.releaser[row]))),
         guessed=frozenset(np.flatnonzero(told.guessed).tolist()), word="barrier",
         brief=range(min(len(told), 5)),

@@ -140,6 +140,22 @@ async def test_lanes_of_both_sides_lie_on_one_axis(pair, monkeypatch):
         assert not app.screen.timeline.lanes.has_base
 
 
+async def test_a_base_is_chosen_from_the_list(pair):
+    app = TpuprofApp(str(Path(pair[0]).parents[1]), ascii_only=False)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, "other/other")
+        await press(pilot, "j" if "other" in str(app.screen.query_one("#chooser").found[0].path) else "")
+        await press(pilot, "b")
+        assert "base/base" in next(line for line in frame(app).splitlines() if "(base)" in line)
+        # the same key again takes it back
+        await press(pilot, "b")
+        assert "(base)" not in frame(app)
+        assert app.reader.against is None
+        await press(pilot, "b g" if app.screen.query_one("#chooser").cursor else "b j")
+        await press(pilot, "enter")
+        await shown(pilot, "slower (+")
+
+
 async def test_what_cannot_be_compared_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     app = TpuprofApp(OTHER, against=str(SAMPLES / "aksv_cdma"), ascii_only=False)

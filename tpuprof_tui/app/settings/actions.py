@@ -299,7 +299,8 @@ _ACTIONS: Final[tuple[Action, ...]] = (
     ),
     *_table(
         "chooser",
-        ("open", "enter", "Open", "Open the capture.", "Open"),
+        ("open", "enter", "Open", "Open the capture, beside the base where there is one.", "Open"),
+        ("base", "b", "Base", "Make it the base that captures are compared with; again: none.", "Base"),
     ),
     *_table(
         "fleet",

@@ -389,7 +389,12 @@ class TpuprofApp(TerminalApp):
             return
         from .capture_list import ChooseScreen
 
-        self._show_alone(ChooseScreen(roots, self.preferences.palette))
+        self._show_alone(ChooseScreen(roots, self.preferences.palette, self.reader.against))
+
+    def on_capture_list_base_chosen(self, message: CaptureList.BaseChosen) -> None:
+        """What is opened from now on is compared with another capture, or with none."""
+        message.stop()
+        self.reader.against = message.path
 
     def on_capture_list_chosen(self, message: CaptureList.Chosen) -> None:
         """Opens the chosen capture."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,6 +50,13 @@ class CaptureList(LinesView):
             super().__init__()
             self.path = path
 
+    class BaseChosen(Message):
+        """A capture shall be what others are compared with; None: nothing shall."""
+
+        def __init__(self, path: str | None) -> None:
+            super().__init__()
+            self.path = path
+
     class Update(Message):
         """A thread has found captures or learnt something about one."""
 
@@ -61,9 +69,10 @@ class CaptureList(LinesView):
             """Only the latest list matters."""
             return isinstance(message, CaptureList.Update)
 
-    def __init__(self, roots: Sequence[str], palette: Palette) -> None:
+    def __init__(self, roots: Sequence[str], palette: Palette, base: str | None = None) -> None:
         super().__init__(palette, "chooser")
         self.roots = roots
+        self.base = base
         #: What paths are shown below; empty: as they were named.
         self.root = roots[0] if len(roots) == 1 else ""
         self.found: list[Found] = []
@@ -88,7 +97,8 @@ class CaptureList(LinesView):
             facts = (f"{each.device or MISSING:>7} {each.call or MISSING:>6} {each.mode or MISSING:>5} "
                      f"{each.total or MISSING:>11}  {each.busiest or MISSING:<13}")  # fmt: skip
             style = self.palette.text if not each.failed else self.palette.quiet
-            path = fit(clean(each.shown(self.root)), path_width)
+            mark = " (base)" if self.base is not None and same_path(each.path, self.base) else ""
+            path = f"{fit(clean(each.shown(self.root)), path_width - len(mark))}{mark}"
             lines.append([Segment(f" {path} ", style), Segment(facts, self.palette.quiet)])
             items.append(number)
         if not self.finished:
@@ -139,21 +149,35 @@ class CaptureList(LinesView):
         if self.found:
             self.post_message(self.Chosen(str(self.found[self.cursor].path)))
 
+    def action_base(self) -> None:
+        """Makes the capture under the cursor the base, or none."""
+        if self.found:
+            path = self.found[self.cursor].path
+            self.base = None if self.base is not None and same_path(path, self.base) else str(path)
+            self.rebuild()
+            self.post_message(self.BaseChosen(self.base))
+
+
+def same_path(path: Path, other: str) -> bool:
+    """Whether two paths are of one capture."""
+    return os.path.abspath(path) == os.path.abspath(other)
+
 
 class ChooseScreen(DrawnScreen[None]):
     """The list of captures."""
 
     AUTO_FOCUS = "#chooser"
 
-    def __init__(self, roots: Sequence[str], palette: Palette) -> None:
+    def __init__(self, roots: Sequence[str], palette: Palette, base: str | None = None) -> None:
         super().__init__()
         self.roots = roots
         self.palette = palette
+        self.base = base
 
     def compose(self) -> ComposeResult:
         """Headline, list, keys."""
         yield HeadlineBar(self.palette, f"tpuprof  captures {below(self.roots)}")
-        yield CaptureList(self.roots, self.palette)
+        yield CaptureList(self.roots, self.palette, self.base)
         yield KeyBar(self.palette, "chooser")
 
     def back(self) -> None:

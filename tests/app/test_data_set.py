@@ -19,13 +19,14 @@ from tpuprof_tui.dataset import build as building
 from tpuprof_tui.dataset.listing import Listing, over_days, spark_line
 
 SAMPLES = Path(__file__).parents[2] / "samples"
+NAMES = ("aks_bmodel", "aksv_cdma", "torch_cpu_recorded")
 
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
     """Three captures of two sources and days."""
     folder = tmp_path_factory.mktemp("fleet")
-    for number, name in enumerate(("aks_bmodel", "aksv_cdma", "torch_cpu_recorded")):
+    for number, name in enumerate(NAMES):
         shutil.copytree(SAMPLES / name, folder / "captures" / name)
         for file in (folder / "captures" / name).iterdir():
             os.utime(file, (1.76e9 + number * 86_400, 1.76e9 + number * 86_400))
@@ -35,11 +36,10 @@ def out(tmp_path_factory):
 
 def lines(app: TpuprofApp) -> list[str]:
     """The captures on the screen, by name, in their order."""
-    shown = [line.split("captures/")[1].split()[0] for line in frame(app).splitlines() if "captures/" in line]
-    return [name for name in shown if name]
+    return [name for line in frame(app).splitlines() for name in NAMES if f"/{name}" in line]
 
 
-async def test_a_data_set_is_a_list_of_captures_with_figures(out):
+async def test_a_data_set_is_a_list_of_captures_with_figures(out, monkeypatch):
     app = TpuprofApp(str(out))
     pressed = set()
 
@@ -77,10 +77,12 @@ async def test_a_data_set_is_a_list_of_captures_with_figures(out):
         await keys(pilot, "open")
         await explored(pilot)
         assert Path(app.capture.path or "").name == "aksv_cdma"
-        # the captures of the data set are listed again
+        # the captures of the data set are listed again, as they were looked at, without reading them anew
+        monkeypatch.setattr(Listing, "read", None)
         await press(pilot, "O")
         await settled(pilot)
         assert isinstance(app.screen, DataSetScreen)
+        assert lines(app) == ["aksv_cdma"]
     assert pressed == {each.id for each in ACTIONS if each.pane == "fleet"}
 
 

@@ -97,19 +97,26 @@ class Listing:
         longest = kernels.sort_by([("value_sum", "descending"), ("figure", "ascending")])["figure"].to_pylist()[
             :_KERNELS
         ]
-        figures = [Figure(key, title, kind) for key, (title, kind) in _FIGURES.items() if key in names]
-        figures = figures[: _MOST_FIGURES - len(longest)]
-        figures += [Figure(name, name.partition(":")[2], "ns") for name in longest]
-        values: dict[str, list[float | None]] = {}
-        for place, each in enumerate(figures):
+        known = [Figure(key, title, kind) for key, (title, kind) in _FIGURES.items() if key in names]
+        known += [Figure(name, name.partition(":")[2], "ns") for name in longest]
+        columns: list[dict[str, float]] = []
+        figures: list[Figure] = []
+        for each in known:
             found = measured.filter(compute.equal(measured["figure"], each.key))
-            for capture, value in zip(found["capture"].to_pylist(), found["value"].to_pylist(), strict=True):
-                values.setdefault(capture, [None] * len(figures))[place] = value
+            column = dict(zip(found["capture"].to_pylist(), found["value"].to_pylist(), strict=True))
+            # what is the same everywhere, or the same as another, tells captures from one another no better
+            if (len(set(column.values())) > 1 or len(column) == 1) and column not in columns:
+                figures.append(each)
+                columns.append(column)
+        room = _MOST_FIGURES - len(longest)
+        surplus = [place for place, each in enumerate(figures) if each.key in _FIGURES][room:]
+        figures = [each for place, each in enumerate(figures) if place not in surplus]
+        columns = [each for place, each in enumerate(columns) if place not in surplus]
         keys = ("capture", "path", "source", "chip", "device", "day", "problems")
         captures = _table(manifest, "captures", keys).sort_by([("day", "ascending"), ("path", "ascending")])
         rows = tuple(
             Row(path, " ".join(str(each) for each in (path, source, chip, device, day) if each is not None),
-                day or "", device or "", problems or 0, tuple(values.get(capture, [None] * len(figures))))
+                day or "", device or "", problems or 0, tuple(column.get(capture) for column in columns))
             for capture, path, source, chip, device, day, problems in
             zip(*(captures[key].to_pylist()[:_MOST] for key in keys), strict=True)
         )  # fmt: skip

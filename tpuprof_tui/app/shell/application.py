@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from ..explorer.screen import ExplorerScreen
     from .capture_list import CaptureList
+    from .data_set import Looked
 
 #: After a capture has come on the screen, s: what showed before it is gone by then, or, of another capture, when
 #: threads are done with it.
@@ -119,6 +120,7 @@ class TpuprofApp(TerminalApp):
         self.glyphs = ASCII if self.ascii_only else UNICODE
         #: Folder of the data set that captures are chosen from; empty: they are not.
         self.data_set = ""
+        self._data_set_look: Looked | None = None
         self.failure: TpuprofError | None = None
         self.status = 0
         #: What is on the screen, or was last, and how it looked before it was read.
@@ -383,9 +385,11 @@ class TpuprofApp(TerminalApp):
             self.reader.cancel()
         self.data_set = roots[0] if len(roots) == 1 and is_data_set(roots[0]) else ""
         if self.data_set:
-            from .data_set import DataSetScreen
+            from .data_set import DataSetScreen, Looked
 
-            self._show_alone(DataSetScreen(self.data_set, self.preferences.palette, self.glyphs))
+            if self._data_set_look is None or self._data_set_look.out != self.data_set:
+                self._data_set_look = Looked(self.data_set)
+            self._show_alone(DataSetScreen(self._data_set_look, self.preferences.palette, self.glyphs))
             return
         from .capture_list import ChooseScreen
 

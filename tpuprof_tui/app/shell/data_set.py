@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -13,10 +13,11 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.worker import Worker
 
-from tpuprof_tui.dataset.listing import Figure, Listing, over_days, spark_line
+from tpuprof_tui.dataset import LOG
+from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, spark_line
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import fit
+from tpuprof_tui.formats.text import ELLIPSIS, cell_len, fit
 from tpuprof_tui.formats.units import MISSING, percent_text, time_text
 from tpuprof_tui.sources.catalog import vocabularies
 
@@ -34,11 +35,33 @@ from .messages import ReturnToCapture, Say, tell_failure
 _FIGURE, _FACTS, _PATH = 12, 20, 16
 
 
+@dataclass
+class Looked:
+    """How one looks at a data set, also when one comes back from a capture of it.
+
+    Attributes:
+        out: Folder of the data set.
+        listing: Its captures; None: not read yet.
+        log: Time and size of its log when they were read.
+        words, column, down: What is typed as filter, the figure that captures are ordered by (-1: by day), and whether
+            the largest comes first.
+        opened: Path of the capture that was opened last.
+    """
+
+    out: str
+    listing: Listing | None = None
+    log: tuple[int, int] = (0, 0)
+    words: str = ""
+    column: int = -1
+    down: bool = True
+    opened: str = ""
+
+
 class CaptureTable(LinesView):
     """Captures of a data set: a line each with day, device and figures, above them each figure over days.
 
     Args:
-        out: Folder of the data set.
+        looked: The data set, and how it was looked at last.
         palette, glyphs: How it is drawn.
     """
 
@@ -47,30 +70,40 @@ class CaptureTable(LinesView):
     class Read(Message):
         """A thread has read the data set, or could not."""
 
-        def __init__(self, listing: Listing | None, failure: str = "") -> None:
+        def __init__(self, listing: Listing | None, failure: str = "", log: tuple[int, int] = (0, 0)) -> None:
             super().__init__()
             self.listing = listing
+            self.log = log
             self.failure = failure
 
-    def __init__(self, out: str, palette: Palette, glyphs: Glyphs) -> None:
+    def __init__(self, looked: Looked, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(palette, "fleet")
-        self.out = out
+        self.looked = looked
         self.glyphs = glyphs
-        self.listing: Listing | None = None
         self.failure = ""
-        #: What is typed as filter, the figure that captures are ordered by (-1: by day), and the largest first.
-        self.words = ""
-        self.column = -1
-        self.down = True
+
+    @property
+    def listing(self) -> Listing | None:
+        """The captures; None: not read yet."""
+        return self.looked.listing
 
     def on_mount(self) -> None:
-        """Reads the data set in a thread."""
-        self._read()
+        """Shows what is known, and reads the data set in a thread where it has changed."""
+        self.call_after_refresh(self._to_opened)
+        if self.looked.listing is None or self.looked.log != _log_of(self.looked.out):
+            self._read()
+
+    def _to_opened(self) -> None:
+        """Puts the cursor on the capture that was opened last."""
+        paths = [row.path for row in self._rows()]
+        if self.looked.opened in paths and self.items:
+            self.go_to(paths.index(self.looked.opened))
 
     @work(thread=True, exclusive=True, group="fleet", exit_on_error=False)
     def _read(self) -> None:
         try:
-            self.post_message(self.Read(Listing.read(Path(self.out))))
+            log = _log_of(self.looked.out)
+            self.post_message(self.Read(Listing.read(self.looked.out), log=log))
         except TpuprofError as error:
             self.post_message(self.Read(None, str(error)))
 
@@ -81,7 +114,7 @@ class CaptureTable(LinesView):
     def on_capture_table_read(self, message: Read) -> None:
         """Shows what there is."""
         message.stop()
-        self.listing, self.failure = message.listing, message.failure
+        self.looked.listing, self.looked.log, self.failure = message.listing, message.log, message.failure
         self.rebuild()
 
     # lines
@@ -91,15 +124,14 @@ class CaptureTable(LinesView):
         if self.listing is None or not self.listing.rows:
             text = self.failure or ("Reading the data set ..." if self.listing is None else "The data set is empty.")
             return paragraph(text, width, self.palette.quiet), []
-        shown = self.listing.shown(self.words, self.column, down=self.down)
+        shown = self._rows()
+        column, down = self.looked.column, self.looked.down
         room = max((width - _FACTS - _PATH) // _FIGURE, 0)
         figures = self.listing.figures[:room]
         path_width = max(width - _FACTS - len(figures) * _FIGURE, _PATH)
-        arrow = self.glyphs.down if self.down else self.glyphs.up
-        titles = [f"{arrow if place == self.column else ''}{each.title}" for place, each in enumerate(figures)]
-        names = (
-            f" {fit('capture', path_width - 1)}{f'{arrow if self.column < 0 else str()}day':>10} {'dev':>4} {'prob':>4}"
-        )
+        arrow = self.glyphs.down if down else self.glyphs.up
+        titles = [f"{arrow if place == column else ''}{each.title}" for place, each in enumerate(figures)]
+        names = f" {fit('capture', path_width - 1)}{f'{arrow if column < 0 else str()}day':>10} {'dev':>4} {'prob':>4}"
         sparks = [spark_line(over_days(shown, place), _FIGURE - 1, self.glyphs.levels) for place in range(len(figures))]
         over = f" {fit(self._count(len(shown)), path_width - 1)}{'over days':>20}"
         lines: list[Line] = [
@@ -109,17 +141,21 @@ class CaptureTable(LinesView):
                                                         self.palette.text)],
         ]  # fmt: skip
         items = [-1, -1]
+        beside = os.path.dirname(os.path.abspath(self.looked.out))
         for number, row in enumerate(shown):
-            path = (
-                row.path if "://" in row.path else os.path.relpath(row.path, os.path.dirname(os.path.abspath(self.out)))
-            )
+            path = row.path if "://" in row.path else os.path.relpath(row.path, beside)
             facts = f"{row.day or MISSING:>10} {fit(row.device or MISSING, 4, right=True)} {row.problems:>4,}"
             values = "".join(f" {_text(each, value):>{_FIGURE - 1}}" for each, value in
                              zip(figures, row.values, strict=False))  # fmt: skip
-            lines.append([Segment(f" {fit(clean(path), path_width - 1)}", self.palette.text),
+            lines.append([Segment(f" {_end_of(clean(path), path_width - 2)} ", self.palette.text),
                           Segment(facts + values, self.palette.quiet)])  # fmt: skip
             items.append(number)
         return lines, items
+
+    def _rows(self) -> list[Row]:
+        """The captures that pass the filter, in their order."""
+        looked = self.looked
+        return [] if looked.listing is None else looked.listing.shown(looked.words, looked.column, down=looked.down)
 
     def _count(self, shown: int) -> str:
         assert self.listing is not None
@@ -137,32 +173,33 @@ class CaptureTable(LinesView):
         """Opens the capture under the cursor where it lies."""
         if self.listing is None or not self.has_cursor:
             return
-        path = self.listing.shown(self.words, self.column, down=self.down)[self.cursor].path
+        path = self._rows()[self.cursor].path
         if "://" in path:
             self.post_message(Say(f"{clean(path)} lies on another file system: copy it here to open it."))
         elif not os.path.lexists(path):
             self.post_message(Say(f"{clean(path)} lies there no more."))
         else:
+            self.looked.opened = path
             self.post_message(CaptureList.Chosen(path))
 
     def action_sort(self, steps: int) -> None:
         """Orders by the next or previous figure; beside the last and the first: by day."""
         if self.listing is not None:
             count = len(self.listing.figures) + 1
-            self.column = (self.column + 1 + steps) % count - 1
+            self.looked.column = (self.looked.column + 1 + steps) % count - 1
             self._change()
 
     def action_reverse(self) -> None:
         """Turns the order round."""
-        self.down = not self.down
+        self.looked.down = not self.looked.down
         self._change()
 
     def action_filter(self) -> None:
         """Asks for words that captures shall hold."""
-        before = self.words
+        before = self.looked.words
 
         def changed(text: str) -> Note | None:
-            self.words = text
+            self.looked.words = text
             self._change()
             return Note(self._count(len(self.items) - 2)) if self.listing is not None and self.listing.rows else None
 
@@ -170,6 +207,22 @@ class CaptureTable(LinesView):
             changed(before)
 
         self.post_message(Prompt.Ask(Question("Filter", before, changed, changed, cancelled)))
+
+
+def _log_of(out: str) -> tuple[int, int]:
+    """Time and size of a data set's log: they change with what it holds."""
+    try:
+        state = os.stat(os.path.join(out, LOG))
+    except OSError:
+        return 0, 0
+    return state.st_mtime_ns, state.st_size
+
+
+def _end_of(path: str, width: int) -> str:
+    """A path in so many cells: what differs from one to the next is its end."""
+    while cell_len(path) > width > 1:
+        path = ELLIPSIS + path[2:] if path.startswith(ELLIPSIS) else ELLIPSIS + path[1:]
+    return fit(path, width)
 
 
 def _text(figure: Figure, value: float | None) -> str:
@@ -186,20 +239,20 @@ class DataSetScreen(DrawnScreen[None]):
     """The captures of a data set.
 
     Args:
-        out: Folder of the data set.
+        looked: The data set, and how it was looked at last.
         palette, glyphs: How it is drawn.
     """
 
     AUTO_FOCUS = "#fleet"
 
-    def __init__(self, out: str, palette: Palette, glyphs: Glyphs) -> None:
+    def __init__(self, looked: Looked, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
-        self.out, self.palette, self.glyphs = out, palette, glyphs
+        self.looked, self.palette, self.glyphs = looked, palette, glyphs
 
     def compose(self) -> ComposeResult:
         """Headline, captures, keys."""
-        yield HeadlineBar(self.palette, f"tpuprof  data set {self.out}")
-        yield CaptureTable(self.out, self.palette, self.glyphs)
+        yield HeadlineBar(self.palette, f"tpuprof  data set {self.looked.out}")
+        yield CaptureTable(self.looked, self.palette, self.glyphs)
         yield Prompt(self.palette, "fleet", vocabularies()[0])
 
     def on_prompt_ask(self, message: Prompt.Ask) -> None:

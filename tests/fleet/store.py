@@ -121,7 +121,8 @@ def _data_set_in_the_store(
         application.share = 0.0
         assert content(out) == content(theirs)
         application.share = 0.1
-        assert _answers(out) == _answers(theirs)
+        for ours, beside in zip(_answers(out), _answers(theirs), strict=True):
+            assert ours == beside, [pair for pair in zip(ours[1], beside[1], strict=False) if pair[0] != pair[1]][:2]
         # one goes, one changes
         first, second, *_ = sorted(captures.iterdir())
         shutil.rmtree(first)
@@ -140,7 +141,9 @@ def _answers(out: Any) -> list[Any]:
         found = []
         for ask in asked:
             rows = ask(data)
-            found.append((rows.columns, list(rows.rows)))
+            # sums of floats depend on the order in which files come
+            cells = [[f"{value:.9g}" if isinstance(value, float) else value for value in row] for row in rows.rows]
+            found.append((rows.columns, cells))
         return found
 
 

@@ -55,10 +55,11 @@ with known as (
 ), scored as (
     select *, 0.6745 * (value - middle) / nullif(mad, 0) as z from away join spread using (source, among, figure)
 )
-select capture, path, source, chip, device, day, count(*) as figures, arg_max(figure, abs(z)) as figure,
-       arg_max(value, abs(z)) as value, arg_max(middle, abs(z)) as median, arg_max(z, abs(z)) as z,
-       max(neighbours) as neighbours
-from scored where abs(z) > 3.5 group by all order by figures desc, abs(arg_max(z, abs(z))) desc, path
+select capture, path, source, chip, device, day, count(*) as figures,
+       first(figure order by abs(z) desc, figure) as figure,
+       first(value order by abs(z) desc, figure) as value, first(middle order by abs(z) desc, figure) as median,
+       first(z order by abs(z) desc, figure) as z, max(neighbours) as neighbours
+from scored where abs(z) > 3.5 group by all order by figures desc, max(abs(z)) desc, path
 """
 #: What captures are compared among.
 AMONG: Final = {"chip": "coalesce(chip, '')", "device": "coalesce(chip, '') || '/' || coalesce(captures.device, '')"}

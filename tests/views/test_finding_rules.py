@@ -16,6 +16,7 @@ from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.views import advice as sophgo
 from tpuprof_tui.sources.torch.views import advice as torch
 from tpuprof_tui.views import finding_rules
+from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.registry import answer, view_of
 
@@ -27,10 +28,12 @@ def found(profile: Profile) -> dict[str, list[tuple[object, ...]]]:
     query = query_of(profile)
     tables = answer(view_of(profile.vocabulary, "findings"), query).tables
     rows: dict[str, list[tuple[object, ...]]] = {}
-    for row in tables[0].rows() if tables else ():
+    for place, row in enumerate(tables[0].rows() if tables else ()):
         rows.setdefault(str(row[1]), []).append(row)
         assert row[4] is None or 0 <= row[4] <= query.span
         assert row[5]
+        # Enter follows each of them
+        assert tables[0].target(place) != Target()
         assert row[7]
         assert all({"group", "lane", "start_us", "duration_us", "name"} == set(each) for each in row[6])
     return rows

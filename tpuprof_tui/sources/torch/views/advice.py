@@ -54,8 +54,23 @@ def _runs(query: Query) -> Iterator[tuple[Run, Mask]]:
         yield run, np.ones(len(run.trace), np.bool_) if asked.events is None else asked.events
 
 
-def _told(query: Query, rule: Rule, run: Run, gain: float, text: str, name: str = "") -> Finding:
-    return of_window(query, rule, run.worker.key, gain, text, name, Target())
+def _told(query: Query, rule: Rule, run: Run, gain: float, text: str, rows: I64) -> Finding:
+    """A finding about some events: the longest of them is its evidence; without any the worker."""
+    trace, profile = run.trace, query.profile
+    if not len(rows):
+        return of_window(query, rule, run.worker.key, gain, text, "", Target(scope=Scope(run.worker.group)))
+    row = int(rows[(trace.end[rows] - trace.start[rows]).argmax()])
+    begin, length = int(trace.start[row]) + run.worker.shift_ns, int(trace.end[row] - trace.start[row])
+    name = line_text(trace.names[trace.name[row]], 60)
+    for number, mine in run.worker.lane_rows.items():
+        place = row - mine.start if isinstance(mine, slice) else int(np.searchsorted(mine, row))
+        held = range(mine.start, mine.stop) if isinstance(mine, slice) else mine[place : place + 1]
+        if row in held:
+            lane = profile.lanes[number]
+            found = evidence(profile.groups.title(lane.group), begin, length, name, lane.label)
+            return Finding(rule.key, run.worker.key, round(gain), text, found, rule.advice,
+                           Target(event=(number, place)))  # fmt: skip
+    return of_window(query, rule, run.worker.key, gain, text, name, Target(time=(begin, begin + length)))
 
 
 def _streams(query: Query) -> Iterator[tuple[Run, Answer]]:
@@ -73,7 +88,10 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         if worst is not None and worst["host_wait_us"] >= least:
             text = (f"Stream {worst['stream']} of GPU {worst['device']} has nothing to do for "
                     f"{time_text(worst['host_wait_us'])} because the host launches too late.")  # fmt: skip
-            yield of_window(query, rule, f"GPU {worst['device']}", worst["host_wait_us"], text, "", Target())
+            title = f"GPU {worst['device']} stream {worst['stream']}"
+            titles = [query.profile.title_of(lane) for lane in query.profile.lanes]
+            target = Target(scope=Scope(lane=titles.index(title)) if title in titles else query.scope)
+            yield of_window(query, rule, f"GPU {worst['device']}", worst["host_wait_us"], text, "", target)
 
 
 def _named(query: Query, rule: Rule, least: float, pattern: re.Pattern[str], kinds: tuple[Kind, ...], text: str
@@ -87,8 +105,8 @@ def _named(query: Query, rule: Rule, least: float, pattern: re.Pattern[str], kin
         if len(rows) and gain >= least:
             length = np.bincount(trace.name[rows], weights=trace.end[rows] - trace.start[rows])
             name = line_text(trace.names[int(length.argmax())], 60)
-            yield _told(query, rule, run, gain, text.format(count=f"{len(rows):,}", time=time_text(gain), name=name),
-                        name)  # fmt: skip
+            told = text.format(count=f"{len(rows):,}", time=time_text(gain), name=name)
+            yield _told(query, rule, run, gain, told, rows)
 
 
 def _syncs(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -106,7 +124,8 @@ def _loader(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         rows = run.loaders[asked[run.loaders]] if len(run.loaders) else run.loaders
         gain = run.union(rows).total
         if gain and gain >= least:
-            yield _told(query, rule, run, gain, f"The run waits {time_text(gain)} for data in {len(rows):,} calls.")
+            text = f"The run waits {time_text(gain)} for data in {len(rows):,} calls."
+            yield _told(query, rule, run, gain, text, rows)
 
 
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -114,7 +133,9 @@ def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         gain = told.figure("exposed_communication_us")
         if gain and gain >= least:
             text = f"Communication is not covered by computation for {time_text(gain)}."
-            yield _told(query, rule, run, gain, text)
+            asked = asked_of(query, run).events
+            rows = run.trace.work_rows[run.communicates]
+            yield _told(query, rule, run, gain, text, rows if asked is None else rows[asked[rows]])
 
 
 def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -139,7 +160,9 @@ def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         if gain and gain >= least:
             count = int((ends - begins + 1)[long].sum())
             text = f"{count:,} kernels below {time_text(_SHORT)} follow one another, {time_text(gain)} between them."
-            yield _told(query, rule, run, gain, text)
+            most = int(np.where(long, ends - begins, 0).argmax())
+            row = run.trace.work_rows[chosen[begins[most] : ends[most] + 1]]
+            yield _told(query, rule, run, gain, text, row)
 
 
 def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -155,11 +178,11 @@ def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         gain = int((run.work_end - run.work_start)[could].sum())
         if gain and gain >= least:
             text = f"Operators that can use tensor cores spend {time_text(gain)} in kernels that do not."
-            yield _told(query, rule, run, gain, text)
+            yield _told(query, rule, run, gain, text, run.trace.work_rows[could])
 
 
 def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    own = {run.worker.key for run in runs_of(query)}
+    own = {run.worker.key: run.worker.group for run in runs_of(query)}
     waits = {worker: waited for step, worker, _, waited in transfers(replace(query, scope=EVERYTHING)) if step == "all"}
     if len(waits) < 2:
         return
@@ -167,7 +190,7 @@ def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     gain = (sum(waits.values()) - waits[late]) / (len(waits) - 1) - waits[late]
     if gain >= least and late in own:
         text = f"{late} is late: the others wait {time_text(round(gain))} longer in each step for it."
-        yield of_window(query, rule, late, gain, text, "", Target())
+        yield of_window(query, rule, late, gain, text, "", Target(scope=Scope(own[late])))
 
 
 def _pieces(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -181,9 +204,12 @@ def _pieces(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         if reserved and (reserved - allocated) / reserved >= _IN_PIECES:
             text = (f"{bytes_text(reserved)} are reserved and never more than {bytes_text(allocated)} allocated: "
                     f"{percent_text(1 - allocated / reserved)} lies in pieces.")  # fmt: skip
-            start, _ = query.window
-            yield Finding(rule.key, run.worker.key, None, text, {"group": run.worker.key, "lane": None,
-                          "start_us": start / 1000, "duration_us": 0, "name": ""}, rule.advice)  # fmt: skip
+            # from when on so much was reserved
+            time = memory.time[mine] + run.worker.shift_ns
+            begin = int(time[memory.reserved[mine].argmax()])
+            length = max(query.window[1] - begin, 1)
+            yield Finding(rule.key, run.worker.key, None, text, evidence(run.worker.key, begin, length), rule.advice,
+                          Target(time=(begin, begin + length)))  # fmt: skip
 
 
 def _memory_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:

@@ -135,6 +135,9 @@ def test_captures(capsys, written, tmp_path):
     assert not [rule for rule in broken if rule.startswith("kernel:") and "mlp" not in rule]
     assert "llama_mlp_multi_core grew by" in answers[0]["verdict"]["why"]
     assert not answers[0]["verdict"]["noise"]["stated"]
+    # what could be won, each by another rule
+    assert answers[0]["findings"]
+    assert len({each["rule"] for each in answers[0]["findings"]}) == len(answers[0]["findings"]) <= 3
     # and less is no failure
     assert main(["gate", *before, "--against", *after, "--fail-on", "kernel:llama_mlp_multi_core>1%"]) == 0
     assert main(["gate", before[0], "--against", before[0]]) == 0
@@ -150,6 +153,7 @@ def test_files_of_results(capsys, written, tmp_path):
         assert main([*words, "--output", str(path)]) == 3
     assert json.loads(paths[0].read_text())["result"] == "FAIL"
     assert paths[1].read_text().startswith("### tpuprof gate: FAIL\n")
+    assert "What could be won:" in paths[1].read_text()
     suite = ElementTree.parse(paths[2]).getroot()
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
     assert main([*words, "--output", str(tmp_path / "gate.txt")]) == 2

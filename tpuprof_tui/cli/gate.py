@@ -51,7 +51,7 @@ def print_gate(options: argparse.Namespace, opened: Callable[[str], Profile], sh
             f"{output}: a file of results ends in {', '.join(_FORMS)}.", "These are JSON, Markdown, JUnit."
         )
     rules = [_rule(text) for text in options.fail_on or ()]
-    other, base = (_side(paths, opened) for paths in (options.others, options.against))
+    other, base = _side(options.others, opened, findings=True), _side(options.against, opened)
     refuse_unlike_sides(base, other)
     _known(rules, base, other)
     result = gate(base.runs, other.runs, rules, run_noise=options.run_noise, level=options.level)
@@ -97,8 +97,8 @@ def _rule(text: str) -> Rule:
                          ) from None  # fmt: skip
 
 
-def _side(paths: Sequence[str], opened: Callable[[str], Profile]) -> Side:
-    """What is known of some runs: each is opened in its turn, and let go."""
+def _side(paths: Sequence[str], opened: Callable[[str], Profile], *, findings: bool = False) -> Side:
+    """What is known of some runs, with findings of the first: each is opened in its turn, and let go."""
     from tpuprof_tui.analysis.selecting.session import Session
     from tpuprof_tui.views.gating import is_baseline, read_baseline, refuse_unlike_sides, side_of
     from tpuprof_tui.views.query import Query
@@ -109,7 +109,7 @@ def _side(paths: Sequence[str], opened: Callable[[str], Profile]) -> Side:
         if known.is_file() and is_baseline(known):
             side = read_baseline(known)
         else:
-            side = side_of(Query(Session.build(opened(path))), path)
+            side = side_of(Query(Session.build(opened(path))), path, findings=findings and found is None)
         if found is not None:
             refuse_unlike_sides(found, side)
         found = side if found is None else found.joined(side)

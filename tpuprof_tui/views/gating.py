@@ -25,7 +25,7 @@ from .answer import plain
 from .comparing import Compared
 from .diff import noise_record, status_word
 from .query import Query
-from .registry import answer, views_of
+from .registry import answer, view_of, views_of
 
 #: What a file with a baseline begins with.
 BASELINE: Final = "tpuprof_baseline"
@@ -34,6 +34,8 @@ _KINDS: Final = {"kernels": "kernel", "operations": "operation", "operators": "o
 _VIEWS: Final = {"kernel": "kernels", "operation": "operations"}
 #: Parts that people are told.
 _TOLD: Final = 10
+#: Findings that are told, each of another rule.
+_FINDINGS: Final = 3
 _US: Final = 1000
 
 
@@ -45,20 +47,22 @@ class Side:
         runs: What is known of each.
         source, chip: What they are of.
         column: Column that tells of which kernel an event is.
+        findings: Of the first run, where they were asked for: rule, place, what could be won (ns), text and advice.
     """
 
     runs: tuple[Run, ...]
     source: str
     chip: str
     column: str = ""
+    findings: tuple[tuple[str, str, int, str, str], ...] = ()
 
     def joined(self, other: Side) -> Side:
         """Both together."""
-        return Side((*self.runs, *other.runs), self.source, self.chip, self.column)
+        return replace(self, runs=(*self.runs, *other.runs))
 
 
-def side_of(query: Query, path: str) -> Side:
-    """What is known of one profile."""
+def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
+    """What is known of one profile; with ``findings`` also those by which the most time could be won."""
     compared = Compared(query, query)
     figures: dict[str, Figure] = {}
     total = compared.total
@@ -90,7 +94,20 @@ def side_of(query: Query, path: str) -> Side:
     run = Run(path, figures, compared.comparison.lost.base, signatures if launches.whole else {})
     words = query.vocabulary
     chip = query.profile.device.chip if words.one_chip else ""
-    return Side((run,), words.source, chip, dict(words.work_cuts).get("kernels", ""))
+    found = tuple(_findings(query)) if findings else ()
+    return Side((run,), words.source, chip, dict(words.work_cuts).get("kernels", ""), found)
+
+
+def _findings(query: Query) -> Iterator[tuple[str, str, int, str, str]]:
+    """The foremost of each rule, as far as people are told."""
+    rules: set[str] = set()
+    for table in answer(view_of(query.vocabulary, "findings"), query).tables:
+        keys = {column.key: place for place, column in enumerate(table.columns)}
+        rule, group, gain, text, advice = (keys[key] for key in ("rule", "group", "gain_us", "text", "advice"))
+        for row in table.rows():
+            if row[gain] and row[rule] not in rules and len(rules) < _FINDINGS:
+                rules.add(row[rule])
+                yield row[rule], row[group], row[gain], row[text], row[advice]
 
 
 def _figure_of(amount: Amount) -> Figure:
@@ -179,6 +196,8 @@ def gate_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, An
         "result": result.result,
         "rules": [_rule_record(each) for each in result.rules],
         "verdict": _verdict_record(result, base, other, why),
+        "findings": [{"rule": rule, "group": group, "gain_us": gain / _US, "text": text, "advice": advice}
+                     for rule, group, gain, text, advice in other.findings],
     }  # fmt: skip
 
 
@@ -283,6 +302,7 @@ def gate_report(result: Gate, base: Side, other: Side) -> Report:
         f"Why: {why_gated(result, base, other)}", "",
         f"Base   {_runs_text(base)}", f"Other  {_runs_text(other)}", f"Noise  {between}, {stated}",
         *(f"See    {line}" for line in _commands(result, other)),
+        *(f"Try    {line}" for line in _advice(result, other)),
     )  # fmt: skip
     return Report(result.result, lines, (_table(result),) if result.rules else ())
 
@@ -322,6 +342,12 @@ def _commands(result: Gate, other: Side) -> Iterator[str]:
                    "--columns name,start,dur --sort dur:desc --limit 20")  # fmt: skip
 
 
+def _advice(result: Gate, other: Side) -> Iterator[str]:
+    """What could be won in the first of the other runs, where not all is well."""
+    for rule, _, gain, text, advice in other.findings if result.result != "PASS" else ():
+        yield f"{rule}, at most {time_text(gain)}: {line_text(text, 160)} {advice}"
+
+
 def gate_markdown(result: Gate, base: Side, other: Side) -> str:
     """The same for a merge request."""
     lines = [f"### tpuprof gate: {result.result}", "", markdown_text(why_gated(result, base, other)), ""]
@@ -329,6 +355,8 @@ def gate_markdown(result: Gate, base: Side, other: Side) -> str:
     report = gate_report(result, base, other)
     lines += [f"- {markdown_text(line)}" for line in report.lines[2:5]]
     lines += ["", *(f"`{command}`" for command in _commands(result, other))]
+    advice = [f"- {markdown_text(line)}" for line in _advice(result, other)]
+    lines += ["", "What could be won:", "", *advice] if advice else []
     return "\n".join(lines) + "\n"
 
 

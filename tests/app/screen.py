@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import textual.app
+import textual.pilot
 from rich.cells import cell_len
+from textual._context import active_app
 from textual.app import App
 from textual.pilot import Pilot
 from textual.worker import WorkerCancelled
@@ -54,6 +58,36 @@ def explorer(pilot: Pilot[int]) -> ExplorerScreen:
     screen = pilot.app.screen
     assert isinstance(screen, ExplorerScreen)
     return screen
+
+
+async def quiet(*_: object) -> None:
+    """Waits until no task of the event loop can go on, no timer ends within 20 ms, and what changed is drawn.
+
+    Textual's own ways to wait sleep 20 ms at a time until the processor rests, four times for a key, and send a message
+    to each widget: that takes longer than what the key does.
+    """
+    loop = asyncio.get_running_loop()
+    app = active_app.get(None)
+    end = loop.time() + 1
+    while (now := loop.time()) < end:
+        await asyncio.sleep(0)
+        if not loop._ready and app is not None and app._screen_stack:
+            app.screen._on_timer_update()  # a frame that would be drawn a sixtieth of a second later
+        if loop._ready:
+            continue
+        due = min((timer.when() for timer in loop._scheduled if not timer.cancelled()), default=end)
+        if due > now + 0.02:
+            return
+        await asyncio.sleep(due - now)
+
+
+async def _quiet_screen(pilot: Pilot[object], timeout: float = 0) -> bool:
+    await quiet()
+    return True
+
+
+textual.app.wait_for_idle = textual.pilot.wait_for_idle = quiet  # type: ignore[attr-defined]
+Pilot._wait_for_screen = _quiet_screen  # type: ignore[method-assign]
 
 
 async def settled(pilot: Pilot[int]) -> None:

@@ -25,10 +25,11 @@ class Knot:
 
 
 @pytest.fixture(autouse=True)
-def collector():
+def collected_by_the_tests():
+    """What is collected here, the program collects itself."""
     threshold = gc.get_threshold()
     yield
-    gc.unfreeze()
+    gc.freeze()
     gc.set_threshold(*threshold)
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -93,13 +92,15 @@ def test_a_full_disk_keeps_what_was_there(kind, tmp_path):
         done = subprocess.run(command(kind, disk / "out"), capture_output=True, text=True, check=False,
                               env=NO_BYTECODE)  # fmt: skip
         assert done.returncode == 2
-        assert "could not be written: no space left on device" in done.stderr
+        (told,) = [line for line in done.stderr.splitlines() if not line.startswith("Writing")]
+        assert told.startswith("tpuprof: ")
+        assert "could not be written: no space left on device" in told
         assert contents(disk) == {"mine.txt": b"mine"}
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["regs", "xlsx"])
 def test_what_an_earlier_export_wrote_stays_when_a_later_one_fails(kind, whole):
     before = contents(whole)
     done = limited(command(kind, whole), 4096)
@@ -107,7 +108,7 @@ def test_what_an_earlier_export_wrote_stays_when_a_later_one_fails(kind, whole):
     assert contents(whole) == before
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "csv"])
+@pytest.mark.parametrize("kind", ["web", "csv"])
 def test_a_folder_that_cannot_be_made_is_one_sentence(kind):
     done = subprocess.run(command(kind, Path("/proc/nowhere/out")), capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -120,9 +121,8 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(kind):
 # -- ends that nobody asked for -------------------------------------------------
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_export_that_is_ended_leaves_whole_files_alone(end, tmp_path, whole):
-    chance = random.Random(end)
+def test_an_export_that_is_killed_leaves_and_lists_whole_files_alone(tmp_path, whole):
+    chance = random.Random(9)
     expected = contents(whole)
     words = command("summary,regs,web", tmp_path / "out")
     begun = time.monotonic()
@@ -132,7 +132,7 @@ def test_an_export_that_is_ended_leaves_whole_files_alone(end, tmp_path, whole):
     for _ in range(3):
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(chance.uniform(0.2, 1.0) * lasts)
-        process.send_signal(end)
+        process.kill()
         ended += process.wait() != 0
         found = contents(tmp_path / "out") if (tmp_path / "out").exists() else {}
         listed = json.loads(found.pop(OWN_LIST, b"[]"))

@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 from capture_writer.capture import write_capture
+from capture_writer.chips import CHIPS
 from capture_writer.kinds import KINDS
 from truth_tables import Leave, Truth, differences, read_truth
 
 from tpuprof_tui.model import Role, is_missing
 from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.sources.sophgo.chips import chip_by_name
+from tpuprof_tui.sources.sophgo.read import core as reading
+from tpuprof_tui.sources.sophgo.read.commands.command_table import NodeRules
 
 #: Kinds in which something must be found again: tried with other seeds, too.
 _TRICKY = ("lost", "lost_mode2", "lost_opening", "no_opening", "ring", "ring_all", "ring_wrap", "mode0_ring",
@@ -69,9 +73,18 @@ def test_several_oddities_at_once(tmp_path: Path, name: str, more: dict[str, Any
     assert differences(open_profile(path), truth, leave) == []
 
 
-@pytest.mark.parametrize("name", _SLOW)
-def test_ids_that_start_again_within_a_kernel(tmp_path: Path, name: str) -> None:
-    path, truth, leave = _case(name, tmp_path)
+def test_ids_that_start_again_within_a_kernel(tmp_path: Path) -> None:
+    path, truth, leave = _case("id_wrap", tmp_path)
+    assert differences(open_profile(path), truth, leave) == []
+
+
+def test_ids_that_firmware_starts_again_within_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with the chip's own limit, of which 265,000 commands would have to be written."""
+    assert chip_by_name("AKSV").rvt_id_limit == CHIPS["AKSV"].rvt_id_limit == (1 << 18) - 1
+    few = 4000
+    monkeypatch.setitem(CHIPS, "AKSV", replace(CHIPS["AKSV"], rvt_id_limit=few))
+    monkeypatch.setattr(reading, "NodeRules", lambda codes, _, *rest: NodeRules(codes, few, *rest))
+    path, truth, leave = _case("rvt_wrap", tmp_path, prefill_tiles=1000)
     assert differences(open_profile(path), truth, leave) == []
 
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 import textual.app
 import textual.pilot
 from rich.cells import cell_len
@@ -26,6 +27,12 @@ WIDE, SMALL = (160, 48), (80, 24)
 FRAMES = Path(__file__).parent / "frames"
 #: Sizes of the screen that frames are recorded at, by name.
 SIZES = {"80x24": (80, 24), "200x60": (200, 60)}
+#: A test of frames: each size once, and ASCII once.
+AS_RECORDED = pytest.mark.parametrize(
+    ("size", "ascii_only"),
+    [("80x24", False), ("200x60", False), ("80x24", True)],
+    ids=["80x24-unicode", "200x60-unicode", "80x24-ascii"],
+)
 
 
 def compared(name: str, size: str, ascii_only: bool, lines: Sequence[str], *, width: int = 0) -> None:
@@ -40,6 +47,7 @@ def compared(name: str, size: str, ascii_only: bool, lines: Sequence[str], *, wi
     """
     if width:
         assert {cell_len(line) for line in lines} == {width}
+    assert not ascii_only or all(line.isascii() for line in lines)
     path = FRAMES / f"{name}-{size}-{'ascii' if ascii_only else 'unicode'}.txt"
     if os.environ.get("UPDATE_FRAMES"):
         path.parent.mkdir(exist_ok=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from screen import SIZES, compared, explored, frame, press
+from screen import AS_RECORDED, SIZES, compared, explored, frame, press
 
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.app.panes.summary.summary import SummaryPane
@@ -85,8 +85,7 @@ async def test_differences_are_walked_and_sides_swap(pair):
         assert app.screen.session.baseline is None
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES)
+@AS_RECORDED
 async def test_both_sides_as_recorded(size, ascii_only, pair):
     app = TpuprofApp(pair[0], against=pair[1], ascii_only=ascii_only)
     async with app.run_test(size=SIZES[size]) as pilot:

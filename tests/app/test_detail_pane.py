@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from profiles import Registers, make_lane, make_profile, small_profile
 from rich.cells import cell_len
-from screen import SIZES, compared, explorer, frame, opened, press
+from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
 from tpuprof_tui.analysis.findings.peers import peers_of
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of
@@ -231,8 +231,7 @@ async def test_long_and_hostile_names_stay_inside_the_pane():
                 assert max(strip.cell_length for strip in pane.lines) <= pane.size.width
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES)
+@AS_RECORDED
 async def test_frames_of_the_detail_are_as_recorded(size, ascii_only):
     profile = small_profile(2, instructions=600)
     async with opened(profile, SIZES[size], ascii_only=ascii_only) as pilot:

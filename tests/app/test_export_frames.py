@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from profiles import small_profile
 from rich.cells import cell_len
-from screen import SIZES, compared, frame, opened, press, settled
+from screen import AS_RECORDED, SIZES, compared, frame, opened, press, settled
 
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell import export_kinds as exports
@@ -18,8 +17,7 @@ SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
 PARTS = {"reference": " As bigTpuProfile counts", "charts": " Bandwidth of GDMA"}
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES)
+@AS_RECORDED
 async def test_the_menu_is_as_recorded(tmp_path, monkeypatch, size, ascii_only):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(exports, "find_spec", lambda name: name)
@@ -36,8 +34,7 @@ async def test_the_menu_is_as_recorded(tmp_path, monkeypatch, size, ascii_only):
     compared("export", size, ascii_only, lines)
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES)
+@AS_RECORDED
 async def test_the_summary_is_as_recorded(size, ascii_only):
     async with opened(small_profile(2, instructions=600), SIZES[size], ascii_only=ascii_only) as pilot:
         await press(pilot, "3")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from profiles import small_profile
 from rich.style import Style
-from screen import SIZES, compared, frame, opened, press
+from screen import AS_RECORDED, SIZES, SMALL, compared, frame, opened, press
 
 from tpuprof_tui.app.settings.config import write_config
 from tpuprof_tui.app.shell.application import TpuprofApp
@@ -28,8 +28,7 @@ VIEWS = {
 }
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES)
+@AS_RECORDED
 @pytest.mark.parametrize("view", VIEWS)
 async def test_frames_are_as_recorded(view, size, ascii_only):
     write_config({"columns": COLUMNS})
@@ -53,19 +52,9 @@ def filtered_segments(app: TpuprofApp):
         yield from segments
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("keys", ["j full_stop", "2 j", "3", "4 j", "t j", "i", "question_mark", "colon"])
-async def test_ascii_screens_send_ascii_alone(keys, size):
-    async with opened(small_profile(1, instructions=600), SIZES[size], ascii_only=True) as pilot:
-        await press(pilot, keys)
-        text = "".join(segment.text for segment in filtered_segments(pilot.app))
-        assert text.isascii()
-
-
-@pytest.mark.parametrize("size", SIZES)
-async def test_no_color_sends_no_colour(size, monkeypatch):
+async def test_no_color_sends_no_colour(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    async with opened(small_profile(1, instructions=600), SIZES[size]) as pilot:
+    async with opened(small_profile(1, instructions=600), SMALL) as pilot:
         for keys in ("j full_stop", "2 j", "4", "question_mark", "q", "w w w w", "3", "t"):
             await press(pilot, keys)
             for segment in filtered_segments(pilot.app):

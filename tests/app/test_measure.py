@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import make_lane, make_profile
-from screen import SIZES, compared, explorer, frame, opened, press
+from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
 from tpuprof_tui.analysis.index.axis import cell_at
 from tpuprof_tui.analysis.selecting.navigation import time_of
@@ -101,8 +101,7 @@ async def test_a_capture_without_a_clock_says_so():
         assert explorer(pilot).view.scale == "time"
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES)
+@AS_RECORDED
 async def test_frames_in_cycles_are_as_recorded(profile, size, ascii_only):
     async with opened(profile, SIZES[size], ascii_only=ascii_only) as pilot:
         await press(pilot, "w w w u" if size == "200x60" else "e w w w u")

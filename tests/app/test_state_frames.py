@@ -5,9 +5,8 @@ Several frames come from one start: each state is reached from the one before. `
 
 from __future__ import annotations
 
-import pytest
 from profiles import make_profile, small_profile
-from screen import SIZES, compared, frame, opened, press, settled
+from screen import AS_RECORDED, SIZES, compared, frame, opened, press, settled
 
 from tpuprof_tui.app.overlays.confirm import ConfirmScreen
 from tpuprof_tui.app.shell.application import TpuprofApp
@@ -25,8 +24,6 @@ OVER = {
     "marks": "escape m a l l l m b apostrophe",
     "no-match": "escape 2 slash z z",
 }
-ASCII = pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-ALL_SIZES = pytest.mark.parametrize("size", SIZES)
 
 
 def compare(pilot, name: str, size: str, ascii_only: bool) -> None:
@@ -35,8 +32,7 @@ def compare(pilot, name: str, size: str, ascii_only: bool) -> None:
     compared(name, size, ascii_only, lines, width=SIZES[size][0])
 
 
-@ASCII
-@ALL_SIZES
+@AS_RECORDED
 async def test_a_capture_with_nothing_but_problems(size, ascii_only):
     problems = [
         Problem(Severity.ERROR, "No block of the file could be read.", "It was left out.", file="cdmlib0_0.profile")
@@ -47,8 +43,7 @@ async def test_a_capture_with_nothing_but_problems(size, ascii_only):
             compare(pilot, f"empty-{name}", size, ascii_only)
 
 
-@ASCII
-@ALL_SIZES
+@AS_RECORDED
 async def test_what_lies_over_the_explorer_and_finds_nothing(size, ascii_only):
     async with opened(small_profile(1, instructions=600), SIZES[size], ascii_only=ascii_only) as pilot:
         for name, keys in OVER.items():
@@ -64,8 +59,7 @@ async def test_what_lies_over_the_explorer_and_finds_nothing(size, ascii_only):
         compare(pilot, "over-question", size, ascii_only)
 
 
-@ASCII
-@ALL_SIZES
+@AS_RECORDED
 async def test_no_capture_is_open(size, ascii_only, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "captures" / "one").mkdir(parents=True)

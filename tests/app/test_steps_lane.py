@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import make_lane, make_profile, small_profile
 from rich.cells import cell_len
-from screen import SIZES, SMALL, compared, explorer, frame, opened, press
+from screen import AS_RECORDED, SIZES, SMALL, compared, explorer, frame, opened, press
 
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.selecting.session import Session
@@ -195,8 +195,7 @@ async def test_groups_by_step_lead_to_one():
 # frames
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES)
+@AS_RECORDED
 @pytest.mark.parametrize("name", ["steps", "step-chosen"])
 async def test_steps_as_recorded(name, size, ascii_only):
     write_config({"columns": ["engine", "core", "order", "name", "start", "duration", "step"]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from profiles import small_profile
-from screen import SIZES, compared, frame, opened, press
+from screen import AS_RECORDED, SIZES, compared, frame, opened, press
 from test_frames import COLUMNS
 
 from tpuprof_tui.app.settings.config import write_config
@@ -25,11 +25,10 @@ STATES = {
     "picked": "2 space j space percent_sign",
     "copied": "2 c r escape space y",
 }
-CASES = [(view, size) for view in (*OVERLAYS, *STATES) for size in SIZES]
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize(("view", "size"), CASES)
+@AS_RECORDED
+@pytest.mark.parametrize("view", [*OVERLAYS, *STATES])
 async def test_frames_are_as_recorded(view, size, ascii_only):
     if view in STATES:
         write_config({"columns": COLUMNS})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from profiles import small_profile
 from rich.style import Style
-from screen import SIZES, compared, explorer, frame, opened, press
+from screen import AS_RECORDED, SIZES, SMALL, compared, explorer, frame, opened, press
 from test_frames import filtered_segments
 
 #: On a small screen cores show first.
@@ -19,8 +19,7 @@ VIEWS = {
 }
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES)
+@AS_RECORDED
 @pytest.mark.parametrize("view", VIEWS)
 async def test_the_timeline_is_as_recorded(view, size, ascii_only):
     keys = VIEWS[view] if size == "200x60" else f"e {VIEWS[view]}"
@@ -34,10 +33,9 @@ async def test_the_timeline_is_as_recorded(view, size, ascii_only):
     compared(view, size, ascii_only, lines, width=SIZES[size][0])
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_ascii_and_no_color_hold_for_all_tools(size, monkeypatch):
+async def test_ascii_and_no_color_hold_for_all_tools(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    async with opened(small_profile(2, instructions=600), SIZES[size], ascii_only=True) as pilot:
+    async with opened(small_profile(2, instructions=600), SMALL, ascii_only=True) as pilot:
         for keys in (
             "e L",
             "C",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import big_profile, make_lane, make_profile, small_profile
 from rich.cells import cell_len
-from screen import SIZES, compared, explorer, frame, opened, press, settled
+from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import build_index
@@ -215,8 +215,7 @@ def test_until_the_sums_are_there_cells_are_quiet():
     assert not is_summed(index, "bandwidth")
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES)
+@AS_RECORDED
 async def test_frames_with_a_filter_are_as_recorded(profile, size, ascii_only):
     async with opened(profile, SIZES[size], ascii_only=ascii_only) as pilot:
         await press(pilot, "w w w" if size == "200x60" else "e w w w")

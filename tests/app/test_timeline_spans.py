@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from profiles import make_lane, make_profile
-from screen import SIZES, compared, explorer, frame, opened, press, settled
+from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.links.session_dependencies import MARKED, dependencies_of, ties_of
@@ -206,8 +206,7 @@ async def test_what_released_and_what_was_released_is_marked_and_told(ascii_only
         assert glyphs.releases not in axis("TIU")
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES)
+@AS_RECORDED
 async def test_frames_with_dependencies_are_as_recorded(size, ascii_only):
     async with opened(linked(), SIZES[size], ascii_only=ascii_only) as pilot:
         await press(pilot, "j g 1 1 0 enter enter" if size == "200x60" else "e j g 1 1 0 enter enter 1")

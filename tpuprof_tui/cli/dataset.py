@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives a parser the words and options of the command."""
     add = parser.add_argument
     add("action", metavar="ACTION", choices=ACTIONS, help="build, query, top, trend, outliers, schema or compact")
-    add("out", metavar="OUTDIR", nargs="?", help="folder of the data set")
+    add("out", metavar="OUTDIR", nargs="?", help="folder of the data set, or its address (s3://...)")
     add("words", metavar="CAPTURE", nargs="*", help="build: what to read; query: the SQL; trend: the figure")
     add("--jobs", type=_number, metavar="N", default=1, help="build: so many captures at a time (default: 1)")
     add("--executor", choices=("local", "ray"), default="local",

@@ -374,6 +374,78 @@ def test_files_of_cann_5_that_a_program_wrote(tmp_path, capsys):
     assert "\x1b" not in capsys.readouterr().out
 
 
+def _called(pid: int, process: str, name: str, ts: float) -> list[dict[str, Any]]:
+    """A process of a timeline with one slice."""
+    return [{"ph": "M", "name": "process_name", "pid": pid, "args": {"name": process}},
+            {"ph": "X", "name": name, "pid": pid, "tid": 7, "ts": ts, "dur": 2}]  # fmt: skip
+
+
+#: Tables of the E2E mode of CANN 5 to 6.3, made up after the vendor's documents (no real one is public): header, row,
+#: and some of what is told of it.
+_E2E_TABLES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "task_time_3_1_1.csv": ("Time(%),Time(us),Count,Type,API,Op Name,Stream ID", "50,8.5,2,AI_CORE,launch,conv,5",
+                            {"Time(us)": 8.5, "Op Name": "conv"}),
+    "acl_3_1.csv": ("Name,Type,Start Time,Duration(us),Process ID,Thread ID", "aclmdlExecute,model,1000.5,31.5,1,2",
+                    {"Name": "aclmdlExecute", "Duration(us)": 31.5}),
+    "ge_op_execute_3_1.csv": ("Thread ID,OP Name,OP Type,Event Type,Duration(us)", "2,conv,Conv2D,tiling,3.25",
+                              {"Event Type": "tiling", "Duration(us)": 3.25}),
+    "step_trace_3_1_1.csv": ("Iteration ID,FP Start,BP End,Iteration Time(us)", "1,1000,1030,34.5",
+                             {"Iteration Time(us)": 34.5}),
+    "msprof_tx.csv": ("pid,tid,event_type,Start_time(ns),End_time(ns),message", "1,2,marker,1000500,1002500,epoch",
+                      {"message": "epoch", "End_time(ns)": 1002500}),
+    "pytorch_operator_view.csv": ("op_name,call_stack", '"conv","a.py(1);\r\nb.py(2)"',
+                                  {"call_stack": "a.py(1);\r\nb.py(2)"}),
+}  # fmt: skip
+_E2E_PARTS = {
+    "thread_group_3_1.json": "Thread 7", "task_time_3_1_1.json": "Task Scheduler", "acl_3_1.json": "AscendCL",
+    "runtime_api_3_1.json": "Runtime", "ge_3_1.json": "GE", "ge_op_execute_3_1.json": "GE Op Execute",
+    "step_trace_3_1_1.json": "Step Trace", "msprof_tx.json": "MsprofTx",
+}  # fmt: skip
+
+
+def test_every_file_of_the_e2e_mode_is_told(tmp_path, capsys):
+    summary, timeline = (tmp_path / "PROF_1" / "device_3" / name for name in ("summary", "timeline"))
+    summary.mkdir(parents=True)
+    timeline.mkdir()
+    for name, (head, row, _) in _E2E_TABLES.items():
+        (summary / name).write_text(f"{head}\n{row}\n", newline="")
+    (summary / "op_summary_3_1_1.csv").write_text(
+        "Op Name,OP Type,Task Type,Task Start Time,Task Duration(us)\nconv,Conv2D,AI_CORE,1000.5,20\n"
+    )
+    (summary / "op_statistic_3_1_1.csv").write_text(
+        "Model Name,OP Type,Core Type,Count,Total Time(us)\nnet,Conv2D,AI_CORE,1,20\n"
+    )
+    (summary / "acl_statistic_3_1.csv").write_text("Name,Type,Time(us),Count\naclrtMalloc,rts,12.5,5\n")
+    found = report(tmp_path / "PROF_1", capsys)
+    key = found["workers"][0]["key"]
+    for name, (_, _, wanted) in _E2E_TABLES.items():
+        table = re.sub(r"(_\d+)*\.csv", "", name)
+        assert rows(found, "tables", table, key)[0].items() >= wanted.items(), name
+    assert [each["type"] for each in rows(found, "operators", "by_type", key)] == ["Conv2D"]
+    assert [(each["name"], each["total_us"]) for each in rows(found, "api", "apis", key)] == [("aclrtMalloc", 12.5)]
+    # each numbers its processes from 1
+    for place, (name, process) in enumerate(_E2E_PARTS.items()):
+        (timeline / name).write_text(json.dumps(_called(1, process, f"call {place}", 1000 + place)))
+    (timeline / "task_queue.json").write_text(json.dumps(_called(1, "Python", "Enqueue", 999)))
+    # tasks of the device are those of its lanes
+    groups = [{"Task Scheduler": "NPU 3"}.get(each, each) for each in _E2E_PARTS.values()]
+    alone = {(group, f"call {place}") for place, group in enumerate(groups)} | {("Python", "Enqueue")}
+    assert _slices(tmp_path) == alone
+    # the sum of them tells what it tells; of the others what it lacks is added
+    both = [*_called(4, "AscendCL", "sum", 1002), *_called(5, "Runtime", "sum", 1003)]
+    (timeline / "msprof_3_1.json").write_text(json.dumps(both))
+    assert _slices(tmp_path) == {each for each in alone if each[0] not in ("AscendCL", "Runtime")} | {
+        ("AscendCL", "sum"), ("Runtime", "sum")
+    }  # fmt: skip
+
+
+def _slices(folder: Path) -> set[tuple[str, str]]:
+    """The group and the name of each event."""
+    profile = open_profile(folder / "PROF_1")
+    return {(profile.groups.label(lane.group), profile.strings["name"][code])
+            for lane in profile.lanes for code in lane["name"].tolist()}  # fmt: skip
+
+
 def test_a_cluster_folder_alone(tmp_path, capsys):
     (tmp_path / "cluster_step_trace_time.csv").write_text(
         "Step,Type,Index,Computing,Communication(Not Overlapped),Free\n"

@@ -340,5 +340,12 @@ def plain(value: Any) -> Any:
 
 
 def plain_list(values: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
-    """Values as Python has them."""
-    return list(map(plain, values.tolist() if isinstance(values, np.ndarray) else values))
+    """Values as Python has them; None where nothing is known."""
+    if not isinstance(values, np.ndarray):
+        return [value if type(value) is str else plain(value) for value in values]
+    found: list[Any] = values.tolist()
+    if values.dtype.kind not in "iuf":
+        return [value if type(value) is str else plain(value) for value in found]
+    for row in np.flatnonzero(np.isnan(values) if values.dtype.kind == "f" else values == INT_MISSING).tolist():
+        found[row] = None
+    return found

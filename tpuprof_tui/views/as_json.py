@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .answer import Answer, Column, Fact, Missing, Series, Table, plain
+from .answer import Answer, Column, Fact, Missing, Series, Table, plain, plain_list
 
 #: Units that programs read; durations and times are us, with all the digits that are known.
 _UNITS: Final[dict[str, str]] = {
@@ -21,7 +21,9 @@ def answer_record(answer: Answer, start_ns: int = 0, limit: int | None = None, o
         limit: Rows of each table at most; None: all.
         offset: Rows of each table that are passed over.
     """
-    record: dict[str, Any] = {"figures": {fact.key: _value(fact.value, fact, start_ns) for fact in answer.facts}}
+    record: dict[str, Any] = {
+        "figures": {fact.key: _values([plain(fact.value)], fact, start_ns)[0] for fact in answer.facts}
+    }
     tables = [*answer.tables, *map(Series.table, answer.series)]
     record["tables"] = {table.key: table_record(table, start_ns, limit, offset) for table in tables}
     if answer.source:
@@ -39,10 +41,11 @@ def missing_record(missing: Missing) -> dict[str, str]:
 def table_record(table: Table, start_ns: int = 0, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
     """A table, or some of its rows."""
     stop = len(table) if limit is None else min(offset + limit, len(table))
-    rows = [
-        [_value(value, column, start_ns) for value, column in zip(row, table.columns, strict=True)]
-        for row in table.rows(offset, stop)
+    values = [
+        _values(plain_list(each[offset:stop]), column, start_ns)
+        for each, column in zip(table.values, table.columns, strict=True)
     ]
+    rows = list(map(list, zip(*values, strict=True)))
     record: dict[str, Any] = {
         "columns": [column_record(column) for column in table.columns],
         "rows": rows,
@@ -65,12 +68,13 @@ def exact_us(ns: int) -> str:
     return f"{'-' if ns < 0 else ''}{whole}{f'.{rest:03d}'.rstrip('0') if rest else ''}"
 
 
-def _value(value: Any, what: Column | Fact, start_ns: int) -> Any:
-    value = plain(value)
-    if value is None or what.kind not in ("duration", "time"):
-        return value
+def _values(values: list[Any], what: Column | Fact, start_ns: int) -> list[Any]:
+    """Plain values as JSON has them; a column at once, as tables of many workers are large."""
+    if what.kind not in ("duration", "time"):
+        return values
     if what.kind == "time" and what.epoch_ns is not None:
-        return exact_us(value + what.epoch_ns)
-    ns = value - start_ns if what.kind == "time" else value
+        return [None if value is None else exact_us(value + what.epoch_ns) for value in values]
+    if what.kind == "time" and start_ns:
+        values = [None if value is None else value - start_ns for value in values]
     # exact for whole ns: the shortest text of the quotient has no digit that is not known
-    return ns // 1000 if isinstance(ns, int) and ns % 1000 == 0 else ns / 1000
+    return [ns if ns is None else ns / 1000 if isinstance(ns, float) or ns % 1000 else ns // 1000 for ns in values]

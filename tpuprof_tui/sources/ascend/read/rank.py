@@ -169,17 +169,16 @@ class Rank:
     def timeline(self) -> Timeline | None:
         """The slices: of the JSON, else of the database."""
         role = next((role for role in TRACES if role in self.place.files), "")
-        paths = [*self.place.files.get(role, ())]
-        if not role:
-            paths += [path for part in PARTS for path in self.place.files.get(part, ())]
-        paths += self.place.files.get("task_queue.json", ())
-        if paths:
-            name = self._name(paths[0])
-            if tuple(paths) not in self._timelines:
-                found = self._tried(lambda: read_trace_view(paths, name, self._progress), name)
+        paths = (*self.place.files.get(role, ()), *self.place.files.get("task_queue.json", ()))
+        parts = tuple(path for part in PARTS for path in self.place.files.get(part, ()))
+        files = (*paths, *parts)
+        if files:
+            name = self._name(files[0])
+            if files not in self._timelines:
+                found = self._tried(lambda: read_trace_view(paths, name, self._progress, parts), name)
                 self.problems += found.problems if found is not None else ()
-                self._timelines[tuple(paths)] = found
-            found = self._timelines[tuple(paths)]
+                self._timelines[files] = found
+            found = self._timelines[files]
             if found is not None:
                 if self._only < 0:
                     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -69,6 +70,9 @@ class _Event(msgspec.Struct, gc=False):
     args: msgspec.Raw = NOTHING
 
 
+#: Stands between the number of a file and that of a process.
+_PART: Final = "\x1f"
+
 _NO_ARGS: Final = _Args()
 _DECODE: Final = msgspec.json.Decoder(_Args).decode
 _DECODE_ALL: Final = msgspec.json.Decoder(list[_Args]).decode
@@ -78,7 +82,7 @@ _CODE_OF_FLOW: Final = {name: code for code, name in enumerate(_FLOWS)}
 
 
 def read_trace_view(
-    paths: Sequence[Path], name: str, progress: Callable[[int, int], None] | None = None
+    paths: Sequence[Path], name: str, progress: Callable[[int, int], None] | None = None, parts: Sequence[Path] = ()
 ) -> Timeline:  # fmt: skip
     """Reads a timeline in one or more files.
 
@@ -86,12 +90,15 @@ def read_trace_view(
         paths: The files, in order; JSON, or gzip of it.
         name: What the first is called.
         progress: Called with the bytes read and the bytes of the file; what it raises ends the reading.
+        parts: Files that tell parts of the same again: of each the processes that none before it has. Their numbers of
+            processes are their own.
 
     Raises:
         UnreadableError: One cannot be opened, or holds no list of events.
     """
     reader = _Reader(name)
-    for path in paths:
+    for number, path in enumerate((*paths, *parts), 1 - len(paths)):
+        reader.part = f"{number}{_PART}" if number > 0 else ""
         try:
             with path.open("rb") as raw:
                 reader.take(raw, progress)
@@ -111,6 +118,8 @@ class _Codes(dict[Any, int]):
 class _Reader:
     def __init__(self, name: str) -> None:
         self._name = name
+        #: Stands before the numbers of processes of a file that has its own.
+        self.part = ""
         self._names, self._kinds, self._texts, self._keys = _Codes(), _Codes(), _Codes(), _Codes()
         self._parts = GrowingColumns()
         self._ends: list[tuple[bool, int, str, int]] = []
@@ -173,10 +182,10 @@ class _Reader:
             slices = [each for each, good in zip(slices, sound.tolist(), strict=True) if good]
             start, length, finer = start[sound], length[sound], finer[sound]
         self._clamped += int((length < 0).sum())
-        names, kinds, keys, texts = self._names, self._kinds, self._keys, self._texts
+        names, kinds, keys, texts, part = self._names, self._kinds, self._keys, self._texts, self.part
         args = _all_arguments([NOTHING if each.cat == "python_function" else each.args for each in slices])
         self._parts.add(
-            track=np.array([keys[str(each.pid), str(each.tid)] for each in slices], np.int64),
+            track=np.array([keys[part + str(each.pid), str(each.tid)] for each in slices], np.int64),
             start=start, end=start + np.maximum(length, 0),
             name=np.array([names[name if type(name) is str else str(name)]
                            for name in (each.name for each in slices)], np.int32),
@@ -193,13 +202,14 @@ class _Reader:
         self._count += len(slices)
 
     def _add_others(self, events: list[_Event]) -> None:
-        keys = self._keys
+        keys, part = self._keys, self.part
         samples = []
         for each in events:
             if each.ph in ("s", "f"):
                 category = _CODE_OF_FLOW.get(each.cat) if type(each.cat) is str else None
                 if category is not None:
-                    self._ends.append((each.ph == "s", category, str(each.id), keys[str(each.pid), str(each.tid)]))
+                    track = keys[part + str(each.pid), str(each.tid)]
+                    self._ends.append((each.ph == "s", category, str(each.id), track))
                     self._end_times.append(each.ts)
             elif each.ph == "C":
                 samples.append(each)
@@ -228,10 +238,10 @@ class _Reader:
     def _sample(self, pid: str, name: str, accelerator: str, key: str) -> tuple[list[msgspec.Raw], list[Any]]:
         """Times and values of a counter."""
         told = f"{name} {accelerator}" if accelerator and accelerator != "None" else name
-        return self._samples.setdefault((pid, told[:_LONGEST_NAME], key[:_LONGEST_NAME]), ([], []))
+        return self._samples.setdefault((self.part + pid, told[:_LONGEST_NAME], key[:_LONGEST_NAME]), ([], []))
 
     def _add_name(self, event: _Event, args: _Args) -> None:
-        pid = str(event.pid)
+        pid = self.part + str(event.pid)
         if event.name == "process_name" and isinstance(args.name, str):
             self._processes[pid] = args.name
         elif event.name == "process_labels" and isinstance(args.labels, str):
@@ -255,7 +265,8 @@ class _Reader:
             if layer == Layer.COMMUNICATION and label.startswith("Plane"):
                 layer = Layer.PLANE
             whole = int(tid[:18]) if tid.isascii() and tid.isdecimal() else -1
-            tracks.append(Track(layer, _shown(process or f"Process {pid}"), _shown(label or f"Thread {tid}"),
+            title = process or f"Process {pid.rpartition(_PART)[2]}"
+            tracks.append(Track(layer, _shown(title), _shown(label or f"Thread {tid}"),
                                 min(whole, 1 << 31), self._device(pid)))  # fmt: skip
             order.append((self._sorts.get(pid, np.inf), pid, self._thread_sorts.get(number, np.inf), whole, tid))
         columns: dict[str, Any] = {key: self._parts.whole(key, dtype) for key, dtype in _COLUMNS.items()}
@@ -270,6 +281,10 @@ class _Reader:
             self._note(Severity.WARNING, "Slices of a duration below 0.", "They are shown as of no length.",
                        count=self._clamped)  # fmt: skip
         derived = any(each.layer == Layer.OVERLAP for each in tracks)
+        told = np.array([self._is_told_before(pid) for pid, _ in self._keys], np.bool_)
+        if told.any():
+            rows = np.flatnonzero(~told[track])
+            track, columns = track[rows], {key: values[rows] for key, values in columns.items()}
         used = np.bincount(track, minlength=len(tracks)) > 0
         # tracks that only hold ends of flows are none
         kept = {old: new for new, old in enumerate(np.flatnonzero(used).tolist())}
@@ -325,6 +340,9 @@ class _Reader:
         every = [raw for times, _ in self._samples.values() for raw in times]
         exact, passed = numbers_of(every).nanoseconds() if every else np.zeros(0, np.int64), 0
         for (pid, name, key), (_, values) in self._samples.items():
+            if self._is_told_before(pid):
+                passed += len(values)
+                continue
             times, numbers = exact[passed : passed + len(values)], np.array(list(map(_real, values)), np.float64)
             passed += len(values)
             known = (times != INT_MISSING) & ~np.isnan(numbers)
@@ -336,6 +354,21 @@ class _Reader:
             if len(times):
                 yield Measured(_shown(self._processes.get(pid, "")), _shown(f"{name}{more}"), _shown(unit),
                                times[order], numbers[order], self._device(pid))  # fmt: skip
+
+    def _is_told_before(self, pid: str) -> bool:
+        """Whether a file before that of a process tells a process of the same name."""
+        part, _, _ = pid.rpartition(_PART)
+        return bool(part) and self._first_part.get(self._processes.get(pid, ""), part) != part
+
+    @cached_property
+    def _first_part(self) -> dict[str, str]:
+        """Of each name of a process the file that tells it first; empty: those that are one."""
+        first: dict[str, str] = {}
+        for pid, name in self._processes.items():
+            part = pid.rpartition(_PART)[0]
+            if name not in first or not part:
+                first[name] = part
+        return first
 
     def _device(self, pid: str) -> int:
         """Number of a process's device; -1 where its label tells none."""

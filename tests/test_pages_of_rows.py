@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from command_line import DAMAGED, SOUND
@@ -32,6 +33,18 @@ def test_instructions(more, limit, offset, capfd):
     count = len(lines) - head
     assert told == (f"tpuprof: {len(wanted):,} of {count:,} instructions (--limit, --offset).\n"
                     if len(wanted) < count else "")  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [(), ("--columns", "name,dur")])
+def test_a_terminal_gets_the_first_rows_and_is_told_how_to_get_all(more, capfd, monkeypatch):
+    whole, _ = asked(capfd, "instructions", DAMAGED, *more)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    some, told = asked(capfd, "instructions", DAMAGED, *more)
+    lines = some.splitlines()
+    assert lines == whole.splitlines()[: len(lines)]
+    assert len(some) <= 8000
+    assert len(lines) == 20 or not more
+    assert f"{len(lines)} of {len(whole.splitlines()):,} instructions (--limit N shows more" in told
 
 
 def test_parquet_and_files(capfd, tmp_path):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -81,7 +80,11 @@ def json_text(text: str) -> str:
     Those of the writing direction are escapes as well: a JSON reader gives them back.
     """
     quoted = json.dumps(text, ensure_ascii=False)
-    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+    return _UNSAFE_IN_JSON.sub(_escaped, quoted)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def csv_text(text: str) -> str:
@@ -128,7 +131,8 @@ def html_text(text: str) -> str:
 
 def script_json(value: Any) -> str:
     """Plain values as JSON that can stand inside a script element and holds no address."""
-    return _json(value).translate(_UNSAFE_IN_SCRIPTS)
+    written = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=dict)
+    return _UNSAFE_IN_JSON.sub(_escaped, written).translate(_UNSAFE_IN_SCRIPTS)
 
 
 def sheet_text(text: str) -> str:
@@ -154,14 +158,3 @@ def utf8_text(text: str) -> str:
 def _named(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
-def _json(value: Any) -> str:
-    if isinstance(value, str):
-        return json_text(value)
-    if isinstance(value, Mapping):
-        return f"{{{','.join(f'{json_text(str(key))}:{_json(each)}' for key, each in value.items())}}}"
-    if isinstance(value, list | tuple):
-        plain = all(type(each) is int for each in value)  # long lists of numbers are many
-        return f"[{','.join(map(str if plain else _json, value))}]"
-    return json.dumps(value, allow_nan=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
 import numpy as np
@@ -115,9 +114,12 @@ def _barriers(query: Query, barriers: Barriers) -> Table:
     )  # fmt: skip
     units, late, time = told.unit.tolist(), told.late_ns.tolist(), told.time.tolist()
 
-    @cache
+    known: dict[int, str | None] = {}
+
     def meanwhile(row: int) -> str | None:
-        return work_meanwhile(session, units[row], time[row] - late[row], time[row]) or None
+        if row not in known:
+            known[row] = work_meanwhile(session, units[row], time[row] - late[row], time[row]) or None
+        return known[row]
 
     more = (f"{len(barriers) - len(told):,} more barriers cost less.",) if len(told) < len(barriers) else ()
     return Table(

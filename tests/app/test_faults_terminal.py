@@ -51,9 +51,7 @@ def test_what_was_chosen_is_remembered_when_the_terminal_goes(tmp_path: Path, ho
     session = _opened(
         str(SAMPLE), nohup="nohup" in how, XDG_CONFIG_HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path / "state")
     )
-    session.press("2")
-    session.press(">")
-    session.press("s")
+    session.press("L")
     if how.startswith("terminal closed"):
         os.close(session.child.child_fd)
         status = os.waitstatus_to_exitcode(os.waitpid(session.child.pid, 0)[1])
@@ -63,7 +61,7 @@ def test_what_was_chosen_is_remembered_when_the_terminal_goes(tmp_path: Path, ho
         status = _ended(session)
     lives = how.startswith("SIG")
     assert status == (128 + signal.Signals[how] if lives else -signal.SIGHUP)
-    assert "sort" in _config(tmp_path)
+    assert "timeline" in _config(tmp_path)
     assert not (tmp_path / "state").exists(), "nothing unexpected was logged"
     if lives:
         assert b"\x1b[?1049l" in session.sent, "the terminal is as it was"
@@ -113,7 +111,7 @@ def test_suspended_and_resumed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("home", ["none", "a file"])
 def test_without_a_home_to_write_to(tmp_path: Path, home: str) -> None:
-    """Themes and sorting work; only nothing is remembered."""
+    """Themes and the legend work; only nothing is remembered."""
     (tmp_path / "file").write_text("x")
     places = {"none": "", "a file": str(tmp_path / "file")}
     environment = {"HOME": places[home], "XDG_CONFIG_HOME": places[home], "XDG_STATE_HOME": places[home]}
@@ -132,14 +130,12 @@ def test_two_explorers_harm_each_other_in_nothing(tmp_path: Path) -> None:
     file.write_text('{"keys": {"timeline.zoom-in": "w,home"}, "mine": [1, 2]}')
     first = _opened(str(SAMPLE), XDG_CONFIG_HOME=str(tmp_path))
     second = _opened(str(SAMPLE), XDG_CONFIG_HOME=str(tmp_path))
-    first.press("2")
-    first.press(">")
-    first.press("s")
+    first.press("L")
     second.press("T")
     first.press("1")
     assert (first.end(), second.end()) == (0, 0)
     held = _config(tmp_path)
-    assert set(held) >= {"keys", "mine", "sort", "theme"}
+    assert set(held) >= {"keys", "mine", "timeline", "theme"}
     assert held["mine"] == [1, 2]
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 

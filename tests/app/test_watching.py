@@ -89,7 +89,9 @@ def test_what_cannot_be_seen_is_empty():
 def test_a_view_is_kept_as_far_as_it_fits():
     old, new = small_profile(1, instructions=600), small_profile(1, instructions=300)
     view = replace(ViewState.of(old.start_ns, old.end_ns), filter="dur>1", scope=Scope(1), marks=(("a", 500),))
-    view = replace(view.windowed(1000, 2000), selection=Selection(0, 1, 2), picked=(1, 2), pinned=((0, 0), (-1, 1)))
+    view = replace(
+        view.windowed(1000, 2000), selection=Selection(0, 1, 2), picked=(1, 2), pinned=((0, 0, -1), (-1, 1, -1))
+    )
     same = carried_view(view, old, Session.build(old))
     assert same == replace(view, picked=())
     kept = carried_view(view, old, Session.build(new))
@@ -123,7 +125,7 @@ def test_all_of_a_profile_stays_all_and_lanes_that_are_gone_are_dropped():
         ViewState.of(old.start_ns, old.end_ns),
         scope=Scope(-1, last),
         selection=Selection(1, 4, 2),
-        pinned=((last, -1),),
+        pinned=((last, -1, -1),),
     )
     kept = carried_view(view, old, Session.build(new))
     assert kept.fits_all

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
-from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, found_by, of_window
 from tpuprof_tui.views.query import EVERYTHING, Query
@@ -65,12 +65,18 @@ def _told(query: Query, rule: Rule, run: Run, gain: float, text: str, rows: I64)
     for number, mine in run.worker.lane_rows.items():
         place = row - mine.start if isinstance(mine, slice) else int(np.searchsorted(mine, row))
         held = range(mine.start, mine.stop) if isinstance(mine, slice) else mine[place : place + 1]
-        if row in held:
+        if row in held and _is_there(profile, number, place, begin):
             lane = profile.lanes[number]
             found = evidence(profile.groups.title(lane.group), begin, length, name, lane.label)
             return Finding(rule.key, run.worker.key, round(gain), text, found, rule.advice,
                            Target(event=(number, place)))  # fmt: skip
     return of_window(query, rule, run.worker.key, gain, text, name, Target(time=(begin, begin + length)))
+
+
+def _is_there(profile: Profile, number: int, place: int, begin: int) -> bool:
+    """Whether an event of the run is that of a profile: one of devices alone has other numbers of lanes."""
+    lane = profile.lanes[number] if number < len(profile.lanes) else None
+    return lane is not None and place < len(lane) and int(lane.take("start", slice(place, place + 1))[0]) == begin
 
 
 def _streams(query: Query) -> Iterator[tuple[Run, Answer]]:

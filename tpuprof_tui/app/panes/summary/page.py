@@ -151,6 +151,8 @@ class PageBuilder:
         A view fits where it shows as many columns as in the whole width and cuts no name that it does not cut there:
         a wider terminal never shows less. The border is where most views fit, as near to the middle as may be.
         """
+        if self._width < 2 * COLUMN:
+            return 0, set()
         lines = self._lines(self._width, rows)
         first, second = ({each: lines.needed(self._figures.answers[each]) for each in known[place]}
                          for place in ("first", "second"))  # fmt: skip

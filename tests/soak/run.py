@@ -166,6 +166,8 @@ class Monkey:
             self.do("escape")
             await asyncio.sleep(0.02)
         await self.rest()
+        # a base that was chosen in the list of captures would be read beside it
+        self.app.reader.against = None
         if self.home is None:
             self.app.reload()
         else:

@@ -102,6 +102,11 @@ def time_text(ns: int) -> str:
     return f"{time_number(ns, unit, decimals)} {unit.name}"
 
 
+def delta_text(ns: int) -> str:
+    """A difference of times, with its sign where it is more ("+12.35 us")."""
+    return f"{'+' if ns > 0 else ''}{time_text(ns)}"
+
+
 def exact_time(ns: int, resolution_ns: int = 1) -> str:
     """A time with its unit and as many digits as ``resolution_ns`` asks for."""
     unit = time_unit(ns)

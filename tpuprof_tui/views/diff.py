@@ -14,7 +14,7 @@ from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.formats.escape import line_text, markdown_text
 from tpuprof_tui.formats.tables import Report, markdown_lines
 from tpuprof_tui.formats.tables import Table as TextTable
-from tpuprof_tui.formats.units import column_unit, percent_text, time_text
+from tpuprof_tui.formats.units import column_unit, delta_text, percent_text, time_text
 from tpuprof_tui.model import Severity
 from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import Word
@@ -169,7 +169,7 @@ def _alignment_table(compared: Compared, key: str) -> Table:
 
 def _part_sentence(compared: Compared, part: Amount, launched: dict[str, Any] | None) -> str:
     name = _short(part.name)
-    change = f"{_signed(part.delta)} of work{_percent(part)}"
+    change = f"{delta_text(part.delta)} of work{_percent(part)}"
     if part.status == "added":
         return f"{name} is new: {change} in {part.other_count:,} {_events(compared, part.other_count)}."
     if part.status == "removed":
@@ -234,16 +234,12 @@ def _late(compared: Compared) -> Iterator[_Cause]:
             mean = sum(longer) / len(longer)
             if mean > 0 and units[late] < mean / 2:
                 yield _Cause(mean, f"Waits, not work: {late} comes later to where the others wait in "
-                             f"{_short(scope)}, they wait {_signed(round(mean))} longer each.")  # fmt: skip
+                             f"{_short(scope)}, they wait {delta_text(round(mean))} longer each.")  # fmt: skip
 
 
 def _short(name: str) -> str:
     cut = line_text(name)
     return cut if len(cut) <= _NAME else f"{cut[: _NAME - 3]}..."
-
-
-def _signed(ns: int) -> str:
-    return f"{'+' if ns > 0 else ''}{time_text(ns)}"
 
 
 def _percent(amount: Amount) -> str:
@@ -302,7 +298,7 @@ def diff_reports(compared: Compared, views: Sequence[View], limit: int | None) -
 def _title(compared: Compared) -> str:
     total = compared.total
     word = status_word(total)
-    change = f"{_signed(total.delta)}{_percent(total)}"
+    change = f"{delta_text(total.delta)}{_percent(total)}"
     head = {"same": "Same", "unclear": "Unclear"}.get(word, word.capitalize())
     return f"{head}: {time_text(total.base)} -> {time_text(total.other)}, {change}"
 
@@ -313,9 +309,9 @@ def _verdict_lines(compared: Compared) -> Iterator[str]:
     yield ""
     yield f"Base   {line_text(compared.base.profile.path)}{compared.base.step_text()}"
     yield f"Other  {line_text(compared.other.profile.path)}{compared.other.step_text()}"
-    yield f"Work   {time_text(work.base)} -> {time_text(work.other)}, {_signed(work.delta)}{_percent(work)}"
+    yield f"Work   {time_text(work.base)} -> {time_text(work.other)}, {delta_text(work.delta)}{_percent(work)}"
     if total.low is not None and total.high is not None:
-        low, high = (_signed(round(edge)) for edge in (total.low, total.high))
+        low, high = (delta_text(round(edge)) for edge in (total.low, total.high))
         yield f"Total  between {low} and {high}, by what repeats in each and by how far runs lie apart"
     within = "nothing repeats" if noise.within is None else f"launches vary by {percent_text(noise.within)}"
     stated = " (assumed: --run-noise)" if noise.stated else " (measured)"
@@ -352,7 +348,7 @@ def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
              each.status) for each in told
         )  # fmt: skip
         rest = sum(each.delta for each in changed[_TOLD:])
-        notes = (f"{len(changed) - len(told):,} more, together {_signed(rest)}: tpuprof diff BASE OTHER {view}.",) \
+        notes = (f"{len(changed) - len(told):,} more, together {delta_text(rest)}: tpuprof diff BASE OTHER {view}.",) \
             if len(changed) > len(told) else ()  # fmt: skip
         yield TextTable(f"What contributes, {title.lower()} ({unit.name} of work)",
                         ("Name", "Base", "Other", "Delta", "Count", "Status"), rows, left=frozenset((0, 5)),

@@ -19,7 +19,7 @@ from .session_dependencies import dependencies_of
 I64 = npt.NDArray[np.int64]
 
 #: From so many events on only their sum is told: no key waits for their names.
-MOST_MEANWHILE: Final = 20_000
+MOST_NAMED: Final = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ class WorkMeanwhile:
     Attributes:
         lane: Its number.
         busy: Share of the time, 0 to 1.
-        name: What took most of it; empty where ``MOST_MEANWHILE`` events or more ran.
+        name: What took most of it; empty where ``MOST_NAMED`` events or more ran.
         share: Share of the time that took, 0 to 1.
     """
 
@@ -184,7 +184,7 @@ def lanes_meanwhile(session: Session, unit: int, start: int, end: int) -> list[W
         if not busy:
             continue
         rows = row_numbers(rows_between(index, start, end))
-        if len(rows) >= MOST_MEANWHILE:
+        if len(rows) >= MOST_NAMED:
             found.append(WorkMeanwhile(number, busy / length, "", 0.0))
             continue
         rows = rows[lane.take("role", rows) == Role.WORK]

@@ -17,7 +17,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
-from tpuprof_tui.formats.units import percent_text, time_text
+from tpuprof_tui.formats.units import delta_text, percent_text, time_text
 from tpuprof_tui.model import Severity
 from tpuprof_tui.views.differences import known_side_by_side
 
@@ -181,16 +181,16 @@ class GroupTree(LinesView, inherit_bindings=False):
             delta = node.busy - node.base
             return [
                 Segment(fit(label, name), style),
-                Segment(f"{_narrow(node.base):>9}", palette.quiet),
-                Segment(f"{guess + _narrow(node.busy):>9}", palette.text),
-                Segment(f"{_signed(delta):>10}", palette.strong if delta else palette.quiet),
+                Segment(f"{_narrow(time_text(node.base)):>9}", palette.quiet),
+                Segment(f"{guess + _narrow(time_text(node.busy)):>9}", palette.text),
+                Segment(f"{_narrow(delta_text(delta)):>10}", palette.strong if delta else palette.quiet),
                 problem,
             ]  # fmt: skip
         return [
             Segment(fit(label, name), style),
             Segment(bar(node.share, max(width - name - _FIGURES, 0), glyphs), own),
             Segment(f"{percent_text(node.share, guessed=node.guessed):>7}", palette.text),
-            Segment(f"{guess + _narrow(node.busy):>9}", palette.text),
+            Segment(f"{guess + _narrow(time_text(node.busy)):>9}", palette.text),
             Segment(f"{_short(node.count):>8}", palette.quiet),
             problem,
         ]
@@ -324,7 +324,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         figures: tuple[str, ...] = (percent_text(node.share, guessed=node.guessed), f"{guess}{time_text(node.busy)}",
                    self.session.profile.vocabulary.event.of(node.count))  # fmt: skip
         if node.base >= 0:
-            figures = (*figures, f"base {time_text(node.base)}", _signed(node.busy - node.base))
+            figures = (*figures, f"base {time_text(node.base)}", _narrow(delta_text(node.busy - node.base)))
         name = clean(self._path(self._shown[self.cursor] if self._shown else 0))
         self.post_message(CopyText("  ".join((name, *(figures if node.share >= 0 else ()))), "line"))
 
@@ -340,13 +340,9 @@ class GroupTree(LinesView, inherit_bindings=False):
             self.post_message(Say(f"{node.label}: nothing of it is there to look at." if node.lost else several))
 
 
-def _narrow(ns: int) -> str:
-    """A time without the blank before its unit."""
-    return time_text(ns).replace(" ", "")
-
-
-def _signed(ns: int) -> str:
-    return f"{'+' if ns > 0 else ''}{_narrow(ns)}"
+def _narrow(time: str) -> str:
+    """The text of a time without the blank before its unit."""
+    return time.replace(" ", "")
 
 
 def _short(count: int) -> str:

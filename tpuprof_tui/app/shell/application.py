@@ -308,7 +308,7 @@ class TpuprofApp(TerminalApp):
             self._keep_view()
         self._more = message.more
         asked, session = self.capture, message.session
-        settles = SETTLE_SECONDS[: 1 if self._shown is None else None]
+        settles = SETTLE_SECONDS[:1] if self._shown is None else SETTLE_SECONDS
         self.failure, self._comes_back = None, False
         if message.error is None or self._shown is None:
             self._shown = asked, message.looked

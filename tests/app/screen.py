@@ -76,17 +76,20 @@ async def quiet(*_: object) -> None:
     """
     loop = asyncio.get_running_loop()
     app = active_app.get(None)
-    end = loop.time() + 1
-    while (now := loop.time()) < end:
+    # keys that wait for a capture are looked at every 10 ms until it is read: it is not waited for here
+    slept, longest = 0.0, 0.2
+    while slept < longest:
         await asyncio.sleep(0)
         if not loop._ready and app is not None and app._screen_stack:
             app.screen._on_timer_update()  # a frame that would be drawn a sixtieth of a second later
         if loop._ready:
             continue
-        due = min((timer.when() for timer in loop._scheduled if not timer.cancelled()), default=end)
+        now = loop.time()
+        due = min((timer.when() for timer in loop._scheduled if not timer.cancelled()), default=now + 1)
         if due > now + 0.02:
             return
         await asyncio.sleep(due - now)
+        slept += max(due - now, 0.001)
 
 
 async def _quiet_screen(pilot: Pilot[object], timeout: float = 0) -> bool:

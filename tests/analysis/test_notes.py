@@ -13,14 +13,14 @@ from tpuprof_tui.analysis.selecting.navigation import marked, spanned
 from tpuprof_tui.analysis.selecting.notes import Notes, NotesError, noted, notes_path, read_notes, write_notes
 from tpuprof_tui.analysis.selecting.place import at_place, place_of, place_words
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Place, Scope, Selection, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Place, Scope, Selection
 from tpuprof_tui.cli.main import build_parser
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.registry import ask
 
 PROFILE = make_profile([make_lane("TIU", core, starts=[0, 400], ends=[300, 1000]) for core in range(2)])
-VIEW = ViewState.of(0, 1000)
+VIEW = DisplayState.of(0, 1000)
 
 
 def test_notes_are_read_back_and_told_with_the_overview(tmp_path):
@@ -34,7 +34,7 @@ def test_notes_are_read_back_and_told_with_the_overview(tmp_path):
     assert [table.key for table in ask(profile, "overview").tables].count("notes") == 0
     write_notes(path, notes)
     assert read_notes(path) == notes
-    assert notes.in_view(VIEW) == replace(view, cursor=VIEW.cursor)
+    assert notes.applied_to(VIEW) == replace(view, cursor=VIEW.cursor)
     table = ask(profile, "overview").table("notes")
     assert [list(row) for row in table.rows()] == [["b", 100, 200, ""], ["a", 500, None, "late: core 1"]]
     # of a capture that is a file, beside it; of standard input nowhere
@@ -55,7 +55,7 @@ def test_what_is_no_note_is_passed_over(tmp_path):
     notes = read_notes(path)
     assert notes == Notes((("a", 10), ("e", 5000)), (("t", 1, 7),), (("a", "x" * 2000),), "")
     # what lies outside of the capture is not shown
-    assert notes.in_view(VIEW).marks == (("a", 10),)
+    assert notes.applied_to(VIEW).marks == (("a", 10),)
     for text in ("", "[]", "{}", "[" * 100_000, '{"schema": "2.0"}', '{"schema": "1.0"}' + " " * (1 << 20)):
         path.write_text(text)
         with pytest.raises(NotesError):
@@ -67,8 +67,8 @@ def test_what_is_no_note_is_passed_over(tmp_path):
 def test_a_command_line_leads_to_the_same_place():
     session = Session.build(PROFILE)
     core = PROFILE.groups.numbered(1)
-    view = replace(VIEW, range=(250, 450), scope=Scope(core), selection=Selection(core, 1, 1), filter="dur>=1")
-    place = place_of(session, view)
+    state = replace(VIEW, range=(250, 450), scope=Scope(core), selection=Selection(core, 1, 1), filter="dur>=1")
+    place = place_of(session, state)
     words = shlex.split(place_words("/captures/my run", place))
     assert words == ["tpuprof", "/captures/my run", "--range", "250ns..450ns", "--core", "1", "--filter", "dur>=1",
                      "--select", "Core 1 TIU:1"]  # fmt: skip
@@ -76,7 +76,7 @@ def test_a_command_line_leads_to_the_same_place():
     asked = Place(given.range, given.core, "", given.filter, given.select)
     shown = at_place(session, VIEW, asked)
     assert (shown.range, shown.scope, shown.selection, shown.filter) == (
-        view.range, view.scope, view.selection, view.filter)  # fmt: skip
+        state.range, state.scope, state.selection, state.filter)  # fmt: skip
     assert (shown.start, shown.end) == (250, 450)
     assert place_of(session, shown) == place
     assert place_words("x", place_of(session, VIEW)) == "tpuprof x"

@@ -12,7 +12,7 @@ from work_rows import top
 from tpuprof_tui.analysis.findings.findings import findings
 from tpuprof_tui.analysis.index.extremes import LARGE, slow_score
 from tpuprof_tui.analysis.selecting.session import Session, numbers_in
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.totals.chart_data import chart_data
 from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
@@ -123,10 +123,10 @@ def test_a_scope_is_any_group(group, lanes, rows):
     assert session.lanes_in(Scope(group)) == lanes
     numbers = numbers_in(session, Scope(group), None)
     assert len(numbers) == rows
-    view = replace(ViewState.of(0, 100), scope=Scope(group))
+    state = replace(DisplayState.of(0, 100), scope=Scope(group))
     assert [unit.unit for unit in Query(session, Scope(group)).unit_figures] == list(GROUPS.units_within(group))
     on_host = sum(session.profile.lanes[session.place(number)[0]].on_host for number in numbers.tolist())
-    assert sum(chart_data(session, view, view.scope).durations) == rows - on_host
+    assert sum(chart_data(session, state, state.scope).durations) == rows - on_host
     if group >= 0:
         told = top(session.profile, session.indexes, 0, 100, by="name", units={group}, limit=None)
         assert sum(row.count for row in told) == rows - on_host
@@ -135,7 +135,7 @@ def test_a_scope_is_any_group(group, lanes, rows):
 def test_durations_of_the_host_are_those_of_one_of_its_lanes():
     session = Session.build(ranks())
     (thread,) = (number for number, lane in enumerate(session.profile.lanes) if lane.on_host)
-    found = chart_data(session, ViewState.of(0, 100), Scope(-1, thread))
+    found = chart_data(session, DisplayState.of(0, 100), Scope(-1, thread))
     assert sum(found.durations) == len(session.profile.lanes[thread]) > 0
 
 
@@ -146,7 +146,7 @@ def test_lanes_that_are_not_counted_count_for_themselves_alone():
                  bytes=(LARGE, LARGE, 0))  # fmt: skip
     plane = replace(plane.with_column("role", np.array([Role.WORK, Role.WORK, Role.WAIT], np.int8)), counted=False)
     session = Session.build(replace(profile, lanes=(*profile.lanes, plane)))
-    view, number = replace(ViewState.of(0, 120), scope=Scope(1)), len(profile.lanes)
+    state, number = replace(DisplayState.of(0, 120), scope=Scope(1)), len(profile.lanes)
     with_plane, without = (
         unit_figures(each.profile, each.indexes, 1, 0, 120) for each in (session, Session.build(profile))
     )
@@ -156,10 +156,10 @@ def test_lanes_that_are_not_counted_count_for_themselves_alone():
     assert (with_plane.lanes["plane"].busy, with_plane.lanes["plane"].bytes) == (15, 2 * LARGE)
     one, other = (operations(Query(each, Scope(1))).table("by_name") for each in (session, Session.build(profile)))
     assert one.rows() == other.rows()
-    assert sum(chart_data(session, view, view.scope).durations) == 6
-    found = findings(session, view, Scope(), 3)
+    assert sum(chart_data(session, state, state.scope).durations) == 6
+    found = findings(session, state, Scope(), 3)
     assert all(each.lane != number for each in (*found.exposed, *found.slow, *found.wait))
-    alone = replace(view, scope=Scope(-1, number))
+    alone = replace(state, scope=Scope(-1, number))
     told = operations(Query(session, alone.scope)).table("by_name")
     assert (told.column("name"), told.column("total_us")) == (["all_reduce"], [15])
     assert sum(chart_data(session, alone, alone.scope).durations) == 2
@@ -179,7 +179,7 @@ def test_each_event_of_the_device_is_in_one_row_of_the_lanes_and_of_their_kinds(
 def test_computing_is_no_slow_transfer():
     first = ranks().lanes[0]
     assert np.isneginf(slow_score(first, slice(0, 3))).tolist() == [True, False, False]
-    assert list(chart_data(Session.build(ranks()), ViewState.of(0, 100), Scope(2)).bandwidth) == ["stream"]
+    assert list(chart_data(Session.build(ranks()), DisplayState.of(0, 100), Scope(2)).bandwidth) == ["stream"]
 
 
 def test_an_export_of_some_units_has_what_they_submitted():

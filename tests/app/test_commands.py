@@ -56,11 +56,11 @@ async def test_lines_are_counted_from_here(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j j full_stop")
-        lane, row = screen.view.selection.lane, screen.view.selection.row
+        lane, row = screen.state.selection.lane, screen.state.selection.row
         await typed(pilot, "+10")
-        assert (screen.view.selection.lane, screen.view.selection.row) == (lane, row + 10)
+        assert (screen.state.selection.lane, screen.state.selection.row) == (lane, row + 10)
         await typed(pilot, "-4")
-        assert screen.view.selection.row == row + 6
+        assert screen.state.selection.row == row + 6
         await press(pilot, "2 g")
         await typed(pilot, "+25")
         await typed(pilot, "move -5")
@@ -78,17 +78,17 @@ async def test_filter_and_sort(profile):
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
         await typed(pilot, "filter engine=TIU")
-        assert screen.view.filter == "engine=TIU"
+        assert screen.state.filter == "engine=TIU"
         await typed(pilot, "sort dur")
-        assert screen.view.sort == Sort("duration", True)
+        assert screen.state.sort == Sort("duration", True)
         assert screen.focused.id == "table"
         await typed(pilot, "sort dur up")
-        assert screen.view.sort == Sort("duration", False)
+        assert screen.state.sort == Sort("duration", False)
         await typed(pilot, "sort bw")
         assert screen.table.columns.chosen.key == "ddr_bandwidth"
         assert "DDR BW GB/s ▼" in frame(pilot.app)
         await typed(pilot, "filter")
-        assert screen.view.filter == ""
+        assert screen.state.filter == ""
 
 
 async def test_the_place_of_a_fault_is_marked_where_it_is(profile):
@@ -108,18 +108,18 @@ async def test_times_and_cores(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await typed(pilot, "go 5us")
-        assert screen.view.cursor == 5_000
+        assert screen.state.cursor == 5_000
         await typed(pilot, "window 2us..6us")
-        assert (screen.view.start, screen.view.end) == (2_000, 6_000)
+        assert (screen.state.start, screen.state.end) == (2_000, 6_000)
         await typed(pilot, "core 1")
-        assert screen.view.selection == Selection(1)
+        assert screen.state.selection == Selection(1)
         await typed(pilot, "core least")
-        assert screen.view.selection.group == screen.session.headline.idlest.unit
+        assert screen.state.selection.group == screen.session.headline.idlest.unit
         await press(pilot, "o")
         await typed(pilot, "core most")
-        assert screen.view.scope == Scope(screen.session.headline.busiest.unit)
+        assert screen.state.scope == Scope(screen.session.headline.busiest.unit)
         await typed(pilot, "core")
-        assert (screen.view.scope, screen.view.selection) == (Scope(), Selection())
+        assert (screen.state.scope, screen.state.selection) == (Scope(), Selection())
 
 
 async def test_columns_groups_and_rows(profile):
@@ -128,7 +128,7 @@ async def test_columns_groups_and_rows(profile):
         await typed(pilot, "columns name,dur, core")
         assert [column.key for column in screen.table.columns.columns] == ["name", "duration", "core"]
         await typed(pilot, "columns")
-        assert screen.view.columns == ()
+        assert screen.state.columns == ()
         await typed(pilot, "120")
         assert screen.table.rows.position == 119
         await typed(pilot, "group kernel")
@@ -145,19 +145,19 @@ async def test_columns_groups_and_rows(profile):
 )  # fmt: skip
 async def test_what_cannot_be_done_says_why_and_stays(profile, text, told):
     async with opened(profile) as pilot:
-        before = explorer(pilot).view
+        before = explorer(pilot).state
         await typed(pilot, text)
         assert told in frame(pilot.app).splitlines()[-1]
         assert explorer(pilot).prompt.is_open
-        assert explorer(pilot).view == before
+        assert explorer(pilot).state == before
 
 
 async def test_actions_can_be_typed_by_name(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        span = screen.view.span
+        span = screen.state.span
         await typed(pilot, "zoom in")
-        assert screen.view.span < span
+        assert screen.state.span < span
         assert screen.focused.id == "timeline"
         await typed(pilot, "maxi")
         assert screen.manager.layout.maximised == "timeline"

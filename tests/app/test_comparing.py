@@ -70,10 +70,10 @@ async def test_differences_are_walked_and_sides_swap(pair):
         await shown(pilot, "against base slower")
         await pilot.press("semicolon")
         await shown(pilot, "in the base")
-        assert app.screen.view.selection.row >= 0
+        assert app.screen.state.selection.row >= 0
         found = differences_of(app.screen.session)
         paired = int(np.flatnonzero((found.partner >= 0) & found.differs)[0])
-        app.screen.store.change(selected(app.screen.session, app.screen.view, *app.screen.session.place(paired)))
+        app.screen.store.change(selected(app.screen.session, app.screen.state, *app.screen.session.place(paired)))
         await shown(pilot, "base -> here: ")
         fields = {each.label: each.text for each in app.screen.panes.detail.choices if " -> " in each.text}
         assert {"Start", "Duration"} <= set(fields)
@@ -108,29 +108,29 @@ async def test_lanes_of_both_sides_lie_on_one_axis(pair, monkeypatch):
         # pairs of launches begin in one cell, wherever one zooms
         longest = int((np.diff(axis.place) - np.diff(axis.other)).argmax())
         start, end = axis.other[longest], axis.other[longest + 2]
-        screen.store.change(screen.view.windowed(int(start), int(end - start)))
-        view = screen.view
+        screen.store.change(screen.state.windowed(int(start), int(end - start)))
+        state = screen.state
         edges, base = (
-            axis.edges(view.start, view.end, layout.cells),
-            axis.base_edges(view.start, view.end, layout.cells),
+            axis.edges(state.start, state.end, layout.cells),
+            axis.base_edges(state.start, state.end, layout.cells),
         )
         for one, two in zip(axis.other.tolist(), axis.base.tolist(), strict=True):
-            assert not view.start <= one < view.end or np.searchsorted(base, two, side="right") - 1 == layout.cell_of(
+            assert not state.start <= one < state.end or np.searchsorted(base, two, side="right") - 1 == layout.cell_of(
                 one
             )
         # the cursor steps over what this side has nothing of, and back
         gap = int(np.flatnonzero(edges[1:] == edges[:-1])[0])
-        screen.store.change(view.at(int(edges[gap]) - 1))
+        screen.store.change(state.at(int(edges[gap]) - 1))
         await press(pilot, "right")
-        after = screen.view.cursor
+        after = screen.state.cursor
         assert after >= edges[gap]
         await press(pilot, "left")
-        assert screen.view.cursor < edges[gap] <= after
+        assert screen.state.cursor < edges[gap] <= after
         # lines of the base are walked over, and filtered as the others are
         selected_rows = []
         for _ in range(3):
             await press(pilot, "j")
-            selected_rows.append(layout.rows[layout.selected_row(screen.view)].kind)
+            selected_rows.append(layout.rows[layout.selected_row(screen.state)].kind)
         assert "base" not in selected_rows
         await press(pilot, "colon f i l t e r space d u r greater_than_sign 5 enter")
         assert screen.timeline.base.passing.count

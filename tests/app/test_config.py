@@ -111,11 +111,11 @@ async def test_keys_can_be_mapped_anew_and_help_says_so(profile):
     write_config({"keys": {"timeline.zoom-in": "B", "app.help": "E"}})
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        span = screen.view.span
+        span = screen.state.span
         await press(pilot, "w")
-        assert screen.view.span == span, "the key of the table no longer works"
+        assert screen.state.span == span, "the key of the table no longer works"
         await press(pilot, "B")
-        assert screen.view.span == pytest.approx(span / 2, abs=8)
+        assert screen.state.span == pytest.approx(span / 2, abs=8)
         assert "E Help" in frame(pilot.app).splitlines()[-1]
         await press(pilot, "E")
         line = next(line for line in frame(pilot.app).splitlines() if "Zoom in about the cursor" in line)
@@ -158,15 +158,15 @@ async def test_no_color_has_no_themes(profile, monkeypatch):
 async def test_columns_are_remembered_as_far_as_a_capture_has_them(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        screen.store.change(replace(screen.view, columns=("name", "start"), sort=Sort("start", True)))
+        screen.store.change(replace(screen.state, columns=("name", "start"), sort=Sort("start", True)))
         await settled(pilot)
         await pilot.press("q")
     assert read_config().columns == ("name", "start")
     write_config({"columns": ["name", "nothing"]})
     async with opened(profile) as pilot:
-        assert explorer(pilot).view.columns == ("name",)
+        assert explorer(pilot).state.columns == ("name",)
         # an order that no column in sight tells of would be a riddle
-        assert explorer(pilot).view.sort == Sort()
+        assert explorer(pilot).state.sort == Sort()
 
 
 async def test_the_timelines_looks_are_remembered_as_far_as_a_capture_knows_them(profile):
@@ -176,12 +176,12 @@ async def test_the_timelines_looks_are_remembered_as_far_as_a_capture_knows_them
     chosen = {"colouring": "bandwidth", "legend": True, "strip": "bandwidth", "scale": "cycles"}
     assert json.loads(config_path().read_text())["timeline"] == chosen
     async with opened(profile) as pilot:
-        view = explorer(pilot).view
-        assert {name: getattr(view, name) for name in chosen} == chosen
+        state = explorer(pilot).state
+        assert {name: getattr(state, name) for name in chosen} == chosen
     bare = make_profile([make_lane("TIU", 0, starts=[0, 50], ends=[10, 90])], device=Device("host trace"))
     async with opened(bare) as pilot:
-        view = explorer(pilot).view
-        assert (view.colouring, view.legend, view.strip, view.scale) == ("operation", True, "", "time")
+        state = explorer(pilot).state
+        assert (state.colouring, state.legend, state.strip, state.scale) == ("operation", True, "", "time")
         await pilot.press("q")
     assert read_config().looks == chosen
 
@@ -191,8 +191,8 @@ async def test_a_way_of_colouring_of_another_source_is_passed_over(profile):
     looks = {"colouring": "rainbow", "legend": True, "strip": "", "scale": "time"}
     config_path().write_text(json.dumps({"timeline": looks}))
     async with opened(profile) as pilot:
-        view = explorer(pilot).view
-        assert (view.colouring, view.legend) == ("operation", True)
+        state = explorer(pilot).state
+        assert (state.colouring, state.legend) == ("operation", True)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ async def test_counters_are_walked_folded_and_told(profile, size, ascii_only):
         rows = screen.timeline.lanes.rows
         assert [row.label for row in rows if row.kind == "counters"][-1] == "Host memory"
         first = next(place for place, row in enumerate(rows) if row.kind == "counters")
-        while screen.timeline.lanes.selected_row(screen.store.view) < first:
+        while screen.timeline.lanes.selected_row(screen.store.state) < first:
             await press(pilot, "j")
         assert "Counters: 5 counters, Enter shows them" in frame(pilot.app)
         await press(pilot, "enter j enter j j")

@@ -141,17 +141,17 @@ async def test_links_are_followed_by_keyboard_alone():
         assert screen.focused.id == "detail"
         assert "Enter goes there" in frame(pilot.app)
         await press(pilot, "enter")
-        assert screen.view.selection == Selection(0, 1, 1)
-        assert screen.view.cursor == 40
+        assert screen.state.selection == Selection(0, 1, 1)
+        assert screen.state.cursor == 40
         await press(pilot, "j enter")
-        assert screen.view.selection == Selection(0, 0, 2)
+        assert screen.state.selection == Selection(0, 0, 2)
         await press(pilot, "comma")
-        assert screen.view.selection == Selection(0, 0, 1)
+        assert screen.state.selection == Selection(0, 0, 1)
         await press(pilot, "full_stop")
-        assert screen.view.selection == Selection(0, 0, 2)
+        assert screen.state.selection == Selection(0, 0, 2)
         await press(pilot, "j j j j enter")
         assert "leads nowhere" in frame(pilot.app)
-        assert screen.view.selection == Selection(0, 0, 2)
+        assert screen.state.selection == Selection(0, 0, 2)
 
 
 async def test_on_a_small_screen_too(profile):
@@ -162,9 +162,9 @@ async def test_on_a_small_screen_too(profile):
         label = "After"
         pane = pane_of(pilot)
         pane.go_to(next(place for place, entry in enumerate(pane.choices) if entry.label == label))
-        row = screen.view.selection.row
+        row = screen.state.selection.row
         await press(pilot, "enter")
-        assert screen.view.selection.row == row + 1
+        assert screen.state.selection.row == row + 1
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -204,7 +204,7 @@ async def test_lines_are_copied(profile):
         pane = pane_of(pilot)
         pane.go_to(next(place for place, entry in enumerate(pane.choices) if entry.label == "Duration"))
         await press(pilot, "y")
-        lane, row = explorer(pilot).view.selection.lane, explorer(pilot).view.selection.row
+        lane, row = explorer(pilot).state.selection.lane, explorer(pilot).state.selection.row
         start, end = explorer(pilot).session.span_of(lane, row)
         assert pilot.app.clipboard == f"Duration  {end - start:,} ns"
         await press(pilot, "Y")

@@ -15,7 +15,7 @@ from profiles import small_profile
 from screen import explored, explorer, frame, settled
 from textual.pilot import Pilot
 
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.overlays.confirm import ConfirmScreen
 from tpuprof_tui.app.settings.actions import ACTIONS, Action
@@ -91,7 +91,7 @@ def seen(pilot: Pilot[int]) -> tuple[Any, ...]:
     app = pilot.app
     assert isinstance(app, TpuprofApp)
     screens = tuple(type(screen).__name__ for screen in app.screen_stack)
-    views = tuple(screen.view for screen in app.screen_stack if isinstance(screen, ExplorerScreen))
+    views = tuple(screen.state for screen in app.screen_stack if isinstance(screen, ExplorerScreen))
     focused = app.screen.focused
     # a cursor differs from the line before by its ground alone
     where = (focused.id, getattr(focused, "cursor", 0)) if focused is not None else None
@@ -129,7 +129,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-async def as_opened(pilot: Pilot[int], view: ViewState) -> None:
+async def as_opened(pilot: Pilot[int], view: DisplayState) -> None:
     """The explorer as it was when the capture was opened, as far as actions depend on it."""
     app = pilot.app
     while app.screen.is_modal:
@@ -159,7 +159,7 @@ async def test_every_action_has_an_effect(pane: str):
     idle = []
     for (path, _), actions in several.items():
         async with running(path) as pilot:
-            opened = explorer(pilot).view
+            opened = explorer(pilot).state
             for action in actions:
                 await as_opened(pilot, opened)
                 await pressed(pilot, f"{REACH[pane]} {SETUP.get(action.id, '')}")

@@ -36,27 +36,27 @@ async def test_small_screens_show_cores_and_the_list(profile):
 async def test_zoom_pan_and_fit(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        everything = screen.view.span
+        everything = screen.state.span
         await press(pilot, "w w w")
-        assert screen.view.span == pytest.approx(everything / 8, abs=8)
-        cursor = screen.view.cursor
-        assert screen.view.start <= cursor < screen.view.end
-        start = screen.view.start
+        assert screen.state.span == pytest.approx(everything / 8, abs=8)
+        cursor = screen.state.cursor
+        assert screen.state.start <= cursor < screen.state.end
+        start = screen.state.start
         await press(pilot, "d")
-        assert screen.view.start > start
+        assert screen.state.start > start
         await press(pilot, "A")
-        assert screen.view.start < start
+        assert screen.state.start < start
         await press(pilot, "s")
-        assert screen.view.span == pytest.approx(everything / 4, abs=8)
+        assert screen.state.span == pytest.approx(everything / 4, abs=8)
         await press(pilot, "0")
-        assert screen.view.fits_all
+        assert screen.state.fits_all
 
 
 async def test_zoom_ends_at_a_nanosecond_a_cell(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, " ".join("w" * 25))
-        assert screen.view.span == screen.timeline.lanes.cells
+        assert screen.state.span == screen.timeline.lanes.cells
 
 
 async def test_keys_faster_than_the_screen_do_not_undo_one_another(profile):
@@ -65,33 +65,33 @@ async def test_keys_faster_than_the_screen_do_not_undo_one_another(profile):
         for _ in range(5):
             screen.timeline.action_do("zoom-in")
         await settled(pilot)
-        assert screen.view.span == pytest.approx((screen.view.full_end - screen.view.full_start) / 32, abs=8)
+        assert screen.state.span == pytest.approx((screen.state.full_end - screen.state.full_start) / 32, abs=8)
 
 
 async def test_the_cursor_moves_a_cell_and_drags_the_window(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "w w w w home")
-        assert screen.view.cursor == screen.view.start
-        start = screen.view.start
+        assert screen.state.cursor == screen.state.start
+        start = screen.state.start
         await press(pilot, "left")
-        assert screen.view.start < start
-        assert screen.view.cursor == screen.view.start
+        assert screen.state.start < start
+        assert screen.state.cursor == screen.state.start
         await press(pilot, "end l")
-        assert screen.view.cursor >= start
+        assert screen.state.cursor >= start
 
 
 async def test_lanes_are_chosen_and_instructions_stepped_through(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j j")
-        assert screen.view.selection == Selection(0, 1)
+        assert screen.state.selection == Selection(0, 1)
         await press(pilot, "full_stop")
-        row = screen.view.selection.row
+        row = screen.state.selection.row
         assert row >= 0
         await press(pilot, "full_stop full_stop comma")
-        assert screen.view.selection == Selection(0, 1, row + 1)
-        assert screen.view.cursor == screen.session.span_of(1, row + 1)[0]
+        assert screen.state.selection == Selection(0, 1, row + 1)
+        assert screen.state.cursor == screen.session.span_of(1, row + 1)[0]
         assert "Detail" in frame(pilot.app)
 
 
@@ -99,9 +99,9 @@ async def test_enter_selects_what_is_at_the_cursor(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j full_stop escape enter")
-        lane, row = screen.view.selection.lane, screen.view.selection.row
+        lane, row = screen.state.selection.lane, screen.state.selection.row
         start, end = screen.session.span_of(lane, row)
-        assert start <= screen.view.cursor < end
+        assert start <= screen.state.cursor < end
 
 
 async def test_selection_is_shared_by_all_panes(profile):
@@ -110,8 +110,8 @@ async def test_selection_is_shared_by_all_panes(profile):
         await press(pilot, "2 j j j")
         number = int(screen.table.rows.order[screen.table.rows.position])
         lane, row = screen.session.place(number)
-        assert screen.view.selection == Selection(profile.unit_number(profile.lanes[lane]), lane, row)
-        assert screen.query_one("#detail", DetailPane).selection == screen.view.selection
+        assert screen.state.selection == Selection(profile.unit_number(profile.lanes[lane]), lane, row)
+        assert screen.query_one("#detail", DetailPane).selection == screen.state.selection
         assert screen.query_one("#tree", GroupTree).node.scope == Scope(profile.unit_number(profile.lanes[lane]), lane)
         await press(pilot, "1 full_stop")
         assert int(screen.table.rows.order[screen.table.rows.position]) == screen.session.number(lane, row + 1)
@@ -121,15 +121,15 @@ async def test_the_table_sorts_and_reverses(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 greater_than_sign s")
-        assert screen.view.sort.key == "duration"
-        assert screen.view.sort.down
+        assert screen.state.sort.key == "duration"
+        assert screen.state.sort.down
         spans = [screen.session.span_of(*screen.session.place(int(number))) for number in screen.table.rows.order]
         durations = [end - start for start, end in spans]
         assert durations == sorted(durations, reverse=True)
         await press(pilot, "s")
-        assert not screen.view.sort.down
+        assert not screen.state.sort.down
         await press(pilot, "I")
-        assert screen.view.sort.down
+        assert screen.state.sort.down
         header = next(line for line in frame(pilot.app).splitlines() if "Duration ns" in line)
         assert "Duration ns ▼" in header
 
@@ -138,7 +138,7 @@ async def test_the_table_can_follow_the_window(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "w w w 2 v")
-        window = (screen.view.start, screen.view.end)
+        window = (screen.state.start, screen.state.end)
         assert 0 < len(screen.table.rows.order) < profile.instructions
         for number in screen.table.rows.order.tolist():
             start, end = screen.session.span_of(*screen.session.place(number))
@@ -176,7 +176,7 @@ async def test_the_summary_follows_window_and_core(profile):
         screen = explorer(pilot)
         assert screen.summary.figures.asked.scope == Scope()
         await press(pilot, "w w")
-        assert screen.summary.figures.asked.range == (screen.view.start, screen.view.end)
+        assert screen.summary.figures.asked.range == (screen.state.start, screen.state.end)
         await press(pilot, "j")
         assert screen.summary.figures.asked.scope == Scope(0)
         assert "core 0, window of" in frame(pilot.app)
@@ -188,13 +188,13 @@ async def test_one_core_can_be_isolated(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j j o")
-        assert screen.view.scope == Scope(0)
+        assert screen.state.scope == Scope(0)
         assert {row.unit for row in screen.timeline.lanes.rows} <= {0, -1}
         await press(pilot, "2")
         cores = {screen.session.place(int(number))[0] for number in screen.table.rows.order}
         assert all(profile.unit_number(profile.lanes[lane]) in (0, -1) for lane in cores)
         await press(pilot, "o")
-        assert screen.view.scope == Scope()
+        assert screen.state.scope == Scope()
 
 
 async def test_the_tree_selects_and_narrows(profile):
@@ -203,12 +203,12 @@ async def test_the_tree_selects_and_narrows(profile):
         await press(pilot, "shift+tab")
         assert screen.focused.id == "tree"
         await press(pilot, "j j")
-        assert screen.view.selection == Selection(0, 0)
+        assert screen.state.selection == Selection(0, 0)
         await press(pilot, "enter")
-        assert screen.view.scope == Scope(0, 0)
+        assert screen.state.scope == Scope(0, 0)
         assert [row.lane for row in screen.timeline.lanes.rows] == [0]
         await press(pilot, "enter")
-        assert screen.view.scope == Scope()
+        assert screen.state.scope == Scope()
 
 
 async def test_focus_brings_the_selection_into_view_then_fits_it(profile):
@@ -216,12 +216,12 @@ async def test_focus_brings_the_selection_into_view_then_fits_it(profile):
         screen = explorer(pilot)
         await press(pilot, "2 j j 1 w w w w w w D D D")
         await press(pilot, "f")
-        start, end = screen.session.span_of(screen.view.selection.lane, screen.view.selection.row)
-        assert screen.view.start <= start
-        assert end <= screen.view.end
+        start, end = screen.session.span_of(screen.state.selection.lane, screen.state.selection.row)
+        assert screen.state.start <= start
+        assert end <= screen.state.end
         await press(pilot, "f")
-        assert screen.view.span == max((end - start) * 2, screen.timeline.lanes.cells)
-        assert screen.view.start <= start < end <= screen.view.end
+        assert screen.state.span == max((end - start) * 2, screen.timeline.lanes.cells)
+        assert screen.state.start <= start < end <= screen.state.end
 
 
 async def test_escape_goes_one_step_back_and_never_quits(profile):
@@ -231,7 +231,7 @@ async def test_escape_goes_one_step_back_and_never_quits(profile):
         steps = []
         for _ in range(5):
             await press(pilot, "escape")
-            steps.append((screen.view.selection.row, screen.view.scope, screen.view.selection))
+            steps.append((screen.state.selection.row, screen.state.scope, screen.state.selection))
         assert steps[0][0] == -1
         assert steps[1][1] == Scope()
         assert steps[2][2] == Selection()
@@ -280,7 +280,7 @@ async def test_problems_are_listed_and_lead_to_their_core(profile):
         assert "12 bytes of a node are missing. (x3)" in text
         assert "cdmlib_1.profile at byte 77" in text
         await press(pilot, "enter")
-        selection = explorer(pilot).view.selection
+        selection = explorer(pilot).state.selection
         assert (selection.group, profile.lanes[selection.lane].label) == (1, "GDMA")
 
 
@@ -310,7 +310,7 @@ async def test_the_palette_finds_actions_by_name(profile):
         await pilot.pause(0.3)
         await press(pilot, "down enter")
         await pilot.pause(0.2)
-        assert not explorer(pilot).view.fits_all
+        assert not explorer(pilot).state.fits_all
 
 
 async def test_q_and_ctrl_c_quit(profile):

@@ -18,7 +18,7 @@ async def test_detail_tells_values_units_and_what_is_missing(profile):
         screen.manager.maximise("detail")
         await settled(pilot)
         text = frame(pilot.app)
-        lane, row = screen.view.selection.lane, screen.view.selection.row
+        lane, row = screen.state.selection.lane, screen.state.selection.row
         start, end = screen.session.span_of(lane, row)
         assert f"{end - start:,} ns" in text
         assert "uArch rate" in text
@@ -107,7 +107,7 @@ async def test_many_lanes_scroll_with_the_selection():
         screen = explorer(pilot)
         assert "more" in screen.timeline.legend_text()
         await press(pilot, "j pagedown pagedown pagedown")
-        number = screen.timeline.lanes.selected_row(screen.view)
+        number = screen.timeline.lanes.selected_row(screen.state)
         assert screen.timeline.lanes.top <= number < screen.timeline.lanes.top + screen.timeline.lanes.lines
         assert screen.timeline.lanes.top > 0
 
@@ -117,7 +117,7 @@ async def test_the_mouse_selects_but_is_not_needed(profile):
         screen = explorer(pilot)
         await pilot.click("#timeline", offset=(60, 3))
         await settled(pilot)
-        assert screen.view.selection.lane == screen.timeline.lanes.rows[1].lane
+        assert screen.state.selection.lane == screen.timeline.lanes.rows[1].lane
         await press(pilot, "2 g")
         await pilot.click("#table", offset=(10, 5))
         await settled(pilot)
@@ -136,7 +136,7 @@ async def test_a_click_means_what_was_there_when_it_was_made(profile):
         # before it is answered the lanes are others, and fewer
         screen.timeline.lanes.rows = screen.timeline.lanes.rows[:1]
         await settled(pilot)
-        assert screen.view.selection.lane == wanted
+        assert screen.state.selection.lane == wanted
 
 
 @pytest.mark.parametrize("pane", ["timeline", "detail", "tree"])

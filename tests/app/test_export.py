@@ -12,7 +12,7 @@ import pytest
 from exporting import SAMPLE, copied, slow_program
 from profiles import make_profile
 
-from tpuprof_tui.analysis.selecting.state import Scope, Sort, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Sort
 from tpuprof_tui.app.shell.export_kinds import (
     Job,
     Part,
@@ -37,7 +37,7 @@ def kind(name):
     return output_named(name, VOCABULARY)
 
 
-VIEW = replace(ViewState.of(0, 10_000), start=100, end=200, filter="dur>1us")
+VIEW = replace(DisplayState.of(0, 10_000), start=100, end=200, filter="dur>1us")
 
 
 # -- command lines --------------------------------------------------------------

@@ -74,7 +74,7 @@ async def test_each_key_writes_its_file_and_says_where(tmp_path, monkeypatch, ke
 async def test_the_workbook_of_one_core_in_the_window(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "j j w w w w")
-        view = explorer(pilot).view
+        state = explorer(pilot).state
         await press(pilot, "x o v")
         assert "core 0, the window of" in frame(pilot.app)
         await pilot.press("x")
@@ -82,7 +82,7 @@ async def test_the_workbook_of_one_core_in_the_window(tmp_path, monkeypatch):
         with (tmp_path / "aks_decode_mode1_profile_out" / "PerfDoc" / "PerfAI_output.csv").open() as file:
             rows = list(csv.DictReader(file))
         lanes = tpuprof_tui.open_profile(SAMPLE).lanes_of(0)
-        inside = sum(int(((lane["end"] > view.start) & (lane["start"] < view.end)).sum()) for lane in lanes)
+        inside = sum(int(((lane["end"] > state.start) & (lane["start"] < state.end)).sum()) for lane in lanes)
         assert len(rows) == inside > 0
 
 
@@ -90,8 +90,8 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "j j j j o w w w 2 v")
         screen = explorer(pilot)
-        assert screen.view.scope.group >= 0
-        assert screen.view.in_window
+        assert screen.state.scope.group >= 0
+        assert screen.state.in_window
         screen.change(Change(lambda view: replace(
             view, sort=Sort("duration", down=True), columns=("name", "duration", "bytes", "engine", "order"),
             percent=True, filter="dur>200",
@@ -285,10 +285,10 @@ async def at_work(tmp_path, monkeypatch):
 async def test_progress_is_in_the_bottom_line_and_keys_work(tmp_path, monkeypatch):
     async with at_work(tmp_path, monkeypatch) as pilot:
         assert "web view 34%" in frame(pilot.app).splitlines()[-1]
-        start = explorer(pilot).view.span
+        start = explorer(pilot).state.span
         await pilot.press("w")
         await pilot.pause()
-        assert explorer(pilot).view.span < start
+        assert explorer(pilot).state.span < start
         await pilot.press("x")
         await pilot.pause()
         assert "At work: web view 34%" in frame(pilot.app)

@@ -12,13 +12,13 @@ from screen import explorer, frame, opened, press, settled
 from tpuprof_tui.analysis.selecting.filter_masks import narrowed, numbers_shown, passing, shown_session
 from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 
 
-def view_of(session: Session, **changes: object) -> ViewState:
+def view_of(session: Session, **changes: object) -> DisplayState:
     from dataclasses import replace
 
-    return replace(ViewState.of(session.profile.start_ns, session.profile.end_ns), **changes)
+    return replace(DisplayState.of(session.profile.start_ns, session.profile.end_ns), **changes)
 
 
 @pytest.mark.parametrize("text", ["", "dur>300", "engine=TIU core=1", "rms", "nothing_is_called_so", "!sys"])
@@ -40,11 +40,11 @@ def test_filter_scope_and_window_narrow_together(session, scope, in_window):
     everything = view_of(session, scope=scope, in_window=in_window)
     everything = everything.windowed(everything.full_end // 3, everything.span // 4)
     unfiltered = numbers_shown(session, everything)
-    view = view_of(session, scope=scope, in_window=in_window, filter="dur>300")
-    view = view.windowed(view.full_end // 3, view.span // 4)
+    state = view_of(session, scope=scope, in_window=in_window, filter="dur>300")
+    state = state.windowed(state.full_end // 3, state.span // 4)
     mask = passing(session, "dur>300").mask
-    assert numbers_shown(session, view).tolist() == [each for each in unfiltered.tolist() if mask[each]]
-    assert 0 < len(numbers_shown(session, view)) < len(unfiltered)
+    assert numbers_shown(session, state).tolist() == [each for each in unfiltered.tolist() if mask[each]]
+    assert 0 < len(numbers_shown(session, state)) < len(unfiltered)
 
 
 def test_the_session_of_what_passes_holds_just_that(session):
@@ -80,15 +80,15 @@ async def test_a_filter_is_typed_counted_applied_and_cleared(profile):
         assert "name=MM2*" in frame(pilot.app).splitlines()[-1]
         await press(pilot, " ".join(["d", "u", "r", "greater_than_sign", "3", "0", "0"]))
         assert f"{count:,} of {profile.instructions:,} pass" in frame(pilot.app)
-        assert screen.view.filter == ""
+        assert screen.state.filter == ""
         await press(pilot, "enter")
-        assert screen.view.filter == "dur>300"
+        assert screen.state.filter == "dur>300"
         assert len(screen.table.rows.order) == count
         assert f"{count:,} instructions pass dur>300, all cores" in frame(pilot.app)
         spans = [screen.session.span_of(*screen.session.place(number)) for number in screen.table.rows.order.tolist()]
         assert min(end - start for start, end in spans) > 300
         await press(pilot, "backslash ctrl+u enter")
-        assert screen.view.filter == ""
+        assert screen.state.filter == ""
         assert len(screen.table.rows.order) == profile.instructions
 
 
@@ -99,7 +99,7 @@ async def test_escape_steps_back_to_everything(profile):
         await press(pilot, "2")
         assert 0 < len(screen.table.rows.order) < profile.instructions
         await press(pilot, "escape")
-        assert screen.view.filter == ""
+        assert screen.state.filter == ""
         assert len(screen.table.rows.order) == profile.instructions
 
 
@@ -108,7 +108,7 @@ async def test_leaving_the_prompt_keeps_the_filter_that_holds(profile):
         screen = explorer(pilot)
         screen.filtering.apply("core=1")
         await press(pilot, "ampersand x y escape")
-        assert screen.view.filter == "core=1"
+        assert screen.state.filter == "core=1"
 
 
 async def test_a_fault_is_marked_and_not_applied(profile):
@@ -119,7 +119,7 @@ async def test_a_fault_is_marked_and_not_applied(profile):
         assert screen.prompt.note.column == 6
         await press(pilot, "enter")
         assert screen.prompt.is_open
-        assert screen.view.filter == ""
+        assert screen.state.filter == ""
 
 
 async def test_nothing_that_passes_says_what_to_do(profile):
@@ -129,7 +129,7 @@ async def test_nothing_that_passes_says_what_to_do(profile):
         await press(pilot, "2")
         assert "No instruction here passes the filter: & changes it" in frame(pilot.app)
         await press(pilot, "j G s slash a enter n escape escape")
-        assert screen.view.filter == ""
+        assert screen.state.filter == ""
 
 
 async def test_many_instructions_are_filtered_in_a_thread():

@@ -65,10 +65,10 @@ async def test_keys_go_along_paths_zoom_and_narrow_all_panes():
         await press(pilot, "k k l")
         assert graph.root == -1
         await press(pilot, "h j j enter")
-        view = explorer(pilot).view
-        assert explorer(pilot).store.session.profile.groups[view.scope.group].label == "Core 1"
-        assert "tensorLd" in view.filter
-        assert "lm_head" in view.filter
+        state = explorer(pilot).state
+        assert explorer(pilot).store.session.profile.groups[state.scope.group].label == "Core 1"
+        assert "tensorLd" in state.filter
+        assert "lm_head" in state.filter
         assert len(explorer(pilot).table.rows.order) == 4
         await press(pilot, "ampersand n a m e equals_sign n o enter H")
         assert "Nothing takes time here" in frame(pilot.app)

@@ -12,7 +12,7 @@ from screen import explorer, frame, opened, press, settled
 from tpuprof_tui.analysis.selecting.filter_masks import narrowed, numbers_shown, passing
 from tpuprof_tui.analysis.selecting.grouping import group_table, knows_names, text_condition
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.overlays.columns import ColumnsScreen
 from tpuprof_tui.app.overlays.copied import CopiedScreen
 from tpuprof_tui.app.overlays.groups import GroupsScreen
@@ -25,8 +25,8 @@ def profile():
     return small_profile(2, instructions=600)
 
 
-def view_of(session: Session, **changes) -> ViewState:
-    return replace(ViewState.of(session.profile.start_ns, session.profile.end_ns), **changes)
+def view_of(session: Session, **changes) -> DisplayState:
+    return replace(DisplayState.of(session.profile.start_ns, session.profile.end_ns), **changes)
 
 
 async def test_without_named_work_engines_are_grouped_though_waits_have_names():
@@ -50,11 +50,11 @@ def test_work_with_a_name_is_known_to_have_one(session):
 
 @pytest.mark.parametrize("column", [column.key for column in Session.build(small_profile(2)).columns])
 def test_each_group_is_what_its_filter_leaves(session, column):
-    view = view_of(session, filter="!core=7")
-    table = group_table(session, view, column, work_only=False)
-    assert int(table.groups.count.sum()) == len(numbers_shown(session, view)) == table.rows
+    state = view_of(session, filter="!core=7")
+    table = group_table(session, state, column, work_only=False)
+    assert int(table.groups.count.sum()) == len(numbers_shown(session, state)) == table.rows
     for place, condition in enumerate(table.conditions):
-        count = passing(session, narrowed(view.filter, condition)).count
+        count = passing(session, narrowed(state.filter, condition)).count
         assert count == int(table.groups.count[place]), (table.labels[place], condition)
 
 
@@ -66,11 +66,11 @@ def test_work_alone_leaves_waits_out(session):
 
 @pytest.mark.parametrize("changes", [{"scope": Scope(1)}, {"filter": "dur>300"}, {"in_window": True}])
 def test_groups_are_of_what_the_table_holds(session, changes):
-    view = view_of(session, **changes)
-    if view.in_window:
-        view = view.windowed(view.full_end // 3, view.span // 5)
-    table = group_table(session, view, "kernel", work_only=False)
-    spans = [session.span_of(*session.place(number)) for number in numbers_shown(session, view).tolist()]
+    state = view_of(session, **changes)
+    if state.in_window:
+        state = state.windowed(state.full_end // 3, state.span // 5)
+    table = group_table(session, state, "kernel", work_only=False)
+    spans = [session.span_of(*session.place(number)) for number in numbers_shown(session, state).tolist()]
     durations = [end - start for start, end in spans]
     assert int(table.groups.total.sum()) == sum(durations)
     assert int(table.groups.longest.max()) == max(durations)
@@ -123,11 +123,11 @@ async def test_groups_show_where_the_time_went_and_lead_into_one(profile):
         assert f"{100 * float(table.groups.share[first]):.1f}%" in row
         await press(pilot, "enter")
         assert pilot.app.screen is screen
-        assert screen.view.filter == table.conditions[first]
+        assert screen.state.filter == table.conditions[first]
         assert screen.focused.id == "table"
         assert len(screen.table.rows.order) == passing(screen.session, table.conditions[first]).count
         await press(pilot, "escape")
-        assert screen.view.filter == ""
+        assert screen.state.filter == ""
 
 
 async def test_groupings_take_turns_and_sort_by_any_column(profile):
@@ -169,7 +169,7 @@ async def test_frequencies_are_of_the_chosen_column(profile):
         assert counts == sorted(counts, reverse=True)
         assert " to " in groups.table.labels[0]
         await press(pilot, "j enter")
-        assert screen.view.filter == groups.table.conditions[int(groups.order[1])]
+        assert screen.state.filter == groups.table.conditions[int(groups.order[1])]
         assert len(screen.table.rows.order) == counts[1]
 
 
@@ -213,10 +213,10 @@ async def test_columns_are_hidden_moved_and_restored(profile):
         await press(pilot, "g j J")
         assert [column.key for column in screen.table.columns.columns][:2] == [usual[2], usual[1]]
         await press(pilot, "K q")
-        assert screen.view.columns == tuple(usual[1:])
+        assert screen.state.columns == tuple(usual[1:])
         assert " [x]" not in frame(pilot.app)
         await press(pilot, "c r escape")
-        assert screen.view.columns == ()
+        assert screen.state.columns == ()
         assert [column.key for column in screen.table.columns.columns] == usual
 
 
@@ -248,7 +248,7 @@ async def test_each_duration_tells_its_share(profile):
                   for number in screen.table.rows.order.tolist()]  # fmt: skip
         assert sum(shares) == pytest.approx(100, abs=0.5), "of what the table holds"
         await press(pilot, "greater_than_sign greater_than_sign s")
-        assert screen.view.sort.key == "duration"
+        assert screen.state.sort.key == "duration"
         await press(pilot, "percent_sign")
         assert [column.key for column in screen.table.columns.columns] == [key for key in keys if key != "share"]
 
@@ -258,7 +258,7 @@ async def test_rows_are_picked_and_copied(profile):
         screen = explorer(pilot)
         await press(pilot, "2 space space j space")
         picked = screen.table.rows.order[[0, 1, 3]].tolist()
-        assert list(screen.view.picked) == picked
+        assert list(screen.state.picked) == picked
         assert screen.table.rows.position == 4
         assert "3 picked" in frame(pilot.app)
         await press(pilot, "y")
@@ -272,9 +272,9 @@ async def test_rows_are_picked_and_copied(profile):
             assert cells["Duration ns"] == str(end - start)
         assert "set-clipboard on" in frame(pilot.app)
         await press(pilot, "escape k space")
-        assert list(screen.view.picked) == picked[:2], "picked again: let go"
+        assert list(screen.state.picked) == picked[:2], "picked again: let go"
         await press(pilot, "U")
-        assert screen.view.picked == ()
+        assert screen.state.picked == ()
 
 
 async def test_a_row_and_a_cell_are_copied(profile):

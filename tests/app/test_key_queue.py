@@ -46,7 +46,7 @@ async def test_a_key_waits_for_what_the_one_before_opens():
         screen = explorer(pilot)
         burst(pilot, "2", "j", "j", "ampersand", *"dur", "greater_than_sign", "0", "enter", "question_mark")
         await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
-        assert (screen.manager.layout.tab, screen.view.filter) == ("table", "dur>0")
+        assert (screen.manager.layout.tab, screen.state.filter) == ("table", "dur>0")
 
 
 async def test_keys_typed_while_a_capture_loads_are_kept_for_it(tmp_path, reading):  # noqa: F811
@@ -59,7 +59,7 @@ async def test_keys_typed_while_a_capture_loads_are_kept_for_it(tmp_path, readin
         await until_reading(pilot, lambda: "10 keys kept for the capture: Esc drops them." in frame(app))
         reading.go.set()
         await explored(pilot)
-        await until(pilot, lambda: explorer(pilot).view.filter == "dur>0")
+        await until(pilot, lambda: explorer(pilot).state.filter == "dur>0")
         assert explorer(pilot).manager.layout.tab == "table"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.explorer.layout import Layout, Sizes
 
 
@@ -40,7 +40,7 @@ def test_the_timeline_takes_what_it_fills_but_leaves_room_for_the_rest():
 
 
 def test_one_core_shows_its_engines_and_all_of_them_what_they_did():
-    whole = ViewState.of(0, 100)
+    whole = DisplayState.of(0, 100)
     one = replace(whole, scope=Scope(1))
     layout = Layout(small=True)
     assert (layout.rows_fitting(whole), layout.rows_fitting(one)) == ("cores", "engines")

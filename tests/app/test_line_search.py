@@ -27,7 +27,7 @@ async def test_fields_of_the_detail_are_found_as_they_are_typed(profile):
         await press(pilot, "j j full_stop")
         detail = screen.query_one("#detail")
         detail.focus()
-        before = screen.view
+        before = screen.state
         await press(pilot, "slash d u r a t")
         assert "Duration" in line_of(detail)
         assert "Search here: durat" in frame(pilot.app)
@@ -42,7 +42,7 @@ async def test_fields_of_the_detail_are_found_as_they_are_typed(profile):
         assert "ycles" in line_of(detail) or detail.cursor == first
         await press(pilot, "N")
         # nothing was searched for among the instructions
-        assert screen.view == before
+        assert screen.state == before
 
 
 async def test_problems_are_searched_and_the_instructions_elsewhere():
@@ -59,11 +59,11 @@ async def test_problems_are_searched_and_the_instructions_elsewhere():
             cursors.append(pane.cursor)
         assert cursors == [3, 10, 17, 24, 31, 38, 3, 38, 3]
         assert "/odd  1/6, from the start again" in frame(pilot.app)
-        assert screen.view.search == ""
+        assert screen.state.search == ""
         await press(pilot, "1 n")
         assert "Nothing was searched for yet" in frame(pilot.app)
         await press(pilot, "1 slash t e n s o r enter")
-        assert screen.view.search == "tensor"
+        assert screen.state.search == "tensor"
 
 
 async def test_the_line_under_the_cursor_is_put_in_the_middle(profile):

@@ -13,14 +13,14 @@ from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
 from tpuprof_tui.analysis.index.axis import cell_at
 from tpuprof_tui.analysis.selecting.navigation import time_of
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.selecting.time_scale import TIME, Measure, clock_of, measure_of
 from tpuprof_tui.formats.parsing import TypedError
 from tpuprof_tui.model import Device
 from tpuprof_tui.sources.sophgo.device import tpu_device
 
 DEVICE = tpu_device("AKS", tiu_mhz=800, dma_mhz=1000)
-VIEW = ViewState.of(0, 20_000_000)
+VIEW = DisplayState.of(0, 20_000_000)
 IN_CYCLES = replace(VIEW, scale="cycles")
 
 
@@ -83,11 +83,11 @@ async def test_u_tells_all_times_of_the_timeline_in_cycles_and_back(profile):
         await press(pilot, "j full_stop r u")
         text = frame(pilot.app)
         assert "Times in cycles of 1,000 MHz" in text
-        assert f"range {screen.view.range[1] - screen.view.range[0]:,} cycles" in text
-        assert f"{screen.view.cursor:,} cycles  Core 0 TIU" in text
+        assert f"range {screen.state.range[1] - screen.state.range[0]:,} cycles" in text
+        assert f"{screen.state.cursor:,} cycles  Core 0 TIU" in text
         assert "kcycles" in text
         await press(pilot, "escape g 1 2 3 4 enter")
-        assert screen.view.cursor == 1234
+        assert screen.state.cursor == 1234
         await press(pilot, "u")
         assert "cycles" not in screen.timeline.title_text()
         assert "Times in ns" in frame(pilot.app)
@@ -98,7 +98,7 @@ async def test_a_capture_without_a_clock_says_so():
     async with opened(bare) as pilot:
         await press(pilot, "u")
         assert "tells no clock" in frame(pilot.app)
-        assert explorer(pilot).view.scale == "time"
+        assert explorer(pilot).state.scale == "time"
 
 
 @AS_RECORDED

@@ -31,11 +31,11 @@ async def test_notes_are_kept_and_there_again(tmp_path):
     note = "colon " + " ".join("note a late".replace(" ", "_")).replace("_", "space") + " enter"
     written, _, _ = await opened_with(["m a", note], notes=str(path))
     notes = read_notes(path)
-    assert notes == Notes.of(written.view)
+    assert notes == Notes.of(written.state)
     assert notes.texts == (("a", "late"),)
     again, _, copied = await opened_with(["colon p l a c e enter"], notes=str(path), place=Place(range="300ns..600ns"))
-    assert Notes.of(again.view) == notes
-    assert (again.view.start, again.view.end, again.view.range) == (300, 600, (300, 600))
+    assert Notes.of(again.state) == notes
+    assert (again.state.start, again.state.end, again.state.range) == (300, 600, (300, 600))
     assert copied == "tpuprof /nowhere/synthetic --range 300ns..600ns"
     # the last mark taken away leaves none in the file
     await opened_with(["apostrophe a", "m a"], notes=str(path))
@@ -45,7 +45,7 @@ async def test_notes_are_kept_and_there_again(tmp_path):
 async def test_what_cannot_be_kept_is_told(tmp_path):
     marked, told, _ = await opened_with(["m a"], notes=str(tmp_path / "missing" / "notes.json"))
     assert "Notes are kept until tpuprof is left" in told
-    assert marked.view.marks
+    assert marked.state.marks
     foreign = tmp_path / "foreign.json"
     foreign.write_text("[]")
     _, told, _ = await opened_with([], notes=str(foreign))

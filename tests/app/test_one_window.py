@@ -8,7 +8,7 @@ from profiles import Texts, make_lane, make_profile, small_profile
 from screen import explorer, frame, opened, press
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.totals.groups import grouped
 from tpuprof_tui.app.drawing.glyphs import UNICODE
 from tpuprof_tui.app.drawing.theme import Palette
@@ -43,8 +43,8 @@ def session() -> Session:
     return Session.build(hosted())
 
 
-def whole(session: Session) -> ViewState:
-    return ViewState.of(session.profile.start_ns, session.profile.end_ns)
+def whole(session: Session) -> DisplayState:
+    return DisplayState.of(session.profile.start_ns, session.profile.end_ns)
 
 
 def test_headline_tree_and_summary_have_one_window(session):
@@ -68,7 +68,7 @@ def test_a_window_counts_as_far_as_the_device_ran(session):
     assert session.counted(-500, 500, 4) == (-500, 500)
     assert session.counted(2000, 2500) == (2000, 2000)
     view = whole(session).windowed(-500, 1000)
-    assert [core.utilisation for core in Query.of_view(session, view, Scope()).unit_figures] == [1.0, 1.0]
+    assert [core.utilisation for core in Query.of_state(session, view, Scope()).unit_figures] == [1.0, 1.0]
 
 
 async def test_the_timeline_has_it_too():

@@ -212,7 +212,7 @@ async def test_what_is_chosen_for_a_capture_that_was_replaced_is_passed_over():
         await explored(pilot)
         assert explorer(pilot) is not screen
         screen.table_requests.take_columns(("name",))
-        assert screen.view.columns == ()
+        assert screen.state.columns == ()
 
 
 async def test_several_paths_are_a_list_and_the_way_from_one_to_the_next(tmp_path, reading):

@@ -24,6 +24,6 @@ async def test_the_path_is_a_lane():
             (500, 1000),
         ]
         await press(pilot, "j k")
-        assert screen.timeline.lanes.selected_row(screen.view) > 0
+        assert screen.timeline.lanes.selected_row(screen.state) > 0
         await press(pilot, "colon p a t h enter")
         assert [row.label for row in screen.timeline.lanes.rows] == before

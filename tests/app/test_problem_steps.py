@@ -32,7 +32,7 @@ def profile():
 
 
 def chosen(pilot) -> tuple[int, int]:
-    selection = explorer(pilot).view.selection
+    selection = explorer(pilot).state.selection
     return selection.lane, selection.row
 
 

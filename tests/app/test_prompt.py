@@ -31,7 +31,7 @@ async def test_letters_are_typed_not_obeyed(profile):
         assert taken == ["qwas?:4"]
         assert "Quit" in bottom(pilot)
         assert screen.focused.id == "timeline"
-        assert screen.view.fits_all
+        assert screen.state.fits_all
 
 
 async def test_escape_leaves_without_a_text(profile):

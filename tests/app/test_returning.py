@@ -50,14 +50,14 @@ async def test_what_esc_is_said_to_clear_goes_before_the_pane(profile):
         await press(pilot, "2 ampersand x y z enter")
         assert "Esc clears it" in frame(pilot.app)
         await press(pilot, "escape")
-        assert screen.view.filter == ""
+        assert screen.state.filter == ""
         assert shown(screen) == {"table"}
         await press(pilot, "escape")
         assert shown(screen) == {"timeline", "table"}
         await press(pilot, "1 j full_stop r")
         assert "Esc clears it" in frame(pilot.app)
         await press(pilot, "escape")
-        assert screen.view.range is None
+        assert screen.state.range is None
         assert shown(screen) == {"timeline"}
 
 
@@ -65,7 +65,7 @@ async def test_one_core_shows_its_engines_and_all_cores_what_they_did(profile):
     async with opened(profile, WIDE) as pilot:
         screen = explorer(pilot)
         await press(pilot, "e j j o")
-        assert screen.view.scope == Scope(1)
+        assert screen.state.scope == Scope(1)
         assert {screen.session.profile.lanes[row.lane].kind for row in screen.timeline.lanes.rows if not row.kind} >= {
             "TIU",
             "GDMA",
@@ -73,9 +73,9 @@ async def test_one_core_shows_its_engines_and_all_cores_what_they_did(profile):
         await press(pilot, "e")
         assert [row.label for row in screen.timeline.lanes.rows] == ["Core 1"]
         await press(pilot, "o")
-        assert screen.view.rows == "cores"
+        assert screen.state.rows == "cores"
         await press(pilot, "e o escape")
-        assert screen.view.rows == "engines"
+        assert screen.state.rows == "engines"
 
 
 async def test_a_long_message_is_told_to_its_end_and_moves_nothing():
@@ -160,7 +160,7 @@ async def test_a_window_without_work_says_so():
     lanes = [make_lane("TIU", 0, starts=[0, 900], ends=[100, 1000])]
     async with opened(make_profile(lanes), SMALL) as pilot:
         screen = explorer(pilot)
-        screen.store.change(screen.view.windowed(400, 100))
+        screen.store.change(screen.state.windowed(400, 100))
         await settled(pilot)
         assert "No instruction starts here: 0 in the timeline shows the whole capture." in frame(pilot.app)
         await press(pilot, "0")

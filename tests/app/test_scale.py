@@ -79,7 +79,7 @@ async def test_every_one_of_66_lanes_can_be_reached() -> None:
         await pilot.press("1")
         for _ in range(3 * len(profile.lanes)):
             await pilot.press("j")
-            seen.add(explorer(pilot).view.selection.lane)
+            seen.add(explorer(pilot).state.selection.lane)
             if set(range(len(profile.lanes))) <= seen:
                 break
         else:

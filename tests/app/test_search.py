@@ -86,14 +86,14 @@ async def test_the_table_is_searched_as_one_types(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 j j")
-        before = screen.view
+        before = screen.state
         hits = hits_in_table(screen.session, "rms", screen.table.rows.order)
         await press(pilot, "slash r m s")
         first = hits.place(2, -1)
         assert screen.table.rows.position == hits.keys[first]
         assert f"{first + 1}/{len(hits)}" in frame(pilot.app).splitlines()[-1]
         await press(pilot, "escape")
-        assert screen.view == before
+        assert screen.state == before
         assert screen.table.rows.position == 2
 
 
@@ -123,9 +123,9 @@ async def test_the_timeline_is_searched_in_time_over_its_lanes(profile):
         hits = hits_in_time(screen.session, "rms", numbers_in(screen.session, Scope(0), None))
         seen = []
         for _ in range(3):
-            selection = screen.view.selection
+            selection = screen.state.selection
             seen.append(screen.session.number(selection.lane, selection.row))
-            assert screen.view.start <= screen.view.cursor < screen.view.end
+            assert screen.state.start <= screen.state.cursor < screen.state.end
             await press(pilot, "n")
         assert seen == hits.numbers[:3].tolist()
         assert len(set(seen)) == 3
@@ -156,10 +156,10 @@ async def test_search_stays_within_the_filter(profile):
         screen = explorer(pilot)
         screen.filtering.apply("core=1")
         await press(pilot, "2 slash r m s enter n n")
-        lane, row = screen.view.selection.lane, screen.view.selection.row
+        lane, row = screen.state.selection.lane, screen.state.selection.row
         assert profile.lanes[lane]["core"][row] == 1
         await press(pilot, "1 n")
-        lane, row = screen.view.selection.lane, screen.view.selection.row
+        lane, row = screen.state.selection.lane, screen.state.selection.row
         assert profile.lanes[lane]["core"][row] == 1
 
 
@@ -183,7 +183,7 @@ async def test_after_a_search_in_the_table_the_timeline_goes_on_in_time(profile)
         screen.timeline.focus()
         await press(pilot, "n")
         hits = hits_in_time(screen.session, "rms", numbers_in(screen.session, Scope(), None))
-        selection = screen.view.selection
+        selection = screen.state.selection
         before = int(screen.table.rows.order[hits_in_table(screen.session, "rms", screen.table.rows.order).keys[0]])
         place = int(np.flatnonzero(hits.numbers == before)[0])
         assert screen.session.number(selection.lane, selection.row) == hits.numbers[(place + 1) % len(hits)]

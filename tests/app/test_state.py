@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof_tui.analysis.index.axis import cell_at, edges_of, ruler
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 
 STARTS = st.integers(-(10**9), 10**15)
 SPANS = st.integers(1, 10**15)
@@ -21,38 +21,38 @@ CHANGES = st.lists(
 
 @given(STARTS, SPANS, CHANGES)
 def test_window_and_cursor_never_leave_the_profile(start, span, changes):
-    view = ViewState.of(start, start + span)
+    state = DisplayState.of(start, start + span)
     for kind, amount in changes:
-        view = {
-            "zoom": lambda view=view, amount=amount: view.zoomed(amount, 80),
-            "pan": lambda view=view, amount=amount: view.panned(amount),
-            "at": lambda view=view, amount=amount: view.at(amount),
-            "fit": view.fitted,
+        state = {
+            "zoom": lambda state=state, amount=amount: state.zoomed(amount, 80),
+            "pan": lambda state=state, amount=amount: state.panned(amount),
+            "at": lambda state=state, amount=amount: state.at(amount),
+            "fit": state.fitted,
         }[kind]()
-        assert view.full_start <= view.start < view.end <= view.full_end
-        assert view.start <= view.cursor < view.end
+        assert state.full_start <= state.start < state.end <= state.full_end
+        assert state.start <= state.cursor < state.end
 
 
 @given(st.integers(10**3, 10**12), st.integers(80, 200))
 def test_zooming_keeps_the_cursor_in_its_place(span, cells):
-    view = ViewState.of(0, span * 1000).windowed(span, span).at(span + span // 3)
-    zoomed = view.zoomed(view.span // 2, 1)
-    before = (view.cursor - view.start) / view.span
+    state = DisplayState.of(0, span * 1000).windowed(span, span).at(span + span // 3)
+    zoomed = state.zoomed(state.span // 2, 1)
+    before = (state.cursor - state.start) / state.span
     after = (zoomed.cursor - zoomed.start) / zoomed.span
     assert abs(before - after) <= 2 / zoomed.span
-    assert zoomed.cursor == view.cursor
+    assert zoomed.cursor == state.cursor
 
 
 def test_fit_shows_everything_again():
-    view = ViewState.of(5, 1_000_000)
-    assert view.zoomed(1000, 80).panned(300).fitted().fits_all
+    state = DisplayState.of(5, 1_000_000)
+    assert state.zoomed(1000, 80).panned(300).fitted().fits_all
 
 
 def test_a_shown_selection_moves_the_window_only_when_needed():
-    view = ViewState.of(0, 10_000).windowed(1000, 1000)
-    assert view.showing(1200, 1300) == view
-    assert view.showing(5000, 5100).start == 4550
-    assert view.showing(5000, 5100).span == 1000
+    state = DisplayState.of(0, 10_000).windowed(1000, 1000)
+    assert state.showing(1200, 1300) == state
+    assert state.showing(5000, 5100).start == 4550
+    assert state.showing(5000, 5100).span == 1000
 
 
 @given(STARTS, SPANS, st.integers(1, 300))

@@ -35,11 +35,11 @@ async def test_engine_core_and_function_stay_and_excess_sorts():
         place = next(place for place, edge in enumerate(layout.edges) if edge == table.scroll_offset.x + kept)
         inset = table.content_region.offset - table.region.offset
         await pilot.click("#table", offset=(inset.x + kept + 1, inset.y))
-        assert (layout.place, screen.view.sort.key) == (place, layout.columns[place].key)
+        assert (layout.place, screen.state.sort.key) == (place, layout.columns[place].key)
         await pilot.click("#table", offset=(inset.x + 1, inset.y))
-        assert screen.view.sort.key == "engine"
+        assert screen.state.sort.key == "engine"
         await press(pilot, "S e x c e s s enter")
-        assert (screen.view.sort.key, screen.view.sort.down) == ("excess", True)
+        assert (screen.state.sort.key, screen.state.sort.down) == ("excess", True)
         lanes = [lane for lane in profile.lanes if "excess" in lane]
         assert lanes
         most = max(float(np.nanmax(lane["excess"])) for lane in lanes)

@@ -12,7 +12,7 @@ from screen import AS_RECORDED, SIZES, SMALL, compared, explorer, frame, opened,
 
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.steps.step_lane import step_lane, step_span
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.step_bars import paint_steps
@@ -80,21 +80,25 @@ def test_a_line_is_as_wide_as_its_cells(rows, cells, ascii_only):
 
 def test_the_line_of_steps_is_above_all_others():
     session = Session.build(stepped())
-    view = ViewState.of(session.profile.start_ns, session.profile.end_ns)
-    for state in (view, ViewState(**{**vars(view), "rows": "cores"}), ViewState(**{**vars(view), "pinned": ((2, 0),)})):
+    view = DisplayState.of(session.profile.start_ns, session.profile.end_ns)
+    for state in (
+        view,
+        DisplayState(**{**vars(view), "rows": "cores"}),
+        DisplayState(**{**vars(view), "pinned": ((2, 0),)}),
+    ):
         first, *rest = rows_of(session, state)
         assert (first.kind, first.label, first.can_be_selected) == ("steps", "Batches", False)
         assert all(row.kind != "steps" for row in rest)
-    core = ViewState(**{**vars(view), "scope": Scope(session.profile.units[1])})
+    core = DisplayState(**{**vars(view), "scope": Scope(session.profile.units[1])})
     assert rows_of(session, core)[0].kind == "steps"
-    lane = ViewState(**{**vars(view), "scope": Scope(lane=0)})
+    lane = DisplayState(**{**vars(view), "scope": Scope(lane=0)})
     assert rows_of(session, lane)[0].kind == ""
 
 
 def test_one_step_makes_no_line():
     session = Session.build(small_profile(1))
     assert len(session.steps) == 1
-    assert rows_of(session, ViewState.of(0, 1000))[0].kind != "steps"
+    assert rows_of(session, DisplayState.of(0, 1000))[0].kind != "steps"
 
 
 def test_the_span_of_a_step():
@@ -114,12 +118,12 @@ async def command(pilot, text: str) -> None:
 async def test_a_step_is_chosen_and_left(tmp_path):
     async with opened(stepped()) as pilot:
         screen = explorer(pilot)
-        whole = screen.view
+        whole = screen.state
         await command(pilot, "step 1")
         session = screen.session
         start, end = step_span(session, 1)
-        assert screen.view.filter == "step=1"
-        assert (screen.view.start, screen.view.end) == (start, end)
+        assert screen.state.filter == "step=1"
+        assert (screen.state.start, screen.state.end) == (start, end)
         first = frame(pilot.app).splitlines()[0]
         assert "batch 1 alone" in first
         # the figures of the first line are the step's too
@@ -135,19 +139,19 @@ async def test_a_step_is_chosen_and_left(tmp_path):
         await press(pilot, "1")
         await command(pilot, "filter dur>5 step=1")
         await command(pilot, "step 2")
-        assert screen.view.filter == "step=2 dur>5"
+        assert screen.state.filter == "step=2 dur>5"
         await command(pilot, "step")
-        assert screen.view.filter == "dur>5"
+        assert screen.state.filter == "dur>5"
         assert "alone" not in frame(pilot.app).splitlines()[0]
         await press(pilot, "escape 0")
-        assert (screen.view.filter, screen.view.span) == ("", whole.span)
+        assert (screen.state.filter, screen.state.span) == ("", whole.span)
 
 
 async def test_a_step_that_is_not_there_is_told():
     async with opened(stepped()) as pilot:
         await command(pilot, "step 7")
         assert "batches are 0 to 2" in frame(pilot.app)
-        assert explorer(pilot).view.filter == ""
+        assert explorer(pilot).state.filter == ""
     async with opened(small_profile(0)) as pilot:
         await command(pilot, "step 0")
         assert "there are no batches here" in frame(pilot.app)
@@ -158,14 +162,14 @@ async def test_lanes_are_walked_and_the_line_of_steps_is_not():
         screen = explorer(pilot)
         timeline = screen.timeline
         assert timeline.lanes.rows[0].kind == "steps"
-        assert timeline.lanes.selected_row(screen.view) == -1
+        assert timeline.lanes.selected_row(screen.state) == -1
         await press(pilot, "j")
-        first = timeline.lanes.selected_row(screen.view)
+        first = timeline.lanes.selected_row(screen.state)
         assert first > 0
         await press(pilot, "k k k")
-        assert timeline.lanes.selected_row(screen.view) == 1
+        assert timeline.lanes.selected_row(screen.state) == 1
         await press(pilot, "G k")
-        assert timeline.lanes.selected_row(screen.view) > 0
+        assert timeline.lanes.selected_row(screen.state) > 0
 
 
 async def test_a_click_on_the_line_chooses_a_step():
@@ -176,7 +180,7 @@ async def test_a_click_on_the_line_chooses_a_step():
         cell = timeline.lanes.label_width + timeline.lanes.cell_of((start + end) // 2)
         await pilot.click("#timeline", offset=(cell + 1, 2))
         await press(pilot, "")
-        assert explorer(pilot).view.filter == "step=1"
+        assert explorer(pilot).state.filter == "step=1"
 
 
 async def test_groups_by_step_lead_to_one():

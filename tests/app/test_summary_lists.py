@@ -16,7 +16,7 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.findings.findings import findings
 from tpuprof_tui.analysis.findings.unit_busy import unit_reason
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.panes.summary.page import Page, PageBuilder
 from tpuprof_tui.app.settings.column_names import columns_named
 from tpuprof_tui.app.shell.messages import Change
@@ -44,28 +44,28 @@ async def test_enter_on_a_kernel_function_goes_to_its_longest_instruction_and_o_
         table = told(screen, "kernels")
         first = table.column("name")[0]
         assert first in KERNELS
-        before, view = texts(screen), screen.view
+        before, state = texts(screen), screen.state
         await press(pilot, "enter")
-        chosen = screen.view.selection
+        chosen = screen.state.selection
         start, end = screen.session.span_of(chosen.lane, chosen.row)
         assert end - start == table.column("max_us")[0]
-        assert screen.view.cursor == start
+        assert screen.state.cursor == start
         # the list is as it was, and walked on
         assert texts(screen) == before
-        assert (screen.view.filter, screen.view.scope) == (view.filter, view.scope)
+        assert (screen.state.filter, screen.state.scope) == (state.filter, state.scope)
         assert screen.summary.figures.asked.scope.everything
         await press(pilot, "j enter")
-        assert screen.view.selection != chosen
+        assert screen.state.selection != chosen
         assert (texts(screen), screen.summary.cursor) == (before, 1)
         await press(pilot, "k o")
-        assert screen.view.filter == f"kernel={first}"
+        assert screen.state.filter == f"kernel={first}"
         assert told(screen, "kernels").column("name") == [first]
         assert told(screen, "kernels").column("total_us") == table.column("total_us")[:1]
         await press(pilot, "j o")
         operation = told(screen, "operations").column("name")[0]
-        assert screen.view.filter == f"kernel={first} name={operation}"
+        assert screen.state.filter == f"kernel={first} name={operation}"
         await press(pilot, "escape escape")
-        assert screen.view.filter == ""
+        assert screen.state.filter == ""
 
 
 async def test_the_cursor_goes_through_lines_that_stand_for_something_then_scrolls(profile):
@@ -105,8 +105,8 @@ async def test_enter_on_an_instruction_selects_it(profile):
         row = table.column("rule").index("exposed_transfer")
         screen.summary.go_to(row)
         await press(pilot, "enter")
-        found = findings(screen.session, screen.view, Scope(), 3).exposed[0]
-        assert (screen.view.selection.lane, screen.view.selection.row) == (found.lane, found.row)
+        found = findings(screen.session, screen.state, Scope(), 3).exposed[0]
+        assert (screen.state.selection.lane, screen.state.selection.row) == (found.lane, found.row)
 
 
 async def test_enter_on_a_pause_goes_there(profile):
@@ -116,7 +116,7 @@ async def test_enter_on_a_pause_goes_there(profile):
         place, target = next(each for each in enumerate(screen.summary.page.targets[0]) if each[1].time)
         screen.summary.go_to(place)
         await press(pilot, "enter")
-        assert screen.view.cursor == target.time[0]
+        assert screen.state.cursor == target.time[0]
         assert target.time[0] == told(screen, "unit", "pauses").column("start_us")[0]
 
 
@@ -124,13 +124,13 @@ async def test_o_on_a_core_narrows_all_panes_to_it(profile):
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "3 v v j j enter")
-        assert screen.view.scope.everything
-        assert screen.view.selection.group == told(screen, "units", "units").leads_to(2).scope.group
+        assert screen.state.scope.everything
+        assert screen.state.selection.group == told(screen, "units", "units").leads_to(2).scope.group
         assert screen.summary.figures.asked.scope.everything
         await press(pilot, "o")
         assert screen.summary.views.chosen == "units"
         core = told(screen, "units", "units").leads_to(0).scope
-        assert screen.view.scope == core
+        assert screen.state.scope == core
         assert screen.summary.figures.asked.scope == core
 
 
@@ -156,7 +156,7 @@ async def test_on_wide_screens_h_and_l_go_from_column_to_column(profile):
         names = {name for view in ("kernels", "operations") for name in told(screen, view).column("name")}
         assert pane.text_of_item().split()[0] in names
         await press(pilot, "l o")
-        assert not screen.view.scope.everything
+        assert not screen.state.scope.everything
 
 
 def cells_shown(page: Page) -> dict[str, int]:
@@ -182,7 +182,7 @@ async def test_a_wider_summary_shows_every_column_that_a_narrower_one_does(sampl
         before: dict[str, int] = {}
         for width in range(60, 260, 9):
             builder = PageBuilder(pane.figures, pane.palette, pane.glyphs, width, 60)
-            page = builder.page(pane.views, explorer(pilot).view, paused=False)
+            page = builder.page(pane.views, explorer(pilot).state, paused=False)
             shown = cells_shown(page)
             # a heading that fills its line has no rule, and is not found
             both = before.keys() & shown.keys()
@@ -234,7 +234,7 @@ async def test_where_nothing_starts_is_told_what_runs_through(profile):
         inside = starts[(starts > start) & (starts < end)].tolist()
         edges = [start, *inside, end]
         low, high = max(pairwise(edges), key=lambda each: each[1] - each[0])
-        screen.change(Change(lambda view: view.windowed(low + 1, high - low - 2)))
+        screen.change(Change(lambda state: state.windowed(low + 1, high - low - 2)))
         await settled(pilot)
         table = told(screen, "operations", "running_through")
         rows = [number for number in range(len(table)) if table.leads_to(number).event == (lane, row)]
@@ -262,7 +262,7 @@ async def test_lost_time_is_told_by_kernel_function_and_operation(size):
     async with opened(profile, size) as pilot:
         screen = explorer(pilot)
         session = screen.session
-        rows = headroom(session.profile, session.indexes, screen.view.start, screen.view.end)
+        rows = headroom(session.profile, session.indexes, screen.state.start, screen.state.end)
         table = told(screen, "lost", "scopes")
         assert (table.column("name")[0], table.column("lost_us")[0]) == (rows[0].label, rows[0].lost_ns)
         text = "\n".join(texts(screen))
@@ -272,7 +272,7 @@ async def test_lost_time_is_told_by_kernel_function_and_operation(size):
 
 def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
     session = Session.build(profile)
-    view = ViewState.of(profile.start_ns, profile.end_ns)
+    view = DisplayState.of(profile.start_ns, profile.end_ns)
     for scope in (Scope(), Scope(1), Scope(0, 1), Scope(-1, len(profile.lanes) - 1)):
         found = findings(session, view, scope, 3)
         waits = []
@@ -339,14 +339,14 @@ async def test_the_table_is_sorted_by_a_column_that_is_named(profile):
         await press(pilot, "2 S e x p")
         assert "Exposed" in frame(pilot.app).splitlines()[-1]
         await press(pilot, "enter")
-        assert (screen.view.sort.key, screen.view.sort.down) == ("exposed", True)
+        assert (screen.state.sort.key, screen.state.sort.down) == ("exposed", True)
         assert screen.table.columns.chosen.key == "exposed"
         await press(pilot, "s")
-        assert not screen.view.sort.down
+        assert not screen.state.sort.down
         await press(pilot, "S z z z enter")
         assert "no column here is called so" in frame(pilot.app)
         await press(pilot, "escape")
-        assert screen.view.sort.key == "exposed"
+        assert screen.state.sort.key == "exposed"
 
 
 async def test_a_column_is_copied_of_all_rows_or_of_those_picked(profile):
@@ -358,7 +358,7 @@ async def test_a_column_is_copied_of_all_rows_or_of_those_picked(profile):
         assert durations == sorted(durations, reverse=True)
         await press(pilot, "escape space space ctrl+y")
         assert pilot.app.clipboard == "\n".join(map(str, durations[:2]))
-        assert len(screen.view.picked) == 2
+        assert len(screen.state.picked) == 2
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])

@@ -10,7 +10,7 @@ from profiles import big_profile, make_lane, make_profile, small_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.panes.summary.figures import SummaryFigures
 from tpuprof_tui.export.selection import Selection, selected_profile
 from tpuprof_tui.model.vocabulary import DETAIL
@@ -27,7 +27,7 @@ def profile():
 
 
 def view_of(profile):
-    return ViewState.of(profile.start_ns, profile.end_ns)
+    return DisplayState.of(profile.start_ns, profile.end_ns)
 
 
 def text_of(screen) -> str:
@@ -59,12 +59,12 @@ def test_the_whole_capture_has_the_reference_s_own_rows(profile, session):
 
 @pytest.mark.parametrize("core", [-1, 0, 1])
 def test_a_window_has_the_rows_of_an_export_of_that_range(profile, session, core):
-    view = view_of(profile)
-    view = view.windowed(view.start + view.span // 3, view.span // 5)
+    state = view_of(profile)
+    state = state.windowed(state.start + state.span // 3, state.span // 5)
     cores = None if core < 0 else frozenset({core})
-    wanted = expected(selected_profile(profile, Selection(cores, view.start, view.end)))
+    wanted = expected(selected_profile(profile, Selection(cores, state.start, state.end)))
     assert wanted
-    assert rows_of(Query(session, Scope(core), (view.start, view.end))) == wanted
+    assert rows_of(Query(session, Scope(core), (state.start, state.end))) == wanted
 
 
 def test_a_filter_counts_only_what_passes(session):
@@ -98,7 +98,7 @@ def told(answers: Mapping[str, Answer]) -> dict[str, list[object]]:
 
 def asked(screen) -> dict[str, list[object]]:
     """What views say of the state of the screen."""
-    query = Query.of_view(screen.session, screen.view, screen.view.figures_scope)
+    query = Query.of_state(screen.session, screen.state, screen.state.figures_scope)
     return told({**at_once(query), **dict(at_rest(query))})
 
 
@@ -122,11 +122,11 @@ async def test_p_holds_the_figures_and_says_so(profile):
         assert screen.summary.figures.asked is before
         text = frame(pilot.app)
         assert "PAUSED (p)" in text
-        assert "Paused: all cores, whole capture. p follows the view again." in text
+        assert "Paused: all cores, whole capture. p follows the screen again." in text
         await press(pilot, "2 3")
         assert screen.summary.figures.asked is before
         await press(pilot, "p")
-        assert screen.summary.figures.asked.range == (screen.view.start, screen.view.end)
+        assert screen.summary.figures.asked.range == (screen.state.start, screen.state.end)
         assert "PAUSED" not in frame(pilot.app)
         assert "window of" in frame(pilot.app)
 
@@ -135,7 +135,7 @@ async def test_a_pause_before_there_are_figures_still_shows_some(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2")
-        screen.summary.figures = SummaryFigures(screen.session, screen.view)
+        screen.summary.figures = SummaryFigures(screen.session, screen.state)
         await press(pilot, "p 3")
         assert screen.summary.figures.answers
 

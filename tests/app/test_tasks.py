@@ -238,6 +238,6 @@ async def test_enter_goes_to_what_was_found(mode2):
         await press(pilot, "3 V V V")
         rules = explorer(pilot).query_one("#summary").figures.answers["findings"].table("findings").column("rule")
         await press(pilot, " ".join("j" * rules.index("exposed_transfer")) + " enter")
-        selection = explorer(pilot).view.selection
+        selection = explorer(pilot).state.selection
         assert (mode2.lanes[selection.lane], selection.row) == (lane, row)
         assert exposed > 0

@@ -12,11 +12,11 @@ from screen import SMALL, WIDE, explorer, frame, opened, press
 
 from tpuprof_tui.analysis.selecting.navigation import marked, measured_text, same_name, time_of
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.parsing import TypedError
 from tpuprof_tui.model import Strings
 
-VIEW = ViewState.of(0, 20_000_000)
+VIEW = DisplayState.of(0, 20_000_000)
 
 
 def ruler_of(pilot) -> str:
@@ -64,14 +64,14 @@ async def test_g_goes_to_a_time(profile, size):
     async with opened(profile, size) as pilot:
         screen = explorer(pilot)
         await press(pilot, "w w w w g 5 0 0 n s enter")
-        assert screen.view.cursor == 500
-        assert screen.view.start <= 500 < screen.view.end
+        assert screen.state.cursor == 500
+        assert screen.state.start <= 500 < screen.state.end
         assert screen.focused.id == "timeline"
         await press(pilot, "g 9 9 9 s enter")
         assert screen.prompt.is_open
         assert "outside" in frame(pilot.app)
         await press(pilot, "escape")
-        assert screen.view.cursor == 500
+        assert screen.state.cursor == 500
 
 
 # marks
@@ -81,30 +81,30 @@ async def test_two_marks_show_their_distance(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "g 1 0 0 0 enter m a")
-        assert screen.view.marks == (("a", 1000),)
+        assert screen.state.marks == (("a", 1000),)
         await press(pilot, "g 3 5 0 0 enter")
         assert "from a 2.500 us" in bottom_of(pilot)
         await press(pilot, "m q 0")
-        assert screen.view.marks == (("a", 1000), ("q", 3500))
+        assert screen.state.marks == (("a", 1000), ("q", 3500))
         assert "a to q 2.500 us" in bottom_of(pilot)
         assert "a" in ruler_of(pilot)
         await press(pilot, "apostrophe a")
-        assert screen.view.cursor == 1000
+        assert screen.state.cursor == 1000
         assert "q" in ruler_of(pilot)
         await press(pilot, "m a")
-        assert screen.view.marks == (("q", 3500),)
+        assert screen.state.marks == (("q", 3500),)
 
 
 async def test_what_follows_m_is_a_letter_whatever_its_key_does(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        before = screen.view.span
+        before = screen.state.span
         await press(pilot, "m w")
-        assert screen.view.span == before
-        assert screen.view.marks[0][0] == "w"
+        assert screen.state.span == before
+        assert screen.state.marks[0][0] == "w"
         await press(pilot, "m escape w")
-        assert len(screen.view.marks) == 1
-        assert screen.view.span < before
+        assert len(screen.state.marks) == 1
+        assert screen.state.span < before
         await press(pilot, "apostrophe z")
         assert "No mark z" in frame(pilot.app)
 
@@ -113,15 +113,15 @@ async def test_without_marks_there_is_nothing_to_go_to(profile):
     async with opened(profile) as pilot:
         await press(pilot, "apostrophe")
         assert "No marks yet" in frame(pilot.app)
-        before = explorer(pilot).view.span
+        before = explorer(pilot).state.span
         await press(pilot, "w")
-        assert explorer(pilot).view.span < before
+        assert explorer(pilot).state.span < before
 
 
 def test_a_letter_marks_one_time():
-    view = marked(marked(VIEW.at(5), "b").at(9), "b")
-    assert view.marks == (("b", 9),)
-    assert measured_text(replace(view, cursor=4)) == "from b 5 ns"
+    state = marked(marked(VIEW.at(5), "b").at(9), "b")
+    assert state.marks == (("b", 9),)
+    assert measured_text(replace(state, cursor=4)) == "from b 5 ns"
 
 
 # ranges
@@ -132,37 +132,37 @@ async def test_the_selection_becomes_the_range_of_the_summary(profile, size):
     async with opened(profile, size) as pilot:
         screen = explorer(pilot)
         await press(pilot, "e j j full_stop r" if size == SMALL else "j j full_stop r")
-        selection = screen.view.selection
+        selection = screen.state.selection
         start, end = screen.session.span_of(selection.lane, selection.row)
-        assert screen.view.range == screen.view.figures_window == (start, end)
+        assert screen.state.range == screen.state.figures_window == (start, end)
         assert screen.summary.figures.asked.range == (start, end)
         assert "range " in bottom_of(pilot)
         assert "range of" in screen.summary.title_text()
         await press(pilot, "r")
-        assert screen.view.range is None
-        assert screen.summary.figures.asked.view.span == screen.view.span
+        assert screen.state.range is None
+        assert screen.summary.figures.asked.state.span == screen.state.span
 
 
 async def test_two_cursors_make_a_range(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "g 4 0 0 0 enter r")
-        assert screen.view.range is None
+        assert screen.state.range is None
         assert "range begun" in bottom_of(pilot)
         await press(pilot, "r")
-        assert screen.view.range is None
+        assert screen.state.range is None
         await press(pilot, "g 1 0 0 0 enter r")
-        assert screen.view.range == (1000, 4000)
+        assert screen.state.range == (1000, 4000)
         assert "range 3.000 us" in bottom_of(pilot)
         await press(pilot, "end")
         assert "[" in ruler_of(pilot)
         assert "]" in ruler_of(pilot)
         assert screen.summary.figures.asked.range[0] == 1000
         await press(pilot, "f")
-        assert (screen.view.start, screen.view.end) == (1000, 4000)
+        assert (screen.state.start, screen.state.end) == (1000, 4000)
         await press(pilot, "escape")
-        assert screen.view.range is None
-        assert screen.view.figures_window == (1000, 4000)
+        assert screen.state.range is None
+        assert screen.state.figures_window == (1000, 4000)
 
 
 # names
@@ -172,15 +172,15 @@ async def test_next_and_previous_of_the_same_name(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j j full_stop greater_than_sign")
-        selection = screen.view.selection
+        selection = screen.state.selection
         names = screen.session.profile.lanes[selection.lane]["name"]
         await press(pilot, "greater_than_sign")
-        later = screen.view.selection
+        later = screen.state.selection
         assert later.row > selection.row
         assert names[later.row] == names[selection.row]
         assert not (names[selection.row + 1 : later.row] == names[selection.row]).any()
         await press(pilot, "less_than_sign")
-        assert screen.view.selection == selection
+        assert screen.state.selection == selection
 
 
 @given(st.lists(st.integers(-1, 3), min_size=1, max_size=30), st.data())
@@ -203,11 +203,11 @@ async def test_the_same_name_is_sought_among_what_passes_the_filter():
         screen = explorer(pilot)
         screen.filtering.apply("dur>5ns")
         await press(pilot, "e j home enter escape greater_than_sign")
-        assert screen.view.selection.row == 5
+        assert screen.state.selection.row == 5
         await press(pilot, "greater_than_sign")
         assert "No later mm of this lane passes the filter; Esc clears it." in frame(pilot.app)
         await press(pilot, "less_than_sign")
-        assert screen.view.selection.row == 0
+        assert screen.state.selection.row == 0
 
 
 async def test_without_names_it_says_so():

@@ -97,13 +97,13 @@ async def test_launches_are_stepped_through_as_ranges(profile):
         screen = explorer(pilot)
         index = launches(screen.session, 0)
         await press(pilot, "j k home enter")
-        assert screen.view.selection == Selection(0)
-        assert screen.view.range == span_of(index, 0)
+        assert screen.state.selection == Selection(0)
+        assert screen.state.range == span_of(index, 0)
         assert not screen.query_one("#detail").display
         await press(pilot, "full_stop full_stop comma")
-        assert screen.view.range == span_of(index, 1)
-        assert screen.view.cursor == span_of(index, 1)[0]
-        assert screen.summary.figures.asked.range == screen.view.range
+        assert screen.state.range == span_of(index, 1)
+        assert screen.state.cursor == span_of(index, 1)[0]
+        assert screen.summary.figures.asked.range == screen.state.range
         assert "llama_attention" in frame(pilot.app).split("launch 1")[0]
 
 
@@ -195,12 +195,12 @@ async def test_colours_follow_one_key_and_skip_what_is_unknown(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "C")
-        assert screen.view.colouring == "kernel"
+        assert screen.state.colouring == "kernel"
         assert "colours: kernel function" in frame(pilot.app)
         await press(pilot, "C")
-        assert screen.view.colouring == "bandwidth"
+        assert screen.state.colouring == "bandwidth"
         await press(pilot, "C")
-        assert screen.view.colouring == "operation"
+        assert screen.state.colouring == "operation"
         assert "Colours mean: operation" in frame(pilot.app)
     assert next_colouring(big_profile(100, mode=2), "bandwidth") == "uarch"
     unnamed = make_lane("GDMA", 0, starts=[0], ends=[9], kernel=[-1], ddr_bandwidth=[1.0])
@@ -237,7 +237,7 @@ async def test_whole_cores_have_a_legend_of_their_own_and_no_colours_to_choose(a
         assert "operation:" not in text
         await press(pilot, "C")
         assert "Colours belong to engines: e shows them." in frame(pilot.app)
-        assert screen.view.colouring == "operation"
+        assert screen.state.colouring == "operation"
         await press(pilot, "e")
         assert "operation:" in frame(pilot.app)
         assert "only moves data" not in frame(pilot.app)
@@ -275,15 +275,15 @@ async def test_strips_stand_below_their_lanes_and_are_stepped_over(profile):
         await press(pilot, "B")
         assert labels(screen)[:5] == ["Core 0 kernels", "Core 0 TIU", "Core 0 GDMA", "bandwidth", "Core 0 SDMA"]
         await press(pilot, "j j j")
-        assert screen.view.selection == Selection(0, 2)
+        assert screen.state.selection == Selection(0, 2)
         await press(pilot, "k")
-        assert screen.view.selection == Selection(0, 1)
+        assert screen.state.selection == Selection(0, 1)
         await press(pilot, "B")
         assert labels(screen)[1:3] == ["Core 0 TIU", "busy"]
         await press(pilot, " ".join(["j"] * 40))
-        assert screen.view.selection.lane == len(profile.lanes) - 1
+        assert screen.state.selection.lane == len(profile.lanes) - 1
         await press(pilot, "B")
-        assert screen.view.strip == ""
+        assert screen.state.strip == ""
 
 
 # pins
@@ -295,18 +295,18 @@ async def test_a_pinned_lane_stays_on_top(profile):
         timeline = screen.timeline
         await press(pilot, "e j j P")
         assert labels(screen)[0] == "Core 0 GDMA"
-        assert screen.view.selection == Selection(0, 1)
+        assert screen.state.selection == Selection(0, 1)
         await press(pilot, " ".join(["j"] * 20))
         assert timeline.lanes.top > 0
         assert "GDMA" in text_of_line(timeline, 0)
         assert timeline.lanes.line_of(0) == 0
         assert timeline.lanes.line_of(1) == -1
         assert timeline.lanes.number_at(1) == 1 + timeline.lanes.top
-        last = timeline.lanes.selected_row(screen.view)
+        last = timeline.lanes.selected_row(screen.state)
         assert last == len(timeline.lanes.rows) - 1
         assert timeline.lanes.line_of(last) == timeline.lanes.lines - 1
         await press(pilot, " ".join(["k"] * 20))
-        assert timeline.lanes.selected_row(screen.view) == 0
+        assert timeline.lanes.selected_row(screen.state) == 0
         await press(pilot, "P")
         assert labels(screen)[0] == "Core 0 kernels"
         await press(pilot, "escape escape P")
@@ -317,10 +317,10 @@ async def test_many_pins_leave_room(profile):
     async with opened(profile, SMALL) as pilot:
         screen = explorer(pilot)
         await press(pilot, "e j " + " ".join(["P j"] * 12))
-        assert len(screen.view.pinned) > 2
+        assert len(screen.state.pinned) > 2
         await press(pilot, " ".join(["j"] * 20))
         timeline = screen.timeline
-        assert timeline.lanes.line_of(timeline.lanes.selected_row(screen.view)) >= 0
+        assert timeline.lanes.line_of(timeline.lanes.selected_row(screen.state)) >= 0
 
 
 # dependencies
@@ -340,13 +340,13 @@ async def test_dependencies_are_followed_both_ways(linked):
     async with opened(linked) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j end enter left_square_bracket")
-        assert screen.view.selection == Selection(0, 1, 1)
+        assert screen.state.selection == Selection(0, 1, 1)
         assert "waited for" in frame(pilot.app)
         assert "5 ns between" in frame(pilot.app)
         await press(pilot, "right_square_bracket")
-        assert screen.view.selection == Selection(0, 0, 1)
+        assert screen.state.selection == Selection(0, 0, 1)
         await press(pilot, "comma left_square_bracket")
-        assert screen.view.selection == Selection(0, 0, 0)
+        assert screen.state.selection == Selection(0, 0, 0)
         assert "Nothing is known that released" in frame(pilot.app)
         await press(pilot, "right_square_bracket")
         assert "Nothing is known to have waited" in frame(pilot.app)

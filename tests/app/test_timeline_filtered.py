@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.links.launches import launches, launches_with, span_of
 from tpuprof_tui.analysis.selecting.filter_masks import passing
 from tpuprof_tui.analysis.selecting.navigation import stepped_event
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.app.drawing.colouring import is_summed
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import paint_lane, paint_passing
@@ -142,18 +142,18 @@ async def test_steps_keep_to_what_passes_and_what_is_hidden_says_so(profile):
         await press(pilot, "j j j home")
         screen.filtering.apply("dur>300")
         await settled(pilot)
-        lane = screen.view.selection.lane
+        lane = screen.state.selection.lane
         mask = passing(screen.session, "dur>300").lane(lane)
         rows = np.flatnonzero(mask)
         seen = []
         for _ in range(3):
             await press(pilot, "full_stop")
-            seen.append(screen.view.selection.row)
+            seen.append(screen.state.selection.row)
         places = np.searchsorted(rows, seen)
         assert rows[places].tolist() == seen
         assert np.diff(places).tolist() == [1, 1]
         await press(pilot, "comma")
-        assert screen.view.selection.row == seen[-2]
+        assert screen.state.selection.row == seen[-2]
         hidden = int(np.flatnonzero(~mask)[0])
         await press(pilot, f"escape g {' '.join(str(profile.lanes[lane]['start'][hidden]))} enter")
         screen.filtering.apply("dur>300")
@@ -164,18 +164,18 @@ async def test_steps_keep_to_what_passes_and_what_is_hidden_says_so(profile):
 async def test_where_nothing_passes_a_step_says_so(profile):
     async with opened(profile) as pilot:
         await press(pilot, "j full_stop")
-        selection = explorer(pilot).view.selection
+        selection = explorer(pilot).state.selection
         explorer(pilot).filtering.apply("dur<0")
         await settled(pilot)
         await press(pilot, "full_stop")
-        assert explorer(pilot).view.selection == selection
+        assert explorer(pilot).state.selection == selection
         assert "No later instruction of this lane passes the filter" in frame(pilot.app)
 
 
 def test_where_nothing_passes_no_step_is_made(profile):
     session = Session.build(profile)
     passing(session, "dur<0")
-    view = ViewState.of(profile.start_ns, profile.end_ns)
+    view = DisplayState.of(profile.start_ns, profile.end_ns)
     from dataclasses import replace
 
     view = replace(view, filter="dur<0", selection=Selection(0, 0, 3))
@@ -198,11 +198,11 @@ async def test_large_captures_are_filtered_and_summed_in_threads_while_keys_work
         timeline.action_do("colours")
         timeline.action_do("colours")
         await pilot.pause()
-        assert screen.view.colouring == "bandwidth"
+        assert screen.state.colouring == "bandwidth"
         await settled(pilot)
         assert is_summed(index, "bandwidth")
         assert "computing" not in timeline.title_text()
-        assert not timeline.figures.is_summing(screen.view)
+        assert not timeline.figures.is_summing(screen.state)
 
 
 def test_until_the_sums_are_there_cells_are_quiet():

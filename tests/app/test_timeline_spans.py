@@ -11,38 +11,38 @@ from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.links.session_dependencies import MARKED, dependencies_of, ties_of
 from tpuprof_tui.analysis.selecting.navigation import gone_to_mark, marked, marks_text, measured_text, spanned
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.model import Strings
 
-VIEW = ViewState.of(0, 1_000_000)
+VIEW = DisplayState.of(0, 1_000_000)
 
 
 # spans
 
 
 def test_a_span_is_kept_gone_to_and_taken_away():
-    view = spanned(VIEW, "a", 100, 900)
-    assert view.spans == (("a", 100, 900),)
-    zoomed = view.windowed(500_000, 1000)
+    state = spanned(VIEW, "a", 100, 900)
+    assert state.spans == (("a", 100, 900),)
+    zoomed = state.windowed(500_000, 1000)
     found = gone_to_mark(zoomed, "a")
     assert found is not None
     assert found.range == (100, 900)
     assert found.start <= 100
     assert found.end >= 900
-    assert gone_to_mark(view, "b") is None
-    assert spanned(view, "a", 100, 900).spans == ()
-    assert spanned(view, "a", 5, 9).spans == (("a", 5, 9),)
+    assert gone_to_mark(state, "b") is None
+    assert spanned(state, "a", 100, 900).spans == ()
+    assert spanned(state, "a", 5, 9).spans == (("a", 5, 9),)
 
 
 def test_a_letter_stands_for_one_thing():
-    view = marked(spanned(VIEW, "a", 100, 900), "a")
-    assert (view.marks, view.spans) == ((("a", VIEW.cursor),), ())
-    view = spanned(view, "a", 1, 2)
-    assert (view.marks, view.spans) == ((), (("a", 1, 2),))
-    assert marks_text(view) == "a 1 ns from 1 ns"
-    assert measured_text(view) == ""
+    state = marked(spanned(VIEW, "a", 100, 900), "a")
+    assert (state.marks, state.spans) == ((("a", VIEW.cursor),), ())
+    state = spanned(state, "a", 1, 2)
+    assert (state.marks, state.spans) == ((), (("a", 1, 2),))
+    assert marks_text(state) == "a 1 ns from 1 ns"
+    assert measured_text(state) == ""
 
 
 async def test_marks_are_set_and_gone_to_in_the_table(profile):
@@ -52,15 +52,15 @@ async def test_marks_are_set_and_gone_to_in_the_table(profile):
         number = int(screen.table.rows.order[screen.table.rows.position])
         start, _ = screen.session.span_of(*screen.session.place(number))
         await press(pilot, "m a")
-        assert screen.view.marks == (("a", start),)
+        assert screen.state.marks == (("a", start),)
         await press(pilot, "G apostrophe a")
         assert screen.table.rows.position == 3
-        assert screen.session.number(screen.view.selection.lane, screen.view.selection.row) == number
+        assert screen.session.number(screen.state.selection.lane, screen.state.selection.row) == number
         # in another order too, and where the row is not selected yet
         await press(pilot, "I escape g apostrophe a")
         assert int(screen.table.rows.order[screen.table.rows.position]) == number
         await press(pilot, "m a")
-        assert screen.view.marks == ()
+        assert screen.state.marks == ()
 
 
 async def test_a_letter_is_waited_for_while_the_keys_stay(profile):
@@ -69,30 +69,30 @@ async def test_a_letter_is_waited_for_while_the_keys_stay(profile):
         await press(pilot, "2 m")
         screen.query_one("#timeline").focus()
         await press(pilot, "w")
-        assert screen.view.marks == ()
-        assert not screen.view.fits_all
+        assert screen.state.marks == ()
+        assert not screen.state.fits_all
 
 
 async def test_m_keeps_range_selection_or_window_under_a_letter(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "w w M w")
-        window = (screen.view.start, screen.view.end)
-        assert screen.view.spans == (("w", *window),)
+        window = (screen.state.start, screen.state.end)
+        assert screen.state.spans == (("w", *window),)
         await press(pilot, "j j full_stop M s")
-        lane, row = screen.view.selection.lane, screen.view.selection.row
+        lane, row = screen.state.selection.lane, screen.state.selection.row
         span = screen.session.span_of(lane, row)
-        assert ("s", *span) in screen.view.spans
+        assert ("s", *span) in screen.state.spans
         await press(pilot, "r M r escape escape escape 0 apostrophe s")
-        assert screen.view.range == span
+        assert screen.state.range == span
         await press(pilot, "apostrophe w")
-        assert screen.view.range == window
+        assert screen.state.range == window
         assert "ws" in frame(pilot.app) or "w" in frame(pilot.app).split("\n")[2]
         await press(pilot, "apostrophe x")
         assert "No mark x" in frame(pilot.app)
         await press(pilot, "M w")
         assert "taken away" in frame(pilot.app)
-        assert [letter for letter, *_ in screen.view.spans] == ["r", "s"]
+        assert [letter for letter, *_ in screen.state.spans] == ["r", "s"]
         await press(pilot, "M question_mark")
         assert "letters or digits" in frame(pilot.app)
 
@@ -107,9 +107,9 @@ async def test_letters_leave_no_label_of_the_ruler_that_reads_as_another_number(
             return set(text.replace("▼", " ").replace("[", " ").replace("]", " ").replace("╷", " ").split())
 
         before = labels()
-        ticks = [cell for cell, _ in lanes.measure.ruler(lanes.view.start, lanes.view.end, lanes.cells).ticks]
+        ticks = [cell for cell, _ in lanes.measure.ruler(lanes.state.start, lanes.state.end, lanes.cells).ticks]
         for letter, cell in zip("abc", ticks[1:], strict=False):
-            time = int(edges_of(lanes.view.start, lanes.view.end, lanes.cells)[cell + 1])
+            time = int(edges_of(lanes.state.start, lanes.state.end, lanes.cells)[cell + 1])
             await press(pilot, f"g {' '.join(str(time))} enter m {letter}")
         await press(pilot, "home")
         shown = labels()
@@ -124,11 +124,11 @@ async def test_y_copies_window_instruction_or_range(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "w y")
-        view = screen.view
-        assert range_typed(pilot.app.clipboard, TimeBase(0, 1)) == (view.start, view.end)
+        state = screen.state
+        assert range_typed(pilot.app.clipboard, TimeBase(0, 1)) == (state.start, state.end)
         assert "Copied window" in frame(pilot.app)
         await press(pilot, "j full_stop y")
-        lane, row = screen.view.selection.lane, screen.view.selection.row
+        lane, row = screen.state.selection.lane, screen.state.selection.row
         start, end = screen.session.span_of(lane, row)
         copied = pilot.app.clipboard.split("  ")
         assert copied[0] == "Core 0 TIU"
@@ -199,7 +199,7 @@ async def test_what_released_and_what_was_released_is_marked_and_told(ascii_only
         assert f"{glyphs.releases} 5 ns before mm2 (Core 0 TIU) and 1 more" in frame(pilot.app)
         # what is out of sight is marked at the edge of the window it lies beyond
         await press(pilot, "w")
-        screen.store.change(screen.view.windowed(40, 55))
+        screen.store.change(screen.state.windowed(40, 55))
         await settled(pilot)
         assert axis("TIU")[-1] == glyphs.releases
         await press(pilot, "escape")
@@ -219,15 +219,15 @@ async def test_f_shows_the_selection_then_fits_it(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "w w w w j j full_stop")
-        lane, row = screen.view.selection.lane, screen.view.selection.row
+        lane, row = screen.state.selection.lane, screen.state.selection.row
         start, end = screen.session.span_of(lane, row)
-        span = screen.view.span
+        span = screen.state.span
         await press(pilot, "D D D f")
-        assert screen.view.start <= start < end <= screen.view.end
-        assert screen.view.span == span
+        assert screen.state.start <= start < end <= screen.state.end
+        assert screen.state.span == span
         await press(pilot, "f")
-        assert screen.view.span == max((end - start) * 2, screen.timeline.lanes.cells)
-        assert screen.view.start <= start < end <= screen.view.end
+        assert screen.state.span == max((end - start) * 2, screen.timeline.lanes.cells)
+        assert screen.state.start <= start < end <= screen.state.end
 
 
 async def test_f_shows_the_timeline_where_another_pane_filled_the_screen(profile):
@@ -235,12 +235,12 @@ async def test_f_shows_the_timeline_where_another_pane_filled_the_screen(profile
         screen = explorer(pilot)
         await press(pilot, "2 j j j enter escape 2")
         assert not screen.timeline.display
-        assert screen.view.selection.row >= 0
+        assert screen.state.selection.row >= 0
         await press(pilot, "f")
         assert screen.timeline.display
         assert screen.table.display
-        start, end = screen.session.span_of(screen.view.selection.lane, screen.view.selection.row)
-        assert screen.view.start <= start < end <= screen.view.end
+        start, end = screen.session.span_of(screen.state.selection.lane, screen.state.selection.row)
+        assert screen.state.start <= start < end <= screen.state.end
 
 
 async def test_a_capture_without_lanes_says_what_to_do():

@@ -123,7 +123,7 @@ async def test_the_filter_box_shows_nodes_of_a_name_and_what_they_belong_to(prof
         assert tree.has_focus
         assert "Cores (t)  &1 gdm" in frame(pilot.app)
         await press(pilot, "j j")
-        assert explorer(pilot).view.selection.lane == 4
+        assert explorer(pilot).state.selection.lane == 4
         await press(pilot, "escape")
         assert len(labels(tree)) == every
         await press(pilot, "slash exclamation_mark d m a enter")
@@ -198,17 +198,17 @@ async def test_enter_narrows_to_a_direction_of_a_port_and_back(cdma):
         tree.go_to(tree._shown.index(place))
         await settled(pilot)
         lane = tree.nodes[place].scope.lane
-        assert screen.view.selection.lane == lane
+        assert screen.state.selection.lane == lane
         await press(pilot, "enter")
-        assert (screen.view.scope, screen.view.filter) == (Scope(-1, lane), "link=tx")
+        assert (screen.state.scope, screen.state.filter) == (Scope(-1, lane), "link=tx")
         assert "TX*" in frame(pilot.app)
         await press(pilot, "2")
         assert len(screen.table.rows.order) == tree.nodes[place].count
         screen.manager.focus("tree")
         await press(pilot, "j enter")
-        assert (screen.view.scope, screen.view.filter) == (Scope(-1, lane), "link=rx")
+        assert (screen.state.scope, screen.state.filter) == (Scope(-1, lane), "link=rx")
         await press(pilot, "enter")
-        assert (screen.view.scope, screen.view.filter) == (Scope(), "")
+        assert (screen.state.scope, screen.state.filter) == (Scope(), "")
 
 
 async def test_many_lanes_begin_folded():
@@ -219,14 +219,14 @@ async def test_many_lanes_begin_folded():
         assert len(labels(tree)) == 65
         await press(pilot, "G")
         assert tree.node.label == "Core 63"
-        assert explorer(pilot).view.selection.group == 63
+        assert explorer(pilot).state.selection.group == 63
 
 
 async def test_problems_are_stepped_through_from_anywhere(profile):
     async with opened(profile) as pilot:
         await press(pilot, "right_curly_bracket")
         assert "1/3 ERROR: 12 bytes" in frame(pilot.app)
-        assert explorer(pilot).view.selection.group == 1
+        assert explorer(pilot).state.selection.group == 1
         await press(pilot, "right_curly_bracket")
         assert "2/3 warning:" in frame(pilot.app)
         await press(pilot, "left_curly_bracket left_curly_bracket")
@@ -269,11 +269,11 @@ async def test_captures_of_a_folder_are_switched_without_leaving(tmp_path):
         assert [Path(node.path).name for node in tree.nodes if node.path] == ordered
         assert f"{ordered[0]}*" in labels(tree)
         await press(pilot, "w w")
-        span = screen.view.span
+        span = screen.state.span
         await press(pilot, "right_parenthesis")
         screen = await waited(pilot)
         assert screen.session.profile.name == ordered[1]
-        assert screen.view.span == span, "the view is kept"
+        assert screen.state.span == span, "the view is kept"
         await press(pilot, "left_parenthesis left_parenthesis")
         await press(pilot, "shift+tab")
         screen = await waited(pilot)
@@ -302,13 +302,17 @@ async def test_esc_in_the_list_of_captures_goes_back_to_the_open_one(tmp_path):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await waited(pilot)
         await press(pilot, "w w j")
-        view = screen.view
+        state = screen.state
         await press(pilot, "O")
         assert not isinstance(app.screen, ExplorerScreen)
         await press(pilot, "backspace")
         screen = await waited(pilot)
         assert screen.session.profile.name == "one"
-        assert (screen.view.start, screen.view.end, screen.view.selection) == (view.start, view.end, view.selection)
+        assert (screen.state.start, screen.state.end, screen.state.selection) == (
+            state.start,
+            state.end,
+            state.selection,
+        )
 
 
 def test_lost_cores_and_ports_are_named_and_no_figure_is_theirs(tmp_path):

@@ -43,11 +43,11 @@ async def test_commands_without_times_are_in_the_table_and_said_everywhere(tmp_p
 async def test_what_has_no_times_is_neither_range_nor_span(tmp_path: Path) -> None:
     async with opened(open_profile(_capture(tmp_path))) as pilot:
         await press(pilot, "1 j j full_stop r")
-        assert explorer(pilot).view.selection.row >= 0
-        assert explorer(pilot).view.range is None
+        assert explorer(pilot).state.selection.row >= 0
+        assert explorer(pilot).state.range is None
         assert "has no times" in frame(pilot.app)
         await press(pilot, "M a")
-        assert [(start, end) for _, start, end in explorer(pilot).view.spans] == [(0, 1)]
+        assert [(start, end) for _, start, end in explorer(pilot).state.spans] == [(0, 1)]
         await press(pilot, "y")
         assert "no times" in pilot.app.clipboard
         assert "922337" not in pilot.app.clipboard

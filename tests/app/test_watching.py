@@ -13,11 +13,11 @@ from profiles import small_profile
 from screen import explorer, frame, press, settled
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell import watching
 from tpuprof_tui.app.shell.application import TpuprofApp
-from tpuprof_tui.app.shell.carried_view import carried_view
+from tpuprof_tui.app.shell.carried_state import carried_state
 from tpuprof_tui.app.shell.neighbours import capture_of
 from tpuprof_tui.app.shell.watching import Sighting, news_of, sighting
 from tpuprof_tui.model import Groups
@@ -88,16 +88,16 @@ def test_what_cannot_be_seen_is_empty():
 
 def test_a_view_is_kept_as_far_as_it_fits():
     old, new = small_profile(1, instructions=600), small_profile(1, instructions=300)
-    view = replace(ViewState.of(old.start_ns, old.end_ns), filter="dur>1", scope=Scope(1), marks=(("a", 500),))
-    view = replace(
-        view.windowed(1000, 2000), selection=Selection(0, 1, 2), picked=(1, 2), pinned=((0, 0, -1), (-1, 1, -1))
+    state = replace(DisplayState.of(old.start_ns, old.end_ns), filter="dur>1", scope=Scope(1), marks=(("a", 500),))
+    state = replace(
+        state.windowed(1000, 2000), selection=Selection(0, 1, 2), picked=(1, 2), pinned=((0, 0, -1), (-1, 1, -1))
     )
-    same = carried_view(view, old, Session.build(old))
-    assert same == replace(view, picked=())
-    kept = carried_view(view, old, Session.build(new))
+    same = carried_state(state, old, Session.build(old))
+    assert same == replace(state, picked=())
+    kept = carried_state(state, old, Session.build(new))
     assert (kept.start, kept.span) == (1000, 2000)
     assert (kept.full_start, kept.full_end) == (new.start_ns, new.end_ns)
-    assert (kept.scope, kept.filter, kept.marks) == (view.scope, view.filter, view.marks)
+    assert (kept.scope, kept.filter, kept.marks) == (state.scope, state.filter, state.marks)
     assert kept.selection.lane == 1
 
 
@@ -106,14 +106,14 @@ def test_marks_ranges_and_looks_are_kept_where_the_capture_still_reaches():
     inside, outside = new.end_ns - 5, new.end_ns + 5
     looks = {"colouring": "kernel", "legend": True, "strip": "utilisation", "scale": "cycles"}
     view = replace(
-        ViewState.of(old.start_ns, old.end_ns), marks=(("a", inside), ("b", outside)),
+        DisplayState.of(old.start_ns, old.end_ns), marks=(("a", inside), ("b", outside)),
         spans=(("c", 100, inside), ("d", 100, outside)), range=(100, inside), **looks,
     )  # fmt: skip
-    assert carried_view(view, old, Session.build(old)) == view
-    kept = carried_view(view, old, Session.build(new))
+    assert carried_state(view, old, Session.build(old)) == view
+    kept = carried_state(view, old, Session.build(new))
     assert (kept.marks, kept.spans, kept.range) == ((("a", inside),), (("c", 100, inside),), (100, inside))
     assert {name: getattr(kept, name) for name in looks} == looks
-    kept = carried_view(replace(view, range=(100, outside), anchor=outside), old, Session.build(new))
+    kept = carried_state(replace(view, range=(100, outside), anchor=outside), old, Session.build(new))
     assert (kept.range, kept.anchor) == (None, None)
 
 
@@ -122,12 +122,12 @@ def test_all_of_a_profile_stays_all_and_lanes_that_are_gone_are_dropped():
     new = replace(old, lanes=old.lanes[:3], groups=Groups(old.groups[:1]))
     last = len(old.lanes) - 1
     view = replace(
-        ViewState.of(old.start_ns, old.end_ns),
+        DisplayState.of(old.start_ns, old.end_ns),
         scope=Scope(-1, last),
         selection=Selection(1, 4, 2),
         pinned=((last, -1, -1),),
     )
-    kept = carried_view(view, old, Session.build(new))
+    kept = carried_state(view, old, Session.build(new))
     assert kept.fits_all
     assert kept.scope == Scope()
     assert kept.selection == Selection()
@@ -169,7 +169,7 @@ async def test_nothing_is_looked_at_while_the_application_closes(capture, monkey
 async def test_a_change_is_told_and_r_keeps_the_view(capture, monkeypatch):
     async with watched(capture, monkeypatch) as pilot:
         await press(pilot, "j j w w w")
-        before, session = explorer(pilot).view, explorer(pilot).session
+        before, session = explorer(pilot).state, explorer(pilot).session
         assert "R reloads" not in frame(pilot.app)
         touch(capture)
         await until(pilot, lambda: "changed on disk: R reloads" in frame(pilot.app).splitlines()[-1])
@@ -180,7 +180,7 @@ async def test_a_change_is_told_and_r_keeps_the_view(capture, monkeypatch):
             pilot, lambda: isinstance(pilot.app.screen, ExplorerScreen) and pilot.app.screen.session is not session
         )
         await settled(pilot)
-        assert explorer(pilot).view == before
+        assert explorer(pilot).state == before
         await pilot.pause(0.2)
         assert "R reloads" not in frame(pilot.app)
 
@@ -189,7 +189,7 @@ async def test_all_that_was_set_is_there_after_a_reload(capture, monkeypatch):
     async with watched(capture, monkeypatch) as pilot:
         await press(pilot, "e j full_stop w w C L B u P m a r M b 2")
         screen = explorer(pilot)
-        before, session = screen.view, screen.session
+        before, session = screen.state, screen.session
         assert before.marks
         assert before.spans
         assert before.pinned
@@ -200,7 +200,7 @@ async def test_all_that_was_set_is_there_after_a_reload(capture, monkeypatch):
             pilot, lambda: isinstance(pilot.app.screen, ExplorerScreen) and pilot.app.screen.session is not session
         )
         await settled(pilot)
-        assert explorer(pilot).view == before
+        assert explorer(pilot).state == before
         assert explorer(pilot).manager.layout.tab == "table"
         assert explorer(pilot).manager.layout.rows_chosen
 
@@ -214,13 +214,13 @@ async def test_a_new_capture_beside_is_told(capture, monkeypatch):
 async def test_follow_reads_changes_by_itself(capture, monkeypatch):
     async with watched(capture, monkeypatch, follow=True) as pilot:
         await press(pilot, "w w")
-        before, session = explorer(pilot).view, explorer(pilot).session
+        before, session = explorer(pilot).state, explorer(pilot).session
         touch(capture)
         await until(
             pilot, lambda: isinstance(pilot.app.screen, ExplorerScreen) and pilot.app.screen.session is not session
         )
         await settled(pilot)
-        assert explorer(pilot).view == before
+        assert explorer(pilot).state == before
         assert "Read again: it changed on disk." in frame(pilot.app)
 
 
@@ -264,7 +264,7 @@ async def test_a_reload_that_fails_keeps_the_capture_and_recovers(capture, monke
     async with watched(capture, monkeypatch) as pilot:
         app = pilot.app
         await press(pilot, "2 j j")
-        before, profile, read = explorer(pilot).view, explorer(pilot).session.profile, app.watcher.seen.fingerprint
+        before, profile, read = explorer(pilot).state, explorer(pilot).session.profile, app.watcher.seen.fingerprint
         away = capture.parent / "below" / "away"
         away.parent.mkdir()
         capture.rename(away)
@@ -273,7 +273,7 @@ async def test_a_reload_that_fails_keeps_the_capture_and_recovers(capture, monke
         await settled(pilot)
         assert explorer(pilot).session.profile is profile
         seen = app.watcher.seen.fingerprint
-        assert (explorer(pilot).view, explorer(pilot).manager.layout.tab, seen) == (before, "table", read)
+        assert (explorer(pilot).state, explorer(pilot).manager.layout.tab, seen) == (before, "table", read)
         assert (app.failure, app.status) == (None, 0)
         await until(pilot, shows(pilot, "could not be read: R tries again"))
         away.rename(capture)

@@ -294,7 +294,7 @@ def rows_figures(screen: ExplorerScreen) -> list[tuple[str, int, float]]:
 
 def windows_figure(screen: ExplorerScreen) -> float:
     """CPU of the figures of the summary for one of many windows, each of another length and place; median, ms."""
-    whole = screen.view
+    whole = screen.state
     length = whole.full_end - whole.full_start
     found = []
     for number in range(1, WINDOWS + 1):

@@ -12,7 +12,7 @@ import pytest
 from profiles import Texts, make_lane, make_profile, small_profile
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Problem, Role, Severity
 from tpuprof_tui.sources.catalog import open_profile
@@ -107,10 +107,10 @@ def test_screen_command_line_and_python_tell_the_same(capsys, filter_text, windo
     scope = Scope() if core is None else Scope(profile.groups.numbered(core))
     in_python = query_of(profile, scope=scope, range=window, filter=filter_text)
     session = Session.build(profile)
-    state = ViewState.of(profile.start_ns, profile.end_ns)
+    state = DisplayState.of(profile.start_ns, profile.end_ns)
     state = replace(state, filter=filter_text, scope=scope)
     state = state if window is None else replace(state, start=window[0], end=window[1])
-    on_screen = Query.of_view(session, state, scope)
+    on_screen = Query.of_state(session, state, scope)
     for view in views_of(profile.vocabulary):
         records = [json.loads(json.dumps(answer_record(answer(view, query)))) for query in (in_python, on_screen)]
         records.append(by_command["views"][view.id]["workers"]["aks_decode_mode2"])

@@ -57,7 +57,7 @@ def _bound(ns: int) -> str:
 def counters(query: Query) -> Answer:
     """What was measured beside the events, within the range."""
     profile, within = query.profile, query.profile.groups.within(query.scope.group)
-    start, end = (query.view.start, query.view.end) if query.range is not None else (None, None)
+    start, end = (query.state.start, query.state.end) if query.range is not None else (None, None)
     found = []
     for counter in profile.counters:
         if query.scope.group >= 0 and counter.group not in within:
@@ -72,5 +72,5 @@ def counters(query: Query) -> Answer:
 
 
 def _data(query: Query) -> ChartData:
-    key = (query.scope, query.view.start, query.view.end, query.passes)
-    return query.derived.get("charts", lambda: chart_data(query.session, query.view, query.scope), key, most=1)
+    key = (query.scope, query.state.start, query.state.end, query.passes)
+    return query.derived.get("charts", lambda: chart_data(query.session, query.state, query.scope), key, most=1)

@@ -77,7 +77,7 @@ def _each_rule_first(found: Sequence[Finding]) -> list[int]:
 
 
 def _found(query: Query) -> Iterator[Finding]:
-    found = findings(query.session, query.view, query.scope, MOST)
+    found = findings(query.session, query.state, query.scope, MOST)
     for rule in _RULES:
         for each in getattr(found, rule.of):
             yield _about_event(query, rule, each)

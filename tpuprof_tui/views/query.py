@@ -11,7 +11,7 @@ import numpy as np
 from tpuprof_tui.analysis.derived import Derived
 from tpuprof_tui.analysis.selecting.filter_masks import passing, shown_session
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.selecting.step_filter import with_step
 from tpuprof_tui.analysis.totals.figures import UnitFigures, unit_figures
 from tpuprof_tui.model import Profile, Role
@@ -43,15 +43,15 @@ class Query:
     baseline: Query | None = None
 
     @classmethod
-    def of_view(cls, session: Session, view: ViewState, scope: Scope) -> Query:
+    def of_state(cls, session: Session, state: DisplayState, scope: Scope) -> Query:
         """What a state of the screen asks about ``scope``; of the whole time also of what it is compared with."""
-        if not view.fits_all:
-            return cls(session, scope, (view.start, view.end), view.filter)
+        if not state.fits_all:
+            return cls(session, scope, (state.start, state.end), state.filter)
         baseline = None
         if session.baseline is not None:
             there = _scope_in(session.baseline.profile, session.profile, scope)
-            baseline = None if there is None else cls(session.baseline, there, filter=view.filter)
-        return cls(session, scope, filter=view.filter, baseline=baseline)
+            baseline = None if there is None else cls(session.baseline, there, filter=state.filter)
+        return cls(session, scope, filter=state.filter, baseline=baseline)
 
     @property
     def profile(self) -> Profile:
@@ -84,10 +84,10 @@ class Query:
         return shown_session(self.session, self.passes)
 
     @cached_property
-    def view(self) -> ViewState:
+    def state(self) -> DisplayState:
         """The same as a state of the screen."""
         profile = self.profile
-        state = ViewState.of(profile.start_ns, profile.end_ns)
+        state = DisplayState.of(profile.start_ns, profile.end_ns)
         start, end = self.range or (state.start, state.end)
         if self.range is None and self.step is not None:
             start, end = shown_session(self.session, with_step("", self.step)).device_window
@@ -96,7 +96,7 @@ class Query:
     @cached_property
     def window(self) -> tuple[int, int]:
         """Start and end, ns, of what shares and unions are of: the device's time within the range."""
-        return self.session.counted(self.view.start, self.view.end, self.scope.lane)
+        return self.session.counted(self.state.start, self.state.end, self.scope.lane)
 
     @property
     def span(self) -> int:

@@ -12,7 +12,7 @@ from tpuprof_tui.formats.escape import clean
 
 from ..index.lane_index import LaneIndex, build_index, event_at
 from ..selecting.session import Session
-from ..selecting.state import ViewState
+from ..selecting.state import DisplayState
 from ..selecting.time_scale import TIME, Measure
 from ..steps.launch_sequence import launch_lane
 
@@ -94,20 +94,20 @@ def span_of(index: LaneIndex, row: int) -> tuple[int, int]:
     return int(index.starts[row]), int(index.lane.take("end", rows)[0])
 
 
-def stepped_launch(session: Session, view: ViewState, unit: int, steps: int) -> ViewState:
+def stepped_launch(session: Session, state: DisplayState, unit: int, steps: int) -> DisplayState:
     """The state with the launch ``steps`` after that of the range as the range, or that at the cursor.
 
     The window moves to show it, the cursor stands at its start.
     """
     index = launches(session, unit)
     if not len(index.lane):
-        return view
-    row = event_at(index, view.cursor, view.full_end - view.full_start)
-    if view.range is not None:
-        at_start = slice(*np.searchsorted(index.starts, [view.range[0], view.range[0] + 1]).tolist())
-        same = np.flatnonzero(np.maximum(index.lane.take("end", at_start), view.range[0] + 1) == view.range[1])
+        return state
+    row = event_at(index, state.cursor, state.full_end - state.full_start)
+    if state.range is not None:
+        at_start = slice(*np.searchsorted(index.starts, [state.range[0], state.range[0] + 1]).tolist())
+        same = np.flatnonzero(np.maximum(index.lane.take("end", at_start), state.range[0] + 1) == state.range[1])
         row = at_start.start + int(same[0]) + steps if len(same) else row
     row = min(max(row, 0), len(index.lane) - 1)
     start, end = span_of(index, row)
     end = max(end, start + 1)
-    return replace(view.showing(start, end).at(start), range=(start, end), anchor=None)
+    return replace(state.showing(start, end).at(start), range=(start, end), anchor=None)

@@ -13,7 +13,7 @@ from tpuprof_tui.model.lane import Rows
 
 from ..derived import Derived
 from .session import Ints, Session, numbers_in
-from .state import ViewState
+from .state import DisplayState
 
 Mask = npt.NDArray[np.bool_]
 
@@ -108,12 +108,12 @@ def row_of_all(session: Session, text: str, lane: int, row: int) -> int:
     return int(np.flatnonzero(passing(session, text).lane(lane))[row]) if text else row
 
 
-def numbers_shown(session: Session, view: ViewState) -> Ints:
+def numbers_shown(session: Session, state: DisplayState) -> Ints:
     """Numbers of the instructions the table holds: of the scope, the filter, and the window where it is asked for."""
-    numbers = numbers_in(session, view.scope, view.figures_window if view.in_window else None)
-    if not view.filter:
+    numbers = numbers_in(session, state.scope, state.figures_window if state.in_window else None)
+    if not state.filter:
         return numbers
-    mask = passing(session, view.filter).mask
+    mask = passing(session, state.filter).mask
     if len(numbers) == len(mask):
         return np.flatnonzero(mask)
     return numbers[mask[numbers]]

@@ -16,7 +16,7 @@ from ..totals.groups import Array, Groups, even_edges, grouped, in_ranges, wide_
 from .cell_texts import value_text
 from .filter_masks import numbers_shown
 from .session import Ints, Session, lane_values
-from .state import ViewState
+from .state import DisplayState
 
 #: Instructions looked at together while names are sought.
 _AT_ONCE: Final = 65_536
@@ -59,12 +59,12 @@ def knows_names(session: Session) -> bool:
     )
 
 
-def group_table(session: Session, view: ViewState, key: str, *, work_only: bool) -> GroupTable:
+def group_table(session: Session, state: DisplayState, key: str, *, work_only: bool) -> GroupTable:
     """Groups what the table holds in a state.
 
     Args:
         session: All instructions.
-        view: Scope, filter and window are respected.
+        state: Scope, filter and window are respected.
         key: Column to group by.
         work_only: Whether only work counts.
 
@@ -73,7 +73,7 @@ def group_table(session: Session, view: ViewState, key: str, *, work_only: bool)
     """
     vocabulary = session.profile.vocabulary
     column = vocabulary.schema[key]
-    chosen = _chosen(session, numbers_shown(session, view))
+    chosen = _chosen(session, numbers_shown(session, state))
     if work_only:
         chosen = [(lane, _at_work(lane, rows)) for lane, rows in chosen]
     durations = _joined([lane.take("end", rows) - lane.take("start", rows) for lane, rows in chosen])

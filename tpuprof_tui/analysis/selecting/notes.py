@@ -14,7 +14,7 @@ from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.files import WriteError, whole_file
 from tpuprof_tui.model import Profile
 
-from .state import ViewState
+from .state import DisplayState
 
 #: The file's name in the folder of a capture; of a capture that is a file that file's name stands before it.
 FILE: Final = ".tpuprof-notes.json"
@@ -46,23 +46,23 @@ class Notes:
     filter: str = ""
 
     @classmethod
-    def of(cls, view: ViewState) -> Notes:
+    def of(cls, state: DisplayState) -> Notes:
         """Those of a state."""
-        return cls(view.marks, view.spans, view.texts, view.filter)
+        return cls(state.marks, state.spans, state.texts, state.filter)
 
     @property
     def any(self) -> bool:
         """Whether something is marked; a filter alone is no note."""
         return bool(self.marks or self.spans)
 
-    def in_view(self, view: ViewState) -> ViewState:
+    def applied_to(self, state: DisplayState) -> DisplayState:
         """A state with them: those that lie in the capture."""
-        start, end = view.full_start, view.full_end
+        start, end = state.full_start, state.full_end
         marks = tuple(mark for mark in self.marks if start <= mark[1] < end)
         spans = tuple(span for span in self.spans if start <= span[1] < span[2] <= end)
         known = {letter for letter, *_ in (*marks, *spans)}
         texts = tuple(text for text in self.texts if text[0] in known)
-        return replace(view, marks=marks, spans=spans, texts=texts, filter=self.filter or view.filter)
+        return replace(state, marks=marks, spans=spans, texts=texts, filter=self.filter or state.filter)
 
 
 def notes_path(profile: Profile) -> Path | None:
@@ -135,10 +135,10 @@ def write_notes(path: Path, notes: Notes) -> None:
         stream.write(json.dumps(record, indent=1).encode() + b"\n")
 
 
-def noted(view: ViewState, letter: str, text: str) -> ViewState:
+def noted(state: DisplayState, letter: str, text: str) -> DisplayState:
     """The state with a text about a mark or span; an empty one takes it away."""
-    others = [each for each in view.texts if each[0] != letter]
-    return replace(view, texts=tuple(sorted([*others, *([(letter, text[:_LONGEST])] if text else [])])))
+    others = [each for each in state.texts if each[0] != letter]
+    return replace(state, texts=tuple(sorted([*others, *([(letter, text[:_LONGEST])] if text else [])])))
 
 
 def _entries(found: Any) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -12,11 +12,11 @@ from tpuprof_tui.model import Groups, Profile
 from .filters import compile_filter
 from .navigation import selected
 from .session import Session
-from .state import Place, Scope, ViewState
+from .state import DisplayState, Place, Scope
 from .time_scale import base_of
 
 
-def at_place(session: Session, view: ViewState, place: Place) -> ViewState:
+def at_place(session: Session, state: DisplayState, place: Place) -> DisplayState:
     """A state that shows a place.
 
     Raises:
@@ -26,36 +26,36 @@ def at_place(session: Session, view: ViewState, place: Place) -> ViewState:
     scope = scope_named(profile, place.core, place.group)
     if place.filter:
         compile_filter(place.filter, profile)
-        view = replace(view, filter=place.filter)
-    view = replace(view, scope=scope, selection=replace(view.selection, group=scope.group))
+        state = replace(state, filter=place.filter)
+    state = replace(state, scope=scope, selection=replace(state.selection, group=scope.group))
     if place.select:
-        view = selected(session, view, *_event_named(profile, place.select))
+        state = selected(session, state, *_event_named(profile, place.select))
     if place.range:
         first, last = range_typed(place.range, base_of(profile))
-        start = max(view.full_start if first is None else first, view.full_start)
-        end = min(view.full_end if last is None else last, view.full_end)
+        start = max(state.full_start if first is None else first, state.full_start)
+        end = min(state.full_end if last is None else last, state.full_end)
         if end <= start:
             raise UsageError(f"Nothing of the capture lies in {place.range}.")
-        cursor = view.cursor
-        view = replace(view.windowed(start, end - start), range=(start, end))
-        view = view.at(cursor) if place.select and start <= cursor < end else view
-    return view
+        cursor = state.cursor
+        state = replace(state.windowed(start, end - start), range=(start, end))
+        state = state.at(cursor) if place.select and start <= cursor < end else state
+    return state
 
 
-def place_of(session: Session, view: ViewState) -> Place:
+def place_of(session: Session, state: DisplayState) -> Place:
     """The place that a state shows: its range, else its window."""
-    profile, scope = session.profile, view.scope
+    profile, scope = session.profile, state.scope
     group = scope.group
     core = profile.groups[group].number if group >= 0 and group in profile.units else -1
     named = "" if group < 0 or core >= 0 else "/".join(profile.groups.path(group))
-    shown = range_text(*view.figures_window) if view.range is not None or not view.fits_all else ""
+    shown = range_text(*state.figures_window) if state.range is not None or not state.fits_all else ""
     select = ""
-    if view.selection.row >= 0:
-        lane = profile.lanes[view.selection.lane]
+    if state.selection.row >= 0:
+        lane = profile.lanes[state.selection.lane]
         title = profile.title_of(lane)
         alone = [profile.title_of(each) for each in profile.lanes].count(title) == 1
-        select = f"{title if alone else view.selection.lane}:{view.selection.row}"
-    return Place(shown, core if core >= 0 else None, named, view.filter, select)
+        select = f"{title if alone else state.selection.lane}:{state.selection.row}"
+    return Place(shown, core if core >= 0 else None, named, state.filter, select)
 
 
 def place_words(path: str, place: Place, notes: str = "") -> str:

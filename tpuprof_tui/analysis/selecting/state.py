@@ -1,4 +1,4 @@
-"""The view's state: one small immutable value, owned by the screen. Views get it and answer with messages."""
+"""What the explorer shows: one small immutable value, owned by the screen. Panes get it and answer with messages."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class ViewState:
+class DisplayState:
     """All that decides what the screen shows of a profile. Times are int ns; windows are half-open.
 
     Attributes:
@@ -138,7 +138,7 @@ class ViewState:
     path: bool = False
 
     @classmethod
-    def of(cls, start: int, end: int) -> ViewState:
+    def of(cls, start: int, end: int) -> DisplayState:
         """The state in which a profile from ``start`` to ``end`` opens: all of it, the cursor in the middle."""
         end = max(end, start + 1)
         return cls(start, end, start, end, (start + end) // 2)
@@ -160,7 +160,7 @@ class ViewState:
         return self.range or (self.start, self.end)
 
     @property
-    def figured(self) -> ViewState:
+    def figured(self) -> DisplayState:
         """The state with the window that figures are about."""
         start, end = self.figures_window
         return replace(self, start=start, end=end)
@@ -177,27 +177,27 @@ class ViewState:
         """Whether the whole profile is visible."""
         return self.start <= self.full_start and self.end >= self.full_end
 
-    def windowed(self, start: int, span: int) -> ViewState:
+    def windowed(self, start: int, span: int) -> DisplayState:
         """The window at ``start``, as long as ``span``, moved and cut so that it lies in the profile."""
         span = min(max(span, 1), self.full_end - self.full_start)
         start = min(max(start, self.full_start), self.full_end - span)
         cursor = min(max(self.cursor, start), start + span - 1)
         return replace(self, start=start, end=start + span, cursor=cursor)
 
-    def zoomed(self, span: int, minimum: int) -> ViewState:
+    def zoomed(self, span: int, minimum: int) -> DisplayState:
         """The window ``span`` long about the cursor, which keeps its place; never shorter than ``minimum``."""
         span = min(max(span, minimum, 1), self.full_end - self.full_start)
         offset = (self.cursor - self.start) * span // max(self.span, 1)
         return self.windowed(self.cursor - offset, span)
 
-    def panned(self, offset: int) -> ViewState:
+    def panned(self, offset: int) -> DisplayState:
         """The window moved by ``offset`` ns; the cursor keeps its place on the screen."""
         moved = self.windowed(self.start + offset, self.span)
         shift = moved.start - self.start
         cursor = min(max(self.cursor + shift, moved.start), moved.end - 1)
         return replace(moved, cursor=cursor)
 
-    def at(self, time: int) -> ViewState:
+    def at(self, time: int) -> DisplayState:
         """The cursor at ``time``, the window moved no further than needed to show it."""
         time = min(max(time, self.full_start), self.full_end - 1)
         if time < self.start:
@@ -208,7 +208,7 @@ class ViewState:
             moved = self
         return replace(moved, cursor=time)
 
-    def showing(self, start: int, end: int) -> ViewState:
+    def showing(self, start: int, end: int) -> DisplayState:
         """The window moved so that [start, end) is visible: not at all, or to put it in the middle."""
         if start >= self.start and end <= self.end:
             return self
@@ -216,6 +216,6 @@ class ViewState:
             return self.windowed(start - self.span // 10, self.span)
         return self.windowed((start + end) // 2 - self.span // 2, self.span)
 
-    def fitted(self) -> ViewState:
+    def fitted(self) -> DisplayState:
         """The whole profile."""
         return self.windowed(self.full_start, self.full_end - self.full_start)

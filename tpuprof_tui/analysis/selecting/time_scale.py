@@ -12,7 +12,7 @@ from tpuprof_tui.formats.units import TimeUnit, exact_time, plural, time_text
 from tpuprof_tui.model import Device, Profile
 
 from ..index.axis import Ruler, cell_at, ruler, ruler_in
-from .state import TimeScale, ViewState
+from .state import DisplayState, TimeScale
 
 #: Units of cycles, as those of time: the size is a number of cycles.
 CYCLE_UNITS: Final = (
@@ -68,10 +68,10 @@ def base_of(profile: Profile) -> TimeBase:
     return TimeBase(profile.start_ns, profile.end_ns, mhz=clock_of(profile.device))
 
 
-def base_of_view(view: ViewState, device: Device | None) -> TimeBase:
+def base_of_state(state: DisplayState, device: Device | None) -> TimeBase:
     """What times count from on the screen; without a device there are no cycles."""
     mhz = clock_of(device) if device is not None else Fraction(0)
-    return TimeBase(view.full_start, view.full_end, view.cursor, mhz, cycles=view.scale == "cycles")
+    return TimeBase(state.full_start, state.full_end, state.cursor, mhz, cycles=state.scale == "cycles")
 
 
 def measure_of(device: Device, scale: TimeScale) -> Measure:

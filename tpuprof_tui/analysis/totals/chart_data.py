@@ -22,7 +22,7 @@ from .work_sums import owners_of
 
 if TYPE_CHECKING:
     from ..selecting.session import Session
-    from ..selecting.state import Scope, ViewState
+    from ..selecting.state import DisplayState, Scope
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -50,19 +50,19 @@ class ChartData:
     durations: Ints
 
 
-def chart_data(session: Session, view: ViewState, scope: Scope) -> ChartData:
+def chart_data(session: Session, state: DisplayState, scope: Scope) -> ChartData:
     """Bins for the charts of a window; O(lanes x bins), of a lane for the first time O(its instructions): for a thread.
 
     Args:
-        session: All instructions; the view's filter is applied.
-        view: Window and filter.
+        session: All instructions; the state's filter is applied.
+        state: Window and filter.
         scope: What the summary is about.
 
     Returns:
         The data.
     """
-    shown = shown_session(session, view.filter)
-    edges = edges_of(view.start, view.end, BINS)
+    shown = shown_session(session, state.filter)
+    edges = edges_of(state.start, state.end, BINS)
     moved: dict[str, Floats] = {}
     durations = np.zeros(len(BOUNDS) + 1, np.int64)
     within = shown.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
@@ -73,7 +73,7 @@ def chart_data(session: Session, view: ViewState, scope: Scope) -> ChartData:
             continue
         only = within if within and lane.group not in within and not owners_of(index) <= within else frozenset[int]()
         if only or len(lane) < FEWEST * BLOCK:
-            rows = rows_between(index, view.start, view.end)
+            rows = rows_between(index, state.start, state.end)
             lengths, added = _lengths(lane, rows, only), _moved(lane, rows, edges, only)
         else:
             lengths, added = index.derived.get("charts", partial(_LaneSums.of, lane)).between(index, edges)
@@ -81,7 +81,7 @@ def chart_data(session: Session, view: ViewState, scope: Scope) -> ChartData:
         if added is not None:
             moved[lane.kind] = moved.get(lane.kind, np.zeros(BINS)) + added
     widths = np.maximum(np.diff(edges), 1)
-    return ChartData(view.start, view.end, {name: each / widths for name, each in moved.items()}, durations)
+    return ChartData(state.start, state.end, {name: each / widths for name, each in moved.items()}, durations)
 
 
 def _work(lane: Lane, rows: Rows, owners: frozenset[int]) -> npt.NDArray[np.bool_]:

@@ -63,13 +63,13 @@ class Comparing:
         )
 
     def _go(self, steps: int, differences: Differences) -> None:
-        session, view = self.store.session, self.store.view
+        session, state = self.store.session, self.store.state
         hits = self.position.marked()(differences.differs)
         if not len(hits):
             self.say("No difference beyond noise in what is shown.")
             return
         place, wrapped = hits.stepped(*self.position.here(), steps)
         number = int(hits.numbers[place])
-        self.store.change(selected(session, view, *session.place(number)))
+        self.store.change(selected(session, state, *session.place(number)))
         again = f"  From the {'start' if steps > 0 else 'end'} again." if wrapped else ""
         self.say(f"{place + 1:,}/{len(hits):,}  {difference_text(session, differences, number)}{again}")

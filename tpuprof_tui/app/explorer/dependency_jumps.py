@@ -37,14 +37,14 @@ class DependencyJumps:
 
     def _path(self, text: str) -> Done:
         """The critical path as a lane, or no more."""
-        view, session = self.store.view, self.store.session
-        if view.path:
-            self.store.change(replace(view, path=False))
+        state, session = self.store.state, self.store.session
+        if state.path:
+            self.store.change(replace(state, path=False))
             return None
         if not session.profile.timed:
             return fault(session.say("there are no times of {events}"))
         self.background.compute(
-            "path", lambda: path_lane(session), lambda _: self.store.change(replace(self.store.view, path=True))
+            "path", lambda: path_lane(session), lambda _: self.store.change(replace(self.store.state, path=True))
         )
         return None
 
@@ -62,7 +62,7 @@ class DependencyJumps:
         end: Callable[[Dependency], tuple[int, int]],
         nothing: str,
     ) -> None:
-        session, selection = self.store.session, self.store.view.selection
+        session, selection = self.store.session, self.store.state.selection
         lane, row = selection.lane, selection.row
         if row < 0:
             self.say(NOTHING_SELECTED)
@@ -77,10 +77,10 @@ class DependencyJumps:
                 self.say(f"{told}{needs}.")
             elif not found:
                 self.say(f"{nothing} {self._named(lane, row)}.")
-            elif self.store.view.selection == selection:
+            elif self.store.state.selection == selection:
                 # what held it up, or was released, without delay comes first
                 dependency = min(found, key=lambda each: each.slack_ns)
-                self.store.change(selected(session, self.store.view, *end(dependency)))
+                self.store.change(selected(session, self.store.state, *end(dependency)))
                 self.say(self._told(dependency, len(found)))
 
         known = known_dependencies(session) is not None

@@ -88,7 +88,7 @@ class ExportRequests:
         if not source.path:
             self.say(source.fault)
             return None
-        return ExportMenu(self.store.session, self.store.view, source, self.exports.exporter)
+        return ExportMenu(self.store.session, self.store.state, source, self.exports.exporter)
 
     def _chosen(self, job: Job | None) -> None:
         if job is None:
@@ -108,8 +108,8 @@ class ExportRequests:
 
     def _count(self, job: Job) -> int:
         """Instructions a job writes, those a filter leaves out included."""
-        session, view = self.store.session, self.store.view
-        cores, window = job.part.chosen(job.core), view.figures_window if job.part.window else None
+        session, state = self.store.session, self.store.state
+        cores, window = job.part.chosen(job.core), state.figures_window if job.part.window else None
         if not cores and window is None:
             return session.profile.instructions
         groups = session.profile.groups

@@ -49,7 +49,7 @@ class Filtering:
         if self.prompting.pane is self.tree:
             self.tree.ask_filter()
             return
-        text = self.store.view.filter
+        text = self.store.state.filter
         self.prompting.ask("Filter", text, self._judged, self._accepted, on_cancel=self._stop_counting)
         if not text:
             self.prompting.prompt.tell(self._hint())
@@ -99,7 +99,7 @@ class Filtering:
         self.background.compute("filter", lambda: passing(session, text).text, self._take)
 
     def _take(self, text: str) -> None:
-        self.store.change(replace(self.store.view, filter=text))
+        self.store.change(replace(self.store.state, filter=text))
         if not text:
             return
         session = self.store.session
@@ -111,33 +111,33 @@ class Filtering:
 
     def narrow(self, condition: str, step: int | None) -> None:
         """One condition more, or another step."""
-        text = self.store.view.filter
+        text = self.store.state.filter
         self.apply(narrowed(text, condition) if step is None else with_step(text, step))
 
     def narrow_to_node(self, scope: Scope, condition: str) -> None:
         """A node of the tree alone, or everything again where it was alone."""
-        view = self.store.view
-        alone = not view.scope.everything and view.scope == scope and condition in view.filter
+        state = self.store.state
+        alone = not state.scope.everything and state.scope == scope and condition in state.filter
         # what another node of the same lane asked for goes with it
         own = node_conditions(self.store.session.profile.vocabulary)
-        rest = " ".join(word for word in view.filter.split() if word not in own)
-        self.store.change(replace(view, scope=Scope() if alone else scope))
+        rest = " ".join(word for word in state.filter.split() if word not in own)
+        self.store.change(replace(state, scope=Scope() if alone else scope))
         text = rest if alone or not condition else narrowed(rest, condition)
-        if text != view.filter:
+        if text != state.filter:
             self.apply(text)
 
     def choose_step(self, number: int) -> None:
         """All panes show what belongs to a step, and the window its time."""
         span = step_span(self.store.session, number)
         if span is not None:
-            view = replace(self.store.view, range=None, anchor=None)
-            self.store.change(view.windowed(span[0], max(span[1] - span[0], 1)))
-        self.apply(with_step(self.store.view.filter, number))
+            state = replace(self.store.state, range=None, anchor=None)
+            self.store.change(state.windowed(span[0], max(span[1] - span[0], 1)))
+        self.apply(with_step(self.store.state.filter, number))
 
     def _step(self, text: str) -> Done:
         found = self.store.session.steps
         if not text:
-            self.apply(with_step(self.store.view.filter, None))
+            self.apply(with_step(self.store.state.filter, None))
             return None
         number = int(text) if text.isdecimal() and len(text) < MOST_DIGITS else -1
         if not len(found):

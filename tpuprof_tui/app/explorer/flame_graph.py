@@ -33,16 +33,16 @@ class FlameGraphs:
 
     def open(self) -> None:
         """Shows it over the panes."""
-        view = self.store.view
-        query = Query.of_view(self.store.session, view, view.figures_scope)
+        state = self.store.state
+        query = Query.of_state(self.store.session, state, state.figures_scope)
         self.open_overlay(FlameScreen(query, self.palette(), self.glyphs), self._narrow)
 
     def _narrow(self, found: FlameGraph.Drilled | None) -> None:
         if found is None:
             return
-        view = self.store.view
+        state = self.store.state
         if not found.scope.everything:
-            self.store.change(replace(view, scope=found.scope))
+            self.store.change(replace(state, scope=found.scope))
         if found.condition:
-            self.filtering.apply(narrowed(view.filter, found.condition))
+            self.filtering.apply(narrowed(state.filter, found.condition))
         self.go("table")

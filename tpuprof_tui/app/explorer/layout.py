@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tpuprof_tui.analysis.selecting.state import Rows, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Rows
 
 #: From this size on tree, timeline, tabs and detail stand beside one another.
 WIDE, HIGH = 120, 30
@@ -91,13 +91,13 @@ class Layout:
 
     # what a line of the timeline is
 
-    def rows_fitting(self, view: ViewState) -> Rows:
+    def rows_fitting(self, state: DisplayState) -> Rows:
         """Engines, or cores where all of them are to fit beside other panes; once a key chose as that said."""
         if self.rows_chosen:
-            return view.rows
-        return "cores" if self.small and not self.maximised and view.scope.everything else "engines"
+            return state.rows
+        return "cores" if self.small and not self.maximised and state.scope.everything else "engines"
 
-    def rows_scoped(self, old: ViewState, new: ViewState) -> ViewState:
+    def rows_scoped(self, old: DisplayState, new: DisplayState) -> DisplayState:
         """One core shows its engines; all cores again show what they did, as far as that was chosen by a key."""
         if not self.rows_chosen or new.scope.everything == old.scope.everything:
             return new

@@ -41,17 +41,17 @@ class Marks:
 
     def go_to_mark(self) -> None:
         """Goes to the mark of the next letter."""
-        view = self.store.view
-        if not view.marks and not view.spans:
+        state = self.store.state
+        if not state.marks and not state.spans:
             self.say("No marks yet: m and a letter mark the cursor's time.")
             return
         self._letter_for = self._go_to_mark
-        self.say(f"Go to mark: {marks_text(view, self._measure)}")
+        self.say(f"Go to mark: {marks_text(state, self._measure)}")
 
     def keep_span(self) -> None:
         """Keeps the range, the selection's span or the window under the next letter."""
         self._letter_for = self._keep_span
-        start, end = span_at_hand(self.store.view, self.store.session)
+        start, end = span_at_hand(self.store.state, self.store.session)
         self.say(f"Keep {self._span_text(start, end)} with a letter ...")
 
     def take(self, event: events.Key) -> None:
@@ -72,36 +72,36 @@ class Marks:
 
     @property
     def _measure(self) -> Measure:
-        return measure_of(self.store.session.profile.device, self.store.view.scale)
+        return measure_of(self.store.session.profile.device, self.store.state.scale)
 
     def _mark(self, letter: str) -> None:
-        view, session = self.store.view, self.store.session
+        state, session = self.store.state, self.store.session
         if self.position.in_table and self.position.row >= 0:
             # selected by a key or not
-            view = view.at(session.span_of(*session.place(self.position.row))[0])
-        gone = (letter, view.cursor) in view.marks
-        self.say(f"Mark {letter} {'taken away' if gone else 'at ' + self._measure.exact(view.cursor)}")
-        self.store.change(marked(view, letter))
+            state = state.at(session.span_of(*session.place(self.position.row))[0])
+        gone = (letter, state.cursor) in state.marks
+        self.say(f"Mark {letter} {'taken away' if gone else 'at ' + self._measure.exact(state.cursor)}")
+        self.store.change(marked(state, letter))
 
     def _keep_span(self, letter: str) -> None:
-        view = self.store.view
-        start, end = span_at_hand(view, self.store.session)
-        gone = (letter, start, end) in view.spans
+        state = self.store.state
+        start, end = span_at_hand(state, self.store.session)
+        gone = (letter, start, end) in state.spans
         self.say(f"Span {letter} {'taken away' if gone else 'is ' + self._span_text(start, end)}")
-        self.store.change(spanned(view, letter, start, end))
+        self.store.change(spanned(state, letter, start, end))
 
     def _span_text(self, start: int, end: int) -> str:
         return f"the span of {self._measure.length(end - start)} from {self._measure.exact(start)}"
 
     def _go_to_mark(self, letter: str) -> None:
-        view = gone_to_mark(self.store.view, letter)
-        if view is None:
-            self.say(f"No mark {letter}: there are {marks_text(self.store.view, self._measure)}.")
+        state = gone_to_mark(self.store.state, letter)
+        if state is None:
+            self.say(f"No mark {letter}: there are {marks_text(self.store.state, self._measure)}.")
             return
-        self.store.change(view)
-        self.say(f"At mark {letter}, {self._measure.exact(view.cursor)}.")
+        self.store.change(state)
+        self.say(f"At mark {letter}, {self._measure.exact(state.cursor)}.")
         if self.position.in_table and self.position.row >= 0:
             # a table has no cursor between its rows
             session = self.store.session
-            place = session.place(nearest_start(session, self.position.table.rows.order, view.cursor))
-            self.store.change(replace(selected(session, view, *place), range=view.range))
+            place = session.place(nearest_start(session, self.position.table.rows.order, state.cursor))
+            self.store.change(replace(selected(session, state, *place), range=state.range))

@@ -9,7 +9,7 @@ from functools import partial
 from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown
 from tpuprof_tui.analysis.selecting.search import Hits, hits_in_table, hits_in_time
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 
 from ..panes.prompt import Note
 from ..panes.table import InstructionTable
@@ -41,16 +41,16 @@ class NameSearch:
         self._hits: Hits | None = None
         self._hits_for: tuple[object, ...] = ()
         #: State and place where the search began.
-        self._before: ViewState | None = None
+        self._before: DisplayState | None = None
         self._from: tuple[int, int] = (0, -1)
 
     def ask(self) -> None:
         """Asks for a text and goes to its matches while it is typed."""
-        self._before, self._from = self.store.view, self.position.here()
+        self._before, self._from = self.store.state, self.position.here()
         self.prompting.ask("Search", "", self._typed, self._accepted, on_cancel=self._cancelled)
 
     def _typed(self, text: str) -> Note | None:
-        origin = self._before or self.store.view
+        origin = self._before or self.store.state
         if not text:
             self._return()
             return None
@@ -71,10 +71,10 @@ class NameSearch:
 
     def _accepted(self, text: str) -> Note | None:
         """Keeps what was found; an empty text repeats the search before."""
-        origin = self._before or self.store.view
+        origin = self._before or self.store.state
         wanted = text or origin.search
-        if wanted != self.store.view.search:
-            self.store.change(replace(self.store.view, search=wanted))
+        if wanted != self.store.state.search:
+            self.store.change(replace(self.store.state, search=wanted))
         if wanted and not text:
             self.step(1)
         elif wanted:
@@ -94,7 +94,7 @@ class NameSearch:
 
     def step(self, steps: int) -> None:
         """The next match, or the one before."""
-        text = self.store.view.search
+        text = self.store.state.search
         if not text:
             self.say("Nothing was searched for yet: / searches names.")
             return
@@ -119,15 +119,15 @@ class NameSearch:
 
     def _find(self, text: str, take: Callable[[Hits], None]) -> None:
         """Finds the matches of a text, unless they are known, and hands them on."""
-        view, session = self.store.view, self.store.session
+        state, session = self.store.state, self.store.session
         wanted: tuple[object, ...]
         work: Callable[[], Hits]
         if self.position.in_table:
             wanted = ("table", text, self.table.rows.held)
             work = partial(hits_in_table, session, text, self.table.rows.order)
         else:
-            wanted = ("time", text, view.scope, view.filter)
-            work = partial(_hits_in_time, session, text, replace(view, in_window=False))
+            wanted = ("time", text, state.scope, state.filter)
+            work = partial(_hits_in_time, session, text, replace(state, in_window=False))
 
         def keep(hits: Hits) -> None:
             self._hits, self._hits_for = hits, wanted
@@ -143,10 +143,10 @@ class NameSearch:
         session = self.store.session
         lane, row = session.place(int(hits.numbers[place]))
         start, end = session.span_of(lane, row)
-        moved = self.store.view.showing(start, max(end, start + 1)).at(start)
+        moved = self.store.state.showing(start, max(end, start + 1)).at(start)
         selection = Selection(session.unit_of(lane), lane, row)
         self.store.change(replace(moved, selection=selection, search=hits.text))
 
 
-def _hits_in_time(session: Session, text: str, view: ViewState) -> Hits:
-    return hits_in_time(session, text, numbers_shown(session, view))
+def _hits_in_time(session: Session, text: str, state: DisplayState) -> Hits:
+    return hits_in_time(session, text, numbers_shown(session, state))

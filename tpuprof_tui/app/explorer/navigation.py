@@ -53,11 +53,11 @@ class Navigation:
 
         Without a selection the range fills the window.
         """
-        view, timeline = self.store.view, self.manager.panes.timeline
-        selection, cells = view.selection, timeline.lanes.cells
-        if view.range is not None and selection.row < 0:
-            start, end = view.range
-            self.store.change(view.windowed(start, max(end - start, cells)))
+        state, timeline = self.store.state, self.manager.panes.timeline
+        selection, cells = state.selection, timeline.lanes.cells
+        if state.range is not None and selection.row < 0:
+            start, end = state.range
+            self.store.change(state.windowed(start, max(end - start, cells)))
             return
         if selection.row < 0:
             self.say(NOTHING_SELECTED)
@@ -65,37 +65,37 @@ class Navigation:
         if not timeline.display:
             self.manager.maximise("")
         start, end = self.store.session.span_of(selection.lane, selection.row)
-        view = self.store.view
-        shown = view.showing(start, max(end, start + 1)).at(start)
-        if shown == view:
+        state = self.store.state
+        shown = state.showing(start, max(end, start + 1)).at(start)
+        if shown == state:
             span = max((end - start) * 2, cells)
-            shown = view.windowed((start + end) // 2 - span // 2, span).at((start + end) // 2)
+            shown = state.windowed((start + end) // 2 - span // 2, span).at((start + end) // 2)
         self.store.change(shown)
 
     def isolate(self) -> None:
         """Only the selected core, or all again; in the summary only what its line stands for."""
-        view, selection = self.store.view, self.store.view.selection
+        state, selection = self.store.state, self.store.state.selection
         summary = self.manager.panes.summary
         if summary.has_focus and summary.has_cursor:
             summary.narrow()
-        elif not view.scope.everything:
-            self.store.change(replace(view, scope=Scope()))
+        elif not state.scope.everything:
+            self.store.change(replace(state, scope=Scope()))
         elif selection.group >= 0:
-            self.store.change(replace(view, scope=Scope(selection.group)))
+            self.store.change(replace(state, scope=Scope(selection.group)))
         elif selection.lane >= 0:
-            self.store.change(replace(view, scope=Scope(-1, selection.lane)))
+            self.store.change(replace(state, scope=Scope(-1, selection.lane)))
         else:
             told = "No {unit} selected: j and k in the timeline or the tree (t) select one."
             self.say(self.store.session.say(told))
 
     def pause(self) -> None:
-        """The summary keeps its figures, or follows the view again."""
+        """The summary keeps its figures, or follows the screen again."""
         summary = self.manager.panes.summary
         summary.pause(not summary.paused)
 
     def back(self) -> bool:
         """One step back; False where there is none left."""
-        view, manager = self.store.view, self.manager
+        state, manager = self.store.state, self.manager
         tree, summary = manager.panes.tree, manager.panes.summary
         if summary.views.chosen and summary.has_focus:
             summary.choose("")
@@ -103,21 +103,21 @@ class Navigation:
             tree.set_filter("")
         elif manager.layout.maximised in OVER:
             manager.restore()
-        elif view.search or view.filter:
+        elif state.search or state.filter:
             # the search first: it lies within the filter
-            self.store.change(replace(view, search="") if view.search else replace(view, filter=""))
-        elif view.range is not None or view.anchor is not None:
-            self.store.change(replace(view, range=None, anchor=None))
+            self.store.change(replace(state, search="") if state.search else replace(state, filter=""))
+        elif state.range is not None or state.anchor is not None:
+            self.store.change(replace(state, range=None, anchor=None))
         elif manager.layout.maximised:
             manager.maximise("")
             manager.focus("timeline")
-        elif view.selection.row >= 0:
+        elif state.selection.row >= 0:
             manager.layout.detail_wanted = None
-            self.store.change(replace(view, selection=replace(view.selection, row=-1)))
-        elif not view.scope.everything:
-            self.store.change(replace(view, scope=Scope()))
-        elif view.selection != Selection():
-            self.store.change(replace(view, selection=Selection()))
+            self.store.change(replace(state, selection=replace(state.selection, row=-1)))
+        elif not state.scope.everything:
+            self.store.change(replace(state, scope=Scope()))
+        elif state.selection != Selection():
+            self.store.change(replace(state, selection=Selection()))
         else:
             return False
         return True
@@ -125,26 +125,26 @@ class Navigation:
     # commands
 
     def _go(self, text: str) -> Done:
-        view = self.store.view
+        state = self.store.state
         try:
-            self.store.change(gone_to(view, time_of(text, view, self.store.session.profile.device)))
+            self.store.change(gone_to(state, time_of(text, state, self.store.session.profile.device)))
         except TypedError as error:
             return fault(str(error))
         return None
 
     def _window(self, text: str) -> Done:
         try:
-            start, end = window_of(text, self.store.view, self.store.session.profile.device)
+            start, end = window_of(text, self.store.state, self.store.session.profile.device)
         except TypedError as error:
             return fault(str(error))
-        self.store.change(self.store.view.windowed(start, end - start))
+        self.store.change(self.store.state.windowed(start, end - start))
         return None
 
     def _core(self, text: str) -> Done:
-        view, session = self.store.view, self.store.session
+        state, session = self.store.state, self.store.session
         ends = {"least": session.headline.idlest, "most": session.headline.busiest}
         if text in ("", "all"):
-            self.store.change(replace(view, selection=Selection(), scope=Scope()))
+            self.store.change(replace(state, selection=Selection(), scope=Scope()))
             return None
         named = ends.get(text)
         groups = session.profile.groups
@@ -152,8 +152,8 @@ class Navigation:
         if unit < 0:
             known = listed(map(str, groups.numbers), 16)
             return fault(session.profile.vocabulary.say("{units} are {known}, least, most", known=known))
-        scope = Scope() if view.scope.everything else Scope(unit)
-        self.store.change(replace(view, selection=Selection(unit), scope=scope))
+        scope = Scope() if state.scope.everything else Scope(unit)
+        self.store.change(replace(state, selection=Selection(unit), scope=scope))
         return None
 
     def _view(self, text: str) -> Done:

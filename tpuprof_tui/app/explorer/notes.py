@@ -8,7 +8,7 @@ from threading import Lock
 
 from tpuprof_tui.analysis.selecting.notes import Notes, noted, write_notes
 from tpuprof_tui.analysis.selecting.place import place_of, place_words
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.files import WriteError
 
 from ..shell.background import Background
@@ -36,13 +36,13 @@ class NoteKeeping:
         self.background = background
         self.copy = copy
         self.say = say
-        self._written = Notes.of(store.view)
+        self._written = Notes.of(store.state)
         self._writing = Lock()
         self.commands: CommandTable = {"note": self._note, "place": self._place}
 
-    def changed(self, old: ViewState) -> None:
+    def changed(self, old: DisplayState) -> None:
         """Saves what has changed in the state; a filter is saved with marks, not alone."""
-        notes = Notes.of(self.store.view)
+        notes = Notes.of(self.store.state)
         if self.path is not None and notes != Notes.of(old) and (notes.any or self._written.any):
             self._written = notes
             self.background.compute("notes", self._write, self._tell)
@@ -64,14 +64,14 @@ class NoteKeeping:
 
     def _note(self, text: str) -> Done:
         letter, _, words = text.strip().partition(" ")
-        view = self.store.view
-        known = sorted([*dict(view.marks), *(letter for letter, _, _ in view.spans)])
+        state = self.store.state
+        known = sorted([*dict(state.marks), *(letter for letter, _, _ in state.spans)])
         if letter not in known:
             return fault(f"the letter of a mark or span, then the text; there are {', '.join(known) or 'none'}")
-        self.store.change(noted(view, letter, words.strip()))
+        self.store.change(noted(state, letter, words.strip()))
         return lambda: self.say(f"Note of {letter}: {words.strip()}" if words.strip() else f"No note of {letter}.")
 
     def _place(self, text: str) -> Done:
         session = self.store.session
         notes = session.profile.notes
-        return lambda: self.copy(place_words(session.profile.path, place_of(session, self.store.view), notes), "place")
+        return lambda: self.copy(place_words(session.profile.path, place_of(session, self.store.state), notes), "place")

@@ -94,7 +94,7 @@ class PaneManager:
 
     @property
     def _selected(self) -> bool:
-        return self.store.view.selection.row >= 0
+        return self.store.state.selection.row >= 0
 
     def is_whole(self) -> bool:
         """Whether all panes are there: replaced, or the application left, while they were mounted, some are gone."""
@@ -117,10 +117,10 @@ class PaneManager:
 
     def arrange(self, size: Size | None = None) -> None:
         """Shows the panes that size and state ask for."""
-        panes, layout, view = self.panes, self.layout, self.store.view
-        rows = layout.rows_fitting(view)
-        if view.rows != rows:
-            self.store.change(replace(view, rows=rows))
+        panes, layout, state = self.panes, self.layout, self.store.state
+        rows = layout.rows_fitting(state)
+        if state.rows != rows:
+            self.store.change(replace(state, rows=rows))
         self.place(size or self._size())
         panes.table.activate(panes.table.display)
         panes.summary.activate(panes.summary.display)

@@ -37,15 +37,15 @@ class Position:
         session, order = self.store.session, self.table.rows.order
         if self.in_table:
             return lambda mask: marked_in_table(mask, order)
-        view = replace(self.store.view, in_window=False)
-        return lambda mask: marked_in_time(session, mask, numbers_shown(session, view))
+        state = replace(self.store.state, in_window=False)
+        return lambda mask: marked_in_time(session, mask, numbers_shown(session, state))
 
     def here(self) -> tuple[int, int]:
         """The key of the order one goes through (a row, or a time in ns), and the instruction's number (-1: none)."""
-        view, session = self.store.view, self.store.session
+        state, session = self.store.state, self.store.session
         if self.in_table:
             return self.table.rows.position, self.row
-        if view.selection.row < 0:
-            return view.cursor, -1
-        start, _ = session.span_of(view.selection.lane, view.selection.row)
-        return start, session.number(view.selection.lane, view.selection.row)
+        if state.selection.row < 0:
+            return state.cursor, -1
+        start, _ = session.span_of(state.selection.lane, state.selection.row)
+        return start, session.number(state.selection.lane, state.selection.row)

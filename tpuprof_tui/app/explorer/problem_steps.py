@@ -59,14 +59,14 @@ class ProblemSteps:
 
     def _from_here(self, steps: int) -> tuple[int, int]:
         """Where one is; without a selection before all that the window shows, or behind it."""
-        view = self.store.view
-        if self.position.in_table or view.selection.row >= 0:
+        state = self.store.state
+        if self.position.in_table or state.selection.row >= 0:
             return self.position.here()
-        return (view.start, -1) if steps > 0 else (view.end, -1)
+        return (state.start, -1) if steps > 0 else (state.end, -1)
 
     def _go_to(self, hits: Hits, place: int, wrapped: bool, steps: int) -> None:
         session, problems, number = self.store.session, self.problems, int(hits.numbers[place])
-        self.store.change(selected(session, self.store.view, *session.place(number)))
+        self.store.change(selected(session, self.store.state, *session.place(number)))
         found = problem_rows(session)
         problems.put(int(found.problem[found.place(number)]))
         told = problem_text(session, number)

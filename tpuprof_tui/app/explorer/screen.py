@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from tpuprof_tui.analysis.selecting.filter_masks import shown_session
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.selecting.step_filter import chosen_step, with_step
 
 from ..drawing.glyphs import Glyphs
@@ -97,7 +97,7 @@ class ExplorerScreen(DrawnScreen[None]):
 
     def __init__(
         self, session: Session, palette: Palette, glyphs: Glyphs, exports: ExportRunner,
-        view: ViewState | None = None, others: Sequence[tuple[str, str]] = (), layout: Layout | None = None,
+        state: DisplayState | None = None, others: Sequence[tuple[str, str]] = (), layout: Layout | None = None,
         notes: Path | None = None,
     ) -> None:  # fmt: skip
         super().__init__(classes="" if palette.colour else "plain")
@@ -106,14 +106,14 @@ class ExplorerScreen(DrawnScreen[None]):
         self.palette = palette
         self.several = len(others) > 1
         layout = layout or Layout()
-        view = view or ViewState.of(profile.start_ns, profile.end_ns)
-        self.store = Store(session, view, layout.rows_scoped, self._changed)
+        state = state or DisplayState.of(profile.start_ns, profile.end_ns)
+        self.store = Store(session, state, layout.rows_scoped, self._changed)
 
         self.headline = HeadlineBar(palette)
         self._step: int | None = None
-        self.timeline = Timeline(session, view, palette, glyphs)
-        self.summary = SummaryPane(session, view, palette, glyphs)
-        self.table = InstructionTable(session, view, palette, glyphs)
+        self.timeline = Timeline(session, state, palette, glyphs)
+        self.summary = SummaryPane(session, state, palette, glyphs)
+        self.table = InstructionTable(session, state, palette, glyphs)
         self.prompt = Prompt(palette, "timeline", profile.vocabulary)
         self.panes = panes = Panes(
             GroupTree(session, palette, glyphs, others), self.timeline, self.summary, self.table,
@@ -168,9 +168,9 @@ class ExplorerScreen(DrawnScreen[None]):
         }  # fmt: skip
 
     @property
-    def view(self) -> ViewState:
+    def state(self) -> DisplayState:
         """The state that holds."""
-        return self.store.view
+        return self.store.state
 
     def compose(self) -> ComposeResult:
         """All panes; which of them show is decided by size and state."""
@@ -211,16 +211,16 @@ class ExplorerScreen(DrawnScreen[None]):
     def change(self, message: Change) -> None:
         """A pane asks for another state."""
         message.stop()
-        view, layout = message.update(self.view), self.manager.layout
-        layout.rows_chosen = layout.rows_chosen or view.rows != self.view.rows
-        self.store.change(view)
+        state, layout = message.update(self.state), self.manager.layout
+        layout.rows_chosen = layout.rows_chosen or state.rows != self.state.rows
+        self.store.change(state)
 
-    def _changed(self, old: ViewState) -> None:
-        view = self.view
+    def _changed(self, old: DisplayState) -> None:
+        state = self.state
         self.notes.changed(old)
-        selected = (old.selection.row < 0) != (view.selection.row < 0)
-        if old.lines_shown != view.lines_shown or selected:
-            self.timeline.show(view)
+        selected = (old.selection.row < 0) != (state.selection.row < 0)
+        if old.lines_shown != state.lines_shown or selected:
+            self.timeline.show(state)
             self.manager.arrange()
         self._pass_on()
 
@@ -243,13 +243,13 @@ class ExplorerScreen(DrawnScreen[None]):
         self.background.compute("step", of_step, lambda shown: self.headline.show_step(told, shown))
 
     def _pass_on(self) -> None:
-        view = self.view
-        self._show_step(chosen_step(view.filter) if view.filter else None)
-        self.timeline.show(view)
-        self.panes.tree.show(view)
-        self.panes.detail.show(view)
-        self.table.show(view)
-        self.summary.show(view.figured)
+        state = self.state
+        self._show_step(chosen_step(state.filter) if state.filter else None)
+        self.timeline.show(state)
+        self.panes.tree.show(state)
+        self.panes.detail.show(state)
+        self.table.show(state)
+        self.summary.show(state.figured)
 
     # keys
 

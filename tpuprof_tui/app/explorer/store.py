@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 
 
 class Store:
@@ -13,7 +13,7 @@ class Store:
 
     Args:
         session: The profile.
-        view: The first state.
+        state: The state to begin with.
         adjust: The next state, of the one that holds and the one that is asked for.
         changed: Called after each change with the state before it.
     """
@@ -21,12 +21,12 @@ class Store:
     def __init__(
         self,
         session: Session,
-        view: ViewState,
-        adjust: Callable[[ViewState, ViewState], ViewState],
-        changed: Callable[[ViewState], None],
+        state: DisplayState,
+        adjust: Callable[[DisplayState, DisplayState], DisplayState],
+        changed: Callable[[DisplayState], None],
     ) -> None:
         self.session = session
-        self.view = view
+        self.state = state
         self._adjust = adjust
         self._changed = changed
         self._closed = False
@@ -35,9 +35,9 @@ class Store:
         """The state is shown no more: what overlays answer now is passed over."""
         self._closed = True
 
-    def change(self, view: ViewState) -> None:
+    def change(self, state: DisplayState) -> None:
         """Takes another state."""
-        view = self._adjust(self.view, view)
-        if view != self.view and not self._closed:
-            old, self.view = self.view, view
+        state = self._adjust(self.state, state)
+        if state != self.state and not self._closed:
+            old, self.state = self.state, state
             self._changed(old)

@@ -54,7 +54,7 @@ class TableRequests:
 
     def _open_groups(self, key: str, *, work_only: bool) -> None:
         table, store = self.table, self.store
-        screen = GroupsScreen(store.session, store.view, table.palette, table.glyphs, key, work_only=work_only)
+        screen = GroupsScreen(store.session, store.state, table.palette, table.glyphs, key, work_only=work_only)
         self.open_overlay(screen, self._drill)
 
     def _drill(self, text: str | None) -> None:
@@ -64,13 +64,13 @@ class TableRequests:
 
     def choose_columns(self) -> None:
         """Opens the list of columns."""
-        table, known, chosen = self.table, self.store.session.columns, self.store.view.columns
+        table, known, chosen = self.table, self.store.session.columns, self.store.state.columns
         at = table.columns.chosen.key
         self.open_overlay(ColumnsScreen(known, chosen, table.palette, at, self.take_columns))
 
     def take_columns(self, keys: tuple[str, ...]) -> None:
         """Shows some columns; none: the usual ones."""
-        self.store.change(replace(self.store.view, columns=keys))
+        self.store.change(replace(self.store.state, columns=keys))
 
     # commands
 
@@ -83,7 +83,7 @@ class TableRequests:
         down = (
             way == "down" if way else found[0].kind != "text" and key not in ("start", "end", "order", "core", "port")
         )
-        self.store.change(replace(self.store.view, sort=Sort(key, down)))
+        self.store.change(replace(self.store.state, sort=Sort(key, down)))
         self.go("table")
         return partial(self.table.choose, key)
 

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.outputs import explorer_outputs, output_named
 from tpuprof_tui.formats.escape import clean
@@ -59,13 +59,13 @@ class ExportMenu:
         part: What of the profile is to be written.
     """
 
-    def __init__(self, session: Session, view: ViewState, source: Source, exporter: Exporter) -> None:
+    def __init__(self, session: Session, state: DisplayState, source: Source, exporter: Exporter) -> None:
         self.session = session
-        self.view = view
+        self.state = state
         self.source = source
         self.exporter = exporter
-        self.core = scope_core(session.profile.groups, view.scope, view.selection.group)
-        self.part = Part(core=view.scope.group >= 0, filtered=bool(view.filter))
+        self.core = scope_core(session.profile.groups, state.scope, state.selection.group)
+        self.part = Part(core=state.scope.group >= 0, filtered=bool(state.filter))
 
     @property
     def folder(self) -> str:
@@ -79,15 +79,15 @@ class ExportMenu:
 
     def table_text(self) -> str:
         """What the table holds."""
-        view = self.view
-        words = [self.session.scope_title(view.scope)]
-        start, end = view.figures_window
-        kind = "window" if view.range is None else "range"
-        words += [f"the {kind} of {time_text(end - start)}"] if view.in_window else []
-        words += [f"filter {view.filter}"] if view.filter else []
+        state = self.state
+        words = [self.session.scope_title(state.scope)]
+        start, end = state.figures_window
+        kind = "window" if state.range is None else "range"
+        words += [f"the {kind} of {time_text(end - start)}"] if state.in_window else []
+        words += [f"filter {state.filter}"] if state.filter else []
         titles = {column.key: column.title for column in self.session.columns}
-        words += [f"by {titles.get(view.sort.key, view.sort.key)}{', largest first' if view.sort.down else ''}"]
-        words += [f"{len(shown_columns(self.session, view))} columns"]
+        words += [f"by {titles.get(state.sort.key, state.sort.key)}{', largest first' if state.sort.down else ''}"]
+        words += [f"{len(shown_columns(self.session, state))} columns"]
         return ", ".join(words)
 
     @property
@@ -104,10 +104,10 @@ class ExportMenu:
         if kind is None or fault:
             return fault
         if not kind.is_table:
-            return export_job(kind, self.source, self.folder, self.view, self.core, self.part)
-        columns = [column.key for column in shown_columns(self.session, self.view)]
-        core = self.session.profile.groups.unit_number(self.view.scope.group)
-        return table_job(kind, self.source, self.folder, self.view, core, columns)
+            return export_job(kind, self.source, self.folder, self.state, self.core, self.part)
+        columns = [column.key for column in shown_columns(self.session, self.state)]
+        core = self.session.profile.groups.unit_number(self.state.scope.group)
+        return table_job(kind, self.source, self.folder, self.state, core, columns)
 
     def take(self, what: str, text: str) -> str:
         """Takes the folder or the cores as they were typed; says why not."""
@@ -170,7 +170,7 @@ class ExportPane(LinesView, inherit_bindings=False):
             items.append(len(self._actions))
             self._actions.append(action)
 
-        heading("Write", clean(part_text(menu.vocabulary, menu.view, menu.core, menu.part)))
+        heading("Write", clean(part_text(menu.vocabulary, menu.state, menu.core, menu.part)))
         kinds = explorer_outputs(menu.vocabulary)
         for kind in kinds:
             if not kind.is_table:
@@ -192,17 +192,17 @@ class ExportPane(LinesView, inherit_bindings=False):
         return lines, items
 
     def _choices(self) -> list[tuple[str, str, str, bool]]:
-        menu, view = self.menu, self.menu.view
+        menu, state = self.menu, self.menu.state
         core = menu.session.say("{unit} {core}" if menu.core >= 0 else "no {unit} is selected", core=menu.core)
-        start, end = view.figures_window
-        all_shown = view.range is None and view.fits_all
+        start, end = state.figures_window
+        all_shown = state.range is None and state.fits_all
         shown = "the window is everything" if all_shown else f"{time_text(end - start)} from {time_text(start)}"
         cores = ", ".join(map(str, menu.part.cores)) or f"to be typed: of {menu.known_cores}"
         return [
             ("core", menu.session.say("only the {unit}"), core, menu.core >= 0),
             ("cores", menu.session.say("only some {units}"), cores, True),
-            ("window", f"only the {'window' if view.range is None else 'range'}", shown, not all_shown),
-            ("filtered", "only the filter", clean(view.filter) or "no filter is set", bool(view.filter)),
+            ("window", f"only the {'window' if state.range is None else 'range'}", shown, not all_shown),
+            ("filtered", "only the filter", clean(state.filter) or "no filter is set", bool(state.filter)),
         ]
 
     def _notes(self) -> str:

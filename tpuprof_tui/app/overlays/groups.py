@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.analysis.selecting.filter_masks import narrowed
 from tpuprof_tui.analysis.selecting.grouping import GROUPINGS, GroupTable, group_table
 from tpuprof_tui.analysis.selecting.session import Ints, Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import column_unit, percent_text, plural, time_decimals, time_number, time_text
@@ -61,11 +61,11 @@ class GroupList(LinesView):
             self.text = text
 
     def __init__(
-        self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs, key: str, *, work_only: bool
+        self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs, key: str, *, work_only: bool
     ) -> None:
         super().__init__(palette, "groups")
         self.session = session
-        self.view = view
+        self.state = state
         self.glyphs = glyphs
         self.key = key
         self.work_only = work_only
@@ -83,7 +83,7 @@ class GroupList(LinesView):
         if not self._background.small:
             self.table = None
             self._show()
-        group = partial(group_table, self.session, self.view, self.key, work_only=self.work_only)
+        group = partial(group_table, self.session, self.state, self.key, work_only=self.work_only)
         self._background.compute("groups", group, self._take)
 
     def _take(self, table: GroupTable) -> None:
@@ -121,13 +121,13 @@ class GroupList(LinesView):
         if table is None:
             return "Grouping ..."
         what = "work" if table.work_only else "all"
-        view = self.view
-        filtered = f", filter {clean(view.filter)}" if view.filter else ""
-        where = f", in the {'window' if view.range is None else 'range'}" if view.in_window else ""
+        state = self.state
+        filtered = f", filter {clean(state.filter)}" if state.filter else ""
+        where = f", in the {'window' if state.range is None else 'range'}" if state.in_window else ""
         events = self.session.profile.vocabulary.event.of(table.rows)
         return (
             f"{table.column.title}: {plural(len(table.groups), 'group')} of {events} "
-            f"({what}), {self.session.scope_title(view.scope)}{where}{filtered}"
+            f"({what}), {self.session.scope_title(state.scope)}{where}{filtered}"
         )
 
     # lines
@@ -205,7 +205,7 @@ class GroupList(LinesView):
         condition = self.table.conditions[int(self.order[self.cursor])]
         if not condition:
             return
-        self.post_message(self.Drilled(narrowed(self.view.filter, condition)))
+        self.post_message(self.Drilled(narrowed(self.state.filter, condition)))
 
     def action_next_grouping(self) -> None:
         """Group by the next column."""
@@ -246,11 +246,11 @@ class GroupsScreen(ModalScreen[str | None], DrawnScreen[str | None]):
     """
 
     def __init__(
-        self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs, key: str, *, work_only: bool
+        self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs, key: str, *, work_only: bool
     ) -> None:
         super().__init__()
         self.palette = palette
-        self.list = GroupList(session, view, palette, glyphs, key, work_only=work_only)
+        self.list = GroupList(session, state, palette, glyphs, key, work_only=work_only)
 
     def compose(self) -> ComposeResult:
         """List and keys."""

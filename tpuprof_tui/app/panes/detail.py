@@ -14,7 +14,7 @@ from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, known_dependencies, may_have_dependencies
 from tpuprof_tui.analysis.selecting.navigation import selected, stepped_event
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.formats.text import fit, wrap
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.views.differences import differences_of, known_differences
@@ -49,11 +49,11 @@ class DetailPane(LinesView):
         self._looked_for_dependencies = not may_have_dependencies(session)
         self._looked_for_differences = session.baseline is None
 
-    def show(self, view: ViewState) -> None:
+    def show(self, state: DisplayState) -> None:
         """Shows the selected event of a state; the cursor stays on the field it is on."""
-        if view.selection == self.selection:
+        if state.selection == self.selection:
             return
-        self.selection = view.selection
+        self.selection = state.selection
         label = self._chosen.label if self._chosen is not None else ""
         self._entries = []
         if not self.size.width:
@@ -81,13 +81,13 @@ class DetailPane(LinesView):
             return
         self.cursor, self.choices = 0, []
         self.scroll_to(y=0, animate=False, immediate=True)
-        self.post_message(Change(lambda view: selected(self.session, view, *target)))
+        self.post_message(Change(lambda state: selected(self.session, state, *target)))
 
     def action_step(self, steps: int) -> None:
         """The event so many steps on, on the same lane."""
         lane = self.selection.lane
         if lane >= 0:
-            self.post_message(Change(lambda view: stepped_event(self.session, view, steps, lane)))
+            self.post_message(Change(lambda state: stepped_event(self.session, state, steps, lane)))
 
     def action_copy_line(self) -> None:
         """Copies the line under the cursor."""

@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from tpuprof_tui.analysis.findings.problem_rows import lane_of, ranked, word_of
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.analysis.selecting.session import Ints, Session
-from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import in_sentence, wrap
 from tpuprof_tui.formats.units import plural
@@ -116,7 +116,7 @@ class ProblemsPane(LinesView):
         if problem.rows is not None and lane >= 0:
             self._select_row(lane, problem.rows, tell)
             return True
-        self.post_message(Change(lambda view: replace(view, selection=Selection(group, lane))))
+        self.post_message(Change(lambda state: replace(state, selection=Selection(group, lane))))
         if tell:
             profile = self.session.profile
             title = profile.title_of(lanes[lane]) if lane >= 0 else in_sentence(profile.groups.title(group))
@@ -126,8 +126,8 @@ class ProblemsPane(LinesView):
     def _select_row(self, lane: int, rows: Ints, tell: bool) -> None:
         """Selects the first event of a problem, or the next one where one of them is selected."""
 
-        def chosen(view: ViewState) -> ViewState:
-            now = view.selection.row if view.selection.lane == lane else -1
+        def chosen(state: DisplayState) -> DisplayState:
+            now = state.selection.row if state.selection.lane == lane else -1
             place = int(np.searchsorted(rows, now))
             on_one = place < len(rows) and int(rows[place]) == now
             place = (place + 1) % len(rows) if on_one else 0
@@ -136,7 +136,7 @@ class ProblemsPane(LinesView):
                 self.post_message(
                     Say(f"Selected {place + 1:,}/{len(rows):,} on {title}: 1 and 2 show it, Enter the next.")
                 )
-            return selected(self.session, view, lane, int(rows[place]))
+            return selected(self.session, state, lane, int(rows[place]))
 
         self.post_message(Change(chosen))
 

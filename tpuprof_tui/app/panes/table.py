@@ -20,7 +20,7 @@ from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.analysis.selecting.navigation import stepped_event
 from tpuprof_tui.analysis.selecting.search import SEARCHED, pattern_of
 from tpuprof_tui.analysis.selecting.session import Ints, Session
-from tpuprof_tui.analysis.selecting.state import Selection, Sort, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, Sort
 from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
@@ -46,11 +46,11 @@ _UPWARDS: Final = frozenset({"start", "end", "order", "core", "port"})
 #: How a cell that matches the search looks.
 _FOUND = Style(bold=True, underline=True)
 #: What keys make of the state, by the last part of their action's id.
-_CHANGES: Final[Mapping[str, Callable[[ViewState], ViewState]]] = {
-    "reverse": lambda view: replace(view, sort=replace(view.sort, down=not view.sort.down)),
-    "window-only": lambda view: replace(view, in_window=not view.in_window),
-    "percent": lambda view: replace(view, percent=not view.percent),
-    "clear-picks": lambda view: replace(view, picked=()),
+_CHANGES: Final[Mapping[str, Callable[[DisplayState], DisplayState]]] = {
+    "reverse": lambda state: replace(state, sort=replace(state.sort, down=not state.sort.down)),
+    "window-only": lambda state: replace(state, in_window=not state.in_window),
+    "percent": lambda state: replace(state, percent=not state.percent),
+    "clear-picks": lambda state: replace(state, picked=()),
 }
 
 
@@ -80,13 +80,13 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     class ChooseColumns(Message):
         """Columns are to be chosen."""
 
-    def __init__(self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs) -> None:
+    def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(id="table")
         self.session = session
-        self.view = view
+        self.state = state
         self.palette = palette
         self.glyphs = glyphs
-        self.columns = ColumnLayout(session, view)
+        self.columns = ColumnLayout(session, state)
         self.rows = TableRows(session)
         self._background = background_of(self, "table", small=session.profile.instructions <= AT_ONCE)
         self._active = False
@@ -94,22 +94,22 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     # state
 
-    def show(self, view: ViewState) -> None:
+    def show(self, state: DisplayState) -> None:
         """Shows a state; a hidden table only remembers it."""
-        old, self.view = self.view, view
-        if (old.columns, old.percent) != (view.columns, view.percent):
-            self.columns.show(view)
+        old, self.state = self.state, state
+        if (old.columns, old.percent) != (state.columns, state.percent):
+            self.columns.show(state)
             self._set_size()
             self.refresh()
         if not self._active:
             return
         self._sort_anew()
-        if old.selection != view.selection:
+        if old.selection != state.selection:
             before = self.rows.position
             self._follow()
             seen = self.rows.row_of(old.selection, self.scroll_offset.y, self.page)
             self._refresh_rows(before, self.rows.position, seen)
-        if (old.sort, old.search, old.picked) != (view.sort, view.search, view.picked):
+        if (old.sort, old.search, old.picked) != (state.sort, state.search, state.picked):
             self.refresh()
 
     def activate(self, active: bool) -> None:
@@ -120,9 +120,9 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._follow()
 
     def _sort_anew(self) -> None:
-        view = self.view
-        if self.rows.want(view):
-            self._background.compute("order", partial(sorted_rows, self.session, view), self._take)
+        state = self.state
+        if self.rows.want(state):
+            self._background.compute("order", partial(sorted_rows, self.session, state), self._take)
             self.post_message(self.Retitled())
 
     def _take(self, found: tuple[Ints, int]) -> None:
@@ -132,7 +132,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._set_size()
         # another order is asked for to see its first rows; else the selected row stays in view
         if not resorted:
-            rows.follow(self.view.selection)
+            rows.follow(self.state.selection)
         self._bring_into_view()
         self.refresh()
         self.post_message(self.Retitled())
@@ -145,15 +145,15 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def title_text(self) -> str:
         """What the table holds, for the border."""
-        view = self.view
+        state = self.state
         if self.rows.is_sorting:
             return f"sorting {self.session.profile.vocabulary.event.of(self.session.profile.instructions)} ..."
-        window = "in the window" if view.range is None else "in the range"
-        where = window if view.in_window else "whole capture"
-        passing = f" pass {clean(view.filter)}" if view.filter else ""
-        picked = f", {len(view.picked):,} picked" if view.picked else ""
+        window = "in the window" if state.range is None else "in the range"
+        where = window if state.in_window else "whole capture"
+        passing = f" pass {clean(state.filter)}" if state.filter else ""
+        picked = f", {len(state.picked):,} picked" if state.picked else ""
         count = self.session.count_text(self.rows.order)
-        return f"{count}{passing}, {self.session.scope_title(view.scope)}, {where}{picked}"
+        return f"{count}{passing}, {self.session.scope_title(state.scope)}, {where}{picked}"
 
     def place_text(self) -> str:
         """Where the cursor is."""
@@ -178,7 +178,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _follow(self) -> None:
         """Puts the cursor on the selected event, where the table holds it."""
-        if self.rows.follow(self.view.selection):
+        if self.rows.follow(self.state.selection):
             self._bring_into_view()
 
     def _bring_into_view(self) -> None:
@@ -202,7 +202,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     @property
     def _mark_width(self) -> int:
         """Cells left of the columns, for the marks of picked rows."""
-        return 1 if self.view.picked else 0
+        return 1 if self.state.picked else 0
 
     def _refresh_rows(self, *positions: int) -> None:
         """Repaints single rows: cheap on slow lines."""
@@ -224,7 +224,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         style = Style.null()
         if position == rows.position:
             style = self.palette.row if self.has_focus else self.palette.row_blurred
-        mark = self.glyphs.mark if int(rows.order[position]) in self.view.picked else " "
+        mark = self.glyphs.mark if int(rows.order[position]) in self.state.picked else " "
         return self._cropped(self._row(position, places, style), places, mark, style)
 
     def _cropped(self, cells: list[list[Segment]], places: Sequence[int], mark: str, style: Style) -> Strip:
@@ -242,8 +242,8 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         cells = []
         for place in places:
             column, arrow = self.columns.columns[place], ""
-            if column.key == self.view.sort.key:
-                arrow = f" {self.glyphs.down if self.view.sort.down else self.glyphs.up}"
+            if column.key == self.state.sort.key:
+                arrow = f" {self.glyphs.down if self.state.sort.down else self.glyphs.up}"
             title = header_text(column.title, column.unit)
             width = self.columns.widths[place]
             text = fit(fit(title, min(len(title), width - len(arrow))) + arrow, width, right=column.align == "right")
@@ -255,12 +255,12 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         columns = tuple(self.columns.columns[place] for place in places)
         texts = self.rows.texts(position, columns, self.scroll_offset.y, self.page)
         quiet = self.palette.quiet + style
-        selection = self.view.selection
+        selection = self.state.selection
         selected = selection.row >= 0 and self.rows.order[position] == self.session.number(
             selection.lane, selection.row
         )
         plain = (self.palette.strong if selected else self.palette.text) + style
-        pattern = pattern_of(self.view.search) if self.view.search else None
+        pattern = pattern_of(self.state.search) if self.state.search else None
         cells = []
         for place, column, text in zip(places, columns, texts, strict=True):
             width, right = self.columns.widths[place], column.align == "right"
@@ -276,7 +276,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             return " sorting ..."
         if not self.session.profile.instructions:
             return self.session.say(" This capture holds no {events}: see the problems (4).")
-        if self.view.filter:
+        if self.state.filter:
             return self.session.say(" No {event} here passes the filter: & changes it, Esc clears it.")
         told = " No {event} here: press 0 in the timeline to show the whole capture, or v for all {events}."
         return self.session.say(told)
@@ -303,7 +303,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         lane, row = self.session.place(self.rows.number)
         selection = Selection(self.session.unit_of(lane), lane, row)
         start, _ = self.session.span_of(lane, row)
-        self.post_message(Change(lambda view: replace(view.at(start), selection=selection)))
+        self.post_message(Change(lambda state: replace(state.at(start), selection=selection)))
 
     def action_select(self) -> None:
         """The detail of the row."""
@@ -317,7 +317,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             lane, row = self.session.place(self.rows.number)
             here = Selection(self.session.unit_of(lane), lane, row)
             self.post_message(
-                Change(lambda view: stepped_event(self.session, replace(view, selection=here), steps, lane))
+                Change(lambda state: stepped_event(self.session, replace(state, selection=here), steps, lane))
             )
 
     # columns and order
@@ -347,8 +347,8 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         key = "duration" if self.columns.chosen is SHARE else self.columns.chosen.key
         falls = not self.session.profile.vocabulary.is_text(key) and key not in _UPWARDS
 
-        def sorted_by(view: ViewState) -> ViewState:
-            return replace(view, sort=Sort(key, not view.sort.down if view.sort.key == key else falls))
+        def sorted_by(state: DisplayState) -> DisplayState:
+            return replace(state, sort=Sort(key, not state.sort.down if state.sort.key == key else falls))
 
         self.post_message(Change(sorted_by))
 
@@ -390,9 +390,9 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             return
         number = self.rows.number
 
-        def toggled(view: ViewState) -> ViewState:
-            picked = tuple(each for each in view.picked if each != number)
-            return replace(view, picked=picked if len(picked) < len(view.picked) else (*picked, number))
+        def toggled(state: DisplayState) -> DisplayState:
+            picked = tuple(each for each in state.picked if each != number)
+            return replace(state, picked=picked if len(picked) < len(state.picked) else (*picked, number))
 
         self.post_message(Change(toggled))
         self.go_to(self.rows.position + 1)
@@ -400,7 +400,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     @property
     def _picked(self) -> list[int]:
         """The picked rows; a capture read anew may hold fewer."""
-        return [number for number in self.view.picked if number < self.session.profile.instructions]
+        return [number for number in self.state.picked if number < self.session.profile.instructions]
 
     def action_copy_rows(self) -> None:
         """Copies the picked rows, or that under the cursor."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.model import Column
 
@@ -20,11 +20,11 @@ STAYING = ("engine", "core", "port", "order", "name")
 _LEAST_SCROLLED = 0.4
 
 
-def shown_columns(session: Session, view: ViewState) -> tuple[Column, ...]:
+def shown_columns(session: Session, state: DisplayState) -> tuple[Column, ...]:
     """The table's columns in a state: those chosen, else the usual ones; the share behind the duration."""
     known = {column.key: column for column in session.columns}
-    columns = [known[key] for key in view.columns if key in known] or list(session.columns)
-    if view.percent:
+    columns = [known[key] for key in state.columns if key in known] or list(session.columns)
+    if state.percent:
         place = next((number for number, column in enumerate(columns) if column.key == "duration"), len(columns) - 1)
         columns.insert(place + 1, SHARE)
     return tuple(columns)
@@ -40,16 +40,16 @@ class ColumnLayout:
         place: The chosen column.
     """
 
-    def __init__(self, session: Session, view: ViewState) -> None:
+    def __init__(self, session: Session, state: DisplayState) -> None:
         self._session = session
         self.columns: tuple[Column, ...] = ()
         self.place = 0
-        self.show(view)
+        self.show(state)
 
-    def show(self, view: ViewState) -> None:
+    def show(self, state: DisplayState) -> None:
         """Takes the columns of a state; the chosen one stays chosen."""
-        chosen = self.chosen.key if self.columns else view.sort.key
-        self.columns = shown_columns(self._session, view)
+        chosen = self.chosen.key if self.columns else state.sort.key
+        self.columns = shown_columns(self._session, state)
         self.widths = [self._width_of(column) for column in self.columns]
         self.edges: list[int] = [0, *np.cumsum([width + GAP for width in self.widths]).tolist()]
         self.place = max(self.place_of(chosen), 0)

@@ -9,7 +9,7 @@ import numpy as np
 from tpuprof_tui.analysis.selecting.cell_texts import header_text, row_texts
 from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown, total_duration
 from tpuprof_tui.analysis.selecting.session import Ints, Session, ordered
-from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.model import Column
 
@@ -22,10 +22,10 @@ KEPT_ROWS = 2_000
 Wanted = tuple[object, ...]
 
 
-def sorted_rows(session: Session, view: ViewState) -> tuple[Ints, int]:
+def sorted_rows(session: Session, state: DisplayState) -> tuple[Ints, int]:
     """Numbers of the table's rows in their order, and the sum of their durations, ns. O(rows log rows)."""
-    numbers = numbers_shown(session, view)
-    return ordered(session, numbers, view.sort), total_duration(session, numbers)
+    numbers = numbers_shown(session, state)
+    return ordered(session, numbers, state.sort), total_duration(session, numbers)
 
 
 class TableRows:
@@ -48,10 +48,10 @@ class TableRows:
         self._texts: dict[int, list[str]] = {}
         self._texts_for: tuple[Column, ...] = ()
 
-    def want(self, view: ViewState) -> bool:
+    def want(self, state: DisplayState) -> bool:
         """Whether a state wants other rows than the one before."""
         before = self.wanted
-        self.wanted = (view.scope, view.sort, view.figures_window if view.in_window else None, view.filter)
+        self.wanted = (state.scope, state.sort, state.figures_window if state.in_window else None, state.filter)
         return self.wanted != before
 
     def take(self, order: Ints, total_ns: int) -> None:

@@ -14,7 +14,7 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import delta_text, percent_text, time_text
@@ -68,7 +68,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         super().__init__(palette, "tree")
         self.session = session
         self.glyphs = glyphs
-        self.view: ViewState | None = None
+        self.state: DisplayState | None = None
         self.nodes = nodes_of(session, others, known_side_by_side(session))
         #: Places of the nodes whose children are hidden.
         self.folded: set[int] = set()
@@ -161,7 +161,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         if node.children:
             folded = place in self.folded and not self.filter
             icon = (">" if folded else "-") if glyphs.letters else ("▸" if folded else "▾")
-        scoped = self.view is not None and self._is_scoped(node)
+        scoped = self.state is not None and self._is_scoped(node)
         label = f"{' ' * max(node.depth - 1, 0)}{icon}{node.label}{'*' if scoped else ''}"
         style = palette.key if scoped else palette.strong if node.depth < 2 else palette.text
         if node.remark:
@@ -196,21 +196,21 @@ class GroupTree(LinesView, inherit_bindings=False):
         ]
 
     def _is_scoped(self, node: Node) -> bool:
-        view = self.view
-        if view is None or node.scope is None or node.scope.everything or node.scope != view.scope:
+        state = self.state
+        if state is None or node.scope is None or node.scope.everything or node.scope != state.scope:
             return False
         others = {each.condition for each in self.nodes if each.scope == node.scope and each.condition}
-        return node.condition in view.filter if node.condition else not any(each in view.filter for each in others)
+        return node.condition in state.filter if node.condition else not any(each in state.filter for each in others)
 
     # state
 
-    def show(self, view: ViewState) -> None:
+    def show(self, state: DisplayState) -> None:
         """Moves the cursor to the selected node and marks the scope."""
-        old, self.view = self.view, view
-        if old is not None and (old.scope, old.filter) != (view.scope, view.filter):
+        old, self.state = self.state, state
+        if old is not None and (old.scope, old.filter) != (state.scope, state.filter):
             self._rebuild_if_seen()
-        if old is None or old.selection != view.selection:
-            self._follow(view.selection)
+        if old is None or old.selection != state.selection:
+            self._follow(state.selection)
 
     def _follow(self, selection: Selection) -> None:
         if self._shown and self.node.scope == Scope(selection.group, selection.lane):
@@ -238,10 +238,10 @@ class GroupTree(LinesView, inherit_bindings=False):
         if scope is None:
             return
 
-        def selected(view: ViewState) -> ViewState:
-            if (view.selection.group, view.selection.lane) == (scope.group, scope.lane):
-                return view
-            return replace(view, selection=Selection(scope.group, scope.lane))
+        def selected(state: DisplayState) -> DisplayState:
+            if (state.selection.group, state.selection.lane) == (scope.group, scope.lane):
+                return state
+            return replace(state, selection=Selection(scope.group, scope.lane))
 
         self.post_message(Change(selected))
 

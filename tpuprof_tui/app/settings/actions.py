@@ -123,7 +123,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("previous-capture", "left_parenthesis", "Previous capture", "Open the capture before this one.", ""),
         ("open-other", "O", "Open other", "Choose another capture beside or below this one.", ""),
         ("jump", "ctrl+o", "Jump", "A letter on each pane: the next key goes there.", ""),
-        ("pause", "p", "Pause", "Hold the live summary; again: follow the view.", ""),
+        ("pause", "p", "Pause", "Hold the live summary; again: follow the screen.", ""),
         ("command-line", "colon", "Command", "Type a command: filter, sort, go, {unit}, ... or the name of any action.",
          "Command"),
         ("export", "x", "Export", "Open the export menu: {written}, tables.", "Export"),

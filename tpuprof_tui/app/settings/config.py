@@ -40,7 +40,7 @@ class Config:
         theme: Name of the theme; empty: none was chosen.
         columns: Keys of the table's columns; empty: the usual ones.
         keys: Keys by action id, separated by commas, in Textual's spelling.
-        looks: How the timeline looks, by the fields of the view's state that are in ``LOOKS``.
+        looks: How the timeline looks, by the fields of the display's state that are in ``LOOKS``.
     """
 
     theme: str = ""

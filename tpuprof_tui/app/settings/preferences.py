@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.theme import Theme
 
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 
 from ..drawing.theme import Palette, plain_palette
 from ..drawing.themes import THEMES, after
@@ -47,16 +47,16 @@ class Preferences:
         self._use(after(self.theme))
         self._remember({"theme": self.theme}, theme=self.theme)
 
-    def first_view(self, session: Session) -> ViewState:
-        """The view a profile opens with: columns as they were last, as far as this profile has them."""
+    def first_state(self, session: Session) -> DisplayState:
+        """The state a profile opens with: columns as they were last, as far as this profile has them."""
         profile = session.profile
-        view = ViewState.of(profile.start_ns, profile.end_ns)
+        state = DisplayState.of(profile.start_ns, profile.end_ns)
         known = {column.key for column in session.columns}
         columns = tuple(key for key in self.config.columns if key in known)
-        return self._with_looks(replace(view, columns=columns), profile)
+        return self._with_looks(replace(state, columns=columns), profile)
 
-    def _with_looks(self, view: ViewState, profile: Profile) -> ViewState:
-        """The view with the looks that were chosen last, as far as the profile knows what they show."""
+    def _with_looks(self, state: DisplayState, profile: Profile) -> DisplayState:
+        """The state with the looks that were chosen last, as far as the profile knows what they show."""
         from tpuprof_tui.analysis.selecting.time_scale import clock_of
 
         from ..drawing.colouring import is_known
@@ -68,15 +68,15 @@ class Preferences:
             del looks["strip"]
         if not clock_of(profile.device):
             looks.pop("scale", None)
-        return replace(view, **looks)
+        return replace(state, **looks)
 
-    def remember_view(self, view: ViewState, session: Session) -> None:
+    def remember_state(self, state: DisplayState, session: Session) -> None:
         """Remembers columns and the timeline's looks, where they are not as they were."""
-        first = self.first_view(session)
-        if view.columns != first.columns:
-            self._remember({"columns": list(view.columns)}, columns=view.columns)
-        if any(getattr(view, name) != getattr(first, name) for name in LOOKS):
-            looks = {name: getattr(view, name) for name in LOOKS}
+        first = self.first_state(session)
+        if state.columns != first.columns:
+            self._remember({"columns": list(state.columns)}, columns=state.columns)
+        if any(getattr(state, name) != getattr(first, name) for name in LOOKS):
+            looks = {name: getattr(state, name) for name in LOOKS}
             self._remember({"timeline": looks}, looks=looks)
 
     def _remember(self, changes: dict[str, Any], **fields: Any) -> None:

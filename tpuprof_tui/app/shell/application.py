@@ -32,12 +32,12 @@ from ..settings.actions import PANES, Action, actions_for, bindings, key_text, k
 from ..settings.preferences import Preferences
 from ..terminal.application import TerminalApp
 from . import garbage_collection, messages, reading, watching
-from .carried_view import KeptView
+from .carried_state import KeptState
 from .exports import ExportRunner
 from .key_queue import KeyQueue
 from .loading import LoadingPane, LoadingScreen
 from .neighbours import capture_of, neighbours, place_of
-from .noted_view import NotedView, noted_view, notes_file
+from .noted_state import NotedState, noted_state, notes_file
 from .reading import Capture, CaptureReader
 from .signals import Signals
 from .status_line import StatusLine
@@ -126,7 +126,7 @@ class TpuprofApp(TerminalApp):
         #: What is on the screen, or was last, and how it looked before it was read.
         self._shown: tuple[Capture, Sighting] | None = None
         #: What the next profile is looked at as.
-        self._kept: KeptView | None = None
+        self._kept: KeptState | None = None
         #: What is told when the capture that is being read is on the screen.
         self._arrival = ""
         #: What cannot be read leaves what was on the screen before.
@@ -179,14 +179,14 @@ class TpuprofApp(TerminalApp):
 
     def exit(self, *arguments: Any, **settings: Any) -> None:
         """Leaves; what was chosen is remembered."""
-        self._remember_view()
+        self._remember_state()
         self.key_queue.close()
         super().exit(*arguments, **settings)
 
-    def _remember_view(self) -> None:
+    def _remember_state(self) -> None:
         explorer = self.explorer
         if explorer is not None:
-            self.preferences.remember_view(explorer.view, explorer.session)
+            self.preferences.remember_state(explorer.state, explorer.session)
 
     def _leave_by_signal(self, status: int) -> None:
         self.exports.exporter.stop()
@@ -194,7 +194,7 @@ class TpuprofApp(TerminalApp):
 
     def _abandon(self) -> None:
         self.exports.exporter.stop()
-        self._remember_view()
+        self._remember_state()
 
     def leave(self) -> None:
         """Leaves; asks first where an export is at work."""
@@ -246,7 +246,7 @@ class TpuprofApp(TerminalApp):
             capture: What is read.
             comes_back: Where it cannot be read, what was on the screen before comes back.
         """
-        self._keep_view()
+        self._keep_state()
         self.capture = capture
         self._comes_back = comes_back and self._kept is not None
         self._more = ""
@@ -305,7 +305,7 @@ class TpuprofApp(TerminalApp):
                 if not message.more:
                     self.set_timer(reading.REPORT_EVERY, lambda: self.post_message(message))
                 return
-            self._keep_view()
+            self._keep_state()
         self._more = message.more
         asked, session = self.capture, message.session
         settles = SETTLE_SECONDS[:1] if self._shown is None else SETTLE_SECONDS
@@ -320,12 +320,12 @@ class TpuprofApp(TerminalApp):
         kept, self._kept = self._kept, None
         notes = notes_file(session, self.notes)
         if kept is not None:
-            noted = NotedView(kept.carried_to(session), notes)
+            noted = NotedState(kept.carried_to(session), notes)
         else:
             place, self.place = self.place, None
-            noted = noted_view(session, self.preferences.first_view(session), notes, place)
+            noted = noted_state(session, self.preferences.first_state(session), notes, place)
         screen = ExplorerScreen(
-            session, self.preferences.palette, self.glyphs, self.exports, noted.view, self._neighbours(),
+            session, self.preferences.palette, self.glyphs, self.exports, noted.state, self._neighbours(),
             kept.layout if kept is not None else None, noted.notes,
         )  # fmt: skip
         self._show_alone(screen)
@@ -360,11 +360,11 @@ class TpuprofApp(TerminalApp):
         """Reads the capture again."""
         self.read(self.capture)
 
-    def _keep_view(self) -> None:
+    def _keep_state(self) -> None:
         """The next profile is looked at as the one on the screen is."""
         explorer = self.explorer
         if explorer is not None:
-            self._kept = KeptView(explorer.view, explorer.session.profile, replace(explorer.manager.layout))
+            self._kept = KeptState(explorer.state, explorer.session.profile, replace(explorer.manager.layout))
 
     def _collect_garbage(self) -> None:
         """Frees the screen and the capture that were replaced."""
@@ -411,7 +411,7 @@ class TpuprofApp(TerminalApp):
         """Lists the captures of the data set or those that were named, else those beside the open one or below it."""
         from .captures import is_capture
 
-        self._keep_view()
+        self._keep_state()
         if self.data_set or self.paths:
             self._choose(*([self.data_set] if self.data_set else self.paths))
             return

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tpuprof_tui.analysis.selecting.state import Scope, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.parsing import range_text
 from tpuprof_tui.formats.units import bytes_text, time_text
@@ -116,39 +116,39 @@ def folder_fault(folder: str, source: Source) -> str:
     return ""
 
 
-def export_job(kind: Output, source: Source, folder: str, view: ViewState, core: int, part: Part) -> Job:
+def export_job(kind: Output, source: Source, folder: str, state: DisplayState, core: int, part: Part) -> Job:
     """The command line of ``tpuprof export`` for one kind of file."""
     target = str(Path(os.path.expanduser(folder)).absolute())
     words = ["export", _path(source), target, "--only", kind.key, "--machine", *source.options()]
-    part = Part(part.core and core >= 0, part.window, part.filtered and bool(view.filter), part.cores)
-    start, end = view.figures_window
+    part = Part(part.core and core >= 0, part.window, part.filtered and bool(state.filter), part.cores)
+    start, end = state.figures_window
     words += ["--cores", ",".join(map(str, part.chosen(core)))] if part.chosen(core) else []
     words += [f"--range={range_text(start, end)}"] if part.window else []
-    words += [f"--filter={view.filter}"] if part.filtered else []
+    words += [f"--filter={state.filter}"] if part.filtered else []
     return Job(kind, tuple(words), core=core, part=part)
 
 
-def table_job(kind: Output, source: Source, folder: str, view: ViewState, core: int, columns: Sequence[str]) -> Job:
+def table_job(kind: Output, source: Source, folder: str, state: DisplayState, core: int, columns: Sequence[str]) -> Job:
     """The command line that prints the table as it is: its scope, window, filter, columns and order.
 
     Args:
         kind: CSV, JSON lines or Parquet.
         source: The capture.
         folder: Output folder.
-        view: What the table shows.
+        state: What the table shows.
         core: Number of the core of its scope; -1 without.
         columns: Keys of its columns in their order.
     """
     target = Path(os.path.expanduser(folder)).absolute() / kind.files[0]
     words = ["instructions", _path(source), "--format", kind.key, "--output", str(target), *source.options()]
-    words += ["--columns", ",".join(columns), "--sort", f"{view.sort.key}:{'desc' if view.sort.down else 'asc'}"]
-    if view.scope.lane >= 0:
-        words += ["--lane", str(view.scope.lane)]
+    words += ["--columns", ",".join(columns), "--sort", f"{state.sort.key}:{'desc' if state.sort.down else 'asc'}"]
+    if state.scope.lane >= 0:
+        words += ["--lane", str(state.scope.lane)]
     elif core >= 0:
         words += ["--core", str(core)]
-    start, end = view.figures_window
-    words += [f"--range={range_text(start, end)}"] if view.in_window else []
-    words += [f"--filter={view.filter}"] if view.filter else []
+    start, end = state.figures_window
+    words += [f"--range={range_text(start, end)}"] if state.in_window else []
+    words += [f"--filter={state.filter}"] if state.filter else []
     return Job(kind, tuple(words), target)
 
 
@@ -177,20 +177,20 @@ def _path(source: Source) -> str:
     return str(Path(source.path).absolute())
 
 
-def part_text(vocabulary: Vocabulary, view: ViewState, core: int, part: Part) -> str:
+def part_text(vocabulary: Vocabulary, state: DisplayState, core: int, part: Part) -> str:
     """What the files will hold, in words."""
     cores = part.chosen(core)
     unit = vocabulary.unit.plural if len(cores) > 1 else vocabulary.unit.one
     words = [f"{unit} {', '.join(map(str, cores))}"] if cores else []
-    words += [window_text(view)] if part.window else []
-    words += [f"filter {view.filter}"] if part.filtered and view.filter else []
+    words += [window_text(state)] if part.window else []
+    words += [f"filter {state.filter}"] if part.filtered and state.filter else []
     return clean(", ".join(words)) if words else "the whole capture"
 
 
-def window_text(view: ViewState) -> str:
+def window_text(state: DisplayState) -> str:
     """The time that files can be narrowed to."""
-    start, end = view.figures_window
-    return f"the {'window' if view.range is None else 'range'} of {time_text(end - start)}"
+    start, end = state.figures_window
+    return f"the {'window' if state.range is None else 'range'} of {time_text(end - start)}"
 
 
 def warning(kind: Output, events: Word, count: int, detailed: bool) -> str:

@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.worker import Worker, WorkerState
 
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 
 
 class Change(Message):
@@ -17,7 +17,7 @@ class Change(Message):
     A function, not a value: keys pressed faster than the screen repaints must not undo one another.
     """
 
-    def __init__(self, update: Callable[[ViewState], ViewState]) -> None:
+    def __init__(self, update: Callable[[DisplayState], DisplayState]) -> None:
         super().__init__()
         self.update = update
 

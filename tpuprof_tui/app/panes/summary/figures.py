@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.app.drawing.charts import series_curve
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import time_text
@@ -36,27 +36,27 @@ class SummaryFigures:
         about: What they tell of, in words.
     """
 
-    def __init__(self, session: Session, view: ViewState) -> None:
+    def __init__(self, session: Session, state: DisplayState) -> None:
         self.session = session
         self.asked: Query | None = None
         self.answers: dict[str, Answer] = {}
         self.curves: dict[str, Mapping[str, Sequence[str]]] = {}
         self.drawn_for = -1
-        self.about = about(session, view)
+        self.about = about(session, state)
         self._wanted: tuple[object, ...] = ()
 
-    def want(self, view: ViewState) -> Query | None:
+    def want(self, state: DisplayState) -> Query | None:
         """What is to be asked for a state; None where it is what was asked last."""
-        wanted = _asked_by(view)
+        wanted = _asked_by(state)
         if wanted == self._wanted:
             return None
         self._wanted = wanted
-        self.about = about(self.session, view)
-        return Query.of_view(self.session, view, view.figures_scope)
+        self.about = about(self.session, state)
+        return Query.of_state(self.session, state, state.figures_scope)
 
     def is_latest(self, query: Query) -> bool:
         """Whether nothing else has been asked since."""
-        return _asked_by(query.view) == self._wanted
+        return _asked_by(query.state) == self._wanted
 
     def is_wanted(self, query: Query) -> bool:
         """Whether answers are still wanted, or belong to those there are."""
@@ -129,17 +129,17 @@ class ViewChooser:
         return names[(place + steps) % len(names)]
 
 
-def _asked_by(view: ViewState) -> tuple[object, ...]:
-    return view.start, view.end, view.figures_scope, view.filter
+def _asked_by(state: DisplayState) -> tuple[object, ...]:
+    return state.start, state.end, state.figures_scope, state.filter
 
 
-def about(session: Session, view: ViewState) -> str:
+def about(session: Session, state: DisplayState) -> str:
     """What figures of a state are about, in words: scope, window, filter."""
-    scope = session.scope_title(view.figures_scope)
-    kind = "window" if view.range is None else "range"
-    window = "whole capture" if view.fits_all else f"{kind} of {time_text(view.span)}"
+    scope = session.scope_title(state.figures_scope)
+    kind = "window" if state.range is None else "range"
+    window = "whole capture" if state.fits_all else f"{kind} of {time_text(state.span)}"
     told = f"{clean(scope)}, {window}"
-    return f"filter {clean(view.filter)}: {told}" if view.filter else told
+    return f"filter {clean(state.filter)}: {told}" if state.filter else told
 
 
 def computed(
@@ -170,7 +170,7 @@ def drawn(query: Query, answers: Mapping[str, Answer], width: int, *, ascii_only
     cells = min(width - 2, WIDEST)
     return {
         name: {
-            series.key: series_curve(series, query.view.start, query.view.end, cells, CURVE_HEIGHT,
+            series.key: series_curve(series, query.state.start, query.state.end, cells, CURVE_HEIGHT,
                                      ascii_only=ascii_only)
             for series in each.series
         }

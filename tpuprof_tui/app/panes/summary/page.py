@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.text import EMPTY_CAPTURE, NO_TIMES, fit
@@ -78,7 +78,7 @@ class PageBuilder:
         self._height = height
         self._gap: list[Entry] = [([], None)] if height >= PARTED else []
 
-    def page(self, views: ViewChooser, view: ViewState, *, paused: bool) -> Page:
+    def page(self, views: ViewChooser, state: DisplayState, *, paused: bool) -> Page:
         """The page of a state; of the chosen view alone where one is chosen."""
         session, width = self._figures.session, self._width
         if not self._figures.answers:
@@ -87,7 +87,7 @@ class PageBuilder:
             return self._told(paragraph(session.say(EMPTY_CAPTURE), width, self._palette.quiet))
         if not session.profile.timed:
             return self._told(paragraph(self._vocabulary.phrase("no_times", NO_TIMES), width, self._palette.quiet))
-        head = self._head(view, paused=paused)
+        head = self._head(state, paused=paused)
         if views.chosen:
             return self._placed(head, width, self._one(views.chosen))
         known = {place: [each.id for each in views.all if each.place == place and self._says(each.id)]
@@ -114,26 +114,26 @@ class PageBuilder:
         """A page of what leads nowhere, without a cursor."""
         return Page(lines, self._width, self._width)
 
-    def _head(self, view: ViewState, *, paused: bool) -> list[Line]:
+    def _head(self, state: DisplayState, *, paused: bool) -> list[Line]:
         """What is to be known first: that the pane is held, that nothing starts here."""
         lines: list[Line] = []
         if paused:
-            held = f" Paused: {self._figures.about}. p follows the view again."
+            held = f" Paused: {self._figures.about}. p follows the screen again."
             lines.append([Segment(fit(held, self._width), self._palette.caution)])
         overview = self._figures.answers.get("overview")
         if overview is not None and any(fact.key == "events" and fact.value == 0 for fact in overview.facts):
-            lines += paragraph(self._nothing_text(view), self._width, self._palette.quiet)
+            lines += paragraph(self._nothing_text(state), self._width, self._palette.quiet)
         return lines
 
-    def _nothing_text(self, view: ViewState) -> str:
+    def _nothing_text(self, state: DisplayState) -> str:
         """That nothing starts here, and what to do to see something."""
         say = self._vocabulary.say
-        ways = ["& changes the filter"] if view.filter else []
-        if view.range is not None:
+        ways = ["& changes the filter"] if state.filter else []
+        if state.range is not None:
             ways.append("Esc clears the range")
-        elif not view.fits_all:
+        elif not state.fits_all:
             ways.append("0 in the timeline shows the whole capture")
-        if not view.figures_scope.everything:
+        if not state.figures_scope.everything:
             ways.append(say("Esc goes back to all {units}"))
         told = " and ".join(ways) if len(ways) < 3 else ", ".join(ways)
         return say("No {event} starts here: ") + f"{told}." if ways else say("No {events} here.")

@@ -15,7 +15,7 @@ from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.analysis.selecting.filter_masks import is_known, narrowed
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
@@ -29,7 +29,7 @@ from tpuprof_tui.views.screen import at_once
 from ..lines import Line, LinesView, as_text
 from .figures import Curves, SummaryFigures, ViewChooser, computed, drawn
 from .page import Page, PageBuilder
-from .targets import FollowedView, Update, event_goal, goal, narrowed_view
+from .targets import FollowedState, Update, event_goal, goal, narrowed_state
 
 #: Up to this many events what is quick is computed at once; more in a thread.
 AT_ONCE = 20_000
@@ -73,15 +73,15 @@ class SummaryPane(LinesView):
             self.condition = condition
             self.step = step
 
-    def __init__(self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs) -> None:
+    def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(palette, "summary")
         self.session = session
         self.glyphs = glyphs
-        self.figures = SummaryFigures(session, view)
+        self.figures = SummaryFigures(session, state)
         self.views = ViewChooser(session)
         self.page = Page()
         self.paused = False
-        self._followed = FollowedView(view)
+        self._followed = FollowedState(state)
         self._background = background_of(self, "longest", small=session.profile.instructions <= AT_ONCE)
         self._asked_at = 0.0
         self._active = False
@@ -91,9 +91,9 @@ class SummaryPane(LinesView):
 
     # figures
 
-    def show(self, view: ViewState) -> None:
+    def show(self, state: DisplayState) -> None:
         """Shows the answers of a state, at once or as soon as they are there."""
-        self._followed.show(view)
+        self._followed.show(state)
         if self._active and not self.paused:
             self._ask()
 
@@ -104,7 +104,7 @@ class SummaryPane(LinesView):
             self._ask()
 
     def pause(self, paused: bool) -> None:
-        """Keeps the answers as they are, or follows the view again."""
+        """Keeps the answers as they are, or follows the screen again."""
         self.paused = paused
         if not paused and self._active:
             self._ask()
@@ -112,7 +112,7 @@ class SummaryPane(LinesView):
         self.post_message(self.Retitled())
 
     def _ask(self) -> None:
-        query = self.figures.want(self._followed.view)
+        query = self.figures.want(self._followed.state)
         if query is None:
             return
         known = self.session.profile.instructions <= AT_ONCE
@@ -184,15 +184,15 @@ class SummaryPane(LinesView):
 
     def title_text(self) -> str:
         """What is told, and of what."""
-        view, about = self.views.view, self.figures.about
-        about = about if view is None else f"{self.session.profile.vocabulary.say(view.title)} of {about}"
+        state, about = self.views.view, self.figures.about
+        about = about if state is None else f"{self.session.profile.vocabulary.say(state.title)} of {about}"
         return f"PAUSED (p): {about}" if self.paused else about
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """All views with their first rows, or all of one."""
         self._built_height = self.size.height
         builder = PageBuilder(self.figures, self.palette, self.glyphs, width, self._built_height)
-        self.page = builder.page(self.views, self._followed.view, paused=self.paused)
+        self.page = builder.page(self.views, self._followed.state, paused=self.paused)
         if not self.page.targets[self._column] and self.page.targets[0]:
             self._column = 0
         return self.page.lines, self.page.items[self._column]
@@ -325,7 +325,7 @@ class SummaryPane(LinesView):
         target = self._target()
         if target is None:
             return
-        update = narrowed_view(self.session, target)
+        update = narrowed_state(self.session, target)
         if target.condition or target.step is not None:
             self.post_message(self.Narrow(target.condition, None if target.condition else target.step))
         elif update is not None:

@@ -9,33 +9,33 @@ import numpy as np
 
 from tpuprof_tui.analysis.selecting.navigation import selected
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.views.answer import Target
 
 #: Another state of all panes.
-Update = Callable[[ViewState], ViewState]
+Update = Callable[[DisplayState], DisplayState]
 
 
-class FollowedView:
+class FollowedState:
     """The state that lines are about: the one that holds, but while Enter on a line led there they stay as they are.
 
     Attributes:
         live: The state that holds.
-        view: What lines are about.
+        state: What lines are about.
     """
 
-    def __init__(self, view: ViewState) -> None:
-        self.live = self.view = view
+    def __init__(self, state: DisplayState) -> None:
+        self.live = self.state = state
         #: The state that Enter on a line asked for: while its selection holds, lines are about what they were.
-        self._left_for: ViewState | None = None
+        self._left_for: DisplayState | None = None
 
-    def show(self, view: ViewState) -> None:
+    def show(self, state: DisplayState) -> None:
         """Another state holds."""
-        self.live, left = view, self._left_for
-        if left is None or (left.selection, left.scope) != (view.selection, view.scope):
-            self._left_for, self.view = None, view
-        elif (left.filter, left.figures_window) != (view.filter, view.figures_window):
-            self.view = replace(view, selection=self.view.selection)
+        self.live, left = state, self._left_for
+        if left is None or (left.selection, left.scope) != (state.selection, state.scope):
+            self._left_for, self.state = None, state
+        elif (left.filter, left.figures_window) != (state.filter, state.figures_window):
+            self.state = replace(state, selection=self.state.selection)
 
     def leave(self, update: Update) -> None:
         """All panes but the lines are about to change."""
@@ -58,28 +58,28 @@ def goal(session: Session, target: Target) -> tuple[Update, str] | None:
         group, lane = target.scope.group, target.scope.lane
         selection = Selection(session.unit_of(lane) if lane >= 0 else group, lane)
         told = f"{session.scope_title(target.scope)}: o shows it alone."
-        return lambda view: replace(view, selection=selection), told
+        return lambda state: replace(state, selection=selection), told
     return None
 
 
 def event_goal(session: Session, lane: int, row: int, what: str) -> tuple[Update, str]:
     """An event selected and in view; ``what`` says why it is this one."""
     told = f"{what}: {session.title_of(lane)}. f zooms to it, i tells all, o shows nothing else."
-    return lambda view: selected(session, view, lane, row), told
+    return lambda state: selected(session, state, lane, row), told
 
 
 def _time_goal(start: int, end: int) -> Update:
-    return lambda view: view.showing(start, end).at(start)
+    return lambda state: state.showing(start, end).at(start)
 
 
-def narrowed_view(session: Session, target: Target) -> Update | None:
+def narrowed_state(session: Session, target: Target) -> Update | None:
     """What narrowing to a target makes of the state, where that is a time, an event or a scope; again: everything."""
     if target.time is not None:
         start, end = target.time
-        return lambda view: view.windowed(start, end - start).at(start)
+        return lambda state: state.windowed(start, end - start).at(start)
     scope = target.scope
     if scope is None and target.event is not None:
         unit = session.unit_of(target.event[0])
         scope = Scope(unit) if unit >= 0 else Scope(lane=target.event[0])
     wanted = scope
-    return None if wanted is None else lambda view: replace(view, scope=Scope() if view.scope == wanted else wanted)
+    return None if wanted is None else lambda state: replace(state, scope=Scope() if state.scope == wanted else wanted)

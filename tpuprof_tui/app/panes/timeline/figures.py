@@ -20,7 +20,7 @@ from tpuprof_tui.analysis.links.session_dependencies import (
 )
 from tpuprof_tui.analysis.selecting.filter_masks import Passing, is_known, passing
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Colouring, ViewState
+from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
 from tpuprof_tui.app.drawing.colouring import AT_ONCE, is_share, is_summed, share_flows
 
 #: Whether a job has been superseded and may stop.
@@ -66,9 +66,9 @@ class LaneFigures:
         self._has_dependencies = may_have_dependencies(session)
         self._is_small = session.profile.instructions <= AT_ONCE
 
-    def prepare(self, view: ViewState) -> list[Job]:
+    def prepare(self, state: DisplayState) -> list[Job]:
         """Takes what a state needs where it is there; returns the jobs for what is not, and is not being computed."""
-        jobs = [*self._filter(view.filter), *self._sums(view), *self._ties(view)]
+        jobs = [*self._filter(state.filter), *self._sums(state), *self._ties(state)]
         wanted = [job for job in jobs if job not in self._running]
         self._running.update(wanted)
         return wanted
@@ -102,15 +102,15 @@ class LaneFigures:
         """Whether the sums that the colours of a lane rest on are there."""
         return self._is_small or all(is_summed(session.indexes[lane], colouring) for session in self._sessions)
 
-    def is_summing(self, view: ViewState) -> bool:
+    def is_summing(self, state: DisplayState) -> bool:
         """Whether sums that a state needs are still being made."""
-        return any(True for _ in self._sums(view))
+        return any(True for _ in self._sums(state))
 
-    def _sums(self, view: ViewState) -> Iterator[Job]:
+    def _sums(self, state: DisplayState) -> Iterator[Job]:
         """Those of the state's colours, and of its strips."""
         if self._is_small:
             return
-        for colouring in sorted({view.colouring, *(["bandwidth"] if view.strip == "bandwidth" else [])}):
+        for colouring in sorted({state.colouring, *(["bandwidth"] if state.strip == "bandwidth" else [])}):
             sessions = self._sessions
             if is_share(colouring) and not all(is_summed(each, colouring) for of in sessions for each in of.indexes):
                 run = partial(_sum_shares, self.session, sessions, colouring)
@@ -118,8 +118,8 @@ class LaneFigures:
 
     # dependencies
 
-    def _ties(self, view: ViewState) -> Iterator[Job]:
-        selection, session = view.selection, self.session
+    def _ties(self, state: DisplayState) -> Iterator[Job]:
+        selection, session = state.selection, self.session
         self.ties = ()
         if selection.row < 0 or not self._has_dependencies:
             return

@@ -12,7 +12,7 @@ from tpuprof_tui.analysis.counter_lines import CounterLine, counter_lines
 from tpuprof_tui.analysis.index.axis import Ruler, StraightAxis
 from tpuprof_tui.analysis.selecting.navigation import event_at_cursor
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of
 from tpuprof_tui.views.differences import known_side_by_side
 
@@ -24,7 +24,7 @@ class LaneLayout:
 
     Attributes:
         session: What the timeline is about.
-        view: The state that is laid out.
+        state: The state that is laid out.
         rows: A row for each lane, unit or strip, shown or scrolled out of sight.
         top: How many rows below the pinned ones are scrolled out of sight.
         width, height: Of the pane, in cells.
@@ -32,25 +32,25 @@ class LaneLayout:
         axis: Where times lie; with a baseline the axis of both.
     """
 
-    def __init__(self, session: Session, view: ViewState) -> None:
+    def __init__(self, session: Session, state: DisplayState) -> None:
         self.session = session
-        self.view = view
+        self.state = state
         self.top = self.width = self.height = self.legend = 0
         self._take_rows()
 
     def _take_rows(self) -> None:
-        self.rows: Sequence[Row] = rows_of(self.session, self.view)
+        self.rows: Sequence[Row] = rows_of(self.session, self.state)
         both = known_side_by_side(self.session)
-        self.axis: StraightAxis | AlignedAxis = StraightAxis() if both is None else both.axis(self.view.scope)
+        self.axis: StraightAxis | AlignedAxis = StraightAxis() if both is None else both.axis(self.state.scope)
         #: Cells of the longest label.
         self.longest = max((len(row.label) for row in self.rows), default=6)
-        self._pinned = next((n for n, row in enumerate(self.rows) if not is_pinned(row, self.view)), len(self.rows))
+        self._pinned = next((n for n, row in enumerate(self.rows) if not is_pinned(row, self.state)), len(self.rows))
 
-    def show(self, view: ViewState) -> None:
+    def show(self, state: DisplayState) -> None:
         """Lays another state out; ``fit`` is to be called after it."""
-        old, self.view = self.view, view
+        old, self.state = self.state, state
         deciding = ("scope", "rows", "strip", "pinned", "unfolded", "path")
-        if any(getattr(old, key) != getattr(view, key) for key in deciding):
+        if any(getattr(old, key) != getattr(state, key) for key in deciding):
             self._take_rows()
 
     def fit(self, width: int, height: int, legend: int) -> None:
@@ -60,7 +60,7 @@ class LaneLayout:
 
     def scroll_to_selection(self) -> None:
         """Scrolls no further than it takes to show the selected line."""
-        row = self.selected_row(self.view)
+        row = self.selected_row(self.state)
         top = min(self.top, max(len(self.rows) - self.lines, 0))
         if row >= 0:
             top = top if row < self.pins else min(max(top, row - self.lines + 1), row - self.pins)
@@ -71,7 +71,7 @@ class LaneLayout:
     @property
     def measure(self) -> Measure:
         """What times are told in."""
-        return measure_of(self.session.profile.device, self.view.scale)
+        return measure_of(self.session.profile.device, self.state.scale)
 
     @property
     def label_width(self) -> int:
@@ -86,11 +86,11 @@ class LaneLayout:
     @property
     def resolution(self) -> int:
         """Time of a cell, ns."""
-        return max(self.view.span // self.cells, 1)
+        return max(self.state.span // self.cells, 1)
 
     def cell_of(self, time: int) -> int:
         """The cell of a time; outside 0 ... cells - 1 where it is out of sight."""
-        return self.axis.cell_at(time, self.view.start, self.view.end, self.cells)
+        return self.axis.cell_at(time, self.state.start, self.state.end, self.cells)
 
     @property
     def has_base(self) -> bool:
@@ -100,7 +100,7 @@ class LaneLayout:
     @property
     def edges(self) -> npt.NDArray[np.int64]:
         """Edges of the cells, int64 ns."""
-        return self.axis.edges(self.view.start, self.view.end, self.cells)
+        return self.axis.edges(self.state.start, self.state.end, self.cells)
 
     def middle_of(self, cell: int) -> int:
         """The time in the middle of a cell, ns."""
@@ -110,12 +110,12 @@ class LaneLayout:
     @property
     def ruler(self) -> Ruler:
         """Ticks over the cells."""
-        start, end = self.view.start, self.view.end
+        start, end = self.state.start, self.state.end
         return self.measure.ruler(start, end, self.axis.own_cells(start, end, self.cells), self.cell_of)
 
-    def event_under_cursor(self, lane: int, view: ViewState) -> int:
+    def event_under_cursor(self, lane: int, state: DisplayState) -> int:
         """Row of the event of a lane at the cursor, or the nearest inside the cursor's cell; -1 without one."""
-        return event_at_cursor(self.session, view, lane, max(view.span // self.cells, 1))
+        return event_at_cursor(self.session, state, lane, max(state.span // self.cells, 1))
 
     # lines
 
@@ -166,9 +166,9 @@ class LaneLayout:
 
     # the selection
 
-    def selected_row(self, view: ViewState) -> int:
+    def selected_row(self, state: DisplayState) -> int:
         """Place in ``rows`` of the selected lane or unit; -1 without one."""
-        selection = view.selection
+        selection = state.selection
         for number, row in enumerate(self.rows):
             if not row.can_be_selected or (row.kind and selection.lane >= 0) or row.counters != selection.counters:
                 continue
@@ -183,10 +183,10 @@ class LaneLayout:
         row = self.rows[number]
         return Selection(row.unit, row.lane, counters=row.counters)
 
-    def stepped_row(self, view: ViewState, lines: int) -> int:
+    def stepped_row(self, state: DisplayState, lines: int) -> int:
         """The row so many lines below the selected one, or the nearest in that direction; -1: none can be selected."""
         known = [number for number, row in enumerate(self.rows) if row.can_be_selected]
-        now = self.selected_row(view)
+        now = self.selected_row(state)
         if not known:
             return -1
         if now < 0:
@@ -195,22 +195,22 @@ class LaneLayout:
             return next((number for number in known if number >= now + lines), known[-1])
         return next((number for number in reversed(known) if number <= now + lines), known[0])
 
-    def counters_of(self, view: ViewState) -> CounterLine | None:
+    def counters_of(self, state: DisplayState) -> CounterLine | None:
         """The selected line where it is one of counters."""
         known = counter_lines(self.session)
-        return known[view.selection.counters] if 0 <= view.selection.counters < len(known) else None
+        return known[state.selection.counters] if 0 <= state.selection.counters < len(known) else None
 
-    def launches_row(self, view: ViewState) -> Row | None:
+    def launches_row(self, state: DisplayState) -> Row | None:
         """The selected row where it is one of launches."""
-        number = self.selected_row(view)
+        number = self.selected_row(state)
         return self.rows[number] if number >= 0 and self.rows[number].kind == "launches" else None
 
-    def lane_for_steps(self, view: ViewState) -> int:
+    def lane_for_steps(self, state: DisplayState) -> int:
         """The lane whose events are stepped through: the selected one, else the first with events; -1: none."""
-        if view.selection.lane >= 0:
-            return view.selection.lane
-        number = self.selected_row(view)
+        if state.selection.lane >= 0:
+            return state.selection.lane
+        number = self.selected_row(state)
         unit = self.rows[number].unit if number >= 0 else -1
         lanes = self.session.profile.lanes
-        fitting = [place for place in self.session.lanes_in(view.scope) if unit in (-1, self.session.unit_of(place))]
+        fitting = [place for place in self.session.lanes_in(state.scope) if unit in (-1, self.session.unit_of(place))]
         return next((place for place in fitting if len(lanes[place])), -1)

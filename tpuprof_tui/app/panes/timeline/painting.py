@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines, lin
 from tpuprof_tui.analysis.links.launches import launches, launches_with
 from tpuprof_tui.analysis.path_lane import path_lane
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.selecting.step_filter import chosen_step
 from tpuprof_tui.analysis.steps.step_lane import step_lane
 from tpuprof_tui.app.drawing.glyphs import Glyphs
@@ -68,20 +68,20 @@ class LanePainter:
         self._legend: tuple[tuple[object, ...], list[list[Segment]]] = ((), [])
 
     @property
-    def _view(self) -> ViewState:
-        return self._layout.view
+    def _view(self) -> DisplayState:
+        return self._layout.state
 
     def legend(self, width: int) -> list[list[Segment]]:
         """The lines that explain what is drawn; none where they are not wanted."""
-        view, layout, profile = self._view, self._layout, self._session.profile
-        if not view.legend:
+        state, layout, profile = self._view, self._layout, self._session.profile
+        if not state.legend:
             return []
-        key = (view.colouring, view.rows, view.scope, width)
+        key = (state.colouring, state.rows, state.scope, width)
         if self._legend[0] != key:
             lines = [unit_legend(profile.vocabulary, width, self._palette, self._glyphs)] if layout.shows_units else []
             if layout.shows_colours:
-                lines += legend_lines(profile, view.colouring, width, self._palette, self._glyphs)
-            if view.colouring != "kernel" and any(row.kind == "launches" for row in layout.rows):
+                lines += legend_lines(profile, state.colouring, width, self._palette, self._glyphs)
+            if state.colouring != "kernel" and any(row.kind == "launches" for row in layout.rows):
                 lines += legend_lines(profile, "kernel", width, self._palette, self._glyphs)
             self._legend = key, lines
         return self._legend[1]
@@ -90,16 +90,16 @@ class LanePainter:
 
     def ruler(self) -> list[Segment]:
         """Unit, ticks with their times, marks, range and cursor."""
-        view, layout, palette = self._view, self._layout, self._palette
+        state, layout, palette = self._view, self._layout, self._palette
         count = layout.cells
         marks = layout.ruler
         chars = [" "] * count
         styles = [palette.quiet] * count
-        pointer = layout.cell_of(view.cursor)
-        ends = [(letter, time) for letter, start, end in view.spans for time in (start, end - 1)]
-        letters = [(letter, layout.cell_of(time)) for letter, time in (*ends, *view.marks)]
+        pointer = layout.cell_of(state.cursor)
+        ends = [(letter, time) for letter, start, end in state.spans for time in (start, end - 1)]
+        letters = [(letter, layout.cell_of(time)) for letter, time in (*ends, *state.marks)]
         taken = [pointer, *(cell for _, cell in letters)]
-        taken += [layout.cell_of(view.range[0]), layout.cell_of(view.range[1] - 1)] if view.range else []
+        taken += [layout.cell_of(state.range[0]), layout.cell_of(state.range[1] - 1)] if state.range else []
         for cell, label in marks.ticks:
             # a label that a pointer or a letter would cut reads as another number
             text = self._glyphs.tick + ("" if any(cell <= each <= cell + len(label) for each in taken) else label)
@@ -116,16 +116,16 @@ class LanePainter:
 
     def _rule_range(self, chars: list[str], styles: list[Style]) -> None:
         """The range on the ruler: its ends in brackets, what lies between on another ground."""
-        view, count = self._view, len(chars)
-        if view.range is None and view.anchor is None:
+        state, count = self._view, len(chars)
+        if state.range is None and state.anchor is None:
             return
-        start, end = view.range or (view.anchor or 0, (view.anchor or 0) + 1)
-        if end <= view.start or start >= view.end:
+        start, end = state.range or (state.anchor or 0, (state.anchor or 0) + 1)
+        if end <= state.start or start >= state.end:
             return
         first, last = self._layout.cell_of(start), self._layout.cell_of(end - 1)
         low, high = max(first, 0), min(last, count - 1)
         styles[low : high + 1] = [self._palette.bar] * (high + 1 - low)
-        if view.range is not None and last == high and last > first:
+        if state.range is not None and last == high and last > first:
             chars[last] = "]"
         if first == low:
             chars[first] = "["
@@ -134,14 +134,16 @@ class LanePainter:
 
     def line(self, number: int, selected: int) -> list[Segment]:
         """A row with its label, utilisation and cells, ``selected`` being the place of the selected row."""
-        layout, view, ties = self._layout, self._view, self._figures.ties
+        layout, state, ties = self._layout, self._view, self._figures.ties
         row = layout.rows[number]
-        painted = self._painted(row, view.start, view.end, layout.cells)
-        start, end = self._session.counted(*view.figures_window, row.lane)
-        told = painted if (start, end) == (view.start, view.end) else self._painted(row, start, max(end, start + 1), 1)
+        painted = self._painted(row, state.start, state.end, layout.cells)
+        start, end = self._session.counted(*state.figures_window, row.lane)
+        told = (
+            painted if (start, end) == (state.start, state.end) else self._painted(row, start, max(end, start + 1), 1)
+        )
         label = self._label(number, told.utilisation if end > start else 0.0, number == selected)
-        cursor = layout.cell_of(view.cursor)
-        chosen = view.selection.row >= 0 and (row.lane == view.selection.lane or row.base is not None)
+        cursor = layout.cell_of(state.cursor)
+        chosen = state.selection.row >= 0 and (row.lane == state.selection.lane or row.base is not None)
         if not chosen and all(t.lane != row.lane for t in ties):
             return [*label, *self._with_cursor(painted, cursor)]
         chars, styles = list(painted.chars), list(painted.styles)
@@ -153,10 +155,10 @@ class LanePainter:
         return [*label, *merged(chars, styles)]
 
     def _painted(self, row: Row, start: int, end: int, cells: int) -> Painted:
-        view, axis, figures = self._view, self._layout.axis, self._figures_of(row)
+        state, axis, figures = self._view, self._layout.axis, self._figures_of(row)
         pending = not self._is_summed(row.base or row, figures)
-        chosen = chosen_step(view.filter) if row.kind == "steps" else None
-        what = (row, view.colouring, figures.passing.text if figures.passing is not None else "", view.scope)
+        chosen = chosen_step(state.filter) if row.kind == "steps" else None
+        what = (row, state.colouring, figures.passing.text if figures.passing is not None else "", state.scope)
         key = (*what, pending, chosen, start, end, cells)
         found = self._drawn.get(key)
         if found is None:
@@ -258,12 +260,12 @@ class LanePainter:
         return char, self._palette.on_cursor(style)
 
     def _overlay_selection(self, row: Row, chars: list[str], styles: list[Style]) -> None:
-        view, layout = self._view, self._layout
-        selection = view.selection
+        state, layout = self._view, self._layout
+        selection = state.selection
         if selection.row < 0 or row.lane != selection.lane or row.kind:
             return
         start, end = self._session.span_of(selection.lane, selection.row)
-        if end < view.start or start >= view.end:
+        if end < state.start or start >= state.end:
             return
         first = max(layout.cell_of(start), 0)
         last = min(layout.cell_of(max(end - 1, start)), layout.cells - 1)
@@ -283,7 +285,7 @@ class LanePainter:
         if partner < 0 or base.place(partner)[0] != row.base.lane:
             return
         start, end = base.span_of(*base.place(partner))
-        edges = layout.axis.base_edges(layout.view.start, layout.view.end, layout.cells)
+        edges = layout.axis.base_edges(layout.state.start, layout.state.end, layout.cells)
         first, last = np.searchsorted(edges, (start, max(end - 1, start)), side="right") - 1
         for cell in range(max(int(first), 0), min(int(last), layout.cells - 1) + 1):
             styles[cell] = self._palette.on_selected(styles[cell])

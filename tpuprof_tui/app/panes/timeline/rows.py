@@ -13,7 +13,7 @@ from tpuprof_tui.analysis.counter_lines import counter_lines, visible_lines
 from tpuprof_tui.analysis.links.launches import launches
 from tpuprof_tui.analysis.path_lane import known_path_lane
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import StripKind, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, StripKind
 from tpuprof_tui.analysis.steps.step_lane import FEWEST, step_lane
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Vocabulary
@@ -57,33 +57,33 @@ class Row:
         return not self.is_strip and self.kind not in ("steps", "path")
 
 
-def rows_of(session: Session, view: ViewState) -> list[Row]:
+def rows_of(session: Session, state: DisplayState) -> list[Row]:
     """The lines of the timeline for a state: those pinned, then the others in the profile's order."""
-    rows = _ordered(session, view)
-    if view.pinned:
-        rows.sort(key=lambda row: not is_pinned(row, view))
-    if view.strip:
-        rows = [line for row in rows for line in (row, *_strip(session, row, view.strip))]
+    rows = _ordered(session, state)
+    if state.pinned:
+        rows.sort(key=lambda row: not is_pinned(row, state))
+    if state.strip:
+        rows = [line for row in rows for line in (row, *_strip(session, row, state.strip))]
     both = known_side_by_side(session)
     if both is not None:
-        rows = [*(line for row in rows for line in (row, *_of_base(both, row))), *_alone(both, view)]
-    return [*_steps(session, view, both), *_path(session, view), *rows]
+        rows = [*(line for row in rows for line in (row, *_of_base(both, row))), *_alone(both, state)]
+    return [*_steps(session, state, both), *_path(session, state), *rows]
 
 
-def _steps(session: Session, view: ViewState, both: SideBySide | None) -> tuple[Row, ...]:
+def _steps(session: Session, state: DisplayState, both: SideBySide | None) -> tuple[Row, ...]:
     """The line of the steps, above all others; none where there are too few, or one lane alone is shown."""
-    if view.scope.lane >= 0 or len(step_lane(session, view.scope.group).lane) < FEWEST:
+    if state.scope.lane >= 0 or len(step_lane(session, state.scope.group).lane) < FEWEST:
         return ()
     found = session.steps
     row = Row(-1, -1, found.word.plural.capitalize(), found.guessed, True, "steps")
-    if both is None or not view.scope.everything or not len(step_lane(both.base).lane):
+    if both is None or not state.scope.everything or not len(step_lane(both.base).lane):
         return (row,)
     return row, replace(row, label="base", first=False, kind="base", base=row)
 
 
-def _path(session: Session, view: ViewState) -> tuple[Row, ...]:
+def _path(session: Session, state: DisplayState) -> tuple[Row, ...]:
     """The line of the critical path, where it is wanted and known."""
-    known = view.path and view.scope.everything and known_path_lane(session) is not None
+    known = state.path and state.scope.everything and known_path_lane(session) is not None
     return (Row(-1, -1, "Critical path", False, True, "path"),) if known else ()
 
 
@@ -99,17 +99,17 @@ def continued_label(rows: Sequence[Row], number: int) -> str:
     return "".join(" " * (cell_len(word) + 1) for word in words[:same]) + " ".join(words[same:])
 
 
-def is_pinned(row: Row, view: ViewState) -> bool:
+def is_pinned(row: Row, state: DisplayState) -> bool:
     """Whether a line stays on top; that of the steps always does."""
     shown = row.base or row
-    return shown.kind in ("steps", "path") or row.place in view.pinned
+    return shown.kind in ("steps", "path") or row.place in state.pinned
 
 
-def _ordered(session: Session, view: ViewState) -> list[Row]:
+def _ordered(session: Session, state: DisplayState) -> list[Row]:
     lanes, groups = session.profile.lanes, session.profile.groups
-    numbers, scopes = session.lanes_in(view.scope), session.profile.vocabulary.phrase("scopes", "{scopes}")
-    if view.rows == "cores" and view.scope.lane < 0:
-        units = groups.units_within(view.scope.group)
+    numbers, scopes = session.lanes_in(state.scope), session.profile.vocabulary.phrase("scopes", "{scopes}")
+    if state.rows == "cores" and state.scope.lane < 0:
+        units = groups.units_within(state.scope.group)
         guessed = any(lane.role_guessed for lane in lanes)
         rows = [Row(-1, unit, clean(groups.shown(unit)), guessed, True) for unit in units]
         return rows + [_lane_row(session, number, True) for number in numbers if session.unit_of(number) not in units]
@@ -117,31 +117,31 @@ def _ordered(session: Session, view: ViewState) -> list[Row]:
     rows = []
     for number in numbers:
         unit, first = session.unit_of(number), not rows or lanes[number].group != group
-        if unit not in (-1, known) and view.scope.lane < 0 and len(launches(session, unit).lane):
+        if unit not in (-1, known) and state.scope.lane < 0 and len(launches(session, unit).lane):
             rows.append(Row(-1, unit, f"{clean(groups.title(unit))} {scopes}", False, True, "launches"))
             first = False
         rows.append(_lane_row(session, number, first))
         group, known = lanes[number].group, unit
-    return _with_counters(session, view, rows) if view.scope.lane < 0 else rows
+    return _with_counters(session, state, rows) if state.scope.lane < 0 else rows
 
 
-def _with_counters(session: Session, view: ViewState, rows: list[Row]) -> list[Row]:
+def _with_counters(session: Session, state: DisplayState, rows: list[Row]) -> list[Row]:
     """The lines with those of counters, each below the last lane of what was measured."""
     lines, groups = counter_lines(session), session.profile.groups
-    within = groups.within(view.scope.group)
+    within = groups.within(state.scope.group)
     owners = [session.profile.lanes[row.lane].group if row.lane >= 0 else row.unit for row in rows]
     found: dict[int, list[Row]] = {}
-    for number in visible_lines(lines, view.unfolded):
+    for number in visible_lines(lines, state.unfolded):
         line = lines[number]
-        if view.scope.group >= 0 and line.group not in within:
+        if state.scope.group >= 0 and line.group not in within:
             continue
         below = groups.within(line.group) if line.group >= 0 else None
         last = max((place for place, owner in enumerate(owners) if below is None or owner in below),
                    default=len(rows) - 1)  # fmt: skip
-        sign = ("- " if number in view.unfolded else "+ ") if line.folds else ""
+        sign = ("- " if number in state.unfolded else "+ ") if line.folds else ""
         row = Row(-1, line.group, f"{sign}{line.label}", False, True, "counters", counters=number)
         owned = f"{sign}{clean(groups.shown(line.group))} {line.label}" if line.group >= 0 else row.label
-        shown = owned if line.parent < 0 or is_pinned(row, view) else f"{'  ' * line.depth}{row.label}"
+        shown = owned if line.parent < 0 or is_pinned(row, state) else f"{'  ' * line.depth}{row.label}"
         found.setdefault(last, []).append(replace(row, label=shown))
     if not found:
         return rows
@@ -183,9 +183,9 @@ def _of_base(both: SideBySide, row: Row) -> tuple[Row, ...]:
     return (Row(row.lane, row.unit, "base", guessed, False, "base", base),)
 
 
-def _alone(both: SideBySide, view: ViewState) -> list[Row]:
+def _alone(both: SideBySide, state: DisplayState) -> list[Row]:
     """Lanes that only the base has, below all others."""
-    if not view.scope.everything or view.rows == "cores":
+    if not state.scope.everything or state.rows == "cores":
         return []
     rows = []
     for number in both.alone:

@@ -9,7 +9,7 @@ from tpuprof_tui.analysis.links.launches import launch_text, unit_text
 from tpuprof_tui.analysis.links.session_dependencies import Tie
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.selecting.time_scale import Measure
 from tpuprof_tui.app.drawing.colouring import title_of
 from tpuprof_tui.app.drawing.glyphs import Glyphs
@@ -24,17 +24,17 @@ from .layout import LaneLayout
 
 def title(layout: LaneLayout, *, computing: bool) -> str:
     """The visible window, and what changes the meaning of what is drawn; whether that is still being computed."""
-    session, view, measure = layout.session, layout.view, layout.measure
-    window = f"{measure.exact(view.start, layout.resolution)} to {measure.exact(view.end, layout.resolution)}"
-    part = "all" if view.fits_all else measure.length(view.span)
-    scope = "" if view.scope.everything else f"  only {clean(session.scope_title(view.scope))}"
-    chosen = view.colouring != "operation" and layout.shows_colours
-    meaning = title_of(session.profile.vocabulary, view.colouring).partition(",")[0]
+    session, state, measure = layout.session, layout.state, layout.measure
+    window = f"{measure.exact(state.start, layout.resolution)} to {measure.exact(state.end, layout.resolution)}"
+    part = "all" if state.fits_all else measure.length(state.span)
+    scope = "" if state.scope.everything else f"  only {clean(session.scope_title(state.scope))}"
+    chosen = state.colouring != "operation" and layout.shows_colours
+    meaning = title_of(session.profile.vocabulary, state.colouring).partition(",")[0]
     colours = f"  colours: {meaning}" if chosen else ""
     waiting = " (computing ...)" if computing else ""
-    passing = f"  pass {clean(view.filter)}" if view.filter else ""
-    shares = "  % of range" if view.range is not None else ""
-    shares = shares if session.counted(*view.figures_window) == view.figures_window else "  % of the device's time"
+    passing = f"  pass {clean(state.filter)}" if state.filter else ""
+    shares = "  % of range" if state.range is not None else ""
+    shares = shares if session.counted(*state.figures_window) == state.figures_window else "  % of the device's time"
     base = "  beside its base" if layout.has_base else ""
     return f"1 Timeline{scope}{base}{passing}  {window} ({part}){shares}{colours}{waiting}"
 
@@ -44,7 +44,7 @@ def glyph_legend(layout: LaneLayout, glyphs: Glyphs, *, filtered: bool) -> str:
     below = len(layout.rows) - layout.top - layout.lines
     hidden = f"  {glyphs.down}{below} more" if below > 0 else ""
     above = f"  {glyphs.up}{layout.top} more" if layout.top else ""
-    if layout.view.rows == "cores":
+    if layout.state.rows == "cores":
         shade = "T" if glyphs.letters else "▒"
         meaning = f"{glyphs.levels[8]} compute  {shade} exposed transfer"
     else:
@@ -58,41 +58,41 @@ def glyph_legend(layout: LaneLayout, glyphs: Glyphs, *, filtered: bool) -> str:
 
 def at_cursor(layout: LaneLayout, figures: LaneFigures, glyphs: Glyphs) -> str:
     """What the selected lane does at the cursor."""
-    session, view, measure = layout.session, layout.view, layout.measure
-    text = f" {measure.exact(view.cursor, layout.resolution)}"
-    number = layout.selected_row(view)
+    session, state, measure = layout.session, layout.state, layout.measure
+    text = f" {measure.exact(state.cursor, layout.resolution)}"
+    number = layout.selected_row(state)
     if not layout.rows:
         return f"{text}  no lanes: 4 shows the problems, O opens another capture"
     if number < 0:
         return f"{text}  j k lane, Enter selects"
     row = layout.rows[number]
     if row.kind == "launches":
-        return f"{text}  {row.label}  {launch_text(session, row.unit, view.cursor, measure)}"
+        return f"{text}  {row.label}  {launch_text(session, row.unit, state.cursor, measure)}"
     if row.kind == "counters":
-        return f"{text}  {_counters_text(session, view, row.counters)}"
+        return f"{text}  {_counters_text(session, state, row.counters)}"
     if row.lane < 0:
-        return f"{text}  {row.label}  {unit_text(session, row.unit, view.cursor, measure)}"
-    found = layout.event_under_cursor(row.lane, view)
+        return f"{text}  {row.label}  {unit_text(session, row.unit, state.cursor, measure)}"
+    found = layout.event_under_cursor(row.lane, state)
     if found < 0:
         return f"{text}  {row.label}  idle"
     hidden = figures.passing is not None and not figures.passing.lane(row.lane)[found]
-    is_selected = (row.lane, found) == (view.selection.lane, view.selection.row)
+    is_selected = (row.lane, found) == (state.selection.lane, state.selection.row)
     ties = _ties_text(session, figures.ties, measure, glyphs) if is_selected else ""
     told, kernel = _described(session, row.lane, found, measure)
     return f"{text}  {row.label}  {told}{'  (filtered out)' if hidden else ''}{ties}{kernel}"
 
 
-def _counters_text(session: Session, view: ViewState, number: int) -> str:
+def _counters_text(session: Session, state: DisplayState, number: int) -> str:
     """What a counter measured at the cursor and over the window; of a line of several how to see them."""
     line = counter_lines(session)[number]
     title = f"{clean(session.profile.groups.title(line.group))} {line.label}" if line.group >= 0 else line.label
     if line.folds:
-        verb = "folds" if number in view.unfolded else "shows"
+        verb = "folds" if number in state.unfolded else "shows"
         return f"{title}: {len(line.counters):,} counters, Enter {verb} them"
     curve, unit = counter_curve(session, line.counters[0]), session.profile.counters[line.counters[0]].unit
-    start, end = view.figures_window
+    start, end = state.figures_window
     mean = float(curve.means(np.array([start, end], np.int64))[0])
-    told = [amount_text(value, unit) for value in (curve.at(view.cursor), mean, curve.most(start, end))]
+    told = [amount_text(value, unit) for value in (curve.at(state.cursor), mean, curve.most(start, end))]
     return "{}  {}  mean {}  max {}".format(title, *told)
 
 

@@ -19,7 +19,7 @@ from textual.worker import Worker, get_current_worker
 from tpuprof_tui.analysis.index.lane_index import event_at
 from tpuprof_tui.analysis.selecting.navigation import copied_range, gone_to, measured_text, time_of
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import Selection, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.analysis.steps.step_lane import step_lane
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
@@ -59,11 +59,11 @@ class Timeline(Widget, can_focus=True):
             super().__init__()
             self.job = job
 
-    def __init__(self, session: Session, view: ViewState, palette: Palette, glyphs: Glyphs) -> None:
+    def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(id="timeline")
         self.session = session
         self.glyphs = glyphs
-        self.lanes = LaneLayout(session, view)
+        self.lanes = LaneLayout(session, state)
         self.figures = LaneFigures(session)
         self.base = None if session.baseline is None else LaneFigures(session.baseline, "base ")
         self.palette = palette
@@ -87,21 +87,21 @@ class Timeline(Widget, can_focus=True):
 
     # state
 
-    def show(self, view: ViewState) -> None:
+    def show(self, state: DisplayState) -> None:
         """Shows a state, repainting only what it changes."""
-        lanes, old = self.lanes, self.lanes.view
+        lanes, old = self.lanes, self.lanes.state
         before, tied = lanes.selected_row(old), self._tied_lanes
-        lanes.show(view)
+        lanes.show(state)
         self._fit()
         top = lanes.top
         lanes.scroll_to_selection()
         self._prepare()
         same = replace(
-            old, cursor=view.cursor, selection=view.selection, sort=view.sort, in_window=view.in_window,
-            search=view.search, columns=view.columns, percent=view.percent, picked=view.picked,
-            marks=view.marks, spans=view.spans, anchor=view.anchor,
+            old, cursor=state.cursor, selection=state.selection, sort=state.sort, in_window=state.in_window,
+            search=state.search, columns=state.columns, percent=state.percent, picked=state.picked,
+            marks=state.marks, spans=state.spans, anchor=state.anchor,
         )  # fmt: skip
-        if same == view and top == lanes.top:
+        if same == state and top == lanes.top:
             self._refresh_parts(old, before, tied | self._tied_lanes)
             return
         self.refresh()
@@ -128,7 +128,7 @@ class Timeline(Widget, can_focus=True):
 
     def title_text(self) -> str:
         """The visible window, for the border, and what changes the meaning of what is drawn."""
-        return texts.title(self.lanes, computing=self.figures.is_summing(self.lanes.view))
+        return texts.title(self.lanes, computing=self.figures.is_summing(self.lanes.state))
 
     def legend_text(self) -> str:
         """What the glyphs mean, and how many lanes are out of sight."""
@@ -145,10 +145,10 @@ class Timeline(Widget, can_focus=True):
 
     def _prepare(self) -> None:
         """Has computed what the state needs and is not there."""
-        view = self.lanes.view
-        jobs = self.figures.prepare(view)
+        state = self.lanes.state
+        jobs = self.figures.prepare(state)
         if self.base is not None:  # nothing of it is selected
-            jobs += self.base.prepare(replace(view, selection=Selection()))
+            jobs += self.base.prepare(replace(state, selection=Selection()))
         for job in jobs:
             self.run_worker(
                 lambda job=job: self._run(job), thread=True, exclusive=job.replaces, group=f"lanes-{job.kind}",
@@ -176,31 +176,31 @@ class Timeline(Widget, can_focus=True):
 
     # drawing
 
-    def _refresh_parts(self, old: ViewState, before: int, tied: set[int]) -> None:
+    def _refresh_parts(self, old: DisplayState, before: int, tied: set[int]) -> None:
         """Repaints what a moved cursor or selection changes since ``old``, when ``before`` was the selected line.
 
         ``tied``: lanes with marks of dependencies, now or then.
         """
-        lanes, view, (width, height) = self.lanes, self.lanes.view, self.size
+        lanes, state, (width, height) = self.lanes, self.lanes.state, self.size
         regions = [Region(0, 0, width, 1)]
         if lanes.info_lines:
             regions.append(Region(0, height - 1, width, 1))
-        if old.selection != view.selection:
-            lines = {lanes.line_of(number) for number in (before, lanes.selected_row(view)) if number >= 0}
+        if old.selection != state.selection:
+            lines = {lanes.line_of(number) for number in (before, lanes.selected_row(state)) if number >= 0}
             if tied:
                 lines |= {lanes.line_of(number) for number, row in enumerate(lanes.rows) if row.lane in tied}
             # where the partner of what is selected may be
             lines |= {lanes.line_of(number) for number, row in enumerate(lanes.rows) if row.base is not None}
             regions += [Region(0, line + 1, width, 1) for line in lines if line >= 0]
-        if old.cursor != view.cursor:
-            cells = {lanes.cell_of(time) for time in (old.cursor, view.cursor)}
+        if old.cursor != state.cursor:
+            cells = {lanes.cell_of(time) for time in (old.cursor, state.cursor)}
             regions += [Region(lanes.label_width + cell, 0, 1, height) for cell in cells if 0 <= cell < lanes.cells]
         self.refresh(*regions)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Lines of a region; what they share is looked up once."""
         self._fit()
-        self._selected = self.lanes.selected_row(self.lanes.view)
+        self._selected = self.lanes.selected_row(self.lanes.state)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
@@ -224,7 +224,7 @@ class Timeline(Widget, can_focus=True):
     def _bottom(self, width: int) -> list[Segment]:
         """What is at the cursor, what is measured, and the legend where the border has no room for it."""
         info = texts.at_cursor(self.lanes, self.figures, self.glyphs)
-        measured = measured_text(self.lanes.view, self.lanes.measure)
+        measured = measured_text(self.lanes.state, self.lanes.measure)
         told = f" {measured} " if measured else ""
         legend = f" {self.legend_text()} " if not self.styles.border_bottom[0] else ""
         if cell_len(info) + cell_len(told) + cell_len(legend) + 1 > width:
@@ -242,22 +242,22 @@ class Timeline(Widget, can_focus=True):
 
     def step_instructions(self, steps: int) -> None:
         """Selects the event so many steps on, of the selected lane."""
-        self._ask(lambda lanes, view: event_stepped(lanes, view, steps))
+        self._ask(lambda lanes, state: event_stepped(lanes, state, steps))
 
     def _ask(self, change: StateChange) -> None:
-        def changed(view: ViewState) -> ViewState:
-            view, told = change(self.lanes, view)
+        def changed(state: DisplayState) -> DisplayState:
+            state, told = change(self.lanes, state)
             if told:
                 self.post_message(Say(told))
-            return view
+            return state
 
         self.post_message(Change(changed))
 
     def action_select(self) -> None:
         """The event at the cursor becomes the selection; its detail shows. A launch becomes the range."""
-        view = self.lanes.view
-        shows_detail = self.lanes.launches_row(view) is None and view.selection.counters < 0
-        self.post_message(Change(lambda view: event_selected(self.lanes, view)))
+        state = self.lanes.state
+        shows_detail = self.lanes.launches_row(state) is None and state.selection.counters < 0
+        self.post_message(Change(lambda state: event_selected(self.lanes, state)))
         if shows_detail:
             self.post_message(ShowDetail())
 
@@ -267,27 +267,27 @@ class Timeline(Widget, can_focus=True):
 
         def judged(text: str) -> Note | None:
             try:
-                return Note(self.lanes.measure.exact(time_of(text, self.lanes.view, device))) if text.strip() else None
+                return Note(self.lanes.measure.exact(time_of(text, self.lanes.state, device))) if text.strip() else None
             except TypedError as error:
                 return Note(str(error), fault=True)
 
         def accepted(text: str) -> Note | None:
             note = judged(text)
             if note is not None and not note.fault:
-                time = time_of(text, self.lanes.view, device)
-                self.post_message(Change(lambda view: gone_to(view, time)))
+                time = time_of(text, self.lanes.state, device)
+                self.post_message(Change(lambda state: gone_to(state, time)))
             return note if note is not None and note.fault else None
 
         self.post_message(Prompt.Ask(Question("Go to time", changed=judged, accepted=accepted, kind="time")))
 
     def action_copy(self) -> None:
         """Copies the range, the selected event, or the window."""
-        view = self.lanes.view
-        if view.range is None and view.selection.row >= 0:
-            text = texts.copied(self.session, view.selection.lane, view.selection.row)
+        state = self.lanes.state
+        if state.range is None and state.selection.row >= 0:
+            text = texts.copied(self.session, state.selection.lane, state.selection.row)
             self.post_message(CopyText(text, self.session.say("{event}")))
         else:
-            self.post_message(CopyText(copied_range(view), "window" if view.range is None else "range"))
+            self.post_message(CopyText(copied_range(state), "window" if state.range is None else "range"))
 
     # mouse
 
@@ -303,19 +303,19 @@ class Timeline(Widget, can_focus=True):
         # as it was clicked: another size or filter may come before the click is answered
         cells, axis, selection = lanes.cells, lanes.axis, lanes.selection_of(number) if number >= 0 else None
 
-        def clicked(view: ViewState) -> ViewState:
-            edges = axis.edges(view.start, view.end, cells)
-            view = view.at((int(edges[cell]) + int(edges[cell + 1])) // 2)
+        def clicked(state: DisplayState) -> DisplayState:
+            edges = axis.edges(state.start, state.end, cells)
+            state = state.at((int(edges[cell]) + int(edges[cell + 1])) // 2)
             if selection is None:
-                return view
-            row = self.lanes.event_under_cursor(selection.lane, view) if selection.lane >= 0 else -1
-            return replace(view, selection=replace(selection, row=row))
+                return state
+            row = self.lanes.event_under_cursor(selection.lane, state) if selection.lane >= 0 else -1
+            return replace(state, selection=replace(selection, row=row))
 
         self.post_message(Change(clicked))
 
     def _choose_step(self, time: int) -> None:
         """Asks for the step that runs at a time."""
-        index = step_lane(self.session, self.lanes.view.scope.group)
+        index = step_lane(self.session, self.lanes.state.scope.group)
         row = event_at(index, time)
         if row >= 0:
             self.post_message(ChooseStep(int(index.lane.take("number", slice(row, row + 1))[0])))

@@ -9,7 +9,7 @@ import numpy as np
 
 from tpuprof_tui.analysis.index.lane_index import LaneIndex
 from tpuprof_tui.analysis.index.running_sums import BLOCK, FEWEST, RunningSums, running_rows, span_of
-from tpuprof_tui.analysis.selecting.state import ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count
 from tpuprof_tui.model.vocabulary import DETAIL
@@ -62,7 +62,7 @@ def _values(row: SummaryRow, *, known: bool) -> tuple[object, ...]:
 
 
 def _rows(query: Query) -> Iterator[SummaryRow]:
-    shown, view, scope = query.shown, query.view, query.scope
+    shown, state, scope = query.shown, query.state, query.scope
     profile = shown.profile
     indexes = [index for index in shown.indexes if not index.lane.on_host]
     units = profile.groups.units_within(scope.group)
@@ -74,7 +74,7 @@ def _rows(query: Query) -> Iterator[SummaryRow]:
         unit = profile.unit_of(index.lane)
         if unit not in (-1, *units):
             continue
-        rows = _running(index, view, scope.group if unit < 0 else -1)
+        rows = _running(index, state, scope.group if unit < 0 else -1)
         if not rows:
             continue
         start, end = span_of(index, rows)
@@ -86,9 +86,9 @@ def _rows(query: Query) -> Iterator[SummaryRow]:
         yield from summary_rows(profile.device, numbers, list(sums.values()), last - first)
 
 
-def _running(index: LaneIndex, view: ViewState, owner: int) -> list[Rows]:
+def _running(index: LaneIndex, state: DisplayState, owner: int) -> list[Rows]:
     """Rows that run in the window, those that ``owner`` (-1: any) submitted or nobody knows who did."""
-    rows = running_rows(index, view.start, view.end)
+    rows = running_rows(index, state.start, state.end)
     if owner >= 0:
         numbers = np.concatenate([np.r_[each] for each in rows])
         known = "owner" in index.lane

@@ -1,4 +1,4 @@
-"""The view that a capture opens with: as the notes beside it left it, at the place that was asked for."""
+"""What the screen of a capture shows first: as the notes beside it left it, at the place that was asked for."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from tpuprof_tui.errors import TpuprofError
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.session import Session
-    from tpuprof_tui.analysis.selecting.state import Place, ViewState
+    from tpuprof_tui.analysis.selecting.state import DisplayState, Place
 
 
 @dataclass(frozen=True)
-class NotedView:
-    """A view with its notes.
+class NotedState:
+    """What the screen shows, with its notes.
 
     Attributes:
-        view: The view.
+        state: What the screen shows.
         notes: The file of the notes; None: they are not kept.
         told: What was wrong with notes or place, in a sentence; empty: nothing.
     """
 
-    view: ViewState
+    state: DisplayState
     notes: Path | None
     told: str = ""
 
@@ -42,8 +42,8 @@ def notes_file(session: Session, notes: str | None) -> Path | None:
     return Path(notes) if notes else notes_path(session.profile)
 
 
-def noted_view(session: Session, view: ViewState, path: Path | None, place: Place | None) -> NotedView:
-    """A view with the notes in a file and at the place asked for."""
+def noted_state(session: Session, state: DisplayState, path: Path | None, place: Place | None) -> NotedState:
+    """The state with the notes in a file and at the place asked for."""
     from tpuprof_tui.analysis.selecting.filters import compile_filter
     from tpuprof_tui.analysis.selecting.notes import NotesError, read_notes
     from tpuprof_tui.analysis.selecting.place import at_place
@@ -51,16 +51,16 @@ def noted_view(session: Session, view: ViewState, path: Path | None, place: Plac
     told = ""
     try:
         if path is not None:
-            view = read_notes(path).in_view(view)
+            state = read_notes(path).applied_to(state)
     except NotesError as error:
         # what somebody else wrote there stays
         path, told = None, f"Notes are kept until tpuprof is left: {error.message}"
     try:
-        compile_filter(view.filter, session.profile)
+        compile_filter(state.filter, session.profile)
     except TpuprofError:
-        view = replace(view, filter="")
+        state = replace(state, filter="")
     try:
-        view = view if place is None else at_place(session, view, place)
+        state = state if place is None else at_place(session, state, place)
     except TpuprofError as error:
         told = f"{error.message} {error.hint or ''}".strip()
-    return NotedView(view, path, told)
+    return NotedState(state, path, told)

@@ -1,11 +1,11 @@
-"""The view of one profile carried over to another: to the same capture read again, or to the next one."""
+"""What the screen shows of one profile carried over to another: to the same capture read again, or to the next one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tpuprof_tui.analysis.selecting.state import Scope, Selection, ViewState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.session import Session
@@ -19,14 +19,14 @@ def _path_of(profile: Profile, lane: Lane) -> tuple[str, ...]:
     return (*profile.groups.path(lane.group), lane.label)
 
 
-def carried_view(view: ViewState, old: Profile, session: Session) -> ViewState:
-    """A view of one profile carried over to another: window, scope, marks, range, sort and filter as far as they fit.
+def carried_state(state: DisplayState, old: Profile, session: Session) -> DisplayState:
+    """A state carried over to another profile: window, scope, marks, range, sort and filter as far as they fit.
 
     Groups and lanes are known by their labels; an instruction stays selected where the same lane has one that starts
     at the same time in the same row.
     """
     new = session.profile
-    fresh = ViewState.of(new.start_ns, new.end_ns)
+    fresh = DisplayState.of(new.start_ns, new.end_ns)
     lanes = {_path_of(new, lane): number for number, lane in enumerate(new.lanes)}
 
     def moved(lane: int) -> int:
@@ -40,25 +40,25 @@ def carried_view(view: ViewState, old: Profile, session: Session) -> ViewState:
         return number if place >= 0 and _start(new.lanes[place], number) == _start(old.lanes[lane], number) else -1
 
     same_counters = [each.name for each in old.counters] == [each.name for each in new.counters]
-    selection, scope = view.selection, view.scope
+    selection, scope = state.selection, state.scope
     kept = replace(
-        view,
+        state,
         full_start=fresh.full_start,
         full_end=fresh.full_end,
         selection=Selection(group(selection.group), moved(selection.lane), row(selection.lane, selection.row)),
         scope=Scope(group(scope.group), moved(scope.lane)),
         picked=(),
-        marks=tuple(mark for mark in view.marks if fresh.start <= mark[1] < fresh.end),
-        spans=tuple(span for span in view.spans if fresh.start <= span[1] and span[2] <= fresh.end),
-        range=view.range if view.range and fresh.start <= view.range[0] and view.range[1] <= fresh.end else None,
-        anchor=view.anchor if view.anchor is not None and fresh.start <= view.anchor < fresh.end else None,
-        pinned=tuple((moved(lane) if lane >= 0 else lane, group(unit), line) for lane, unit, line in view.pinned
+        marks=tuple(mark for mark in state.marks if fresh.start <= mark[1] < fresh.end),
+        spans=tuple(span for span in state.spans if fresh.start <= span[1] and span[2] <= fresh.end),
+        range=state.range if state.range and fresh.start <= state.range[0] and state.range[1] <= fresh.end else None,
+        anchor=state.anchor if state.anchor is not None and fresh.start <= state.anchor < fresh.end else None,
+        pinned=tuple((moved(lane) if lane >= 0 else lane, group(unit), line) for lane, unit, line in state.pinned
                      if (moved(lane) >= 0 if lane >= 0 else group(unit) >= 0) and (same_counters or line < 0)),
-        unfolded=view.unfolded if same_counters else (),
+        unfolded=state.unfolded if same_counters else (),
     )  # fmt: skip
-    if view.fits_all:
+    if state.fits_all:
         return kept.windowed(fresh.start, fresh.span)
-    return kept.windowed(view.start, view.span)
+    return kept.windowed(state.start, state.span)
 
 
 def _start(lane: Lane, row: int) -> int | None:
@@ -66,19 +66,19 @@ def _start(lane: Lane, row: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class KeptView:
+class KeptState:
     """What the next profile is looked at as.
 
     Attributes:
-        view: The view of the profile on the screen.
+        state: What the screen shows of it.
         profile: That profile.
         layout: Which panes show.
     """
 
-    view: ViewState
+    state: DisplayState
     profile: Profile
     layout: Layout
 
-    def carried_to(self, session: Session) -> ViewState:
-        """The view of another profile."""
-        return carried_view(self.view, self.profile, session)
+    def carried_to(self, session: Session) -> DisplayState:
+        """What the screen is to show of another profile."""
+        return carried_state(self.state, self.profile, session)

@@ -46,6 +46,14 @@ async def test_engine_core_and_function_stay_and_excess_sorts():
         lane, row = screen.session.place(int(table.rows.order[0]))
         assert profile.lanes[lane]["excess"][row] == most
         assert f"{most:,.1f}" in frame(pilot.app).splitlines()[table.content_region.y + 1]
+        # a whole column stands right behind those that stay, and none shows the end of its numbers alone
+        assert table.scroll_offset.x + kept in layout.edges
+        table.scroll_to(table.scroll_offset.x + 2, animate=False)
+        await pilot.pause()
+        for line in frame(pilot.app).splitlines()[table.content_region.y :][:5]:
+            cells = line[table.content_region.x :]
+            first = next(edge for edge in layout.edges if edge >= table.scroll_offset.x + kept)
+            assert not cells[kept : first - table.scroll_offset.x].strip()
 
 
 def test_titles_are_names_and_old_names_go_on():

@@ -232,9 +232,14 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         edges, width = self.columns.edges, self.size.width - self._mark_width
         staying = self.columns.staying(self.size.width)
         kept = [segment for cell in cells[:staying] for segment in cell]
-        rest = [segment for cell in cells[staying:] for segment in cell]
-        left = edges[staying] + self.scroll_offset.x - edges[places[staying] if rest else staying]
-        strip = Strip(rest).crop_extend(left, left + max(width - edges[staying], 0), style)
+        scrolled = cells[staying:]
+        left = edges[staying] + self.scroll_offset.x - edges[places[staying] if scrolled else staying]
+        if left and len(scrolled) > 1:
+            # the rest of a number would be read as another one
+            scrolled[0] = [Segment(" " * segment.cell_length, segment.style) for segment in scrolled[0]]
+        strip = Strip([segment for cell in scrolled for segment in cell]).crop_extend(
+            left, left + max(width - edges[staying], 0), style
+        )
         marks = [Segment(mark, self.palette.key + style)] if self._mark_width else []
         return Strip(joined([*marks, *kept, *strip])).crop_extend(0, self.size.width, style)
 

@@ -106,6 +106,8 @@ class ColumnLayout:
         staying = self.staying(pane)
         if place < staying:
             return left
-        if start < left + self.edges[staying]:
-            return start - self.edges[staying]
-        return end - width if end > left + width else left
+        kept = self.edges[staying]
+        if start < left + kept or end <= left + width:
+            return min(left, start - kept)
+        # a column stands right behind those that stay
+        return next(edge for edge in self.edges[staying:] if edge - kept >= end - width or edge == start) - kept

@@ -248,6 +248,8 @@ class Vocabulary:
         page_columns: Columns of numbers that the page draws, beside times.
         operation_codes, operands: Columns that tell the operation of an event whatever a recording calls it, and what
             it was asked to do: by these two profiles are compared.
+        restarts: Column of numbers that start anew with each launch on a lane: in recordings that do not name launches
+            these are told by it; empty: none.
         work_cuts: Views that cut the sum of work into parts, each with the text column it cuts by.
         host_cuts: Where the device did nothing: views, tables and columns that cut the time of the host.
         frames: Events of the host that make call paths: by type, a regular expression that their names begin with.
@@ -288,6 +290,7 @@ class Vocabulary:
     page_columns: tuple[str, ...] = ()
     operation_codes: tuple[str, ...] = ()
     operands: tuple[str, ...] = ("bytes",)
+    restarts: str = ""
     work_cuts: tuple[tuple[str, str], ...] = (("kernels", "kernel"), ("operations", "name"))
     host_cuts: tuple[tuple[str, str, str], ...] = ()
     frames: Mapping[str, str] = field(default_factory=dict)

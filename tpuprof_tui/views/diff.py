@@ -8,8 +8,10 @@ from functools import partial
 from shlex import quote
 from typing import Any, Final
 
-from tpuprof_tui.analysis.compare.comparison import LANES, UNKNOWN
-from tpuprof_tui.analysis.compare.noise import Amount, Noise
+import numpy as np
+
+from tpuprof_tui.analysis.compare.comparison import LANES, LAUNCHES, UNKNOWN
+from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, Noise
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.formats.escape import line_text, markdown_text
 from tpuprof_tui.formats.tables import Report, markdown_lines
@@ -142,14 +144,19 @@ def why(compared: Compared) -> str:
     total = compared.total
     if total.status == "same":
         return "No part changed by more than noise."
+    if compared.noise.within is None:
+        return "Nothing repeats within them, so that one capture a side cannot tell what is noise: three can (gate)."
     return "No single part changed by more than noise: the time lies between what is told here."
 
 
 def _causes(compared: Compared) -> Iterator[_Cause]:
     launched = _by_name(compared)
+    shapes = list(_other_shapes(compared))
+    yield from (cause for cause, _ in shapes)
+    told = {name for _, names in shapes for name in names}
     for parts in list(compared.cuts.values())[:1]:
         for part in parts:
-            if part.status in _CHANGED:
+            if part.status in _CHANGED and not (part.name in told and part.status in ("added", "removed")):
                 yield _Cause(abs(part.delta), _part_sentence(compared, part, launched.get(part.name)))
     if compared.comparison.both.base.launches.whole:
         yield from _moves(compared)
@@ -169,6 +176,8 @@ def _alignment_table(compared: Compared, key: str) -> Table:
 
 def _part_sentence(compared: Compared, part: Amount, launched: dict[str, Any] | None) -> str:
     name = _short(part.name)
+    if launched is not None and not compared.comparison.both.base.launches.named:
+        name = f"A launch of {name}"
     change = f"{delta_text(part.delta)} of work{_percent(part)}"
     if part.status == "added":
         return f"{name} is new: {change} in {part.other_count:,} {_events(compared, part.other_count)}."
@@ -210,6 +219,27 @@ def _moves(compared: Compared) -> Iterator[_Cause]:
         yield _Cause(work, text)
 
 
+def _other_shapes(compared: Compared) -> Iterator[tuple[_Cause, tuple[str, str]]]:
+    """Launches that nothing names and that have another number of events than what stands in their place."""
+    both, pairs = compared.comparison.both, compared.comparison.launches
+    base, other = both.base.launches, both.other.launches
+    if base.named or compared.comparison.lost != NOTHING_LOST:
+        return
+    known, which, count = np.unique(
+        np.stack((base.kernel[pairs.base], other.kernel[pairs.other])), axis=1, return_inverse=True, return_counts=True
+    )
+    before, after = (np.bincount(which.reshape(-1), weights=work).astype(np.int64).tolist()
+                     for work in (base.work[pairs.base], other.work[pairs.other]))  # fmt: skip
+    for place, (one, two) in enumerate(known.T.tolist()):
+        if one != two:
+            names = both.kernels[one], both.kernels[two]
+            amount = compared.comparison.judged(Amount("", before[place], after[place], int(count[place]),
+                                                       int(count[place])))  # fmt: skip
+            if amount.status in _CHANGED:
+                yield _Cause(abs(amount.delta), f"{_LAUNCH.of(int(count[place]))} of {names[0]} became {names[1]}: "
+                             f"{delta_text(amount.delta)} of work{_percent(amount)}."), names  # fmt: skip
+
+
 def _late(compared: Compared) -> Iterator[_Cause]:
     """Units that come later to where the others wait: the others wait longer in one scope.
 
@@ -233,8 +263,9 @@ def _late(compared: Compared) -> Iterator[_Cause]:
             longer = [ns for unit, ns in units.items() if unit != late]
             mean = sum(longer) / len(longer)
             if mean > 0 and units[late] < mean / 2:
-                yield _Cause(mean, f"Waits, not work: {late} comes later to where the others wait in "
-                             f"{_short(scope)}, they wait {delta_text(round(mean))} longer each.")  # fmt: skip
+                where = "" if scope == UNKNOWN else f" in {_short(scope)}"
+                yield _Cause(mean, f"Waits, not work: {late} comes later to where the others wait{where}, they wait "
+                             f"{delta_text(round(mean))} longer each.")  # fmt: skip
 
 
 def _short(name: str) -> str:
@@ -273,14 +304,19 @@ def verdict_answer(compared: Compared) -> Answer:
     tables = []
     for view, parts in compared.cuts.items():
         changed = [each for each in parts if each.delta]
-        title = "{Lanes}" if view == LANES else view_to_compare(compared.base.profile, view).title
         column = dict(words.work_cuts).get(view, "")
         tables.append(Table.of_rows(
-            view, words.say(f"{title}, by difference"), columns,
+            view, f"{_cut_title(compared, view)}, by difference", columns,
             [(each.delta, each.base, each.other, each.status, each.name) for each in changed],
             target=partial(_narrowing, column, changed) if column else None, word="part",
         ))  # fmt: skip
     return Answer(tuple(facts), tuple(tables), notes=(why(compared),))
+
+
+def _cut_title(compared: Compared, view: str) -> str:
+    known = {LANES: "{Lanes}", LAUNCHES: "Launches"}
+    title = known.get(view) or view_to_compare(compared.base.profile, view).title
+    return compared.base.vocabulary.say(title)
 
 
 def _narrowing(column: str, parts: Sequence[Amount], row: int) -> Target | None:
@@ -334,14 +370,13 @@ def _shell_word(path: str) -> str:
 
 
 def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
-    words = compared.base.vocabulary
     for view, parts in compared.cuts.items():
         changed = [each for each in parts if each.delta]
         if not changed:
             continue
         told = changed[:_TOLD]
         unit = column_unit(max(max(each.base, each.other) for each in told))
-        title = words.say("{Lanes}") if view == LANES else words.say(view_to_compare(compared.base.profile, view).title)
+        title = _cut_title(compared, view)
         rows = tuple(
             (_short(each.name), unit.number(each.base), unit.number(each.other), unit.number(each.delta),
              f"{each.other_count - each.base_count:+,}" if each.other_count != each.base_count else "",

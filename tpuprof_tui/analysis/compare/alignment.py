@@ -1,8 +1,9 @@
 """Which launches and which events of two profiles belong together, from the outside in.
 
-Launches of a pair of units are matched in their order by kernel and commands, what is left between by kernel alone;
-what is then left on both sides is the same launch in another place, or on another unit. Within launches that belong
-together events are matched by operation and operands, then by operation.
+Launches of a pair of units are matched in their order by kernel and commands, what is left between by kernel alone
+(where nothing names them and equally many are left, one by one); what is then left on both sides is the same launch in
+another place, or on another unit. Within launches that belong together events are matched by operation and operands,
+then by operation.
 """
 
 from __future__ import annotations
@@ -82,10 +83,10 @@ def _joined(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
 def _in_order(base: Launches, other: Launches, ours: Ints, theirs: Ints) -> tuple[Ints, Ints]:
     """Places of launches of one sequence that keep their order: the same ones, between them those of one kernel."""
     one, two = matched(*(side.signature[rows].view(np.int64) for side, rows in ((base, ours), (other, theirs))))
-    return _with_gaps(one, two, base.kernel[ours], other.kernel[theirs])
+    return _with_gaps(one, two, base.kernel[ours], other.kernel[theirs], named=base.named)
 
 
-def _with_gaps(one: Ints, two: Ints, base: Ints, other: Ints) -> tuple[Ints, Ints]:
+def _with_gaps(one: Ints, two: Ints, base: Ints, other: Ints, *, named: bool = True) -> tuple[Ints, Ints]:
     """Matches, and between them those by other codes."""
     parts = [(one, two)]
     edges = np.stack([
@@ -93,7 +94,10 @@ def _with_gaps(one: Ints, two: Ints, base: Ints, other: Ints) -> tuple[Ints, Int
         np.concatenate([[0], two + 1]), np.concatenate([two, [len(other)]]),
     ], axis=1)  # fmt: skip
     for low, high, start, stop in edges[(edges[:, 1] > edges[:, 0]) & (edges[:, 3] > edges[:, 2])].tolist():
-        more = matched(base[low:high], other[start:stop])
+        if not named and high - low == stop - start:
+            more = np.arange(high - low), np.arange(high - low)
+        else:
+            more = matched(base[low:high], other[start:stop])
         parts.append((more[0] + low, more[1] + start))
     one, two = _joined(parts)
     order = np.argsort(one)

@@ -14,7 +14,7 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import NAMES
 
 from .alignment import Pairs, paired_events, paired_launches
-from .noise import LEVEL, Amount, Lost, Noise, Strata, interval, status_of, within_share
+from .noise import LEVEL, NOTHING_LOST, Amount, Lost, Noise, Strata, interval, status_of, within_share
 from .work import Both, Work, both_works, mixed
 
 Ints = npt.NDArray[np.int64]
@@ -23,7 +23,8 @@ Ints = npt.NDArray[np.int64]
 UNKNOWN: Final = "-"
 #: Steps of each side that say how much steps differ.
 FEWEST_STEPS: Final = 3
-#: The cut by lanes, for profiles without names.
+#: The cuts of profiles without names: by launches, where something tells them, and by lanes.
+LAUNCHES: Final = "alignment"
 LANES: Final = "lanes"
 
 
@@ -87,6 +88,10 @@ class Comparison:
         return within_share(*(self._strata_of_events(side, side.label) for side in self._works))
 
     @property
+    def _named(self) -> bool:
+        return self.base.has(NAMES) and self.other.has(NAMES)
+
+    @property
     def _works(self) -> tuple[Work, Work]:
         return self.both.base, self.both.other
 
@@ -99,39 +104,55 @@ class Comparison:
     @cached_property
     def cuts(self) -> dict[str, list[Amount]]:
         """Work by view, each time all of it, cut another way; by falling |difference|."""
-        named = self.base.has(NAMES) and self.other.has(NAMES)
-        cuts = self.base.vocabulary.work_cuts if named else ()
+        cuts = self.base.vocabulary.work_cuts if self._named else ()
         found: dict[str, list[Amount]] = {}
         for view, key in cuts:
             if key == "name":
-                found[view] = self._amounts(self.both.operations, [work.label for work in self._works], whole=False)
+                found[view] = self._by_name()
             elif self.both.base.launches.whole:
-                found[view] = self._amounts(self.both.kernels, [work.kernel for work in self._works], whole=True)
-        return found or {LANES: self._by_lane()}
+                found[view] = self._by_kernel()
+        if found:
+            return found
+        return {**({LAUNCHES: self._by_kernel()} if self.both.base.launches.whole else {}), LANES: self._by_lane()}
+
+    def _by_name(self) -> list[Amount]:
+        size = len(self.both.operations)
+        labels = [_numbered(work.label, size) for work in self._works]
+        strata = [self._strata_of_events(work, label) for work, label in zip(self._works, labels, strict=True)]
+        return self._amounts(self.both.operations, labels, strata)
+
+    def _by_kernel(self) -> list[Amount]:
+        size = len(self.both.kernels)
+        strata = [self._strata_of_launches(work) for work in self._works]
+        strata = [replace(each, label=_numbered(each.label, size)) for each in strata]
+        return self._amounts(self.both.kernels, [_numbered(work.kernel, size) for work in self._works], strata)
 
     def _by_lane(self) -> list[Amount]:
         titles: dict[str, int] = {}
-        labels = []
+        labels, strata = [], []
         for profile, work in zip((self.base, self.other), self._works, strict=True):
             own = [titles.setdefault(profile.title_of(lane), len(titles)) for lane in profile.lanes] or [0]
-            labels.append(np.array(own, np.int64)[work.lane])
-        return self._amounts(tuple(titles), labels, whole=False)
+            label = np.array(own, np.int64)[work.lane]
+            if len(work) and work.launches.whole:  # parts of launches
+                first = np.flatnonzero(np.append(True, (np.diff(work.launch) != 0) | (np.diff(label) != 0)))
+                part = mixed(label[first], work.launches.signature[work.launch[first]])
+                strata.append(Strata.of(label[first], part, np.add.reduceat(work.length, first)))
+            else:
+                strata.append(self._strata_of_events(work, label))
+            labels.append(label)
+        return self._amounts(tuple(titles), labels, strata)
 
-    def _amounts(self, names: tuple[str, ...], labels: list[Ints], *, whole: bool) -> list[Amount]:
+    def _amounts(self, names: tuple[str, ...], labels: list[Ints], strata: list[Strata]) -> list[Amount]:
         """Sums by label, those without a name at the end of the table."""
         size = len(names) + 1
-        labels = [np.where(label < 0, size - 1, label) for label in labels]
         sums = [np.bincount(label, weights=work.length, minlength=size).astype(np.int64)
                 for label, work in zip(labels, self._works, strict=True)]  # fmt: skip
         counts = [np.bincount(label, minlength=size) for label in labels]
         spreads = []
-        for label, work, count in zip(labels, self._works, counts, strict=True):
-            strata = self._strata_of_launches(work) if whole else self._strata_of_events(work, label)
-            if whole:
-                strata = replace(strata, label=np.where(strata.label < 0, size - 1, strata.label))
-            spread = strata.spread(size, self.noise.within)
+        for each, count in zip(strata, counts, strict=True):
+            spread = each.spread(size, self.noise.within)
             # what is in no stratum is not known to repeat
-            spread.variance[(count > 0) & (np.bincount(strata.label, minlength=size) == 0)] = np.nan
+            spread.variance[(count > 0) & (np.bincount(each.label, minlength=size) == 0)] = np.nan
             spreads.append(spread)
         variance, freedom = (spreads[0].variance + spreads[1].variance, spreads[0].freedom + spreads[1].freedom)
         found = []
@@ -148,7 +169,10 @@ class Comparison:
         floor = self.noise.between * max(abs(amount.base), abs(amount.other))
         low, high = interval(amount.delta, variance, freedom, floor, level) or (None, None)
         amount = replace(amount, low=low, high=high, variance=variance, freedom=freedom)
-        return replace(amount, status=status_of(amount, self.noise, self.lost))
+        status = status_of(amount, self.noise, self.lost)
+        if status in ("added", "removed") and not self.both.base.launches.named and self.lost != NOTHING_LOST:
+            status = "unclear"  # what is told apart by its number of events may have lost some
+        return replace(amount, status=status)
 
     def _strata_of_launches(self, work: Work) -> Strata:
         """Launches of one kernel with the same commands on one unit."""
@@ -159,6 +183,10 @@ class Comparison:
 
     def _strata_of_events(self, work: Work, label: Ints) -> Strata:
         """Events of one operation with the same operands in one kernel on one unit."""
+        if not work.launches.named:  # the first of such launches, the second, and so on
+            turn = np.arange(len(work)) - work.launches.first[work.launch]
+            places = mixed(work.lane, work.launches.signature[work.launch], turn)
+            return Strata.of(np.zeros(len(work), np.int64), places, work.length)
         unit = work.launches.unit[work.launch] if len(work) else np.zeros(0, np.int32)
         known = work.label >= 0  # of what has no name nobody knows whether it repeats
         columns = (unit[known], work.kernel[known], work.command[known], label[known])
@@ -180,7 +208,7 @@ class Comparison:
         for work in self._works:
             launches = work.launches
             known = (launches.unit >= 0) & (launches.kernel >= 0)
-            unit = launches.unit[known].astype(np.int64)
+            unit = launches.sequence[known].astype(np.int64)
             if not len(unit):
                 variance = float("nan")
                 continue
@@ -199,6 +227,11 @@ class Comparison:
         parts = ((amount.base, amount.base_count), (amount.other, amount.other_count))
         variance = sum(((within or 0.0) * value) ** 2 / max(count, 1) for value, count in parts)
         return self._judged(amount, float("nan") if within is None else variance, 0.0)
+
+
+def _numbered(label: Ints, size: int) -> Ints:
+    """Labels, of what has none the one behind all."""
+    return np.where(label < 0, size, label)
 
 
 def _as_strata(lengths: Ints) -> Strata:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
+from tpuprof_tui.model.vocabulary import NAMES
 
 from ..index.intervals import turns
 from ..steps.launch_sequence import launch_lane
@@ -52,7 +53,8 @@ class Work:
 class Launches:
     """Launches, by sequence, then in the order they began; arrays of one length.
 
-    Where nothing is known of launches each event is one, and a lane is a sequence; else a unit is one.
+    A unit is a sequence. Of recordings that name none (``Vocabulary.restarts``) a launch is what one lane ran of it, or
+    all lanes of a unit; where nothing is known of launches also, and each event is one.
 
     Attributes:
         sequence: int32, which sequence: the same on both sides; below 0: of a unit or lane that one side alone has.
@@ -63,6 +65,7 @@ class Launches:
         work: int64 ns, sum of its events of work.
         first: int64, place of its first event in ``Work``; one more at the end.
         whole: Whether launches are known; else they are events.
+        named: Whether something names them; else kernels are how many events they have on each lane.
     """
 
     sequence: npt.NDArray[np.int32]
@@ -74,6 +77,7 @@ class Launches:
     work: Ints
     first: Ints
     whole: bool
+    named: bool = True
 
     def __len__(self) -> int:
         return len(self.kernel)
@@ -112,12 +116,16 @@ def both_works(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] |
     units, unit_of = paired_units(base, other, pairs or [(-1, -1)])
     whole = len(base.scopes) > 0 and len(other.scopes) > 0
     operands = _shared_operands(base, other)
-    sequences = _Sequences()
+    sequences, shapes = _Numbers(), None
+    if not whole and base.vocabulary.restarts and not (base.has(NAMES) and other.has(NAMES)):
+        whole, shapes = True, _Shapes(_in_step(base, other))
     works = [
-        _work(profile, names[side], scopes[side], unit_of[side], operands, whole, sequences)
+        _work(profile, names[side], scopes[side], unit_of[side], operands, whole, sequences, shapes)
         # a profile beside itself has the same work
         for side, profile in enumerate((base,) if base is other else (base, other))
     ]
+    if shapes is not None:
+        kernels = shapes.texts(base.vocabulary.event.plural)
     return Both(works[0], works[-1], operations, kernels if whole else operations, units, renamed)
 
 
@@ -236,14 +244,31 @@ def text_hashes(profile: Profile, key: str) -> Hashes:
 # one side
 
 
-class _Sequences:
-    """Numbers of the sequences of launches, the same on both sides."""
+class _Numbers:
+    """Numbers of what is the same on both sides, by what it is: sequences of launches, and their shapes."""
 
     def __init__(self) -> None:
-        self._numbers: dict[object, int] = {}
+        self.known: dict[Any, int] = {}
 
-    def number(self, key: object) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
+    def number(self, key: Any) -> int:
+        return self.known.setdefault(key, len(self.known))
+
+
+class _Shapes(_Numbers):
+    """Numbers of launches that nothing names, by kind of lane and number of the last event.
+
+    Attributes:
+        together: Whether a launch is what all lanes of a unit ran of it, or one lane.
+    """
+
+    def __init__(self, together: bool) -> None:
+        super().__init__()
+        self.together = together
+
+    def texts(self, word: str) -> tuple[str, ...]:
+        """What they are called."""
+        counts = (" and ".join(f"{count:,} {kind}" for kind, count in key) for key in self.known)
+        return tuple(f"{each} {word}" for each in counts)
 
 
 def _lane_parts(profile: Profile) -> Iterator[tuple[int, Lane, Ints]]:
@@ -257,7 +282,7 @@ def _lane_parts(profile: Profile) -> Iterator[tuple[int, Lane, Ints]]:
 
 def _work(
     profile: Profile, names: Ints, scopes: Ints, unit_of: Mapping[int, int],
-    operands: Mapping[str, tuple[str, ...]], whole: bool, sequences: _Sequences,
+    operands: Mapping[str, tuple[str, ...]], whole: bool, sequences: _Numbers, shapes: _Shapes | None,
 ) -> Work:  # fmt: skip
     parts: list[list[Any]] = [[] for _ in range(8)]
     turns: dict[tuple[int, str], int] = {}
@@ -302,14 +327,76 @@ def _work(
                             False)  # fmt: skip
         return Work(lane_number[order], row[order], length[order], label[order], label[order], command[order],
                     np.arange(count, dtype=np.int64), launches)  # fmt: skip
+    if shapes is not None:
+        return _restarted(profile, unit_of, sequences, shapes, joined)
     return _launched(profile, scopes, unit_of, sequences, joined)
 
 
+@dataclass(frozen=True, eq=False)
+class _Restarts:
+    """Launches of a lane that nothing names: rows that they begin with, and the number of the last event of each."""
+
+    first: Ints
+    count: Ints
+
+
+def _restarts(profile: Profile) -> dict[int, _Restarts]:
+    """Launches of each lane with work: one begins where the numbers of its events start anew."""
+    column, found = profile.vocabulary.restarts, {}
+    for number, lane, _ in _lane_parts(profile):
+        ids = lane[column] if column in lane else np.arange(len(lane))
+        first = np.append(0, np.flatnonzero(np.diff(ids) <= 0) + 1)
+        found[number] = _Restarts(first, ids[np.append(first[1:], len(ids)) - 1])
+    return found
+
+
+def _in_step(*profiles: Profile) -> bool:
+    """Whether the lanes of each unit began equally many launches: the first of each are one, and so on."""
+    counts: dict[tuple[int, int], set[int]] = {}
+    for side, profile in enumerate(profiles):
+        for number, found in _restarts(profile).items():
+            counts.setdefault((side, profile.unit_of(profile.lanes[number])), set()).add(len(found.first))
+    return all(len(each) == 1 for each in counts.values())
+
+
+def _restarted(
+    profile: Profile, unit_of: Mapping[int, int], sequences: _Numbers, shapes: _Shapes, joined: Sequence[Any]
+) -> Work:
+    """Work by launches that nothing names: they are told apart by how many events they have on each lane."""
+    lane_number, row, _, _, kernel, _, launch, sequence = joined
+    restarts = _restarts(profile)
+    parts: dict[int, list[int]] = {}
+    for number in restarts:
+        parts.setdefault(profile.unit_of(profile.lanes[number]) if shapes.together else number, []).append(number)
+    told: list[list[Any]] = [[np.zeros(0, np.int64)] for _ in range(5)]
+    count = 0
+    for numbers in parts.values():
+        lanes, found = [profile.lanes[number] for number in numbers], [restarts[number] for number in numbers]
+        place = unit_of.get(profile.unit_of(lanes[0]), -1)
+        counts = zip(*(each.count.tolist() for each in found), strict=True)
+        shape = np.array([shapes.number(tuple(zip((lane.kind for lane in lanes), each, strict=True)))
+                          for each in counts])  # fmt: skip
+        for number, each in zip(numbers, found, strict=True):
+            mine = np.flatnonzero(lane_number == number)
+            turn = np.searchsorted(each.first, row[mine], side="right") - 1
+            launch[mine], kernel[mine] = count + turn, shape[turn]
+        own = sequences.number(("unit", place)) if shapes.together else int(sequence[mine[0]])
+        starts = [lane["start"][each.first] for lane, each in zip(lanes, found, strict=True)]
+        ends = [np.maximum.reduceat(lane["end"], each.first) for lane, each in zip(lanes, found, strict=True)]
+        for values, one in zip(told, (
+            np.full(len(shape), own), np.full(len(shape), place), shape, np.minimum.reduce(starts),
+            np.maximum.reduce(ends),
+        ), strict=True):  # fmt: skip
+            values.append(one)
+        count += len(shape)
+    return _by_launch(joined, *map(np.concatenate, told), named=False)
+
+
 def _launched(
-    profile: Profile, scopes: Ints, unit_of: Mapping[int, int], sequences: _Sequences, joined: Sequence[Any]
+    profile: Profile, scopes: Ints, unit_of: Mapping[int, int], sequences: _Numbers, joined: Sequence[Any]
 ) -> Work:
     """Work by launch: launches of each unit by their start, behind them one of each unit for what none issued."""
-    lane_number, row, length, label, kernel, command, scope, _ = joined
+    scope = joined[6]
     units, kernels, starts, ends, of_scope = [], [], [], [], []
     place_of_scope = np.full(len(profile.scopes) + 1, -1, np.int64)
     count = 0
@@ -332,19 +419,27 @@ def _launched(
         units.append(np.full(1, -1, np.int32))
         for column in (kernels, starts, ends):
             column.append(np.full(1, -1, np.int64))
-    order = np.lexsort((row, lane_number, launch))
-    columns = [column[order] for column in (lane_number, row, length, label, kernel, command, launch)]
-    first = np.searchsorted(columns[6], np.arange(count + 1))
-    sums = np.concatenate([[0], np.cumsum(columns[2])])
     of_unit = np.concatenate([np.zeros(0, np.int32), *units])
-    kernel_of, start, end = (np.concatenate([np.zeros(0, np.int64), *each]) for each in (kernels, starts, ends))
     known = [sequences.number(("unit", each)) for each in range(-1, int(of_unit.max(initial=-1)) + 1)]
+    told = (np.concatenate([np.zeros(0, np.int64), *each]) for each in (kernels, starts, ends))
+    columns = (*joined[:6], launch)
+    return _by_launch(columns, np.array(known, np.int32)[of_unit + 1], of_unit, *told)
+
+
+def _by_launch(
+    joined: Sequence[Any], sequence: Ints, unit: Ints, kernel_of: Ints, start: Ints, end: Ints, *, named: bool = True
+) -> Work:
+    """Events in the order of their launches, told by the number of each."""
+    lane_number, row, launch = joined[0], joined[1], joined[6]
+    order = np.lexsort((row, lane_number, launch))
+    lane_number, row, length, label, kernel, command, launch = (column[order] for column in joined[:7])
+    first = np.searchsorted(launch, np.arange(len(kernel_of) + 1))
+    sums = np.concatenate([[0], np.cumsum(length)])
     launches = Launches(
-        sequence=np.array(known, np.int32)[of_unit + 1], unit=of_unit, kernel=kernel_of,
-        signature=_signatures(kernel_of, columns[5], first), start=start, end=end,
-        work=sums[first[1:]] - sums[first[:-1]], first=first, whole=True,
+        sequence=sequence.astype(np.int32), unit=unit.astype(np.int32), kernel=kernel_of,
+        signature=_signatures(kernel_of, command, first), start=start, end=end,
+        work=sums[first[1:]] - sums[first[:-1]], first=first, whole=True, named=named,
     )  # fmt: skip
-    lane_number, row, length, label, kernel, command, launch = columns
     return Work(lane_number, row, length, label, kernel, command, launch, launches)
 
 

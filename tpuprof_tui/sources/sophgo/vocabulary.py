@@ -162,6 +162,7 @@ VOCABULARY: Final = Vocabulary(
     output_files={"web": ("PerfWeb/result.html",)},
     operation_codes=("tiu_type", "tiu_function", "dma_type", "dma_function"),
     one_chip=True,
+    restarts="command_id",
     operands=("direction", "dtype", "bytes", "alg_ops"),
     columns_entry=f"{_HERE}.schema:COLUMNS",
     texts_entry=f"{_HERE}.command_texts:TEXTS",

@@ -71,6 +71,14 @@ def _report_unpaired(result: CoreData) -> None:
     warn = partial(result.report.warning, file=result.file, core=result.core)
     for name, engine in result.engines.items():
         if engine.commands is None:
+            # ids count the commands of a launch: what lies between those of two records has none
+            rows = np.arange(len(engine.bound))[engine.keep]
+            skipped = np.diff(engine.stream.id[rows].astype(np.int64)) - 1
+            lost = int(skipped[skipped > 0].sum())
+            if lost and lost < len(skipped):
+                warn(f"{name} commands without a record, by their ids: the hardware did not keep it.",
+                     "Times and sums lack what they took.", lane=name, count=lost, lost=lost, behind=True,
+                     records=engine.stream.dumped(rows[1:][skipped > 0]))  # fmt: skip
             continue
         loose = int(np.count_nonzero(engine.bound[engine.keep] < 0))
         lost = len(engine.commands) - int(np.count_nonzero(engine.bound >= 0))

@@ -16,7 +16,7 @@ from kept_traces import unpacked_trace
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome import chunks, inflate
-from tpuprof_tui.sources.chrome.times import exact_ns
+from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
 
@@ -106,15 +106,17 @@ NUMBERS = st.one_of(
 
 @given(st.lists(NUMBERS, max_size=20))
 def test_times_are_exact(texts):
-    found = exact_ns([text.encode() for text in texts]).tolist()
+    found = exact_ns(text_of_times([text.encode() for text in texts])).tolist()
     for text, value in zip(texts, found, strict=True):
         exact = exactly(text)
         assert value == (exact if abs(exact) < 1 << 62 else INT_MISSING)
 
 
-@pytest.mark.parametrize("text", ["", "null", "NaN", "-", '"soon"', "1e999", "12345678901234567890", "--5", "1.2.3"])
+@pytest.mark.parametrize(
+    "text", ["", "null", "NaN", "-", '"soon"', "1e999", "12345678901234567890", "--5", "1.2.3", '"1,5"']
+)
 def test_what_is_no_time_is_missing(text):
-    assert exact_ns([b"5", text.encode(), b"1.5"]).tolist() == [5000, INT_MISSING, 1500]
+    assert exact_ns(text_of_times([b"5", text.encode(), b"1.5"])).tolist() == [5000, INT_MISSING, 1500]
 
 
 @pytest.fixture(scope="module")

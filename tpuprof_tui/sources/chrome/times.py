@@ -19,61 +19,46 @@ _DIGITS: Final = 19
 _PLAIN: Final = b"0123456789.,-"
 #: ns of the last digit, by how many stand behind the point.
 _SCALES: Final = np.array([1000, 100, 10, 1], np.int64)
-_NUMBERS: Final = frozenset((int, float))
-#: Floats of ns below this are off by less than ``_OFF``.
-_MOST_FLOAT: Final = float(1 << 43)
-_OFF: Final = 0.002
 _EXACT: Final = Context(prec=200)
 _LONGEST: Final = 64
 
 
-def exact_ns(texts: Sequence[Any]) -> I64:
-    """Whole ns of microseconds; what is finer is rounded half to even.
+def text_of_times(texts: Sequence[Any]) -> bytes:
+    """JSON texts of numbers, or of strings that hold one, as one text: a comma behind each. Such may be put together.
 
     Args:
-        texts: JSON texts of numbers, or of strings that hold one, as bytes.
+        texts: As bytes or what gives its bytes.
+    """
+    joined = b",".join((*texts, b""))
+    if joined.count(b",") != len(texts):
+        # what holds a comma is no number
+        joined = b",".join(b"" if b"," in (text := bytes(each)) else text for each in texts) + b","
+    return joined
+
+
+def exact_ns(text: bytes) -> I64:
+    """Whole ns of microseconds (``text_of_times``); what is finer is rounded half to even.
 
     Returns:
         int64; missing where a text is no time that a trace can have.
     """
-    if not texts:
+    plain = text.replace(b'"', b"")
+    count = plain.count(b",")
+    if not count:
         return np.zeros(0, np.int64)
-    joined = b",".join(texts)
-    fast = _of_one_form(joined, len(texts))
-    if fast is None and not joined.translate(None, _PLAIN):
-        fast = _all_at_once(joined, len(texts))
-    return np.array([_one(bytes(text)) for text in texts], np.int64) if fast is None else fast
-
-
-def ns_of(values: Sequence[Any]) -> I64 | None:
-    """The same of durations that were decoded as numbers; None where only their texts tell.
-
-    A float stands for the shortest decimal that gives it: what it was written as, up to 15 digits. Scaled it is off by
-    less than ``_OFF``; where that could decide how it is rounded, the decimal is what is rounded.
-    """
-    if not set(map(type, values)) <= _NUMBERS:
-        return None
-    try:
-        found = np.array(values, np.float64)
-    except OverflowError:
-        return None
-    scaled = found * 1000
-    if bool((np.abs(scaled) >= _MOST_FLOAT).any()):
-        return None
-    whole = np.rint(scaled)
-    ns = whole.astype(np.int64)
-    odd = np.flatnonzero(np.abs(scaled - whole) > 0.5 - _OFF)
-    ns[odd] = [_one(repr(values[row]).encode()) for row in odd.tolist()]
-    return ns
+    fast = _of_one_form(plain, count)
+    if fast is None and not plain.translate(None, _PLAIN):
+        fast = _all_at_once(plain)
+    return np.array(list(map(_one, text.split(b",")[:-1])), np.int64) if fast is None else fast
 
 
 def _of_one_form(joined: bytes, count: int) -> I64 | None:
     """Times of plain decimals that are all of one length, their points at one place; None where they are others."""
-    width, rest = divmod(len(joined) + 1, count)
+    width, rest = divmod(len(joined), count)
     dot = joined.find(b".", 0, width)
     if rest or -1 < dot < width - 5 or dot in (0, width - 2):
         return None
-    text = np.frombuffer(joined + b",", np.uint8).reshape(count, width)
+    text = np.frombuffer(joined, np.uint8).reshape(count, width)
     digits = [place for place in range(width - 1) if place != dot]
     if bool((text[:, -1] != 0x2C).any() or (dot >= 0 and (text[:, dot] != 0x2E).any())):
         return None
@@ -88,24 +73,22 @@ def _of_one_form(joined: bytes, count: int) -> I64 | None:
     return found
 
 
-def _all_at_once(joined: bytes, count: int) -> I64 | None:
+def _all_at_once(joined: bytes) -> I64 | None:
     """The same of plain decimals of at most three places; None where there are others."""
     text = np.frombuffer(joined, np.uint8)
-    commas = np.append(np.flatnonzero(text == 0x2C), len(text))
-    if len(commas) != count:
-        return None
+    commas = np.flatnonzero(text == 0x2C)
     begin = np.concatenate([[0], commas[:-1] + 1])
     digits = commas - begin
     scale: I64 | int = 1000
     dots = np.flatnonzero(text == 0x2E) if b"." in joined else np.zeros(0, np.int64)
     if len(dots):
-        row = np.arange(count) if len(dots) == count else np.searchsorted(commas, dots)
+        row = np.arange(len(dots)) if len(dots) == len(commas) else np.searchsorted(commas, dots)
         places = commas[row] - dots - 1
         # one in each; neither ".5" nor "5.", which are no JSON
         if bool((np.diff(row) == 0).any() or (places < 1).any() or (places > 3).any() or (dots <= begin[row]).any()):
             return None
         digits[row] -= 1
-        scale = np.full(count, 1000, np.int64)
+        scale = np.full(len(commas), 1000, np.int64)
         scale[row] = _SCALES[places]
         joined = joined.replace(b".", b"")
     if b"-" in joined:
@@ -115,8 +98,8 @@ def _all_at_once(joined: bytes, count: int) -> I64 | None:
         digits[np.searchsorted(commas, minus)] -= 1
     if bool((digits < 1).any() or (digits > _DIGITS).any()):
         return None
-    values = np.fromstring(joined.decode("ascii"), np.int64, sep=",")
-    if len(values) != count:
+    values = np.fromstring(joined[:-1].decode("ascii"), np.int64, sep=",")
+    if len(values) != len(commas):
         return None
     # what is beyond int64 was read as its limit
     return values * scale if bool((np.abs(values) < MOST_NS // scale).all()) else None

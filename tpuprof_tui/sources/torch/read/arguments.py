@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, raw_text
+from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks
 from tpuprof_tui.sources.chrome.inflate import Inflated, Place
-from tpuprof_tui.sources.chrome.times import exact_ns
 
 from .events import NULL, ArgumentsOf, raw_args
 from .packed import text_of
@@ -29,8 +27,6 @@ I64 = npt.NDArray[np.int64]
 
 class _Complete(msgspec.Struct, gc=False):
     ph: str = ""
-    ts: msgspec.Raw = NOTHING
-    dur: msgspec.Raw = NOTHING
     args: msgspec.Raw = NOTHING
 
 
@@ -81,17 +77,24 @@ class Arguments:
         """
         decoder = ArgumentsOf(kind)
         edges = np.searchsorted(numbers, [*self.first, np.iinfo(np.int64).max]).tolist()
+        for piece, text in enumerate(self._texts() if len(numbers) else ()):
+            first, low, high = self.first[piece], edges[piece], edges[piece + 1]
+            if low < high:
+                told = _told(text)
+                yield decoder.columns([told[number - first] or NULL for number in numbers[low:high].tolist()])
+
+    def events(self, kind: Any, loose: Callable[[dict[str, Any]], Any]) -> Iterator[list[Any]]:
+        """All events as structs (see ``EventChunks``), a piece of text at a time, as far as the file can be read."""
+        return (_events(text, kind, loose) for text in self._texts())
+
+    def _texts(self) -> Iterator[bytes]:
+        """The text of each piece; nothing more from where the file cannot be read any more."""
         with contextlib.suppress(OSError, UnreadableError), self.path.open("rb") as raw:
-            if not len(numbers) or state_of(raw.fileno()) != self.state:
-                return
-            source = text_of(self.path, raw)
-            _skip(source, self.offset[0])
-            for piece, (low, high) in enumerate(pairwise(edges)):
-                text = _exactly(source, self.offset[piece + 1] - self.offset[piece])
-                if low < high:
-                    told = _told(text)
-                    chosen = [told[number - self.first[piece]] or NULL for number in numbers[low:high].tolist()]
-                    yield decoder.columns(chosen)
+            if state_of(raw.fileno()) == self.state:
+                source = text_of(self.path, raw)
+                _skip(source, self.offset[0])
+                for begin, end in pairwise(self.offset):
+                    yield _exactly(source, end - begin)
 
     def _text(self, begin: int, end: int) -> bytes | None:
         with self.path.open("rb") as raw:
@@ -125,13 +128,14 @@ def _skip(source: Any, count: int) -> None:
 
 
 def _told(text: bytes) -> list[msgspec.Raw]:
-    """Texts of the arguments of the complete events of a piece of text that have times."""
+    """Texts of the arguments of the complete events of a piece of text."""
+    return [each.args for each in _events(text, _Complete, _loose) if each.ph == "X"]
+
+
+def _events(text: bytes, kind: Any, loose: Callable[[dict[str, Any]], Any]) -> list[Any]:
     waiting = [text.rstrip(b", \t\r\n") + b"]"]
-    chunks = EventChunks(lambda _: waiting.pop() if waiting else b"", _Complete, _loose)
-    events = [each for part in chunks.inside() for each in part if each.ph == "X"]
-    times = exact_ns([each.ts for each in events]), exact_ns([each.dur for each in events])
-    sound = (times[0] != INT_MISSING) & (times[1] != INT_MISSING)
-    return [each.args for each in compress(events, sound)]
+    chunks: EventChunks[Any] = EventChunks(lambda _: waiting.pop() if waiting else b"", kind, loose)
+    return [each for part in chunks.inside() for each in part]
 
 
 def state_of(file: int) -> tuple[int, int]:
@@ -142,6 +146,5 @@ def state_of(file: int) -> tuple[int, int]:
 
 def _loose(event: dict[str, Any]) -> _Complete:
     """An event that was decoded alone; its numbers are texts."""
-    phase = "X" if event.get("ph") == "X" else ""
     told = raw_args(event["args"]) if isinstance(event.get("args"), dict) else NOTHING
-    return _Complete(ph=phase, ts=raw_text(event.get("ts")), dur=raw_text(event.get("dur")), args=told)
+    return _Complete(ph="X" if event.get("ph") == "X" else "", args=told)

@@ -1,4 +1,4 @@
-"""What a trace's first reading passes over: shapes and stacks of operators, ids of Python frames."""
+"""What a trace's first reading passes over: shapes and stacks of operators, ids of Python frames, flows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
 from .arguments import Arguments
-from .events import FrameArgs, HostArgs
+from .events import FLOW_ENDS, Begins, FrameArgs, HostArgs, loose_flow
 from .values import I32, I64, Codes, raw_codes, shown, whole
 
 _TALKS: Final = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
 _LONGEST: Final = 1 << 20
+_FLOWS: Final = ("fwdbwd", "forward_backward")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,23 @@ class Frames:
     module: I64
 
 
+@dataclass(frozen=True, eq=False)
+class FlowEnds:
+    """Ends of flows from forward to backward operators in the order of the file, in columns of one length.
+
+    Attributes:
+        begins: Whether it is the flow's beginning.
+        id: int64, the same of all ends of a flow.
+        lane: Place of the thread.
+        time: ns, as events have them.
+    """
+
+    begins: npt.NDArray[np.bool_]
+    id: I64
+    lane: I64
+    time: I64
+
+
 def operators_of(arguments: Arguments, place: I64, names: Sequence[str]) -> Operators:
     """Those of the events of some places, with the name of each."""
     texts = Codes()
@@ -52,7 +71,7 @@ def operators_of(arguments: Arguments, place: I64, names: Sequence[str]) -> Oper
     dims, types, stack = [], [], []
     done = 0
     for given, old, kinds, stacks in arguments.columns(HostArgs, place[order]):
-        dims.append(raw_codes(texts, given if any(given) else old))
+        dims.append(np.array(raw_codes(texts, given if any(given) else old), np.int32))
         # what is sent is told by types and shapes; of all other operators types are no part of a figure
         among = np.flatnonzero(sends[done : done + len(given)])
         types.append(np.full(len(given), -1, np.int32))
@@ -75,6 +94,27 @@ def frames_of(arguments: Arguments, place: I64) -> Frames:
             part.append(whole(values))
     number, parent, module = (_at(order, each, INT_MISSING, np.int64) for each in parts)
     return Frames(number, parent, module)
+
+
+def flow_ends_of(arguments: Arguments | None, threads: Sequence[tuple[str, str]], zero_ns: int) -> FlowEnds:
+    """Flows between some threads.
+
+    Args:
+        arguments: Of the file; None where it has no flows.
+        threads: Process and thread of each lane, as texts.
+        zero_ns: What times are told from.
+    """
+    ids = Codes()
+    lanes = {thread: lane for lane, thread in enumerate(threads)}
+    found: list[tuple[bool, int, int]] = []
+    times = []
+    for events in arguments.events(FLOW_ENDS, loose_flow) if arguments is not None else ():
+        mine = [(each, lanes[thread]) for each in events if isinstance(each, Begins) and each.cat in _FLOWS
+                and (thread := (str(each.pid), str(each.tid))) in lanes]  # fmt: skip
+        found += [(type(each) is Begins, ids[str(each.id)], lane) for each, lane in mine]
+        times.append(text_of_times([each.ts for each, _ in mine]))
+    begins, number, lane = np.array(found, np.int64).reshape(-1, 3).T
+    return FlowEnds(begins.astype(np.bool_), number, lane, exact_ns(b"".join(times)) - zero_ns)
 
 
 def _at(order: I64, parts: list[npt.NDArray[Any]], missing: int, dtype: Any) -> npt.NDArray[Any]:

@@ -65,20 +65,13 @@ class WorkArgs(msgspec.Struct, gc=False, rename={
 class Complete(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
     """An event with a duration."""
 
-    name: str = "None"
     cat: str = ""
+    name: str = "None"
     pid: Any = None
     tid: Any = None
     ts: msgspec.Raw = NOTHING
-    dur: Any = None
-    args: WorkArgs | None = None
-
-
-class Length(msgspec.Struct, gc=False):
-    """The text of an event's duration."""
-
-    ph: Any = ""
     dur: msgspec.Raw = NOTHING
+    args: WorkArgs | None = None
 
 
 class Instant(msgspec.Struct, gc=False, tag_field="ph", tag="i"):
@@ -93,20 +86,6 @@ class Instant(msgspec.Struct, gc=False, tag_field="ph", tag="i"):
 
 class OldInstant(Instant, gc=False, tag_field="ph", tag="I"):
     """The same."""
-
-
-class Begins(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
-    """Where a flow begins."""
-
-    cat: Any = None
-    id: Any = None
-    pid: Any = None
-    tid: Any = None
-    ts: msgspec.Raw = NOTHING
-
-
-class Ends(Begins, gc=False, tag_field="ph", tag="f"):
-    """Where it ends."""
 
 
 class Told(msgspec.Struct, gc=False, tag_field="ph", tag="M"):
@@ -127,15 +106,40 @@ class Count(msgspec.Struct, gc=False, tag_field="ph", tag="C"):
     args: Any = None
 
 
-#: By phase what an event becomes; those of phases that PyTorch does not write are only passed over.
+def _others(phases: str) -> dict[str, Any]:
+    """Structs of events that are only passed over, by their phases."""
+    return {phase: msgspec.defstruct(f"_Other{number}", [], gc=False, tag_field="ph", tag=phase)
+            for number, phase in enumerate(("", *phases))}  # fmt: skip
+
+
+#: By phase what an event becomes.
 _PHASES: Final[dict[str, Any]] = {
-    "X": Complete, "i": Instant, "I": OldInstant, "s": Begins, "f": Ends, "M": Told, "C": Count,
-    **{phase: msgspec.defstruct(f"_Other{number}", [], gc=False, tag_field="ph", tag=phase)
-       for number, phase in enumerate(("", *"tBEnbe"))},
+    "X": Complete, "i": Instant, "I": OldInstant, "M": Told, "C": Count, **_others("sftBEnbe"),
 }  # fmt: skip
 ANY_EVENT: Final[Any] = Union[tuple(_PHASES.values())]  # noqa: UP007
-INSTANTS: Final = frozenset((Instant, OldInstant))
-FLOW_ENDS: Final = frozenset((Begins, Ends))
+#: What the beginnings of flows become: whether there are any.
+FLOW: Final = _PHASES["s"]
+
+# -- flows, which are read when a view asks for them
+
+
+class Begins(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
+    """Where a flow begins."""
+
+    cat: Any = None
+    id: Any = None
+    pid: Any = None
+    tid: Any = None
+    ts: msgspec.Raw = NOTHING
+
+
+class Ends(Begins, gc=False, tag_field="ph", tag="f"):
+    """Where it ends."""
+
+
+#: Where flows begin and end; all else is passed over.
+_FLOW_PHASES: Final[dict[str, Any]] = {"s": Begins, "f": Ends, **_others("XiIMCtBEnbe")}
+FLOW_ENDS: Final[Any] = Union[tuple(_FLOW_PHASES.values())]  # noqa: UP007
 
 # -- arguments of complete events that are read when a view asks for them
 
@@ -197,26 +201,29 @@ class ArgumentsOf:
 # -- events that were decoded alone, numbers as their texts
 
 
-def loose(event: dict[str, Any]) -> Any:
-    """The struct of such an event; its duration is a text."""
+def loose(event: dict[str, Any], phases: dict[str, Any] = _PHASES) -> Any:
+    """The struct of such an event."""
     phase = event.get("ph", "")
-    kind = _PHASES.get(phase, _PHASES[""]) if isinstance(phase, str) else _PHASES[""]
+    kind = phases.get(phase, phases[""]) if isinstance(phase, str) else phases[""]
     made: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):
         value = event.get(field.name)
         if value is None:
-            if field.name == "dur":
-                made["dur"] = NOTHING
             continue
         if field.name == "args":
             made["args"] = _args_of(field.type, value)
-        elif field.type is msgspec.Raw or field.name == "dur":
+        elif field.type is msgspec.Raw:
             made[field.name] = raw_text(value)
         elif field.type is str:
             made[field.name] = value if isinstance(value, str) else str(value)
         else:
             made[field.name] = _plain(value)
     return kind(**made)
+
+
+def loose_flow(event: dict[str, Any]) -> Any:
+    """The same of flows."""
+    return loose(event, _FLOW_PHASES)
 
 
 def raw_args(told: Any) -> msgspec.Raw:

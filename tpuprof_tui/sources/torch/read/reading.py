@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import os
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import compress, islice
+from itertools import chain, compress, islice, repeat
+from operator import is_
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -21,7 +23,7 @@ from tpuprof_tui.sources.chrome.chunks import EventChunks
 from tpuprof_tui.sources.chrome.decimals import MOST_NS
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import Inflated
-from tpuprof_tui.sources.chrome.times import exact_ns, ns_of
+from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 from tpuprof_tui.sources.source import Part
 
 from . import events as ev
@@ -30,18 +32,21 @@ from .categories import KINDS, Kind
 from .links import marks_step
 from .packed import Unpacked, fitting, refusal, text_of, too_large
 from .part import Kept, Outline, Window, window_of
-from .trace import FlowEnds, Memory, Series, Trace, by_number
-from .values import I32, I64, Codes, ShownCodes, Values, floats, raw_codes, shown, whole
+from .trace import Memory, Series, Trace, by_number
+from .values import I32, I64, Codes, ShownCodes, floats, raw_codes, shown, whole
 
 #: More numbers of counters than this are no counters.
 _MOST_SERIES: Final = 1000
 _NO_MEMORY: Final = ev.MemoryArgs()
 _MEMORY: Final = tuple(each.name for each in msgspec.structs.fields(ev.MemoryArgs))
-_FLOWS: Final = ("fwdbwd", "forward_backward")
 #: Numbers of counters beyond this are none.
 _MOST_VALUE: Final = 1e300
 _NO_ARGS: Final = ev.WorkArgs()
-_WORK: Final = (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA)
+#: What is told of device work alone.
+_WORK: Final = tuple(each.name for each in msgspec.structs.fields(ev.WorkArgs))[3:]
+_IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
+#: Events whose columns are made at a time: of few of them numpy takes as long as of many.
+_AT_A_TIME: Final = 1 << 16
 
 
 def read_trace(
@@ -91,6 +96,13 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
+#: By what an event became who takes it.
+_ADDED: Final[dict[Any, str]] = {
+    ev.Complete: "_add_complete", ev.Instant: "_add_memory", ev.OldInstant: "_add_memory", ev.Told: "_add_names",
+    ev.Count: "_add_counts",
+}  # fmt: skip
+
+
 class _Reader:
     """Goes through a file once.
 
@@ -115,10 +127,12 @@ class _Reader:
         self._names, self._keys, self._texts = Codes(), Codes(), Codes()
         self._shown = ShownCodes(self._texts)
         self._kinds = np.zeros(0, np.int8)
-        self._parts = GrowingColumns()
-        self._work, self._memory = GrowingColumns(), GrowingColumns()
-        self._flows = GrowingColumns()
-        self._flow_ids = Codes()
+        #: Values whose columns are not made yet, and the number of their first complete event.
+        self._waiting: defaultdict[str, list[Any]] = defaultdict(list)
+        self._first = 0
+        self._parts, self._work = GrowingColumns(), GrowingColumns()
+        self._memory = GrowingColumns()
+        self._has_flows = False
         self._series: dict[tuple[str, str], tuple[array[int], array[float]]] = {}
         self._process_names: dict[str, str] = {}
         self._thread_names: dict[tuple[str, str], str] = {}
@@ -138,11 +152,16 @@ class _Reader:
 
     def trace(self) -> Trace:
         chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose)
-        first, offset = [], []
+        first, offset, waiting = [], [], 0
         for events in chunks:
             first.append(self._count)
             offset.append(chunks.offset)
-            self._add(events, chunks.piece)
+            self._add(events)
+            waiting += len(events)
+            if waiting >= _AT_A_TIME or self._kept is not None:
+                self._make_columns()
+                waiting = 0
+        self._make_columns()
         offset.append(chunks.list_end)
         if not chunks.found:
             raise UnreadableError(f"{self._path} holds no list of events.",
@@ -153,79 +172,45 @@ class _Reader:
 
     # -- one chunk
 
-    def _add(self, events: list[Any], piece: bytes | None) -> None:
-        complete = [each for each in events if type(each) is ev.Complete]
-        if len(complete) < len(events):
-            self._add_others([each for each in events if type(each) is not ev.Complete])
-        if not complete:
-            return
+    def _add(self, events: list[Any]) -> None:
+        kinds = list(map(type, events))
+        for kind in dict.fromkeys(kinds):
+            add = getattr(self, _ADDED.get(kind, ""), None)
+            self._has_flows |= kind is ev.FLOW
+            if add is not None:
+                add(list(compress(events, map(is_, kinds, repeat(kind)))))
+
+    def _add_complete(self, events: list[ev.Complete]) -> None:
         # one pass over the events for all their columns
-        names, categories, pids, tids, starts, lengths, args = zip(*map(ev.as_tuple, complete), strict=True)
-        start, length = exact_ns(starts), self._lengths(lengths, piece)
-        sound = (start != INT_MISSING) & (length != INT_MISSING)
-        if not sound.all():
-            self._untimed += int((~sound).sum())
-            start, length = start[sound], length[sound]
-            names, categories, pids, tids, args = (
-                tuple(compress(each, sound)) for each in (names, categories, pids, tids, args)
-            )
-        count = len(start)
-        below = length < 0
-        if below.any():
-            self._clamped += int(below.sum())
-            length = np.maximum(length, 0)
-        name = np.fromiter(map(self._names.__getitem__, names), np.int32, count)
+        categories, names, pids, tids, starts, lengths, args = zip(*map(ev.as_tuple, events), strict=True)
         key = self._codes_of(categories, pids, tids)
         if len(self._keys) > len(self._kinds):
             new = islice(self._keys, len(self._kinds), None)
             found = [KINDS.get(category.lower(), Kind.OTHER) for category, _, _ in new]
             self._kinds = np.concatenate([self._kinds, np.array(found, np.int8)])
-        first, self._count = self._count, self._count + count
-        kind = self._kinds[key]
+        first, self._count = self._count, self._count + len(events)
         told = [each or _NO_ARGS for each in args]
-        external = whole([each.external for each in told])
-        if (external == INT_MISSING).any():
-            external = np.where(external == INT_MISSING, whole([each.external_old for each in told]), external)
-        correlation = whole([each.correlation for each in told])
-        # Python frames have no ids that join them with others
-        external[kind == Kind.FRAME] = correlation[kind == Kind.FRAME] = INT_MISSING
-        work_rows = np.flatnonzero(np.isin(kind, _WORK))
-        work = list(zip(*[ev.as_tuple(told[row]) for row in work_rows.tolist()], strict=True))[3:]
-        columns: dict[str, npt.NDArray[Any]] = {
-            "start": start, "end": start + length, "key": key, "external": external,
-            "correlation": correlation, "name": name,
-        }  # fmt: skip
-        if self._kept is not None:
-            keeps = self._keeps(self._kept, columns)
-            among = keeps[work_rows]
-            work_rows, work = work_rows[among], [tuple(compress(each, among)) for each in work]
-            columns = {key: values[keeps] for key, values in columns.items()}
-            columns["place"] = first + np.flatnonzero(keeps)
-        if len(work_rows):
-            chosen = work_rows.tolist()
-            self._add_work(first + work_rows, [pids[row] for row in chosen], [tids[row] for row in chosen], *work)
-        self._parts.add(**columns)
-
-    def _keeps(self, kept: Kept, columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
-        """Which events of a chunk are kept."""
-        if len(self._names) > len(self._marked):
-            new = [marks_step(name) for name in islice(self._names, len(self._marked), None)]
-            self._marked = np.concatenate([self._marked, np.array(new, np.bool_)])
-        self._earliest.append(int(columns["start"].min(initial=MOST_NS)))
-        keeps = kept.rows(columns["start"], columns["end"], self._kinds[columns["key"]], columns["correlation"],
-                          self._marked[columns["name"]])  # fmt: skip
-        self._kept_count += int(keeps.sum())
-        if self._kept_count > self._most:
-            raise UnreadableError(f"{self._path}: that part of it does not fit into memory.", "Ask for a shorter one.")
-        return keeps
-
-    @staticmethod
-    def _lengths(lengths: Values, piece: bytes | None) -> I64:
-        """Durations, ns; of what can only be told by its text that is decoded again."""
-        found = ns_of(lengths)
-        if found is None and piece is not None:
-            lengths = [each.dur for each in msgspec.json.decode(piece, type=list[ev.Length]) if each.ph == "X"]
-        return exact_ns(lengths) if found is None else found
+        waiting = self._waiting
+        waiting["key"].append(key)
+        waiting["name"].append(np.fromiter(map(self._names.__getitem__, names), np.int32, len(names)))
+        waiting["start"].append(text_of_times(starts))
+        waiting["length"].append(text_of_times(lengths))
+        waiting["external"] += [each.external if each.external is not INT_MISSING else each.external_old
+                                for each in told]  # fmt: skip
+        waiting["correlation"] += [each.correlation for each in told]
+        rows = np.flatnonzero(_IS_WORK[self._kinds[key]]).tolist()
+        if not rows:
+            return
+        work: dict[str, Sequence[Any]] = dict(
+            zip(_WORK, list(zip(*[ev.as_tuple(told[row]) for row in rows], strict=True))[3:], strict=True)
+        )
+        for column, else_of in (("device", pids), ("stream", tids)):
+            work[column] = [else_of[row] if each is None else each
+                            for row, each in zip(rows, work[column], strict=True)]  # fmt: skip
+        for column in ("grid", "block"):
+            work[column] = raw_codes(self._texts, work[column])
+        for column, values in {"place": [first + row for row in rows], **work}.items():
+            waiting[column] += values
 
     def _codes_of(self, categories: Iterable[str], pids: Iterable[Any], tids: Iterable[Any]) -> I32:
         """Codes of what events are and where they ran."""
@@ -237,73 +222,108 @@ class _Reader:
                           for told in (pids, tids))  # fmt: skip
             return np.array([self._keys[each] for each in zip(categories, pids, tids, strict=True)], np.int32)
 
-    def _add_work(
-        self, place: I64, pids: Values, tids: Values, device: Values, stream: Values, grid: Values, block: Values,
-        registers: Values, shared_memory: Values, blocks: Values, occupancy: Values, size: Values, collective: Values,
-    ) -> None:  # fmt: skip
-        texts, shown = self._texts, self._shown
-        self._work.add(
-            place=place,
-            device=shown.codes([pid if each is None else each for each, pid in zip(device, pids, strict=True)]),
-            stream=shown.codes([tid if each is None else each for each, tid in zip(stream, tids, strict=True)]),
-            grid=raw_codes(texts, grid), block=raw_codes(texts, block),
-            registers=shown.codes([each or 0 for each in registers]),
-            shared_memory=shown.codes([each or 0 for each in shared_memory]),
-            blocks=floats(blocks), occupancy=floats(occupancy), bytes=whole(size),
-            collective=np.array([each is not None for each in collective], np.bool_),
-        )  # fmt: skip
+    def _add_memory(self, events: list[ev.Instant]) -> None:
+        instants = [each for each in events if each.name == "[memory]"]
+        if instants:
+            _, pids, tids, times, args = zip(*map(ev.as_tuple, instants), strict=True)
+            self._memory.add(key=self._codes_of(repeat("", len(times)), pids, tids))
+            self._waiting["memory time"].append(text_of_times(times))
+            self._waiting["memory"] += chain.from_iterable(map(ev.as_tuple, [each or _NO_MEMORY for each in args]))
 
-    def _add_others(self, events: list[Any]) -> None:
-        there = set(map(type, events))
-        if there & ev.INSTANTS:
-            self._add_memory([each for each in events if type(each) in ev.INSTANTS and each.name == "[memory]"])
-        flows = [each for each in events if type(each) in ev.FLOW_ENDS and each.cat in _FLOWS]
-        if flows:
-            _, ids, pids, tids, times = zip(*map(ev.as_tuple, flows), strict=True)
-            self._flows.add(
-                begins=np.array([type(each) is ev.Begins for each in flows], np.bool_),
-                id=np.array([self._flow_ids[str(each)] for each in ids], np.int64),
-                key=self._codes_of([""] * len(flows), pids, tids), time=exact_ns(times),
-            )  # fmt: skip
-        for each in events if ev.Told in there else ():
-            if type(each) is ev.Told and each.args is not None and isinstance(each.args.name, str):
+    def _add_names(self, events: list[ev.Told]) -> None:
+        for each in events:
+            if each.args is not None and isinstance(each.args.name, str):
                 if each.name == "process_name":
                     self._process_names[str(each.pid)] = each.args.name
                 elif each.name == "thread_name":
                     self._thread_names[str(each.pid), str(each.tid)] = each.args.name
-        if ev.Count in there:
-            self._add_counts([each for each in events if type(each) is ev.Count and isinstance(each.args, dict)])
 
-    def _add_memory(self, instants: list[Any]) -> None:
-        if not instants:
-            return
-        _, pids, tids, times, args = zip(*map(ev.as_tuple, instants), strict=True)
-        columns = zip(*map(ev.as_tuple, [each or _NO_MEMORY for each in args]), strict=True)
-        self._memory.add(time=exact_ns(times), key=self._codes_of([""] * len(instants), pids, tids),
-                         **{key: whole(values) for key, values in zip(_MEMORY, columns, strict=True)})  # fmt: skip
-
-    def _add_counts(self, events: list[Any]) -> None:
-        for each, time in zip(events, exact_ns([each.ts for each in events]).tolist(), strict=True):
+    def _add_counts(self, events: list[ev.Count]) -> None:
+        events = [each for each in events if isinstance(each.args, dict)]
+        times = exact_ns(text_of_times([each.ts for each in events])).tolist()
+        for each, time in zip(events, times, strict=True):
             for key, value in each.args.items():
                 if type(value) in (int, float) and abs(value) < _MOST_VALUE and time != INT_MISSING:
                     name = str(each.name)
                     series = str(each.pid), name if key == name or key == "value" else f"{name} {key}"
                     if series in self._series or len(self._series) < _MOST_SERIES:
-                        times, values = self._series.setdefault(series, (array("q"), array("d")))
-                        times.append(time)
+                        times_of, values = self._series.setdefault(series, (array("q"), array("d")))
+                        times_of.append(time)
                         values.append(value)
+
+    # -- many chunks
+
+    def _make_columns(self) -> None:
+        """Makes columns of what waits."""
+        waiting, self._waiting = self._waiting, defaultdict(list)
+        first, self._first = self._first, self._count
+        if waiting["memory"]:
+            columns = whole(waiting["memory"]).reshape(-1, len(_MEMORY)).T
+            self._memory.add(time=exact_ns(b"".join(waiting["memory time"])),
+                             **dict(zip(_MEMORY, columns, strict=True)))  # fmt: skip
+        keeps = self._make_complete(first, waiting) if waiting["key"] else None
+        place = np.array(waiting["place"], np.int64)
+        columns = {
+            "place": place, **{key: self._shown.codes(waiting[key]) for key in ("device", "stream")},
+            **{key: np.array(waiting[key], np.int32) for key in ("grid", "block")},
+            **{key: self._shown.codes([each or 0 for each in waiting[key]]) for key in ("registers", "shared_memory")},
+            **{key: floats(waiting[key]) for key in ("blocks", "occupancy")}, "bytes": whole(waiting["bytes"]),
+            "collective": np.array([each is not None for each in waiting["collective"]], np.bool_),
+        }  # fmt: skip
+        self._work.add(**columns if keeps is None else {key: each[keeps[place - first]]
+                                                        for key, each in columns.items()})  # fmt: skip
+
+    def _make_complete(self, first: int, waiting: dict[str, list[Any]]) -> npt.NDArray[np.bool_] | None:
+        """Makes columns of complete events; which of them are kept, None: all.
+
+        Args:
+            first: Number of the first of them.
+            waiting: Their values.
+        """
+        start, length = (exact_ns(b"".join(waiting[key])) for key in ("start", "length"))
+        below = (length < 0) & (length != INT_MISSING)
+        if below.any():
+            self._clamped += int(below.sum())
+            length[below] = 0
+        columns: dict[str, npt.NDArray[Any]] = {
+            "start": start, "end": start + length, "place": np.arange(first, first + len(start), dtype=np.int32),
+            "external": whole(waiting["external"]), "correlation": whole(waiting["correlation"]),
+            **{key: np.concatenate(waiting[key]) for key in ("key", "name")},
+        }  # fmt: skip
+        # Python frames have no ids that join them with others
+        frames = self._kinds[columns["key"]] == Kind.FRAME
+        columns["external"][frames] = columns["correlation"][frames] = INT_MISSING
+        keeps = (start != INT_MISSING) & (length != INT_MISSING)
+        self._untimed += int((~keeps).sum())
+        if self._kept is not None:
+            keeps &= self._keeps(self._kept, columns, keeps)
+        everything = bool(keeps.all())
+        self._parts.add(**columns if everything else {key: values[keeps] for key, values in columns.items()})
+        return None if everything else keeps
+
+    def _keeps(
+        self, kept: Kept, columns: dict[str, npt.NDArray[Any]], sound: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:  # fmt: skip
+        """Which of those that have times are kept."""
+        if len(self._names) > len(self._marked):
+            new = [marks_step(name) for name in islice(self._names, len(self._marked), None)]
+            self._marked = np.concatenate([self._marked, np.array(new, np.bool_)])
+        self._earliest.append(int(columns["start"][sound].min(initial=MOST_NS)))
+        keeps = sound & kept.rows(columns["start"], columns["end"], self._kinds[columns["key"]],
+                                  columns["correlation"], self._marked[columns["name"]])  # fmt: skip
+        self._kept_count += int(keeps.sum())
+        if self._kept_count > self._most:
+            raise UnreadableError(f"{self._path}: that part of it does not fit into memory.", "Ask for a shorter one.")
+        return keeps
 
     # -- the whole
 
     def _finished(self, metadata: dict[str, Any], problems: tuple[Problem, ...], arguments: Arguments) -> Trace:
-        # every column is there, of files without such events too
-        nothing = np.zeros(0, np.int64)
-        self._add_work(nothing, *[()] * 12)
         parts = self._parts
         start, end, key = parts.take("start"), parts.take("end"), parts.take("key", np.int32)
         time = self._memory.take("time")
         known = time != INT_MISSING
-        place = parts.take("place") if self._kept is not None else np.arange(len(start))
+        place = parts.take("place", np.int32)
         earliest = [int(values.min()) for values in (start, time[known]) if len(values)]
         zero = min((*earliest, *self._earliest), default=0)
         start -= zero
@@ -323,20 +343,19 @@ class _Reader:
         order = _order_of_nesting(lane, start, end, kind != Kind.FRAME, external)
         row_of = np.empty(len(order), np.int64)
         row_of[order] = np.arange(len(order))
-        flows = [self._flows.take(each) for each in ("begins", "id", "key", "time")]
         work_rows, work = self._table(self._work, place, row_of)
         return Trace(
             path=self._path, metadata=metadata, threads=tuple(threads),
             first=np.searchsorted(lane[order], np.arange(len(threads) + 1)).astype(np.int64), zero_ns=zero,
             start=start[order], end=end[order], name=name[order], kind=kind[order],
-            category=_looked_up(category_of_key, key)[order], place=place[order].astype(np.int32),
+            category=_looked_up(category_of_key, key)[order], place=place[order],
             correlation=parts.take("correlation")[order], external=external[order], names=names,
             categories=tuple(map(shown, categories)),
             texts=tuple(shown(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, 1 << 20)
                         for text in self._texts),
             memory=self._memory_columns(time - zero, known, lane_of_key),
             work_rows=work_rows, work=work,
-            flow_ends=FlowEnds(flows[0].astype(np.bool_), flows[1], _looked_up(lane_of_key, flows[2]), flows[3] - zero),
+            has_flows=self._has_flows,
             counters=tuple(self._counters(zero)), process_names=self._process_names, thread_names=self._thread_names,
             problems=problems, arguments=arguments,
         )  # fmt: skip

@@ -14,7 +14,7 @@ from tpuprof_tui.model import INT_MISSING, Problem
 
 from .arguments import Arguments
 from .categories import Kind
-from .details import Frames, Operators, frames_of, operators_of
+from .details import Frames, Operators, flow_ends_of, frames_of, operators_of
 from .values import F64, I32, I64
 
 
@@ -39,23 +39,6 @@ class Memory:
 
     def __len__(self) -> int:
         return len(self.time)
-
-
-@dataclass(frozen=True, eq=False)
-class FlowEnds:
-    """Ends of flows in the order of the file, in columns of one length.
-
-    Attributes:
-        begins: Whether it is the flow's beginning.
-        id: int64, the same of all ends of a flow.
-        lane: Place of the thread in ``Trace.threads``.
-        time: ns, as events have them.
-    """
-
-    begins: npt.NDArray[np.bool_]
-    id: I64
-    lane: I32
-    time: I64
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +78,7 @@ class Trace:
         work: Events of the device in columns, for those rows (``work_rows``, ascending).
         texts: Texts of codes in these columns; -1 is none.
         memory: Memory instants.
-        flow_ends: Ends of flows from forward to backward operators.
+        has_flows: Whether flows begin in it.
         counters: What counters told.
         process_names, thread_names: What the file calls them, by process, and by process and thread.
         problems: What could not be used.
@@ -121,7 +104,7 @@ class Trace:
     work: dict[str, npt.NDArray[Any]]
     texts: tuple[str, ...]
     memory: Memory
-    flow_ends: FlowEnds
+    has_flows: bool
     counters: tuple[Series, ...]
     process_names: dict[str, str]
     thread_names: dict[tuple[str, str], str]
@@ -179,8 +162,11 @@ class Trace:
 
     @cached_property
     def flows(self) -> tuple[I64, I64]:
-        """Rows of the operators, forward and backward, at whose starts the ends of a flow stand."""
-        ends = self.flow_ends
+        """Rows of the operators, forward and backward, at whose starts the ends of a flow stand.
+
+        The file is read again for it.
+        """
+        ends = flow_ends_of(self.arguments if self.has_flows else None, self.threads, self.zero_ns)
         rows = np.flatnonzero(self.kind == Kind.OPERATOR)
         # by thread, then start, as rows are: of several that begin together the first
         at = np.full(len(ends.time), -1, np.int64)

@@ -49,13 +49,11 @@ class ShownCodes(dict[Any, int]):
 def whole(values: Values) -> I64:
     """int64 of integers, and of texts of such; missing for anything else."""
     try:
-        found = np.array(values, np.int64)
+        return np.fromiter(values, np.int64, len(values))
     except (TypeError, ValueError, OverflowError):
         # most often some are null
         values = [each if type(each) is int and INT_MISSING <= each <= _LAST else _one_whole(each) for each in values]
         return np.array(values, np.int64)
-    # lists of one length would be rows of a table
-    return found if found.ndim == 1 else np.array(list(map(_one_whole, values)), np.int64)
 
 
 def _one_whole(value: Any) -> int:
@@ -79,11 +77,9 @@ def floats(values: Values) -> F64:
     return np.where(np.abs(found) < _MOST_FLOAT, found, np.nan)
 
 
-def raw_codes(texts: Codes, values: Values) -> I32:
+def raw_codes(texts: Codes, values: Values) -> list[int]:
     """Codes of JSON texts; -1 for none."""
-    if not any(values):
-        return np.full(len(values), -1, np.int32)
-    return np.array([texts[bytes(value)] if value else -1 for value in values], np.int32)
+    return [texts[bytes(value)] if value else -1 for value in values]
 
 
 def shown(text: str, most: int = _LONGEST_NAME) -> str:

@@ -125,10 +125,10 @@ $(VENV)/installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --disable-pip-version-check --editable .
 	@touch $@
 
-$(VENV)/installed-test: $(VENV)/installed
-	@echo "Installing what the tests need, once: about another minute and 200 MB"
+$(VENV)/installed-test: pyproject.toml | $(BIN)/python
+	@echo "Installing into $(VENV) with what the tests need, once: about two minutes and 450 MB"
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[test]'
-	@touch $@
+	@touch $(VENV)/installed $@
 
 # where atheris cannot be installed, run.py says that nothing is fuzzed by coverage
 $(VENV)/installed-fuzz: $(VENV)/installed-test

@@ -195,9 +195,10 @@ class _Reader:
         waiting["name"].append(np.fromiter(map(self._names.__getitem__, names), np.int32, len(names)))
         waiting["start"].append(text_of_times(starts))
         waiting["length"].append(text_of_times(lengths))
-        waiting["external"] += [each.external if each.external is not INT_MISSING else each.external_old
-                                for each in told]  # fmt: skip
-        waiting["correlation"] += [each.correlation for each in told]
+        # values are converted while they lie in the processor's cache
+        waiting["external"].append(whole([each.external if each.external is not INT_MISSING else each.external_old
+                                          for each in told]))  # fmt: skip
+        waiting["correlation"].append(whole([each.correlation for each in told]))
         rows = np.flatnonzero(_IS_WORK[self._kinds[key]]).tolist()
         if not rows:
             return
@@ -226,9 +227,11 @@ class _Reader:
         instants = [each for each in events if each.name == "[memory]"]
         if instants:
             _, pids, tids, times, args = zip(*map(ev.as_tuple, instants), strict=True)
-            self._memory.add(key=self._codes_of(repeat("", len(times)), pids, tids))
-            self._waiting["memory time"].append(text_of_times(times))
-            self._waiting["memory"] += chain.from_iterable(map(ev.as_tuple, [each or _NO_MEMORY for each in args]))
+            values = chain.from_iterable(map(ev.as_tuple, [each or _NO_MEMORY for each in args]))
+            columns = whole(list(values)).reshape(-1, len(_MEMORY)).T
+            self._memory.add(key=self._codes_of(repeat("", len(times)), pids, tids),
+                             **dict(zip(_MEMORY, columns, strict=True)))  # fmt: skip
+            self._waiting["memory"].append(text_of_times(times))
 
     def _add_names(self, events: list[ev.Told]) -> None:
         for each in events:
@@ -258,12 +261,10 @@ class _Reader:
         waiting, self._waiting = self._waiting, defaultdict(list)
         first, self._first = self._first, self._count
         if waiting["memory"]:
-            columns = whole(waiting["memory"]).reshape(-1, len(_MEMORY)).T
-            self._memory.add(time=exact_ns(b"".join(waiting["memory time"])),
-                             **dict(zip(_MEMORY, columns, strict=True)))  # fmt: skip
+            self._memory.add(time=exact_ns(b"".join(waiting["memory"])))
         keeps = self._make_complete(first, waiting) if waiting["key"] else None
         place = np.array(waiting["place"], np.int64)
-        columns = {
+        columns: dict[str, npt.NDArray[Any]] = {
             "place": place, **{key: self._shown.codes(waiting[key]) for key in ("device", "stream")},
             **{key: np.array(waiting[key], np.int32) for key in ("grid", "block")},
             **{key: self._shown.codes([each or 0 for each in waiting[key]]) for key in ("registers", "shared_memory")},
@@ -287,8 +288,7 @@ class _Reader:
             length[below] = 0
         columns: dict[str, npt.NDArray[Any]] = {
             "start": start, "end": start + length, "place": np.arange(first, first + len(start), dtype=np.int32),
-            "external": whole(waiting["external"]), "correlation": whole(waiting["correlation"]),
-            **{key: np.concatenate(waiting[key]) for key in ("key", "name")},
+            **{key: np.concatenate(waiting[key]) for key in ("key", "name", "external", "correlation")},
         }  # fmt: skip
         # Python frames have no ids that join them with others
         frames = self._kinds[columns["key"]] == Kind.FRAME

@@ -8,7 +8,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, compress, islice, repeat
+from itertools import compress, islice, repeat
 from operator import is_
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -33,7 +33,7 @@ from .links import marks_step
 from .packed import Unpacked, fitting, refusal, text_of, too_large
 from .part import Kept, Outline, Window, window_of
 from .trace import Memory, Series, Trace, by_number
-from .values import I32, I64, Codes, ShownCodes, floats, raw_codes, shown, whole
+from .values import I32, I64, Codes, ShownCodes, floats, raw_codes, shown, whole, whole_rows
 
 #: More numbers of counters than this are no counters.
 _MOST_SERIES: Final = 1000
@@ -227,8 +227,7 @@ class _Reader:
         instants = [each for each in events if each.name == "[memory]"]
         if instants:
             _, pids, tids, times, args = zip(*map(ev.as_tuple, instants), strict=True)
-            values = chain.from_iterable(map(ev.as_tuple, [each or _NO_MEMORY for each in args]))
-            columns = whole(list(values)).reshape(-1, len(_MEMORY)).T
+            columns = whole_rows([ev.as_tuple(each or _NO_MEMORY) for each in args]).T
             self._memory.add(key=self._codes_of(repeat("", len(times)), pids, tids),
                              **dict(zip(_MEMORY, columns, strict=True)))  # fmt: skip
             self._waiting["memory"].append(text_of_times(times))

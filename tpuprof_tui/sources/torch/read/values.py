@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -56,6 +57,14 @@ def whole(values: Values) -> I64:
         return np.array(values, np.int64)
 
 
+def whole_rows(rows: Sequence[tuple[Any, ...]]) -> I64:
+    """The same of rows of values, by row and column."""
+    try:
+        return np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * len(rows[0])).reshape(len(rows), -1)
+    except (TypeError, ValueError, OverflowError):
+        return np.stack([whole(column) for column in zip(*rows, strict=True)], axis=1)
+
+
 def _one_whole(value: Any) -> int:
     if isinstance(value, str):
         digits = value.removeprefix("-")
@@ -79,7 +88,11 @@ def floats(values: Values) -> F64:
 
 def raw_codes(texts: Codes, values: Values) -> list[int]:
     """Codes of JSON texts; -1 for none."""
-    return [texts[bytes(value)] if value else -1 for value in values]
+    # put together and taken apart they are bytes in half the time
+    told = b"\0".join(values).split(b"\0") if values else []
+    if len(told) != len(values):
+        told = list(map(bytes, values))
+    return [texts[each] if each else -1 for each in told]
 
 
 def shown(text: str, most: int = _LONGEST_NAME) -> str:

@@ -15,9 +15,9 @@ from .build import Built, build
 from .chips import CDMA
 from .descriptors import BLOCK_KV, idle_stream, keyed_blocks, model_blocks
 from .extras import Blob, ExtraStream, program_blob
+from .hardware_effects import apply_hardware_effects, record_counts
 from .host import TAIL_OFFSET_NS, write_host_trace
 from .nodes import NodeStream, Words, no_words, program_words
-from .oddities import apply_oddities, record_counts
 from .options import Options
 from .pmu import monitor_chunks, monitor_records
 from .program import DES, STATIC
@@ -60,7 +60,7 @@ def write_capture(options: Options, parent: Path, truth: bool = True) -> Written
         shutil.rmtree(path)
     path.mkdir(parents=True)
     built = build(options)
-    apply_oddities(built)
+    apply_hardware_effects(built)
     writer = _Writer(built)
     for number in built.cores:
         with (path / f"cdmlib0_{number}.profile").open("wb") as file:

@@ -129,8 +129,8 @@ def _known(rules: Sequence[Rule], base: Side, other: Side) -> None:
     for rule in rules:
         if rule.figure not in known:
             kind = rule.figure.partition(":")[0]
-            alike = [name for name in known if name.startswith(f"{kind}:")] or [
+            similar = [name for name in known if name.startswith(f"{kind}:")] or [
                 name for name in known if ":" not in name
             ]  # fmt: skip
-            named = ", ".join(alike[:_MOST_NAMED]) + (", ..." if len(alike) > _MOST_NAMED else "")
+            named = ", ".join(similar[:_MOST_NAMED]) + (", ..." if len(similar) > _MOST_NAMED else "")
             raise UsageError(f"Neither side has a figure {rule.figure!r}.", f"There are: {named}.")

@@ -57,9 +57,9 @@ def test_the_longest_pause_parts_launches_where_ids_run_on(late: int, expected: 
     second = _side([0, 1, 2, 3, 4, 5, 0, 1, 2, 3], [12, 22, 32, 42, 52, 62, 1000, 1010, 1020, 1030])
     found = paired([first, second], _COMMANDS, lapped=False)
     assert found[0].bound.tolist() == expected
-    assert found[0].doubtful.tolist() == [False, False, late > 62, late > 62]
+    assert found[0].ambiguous.tolist() == [False, False, late > 62, late > 62]
     assert found[1].bound.tolist() == [*range(6), 6, 7, 8, 9]
-    assert not found[1].doubtful.any()
+    assert not found[1].ambiguous.any()
 
 
 def test_where_one_record_of_a_run_fits_nowhere_the_others_are_in_doubt() -> None:
@@ -68,12 +68,12 @@ def test_where_one_record_of_a_run_fits_nowhere_the_others_are_in_doubt() -> Non
     second = _side([*range(6), *range(6)], [*range(12, 72, 10), *range(1002, 1062, 10)])
     found = paired([first, second], _COMMANDS, lapped=False)
     assert found[0].bound.tolist() == [0, 1, 3, 4, 5, 6, 7, -1]
-    assert found[0].doubtful.tolist() == [False] * 5 + [True, True, False]
+    assert found[0].ambiguous.tolist() == [False] * 5 + [True, True, False]
 
 
 def test_nothing_is_in_doubt_where_nothing_is_lost() -> None:
     whole = [_side([*range(6), *range(6)], [*range(10, 70, 10), *range(100, 160, 10)]) for _ in range(2)]
-    assert not any(found.doubtful.any() for found in paired(whole, _COMMANDS, lapped=False))
+    assert not any(found.ambiguous.any() for found in paired(whole, _COMMANDS, lapped=False))
 
 
 @pytest.mark.parametrize("kind", ["lost", "ring", "tiny_kernels", "decode_mode1", "des_kv"])

@@ -52,7 +52,7 @@ def test_every_instruction_is_what_was_written(tmp_path: Path, name: str, seed: 
     assert differences(open_profile(path), truth, leave) == []
 
 
-#: Losses on top of other oddities.
+#: Losses on top of other effects of the hardware.
 _MIXED = {
     "cdma_short": [{"lost_cdma": 0.2, "seed": 20}, {"lost_cdma": 0.3, "seed": 21}, {"lost_cdma": 0.2, "seed": 27}],
     "cdma_twins": [{"lost_cdma": 0.1, "cdma_pairs": 2, "seed": 27}, {"lost_cdma": 0.3, "cdma_pairs": 2, "seed": 24}],
@@ -68,7 +68,7 @@ _MIXED = {
 
 
 @pytest.mark.parametrize(("name", "more"), [(name, more) for name, list_ in _MIXED.items() for more in list_])
-def test_several_oddities_at_once(tmp_path: Path, name: str, more: dict[str, Any]) -> None:
+def test_several_effects_at_once(tmp_path: Path, name: str, more: dict[str, Any]) -> None:
     path, truth, leave = _case(name, tmp_path, **more)
     assert differences(open_profile(path), truth, leave) == []
 

@@ -51,7 +51,7 @@ class Releases:
 
 @dataclass(frozen=True, eq=False)
 class Barriers:
-    """Waits of several units that one event let go, in columns of one length, those that cost most first.
+    """Waits of several units that one event released, in columns of one length, those that cost most first.
 
     Attributes:
         releaser: Number of that event (``Session.number``).
@@ -59,7 +59,7 @@ class Barriers:
         time: When it let them go, ns.
         late_ns: How much later it came than the last of the others.
         waited_ns: How long the waits of the other units took together.
-        waits: How many waits it let go.
+        waits: How many waits it released.
         guessed: Whether it rests on guesswork.
     """
 

@@ -34,7 +34,7 @@ class Tie:
 
     Attributes:
         lane, row: The instruction.
-        time: When it let the selected one go (its last ns), or was let go itself (of a wait its last ns).
+        time: When it released the selected one (its last ns), or was let go itself (of a wait its last ns).
         released: Whether it released the selected one; else it was released by it.
         slack_ns: Time between the two.
     """

@@ -104,15 +104,15 @@ def note_unrecorded(result: CoreData) -> None:
                                   file=result.file, core=result.core, count=len(commands))  # fmt: skip
 
 
-def _report_doubtful(result: CoreData, streams: list[Stream], doubtful: list[npt.NDArray[np.bool_]]) -> None:
+def _report_ambiguous(result: CoreData, streams: list[Stream], ambiguous: list[npt.NDArray[np.bool_]]) -> None:
     """Problems for records of which more than one launch could be."""
-    for stream, doubt in zip(streams, doubtful, strict=True):
-        if doubt.any():
+    for stream, mask in zip(streams, ambiguous, strict=True):
+        if mask.any():
             result.report.warning(
                 f"{stream.engine} records whose launch cannot be told for certain: too many beside them are lost.",
                 "They are shown in the likelier one; their kernel function may be its neighbour.",
-                file=result.file, core=result.core, lane=stream.engine, count=int(doubt.sum()),
-                records=stream.dumped(doubt),
+                file=result.file, core=result.core, lane=stream.engine, count=int(mask.sum()),
+                records=stream.dumped(mask),
             )  # fmt: skip
 
 
@@ -300,7 +300,7 @@ def _bind(result: CoreData, chip: Chip) -> None:
         commands = [_command_side(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
         pairings = paired(records, commands, lapped=any(stream.lapped for stream in streams))
         found = [pairing.bound for pairing in pairings]
-        _report_doubtful(result, streams, [pairing.doubtful for pairing in pairings])
+        _report_ambiguous(result, streams, [pairing.ambiguous for pairing in pairings])
     else:
         found = [binding for binding in bindings if binding is not None]
     for name, binding in zip(names, found, strict=True):

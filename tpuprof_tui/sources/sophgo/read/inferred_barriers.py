@@ -1,6 +1,6 @@
 """Barriers that no register names: waits of several cores that end within a cycle or two of each other.
 
-The engines of all cores that meet at a barrier are let go at once, by the last that sends. Without messages that is
+The engines of all cores that meet at a barrier are released at once, by the last that sends. Without messages that is
 what remains of it: waits of one kind of engine on several cores that end together, and right before each of them the
 send of its engine. Other kinds of engines that meet at the same barrier are let go some cycles earlier or later. The
 releaser is the send that retires last among those of the engines that met.
@@ -20,7 +20,7 @@ I64 = npt.NDArray[np.int64]
 
 #: Two cycles at 900 MHz and rounding: waits of one kind of engine that end so close end together.
 _TOGETHER_NS: Final = 3
-#: Kinds of engines that meet at one barrier are let go so close to each other.
+#: Kinds of engines that meet at one barrier are released so close to each other.
 _ENGINES_NS: Final = 32
 #: A barrier lets go so soon after the last send.
 _LATENCY_NS: Final = 1_000

@@ -66,8 +66,8 @@ def _makers(query: Query, asked: Releases, barriers: Barriers) -> Table:
          for waited, unit, count, last, _, _ in rows],
         target=lambda row: Target(event=query.session.place(rows[row][5])), word=query.vocabulary.unit.one,
         guessed=frozenset(place for place, row in enumerate(rows) if row[4]),
-        notes=("Others waited: time of the waits that it let go, of other cores alone. Late by: how much later it came "
-               "to barriers than the last of the others.",),
+        notes=("Others waited: time of the waits that it released, of other cores alone. Late by: how much later it "
+               "came to barriers than the last of the others.",),
     )  # fmt: skip
 
 

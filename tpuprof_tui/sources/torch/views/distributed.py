@@ -40,7 +40,7 @@ class Collectives:
     of: I64
 
     @property
-    def alike(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    def signature(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """What must be the same of two workers for their collectives to belong together."""
         return self.names, tuple(np.bincount(self.of, minlength=len(self.rows)).tolist())
 
@@ -88,7 +88,7 @@ def _moved(found: list[Collectives]) -> tuple[dict[str, I64], list[Missing]]:
     moved: dict[str, I64] = {}
     missing: list[Missing] = []
     for group in _comparable(found):
-        if len({each.alike for each in group}) > 1:
+        if len({each.signature for each in group}) > 1:
             names = ", ".join(each.run.worker.key for each in group)
             missing.append(Missing(f"The collectives of {names} are not the same ones in the same order: what of them "
                                    "is transfer is not known.", "recordings of the same steps"))  # fmt: skip

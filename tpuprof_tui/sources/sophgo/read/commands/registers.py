@@ -70,7 +70,7 @@ def decode(chip: Chip, engine: str, data: bytes | bytearray | memoryview) -> Com
         function,
         operation.function_text(function),
         tuple((item, item.of(value)) for item in operation.fields),
-        _doubts(operation, len(raw)),
+        _uncertainties(operation, len(raw)),
     )
 
 
@@ -96,15 +96,15 @@ def _codes(table: CommandTable, header: int, operation: Operation | None) -> tup
     return type_code, header >> table.opcode_bit + table.opcode_width & (1 << width) - 1
 
 
-def _doubts(operation: Operation, length: int) -> str:
-    doubts = []
+def _uncertainties(operation: Operation, length: int) -> str:
+    found = []
     if operation.assumed:
-        doubts.append("the register layout is assumed from a sibling chip")
+        found.append("the register layout is assumed from a sibling chip")
     if operation.partial:
-        doubts.append("of its registers only those are known that all such commands share")
+        found.append("of its registers only those are known that all such commands share")
     elif length > operation.size:
-        doubts.append(f"{length - operation.size} bytes follow the command")
-    return "; ".join(doubts)
+        found.append(f"{length - operation.size} bytes follow the command")
+    return "; ".join(found)
 
 
 def as_buffer(data: bytes | bytearray | memoryview | Buffer) -> Buffer:

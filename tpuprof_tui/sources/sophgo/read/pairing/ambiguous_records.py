@@ -58,20 +58,20 @@ class Runs:
 
 def split_runs(runs: Runs) -> tuple[list[I64], list[Bools]]:
     """Launch of each record by engine, and which records may be of another one."""
-    launches, doubts = [], []
+    launches, ambiguous = [], []
     if not len(runs.launch):
         return [np.full(len(side.id), -1) for side in runs.records], [
             np.zeros(len(side.id), np.bool_) for side in runs.records
         ]
     for side, start in zip(runs.records, runs.start, strict=True):
         launches.append(np.repeat(runs.launch, np.diff(start)))
-        doubts.append(np.zeros(len(side.id), np.bool_))
+        ambiguous.append(np.zeros(len(side.id), np.bool_))
     for run in np.flatnonzero(_open_ends(runs)).tolist():
-        _split(runs, run, launches, doubts)
+        _split(runs, run, launches, ambiguous)
     for first, last in _stretches(runs):
         for engine in (each for each, known in enumerate(runs.known) if not known):
-            doubts[engine][runs.rows(engine, first).start : runs.rows(engine, last).stop] = True
-    return launches, doubts
+            ambiguous[engine][runs.rows(engine, first).start : runs.rows(engine, last).stop] = True
+    return launches, ambiguous
 
 
 def _open_ends(runs: Runs) -> Bools:
@@ -117,7 +117,7 @@ def _end_of(runs: Runs, run: int) -> _End:
     return _End(items, np.concatenate([[0], starts - over]))
 
 
-def _split(runs: Runs, run: int, launches: list[I64], doubts: list[Bools]) -> None:
+def _split(runs: Runs, run: int, launches: list[I64], ambiguous: list[Bools]) -> None:
     """Give the last records of a run to the next, or to a launch between, where the longest pause lies before them."""
     here, there = int(runs.launch[run]), int(runs.launch[run + 1])
     end = _end_of(runs, run)
@@ -128,7 +128,7 @@ def _split(runs: Runs, run: int, launches: list[I64], doubts: list[Bools]) -> No
             continue  # nothing is open, or the run as a whole is
         cut = first + int(np.argmax(end.pauses[first : left + (target == there)]))
         for _, engine, row in end.items[first:left]:
-            doubts[engine][row] = True
+            ambiguous[engine][row] = True
         if target != there and end.pauses[cut] < end.pauses[:left].max():
             continue  # a launch that was lost as a whole, rather
         for _, engine, row in end.items[cut:left]:

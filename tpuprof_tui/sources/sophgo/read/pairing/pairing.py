@@ -106,11 +106,11 @@ class Pairing:
 
     Attributes:
         bound: Index of each record's command, -1 where none was found.
-        doubtful: Which records may as well be of another launch.
+        ambiguous: Which records may as well be of another launch.
     """
 
     bound: I64
-    doubtful: Bools
+    ambiguous: Bools
 
 
 def paired(records: list[Side], commands: list[Side], *, lapped: bool) -> list[Pairing]:
@@ -345,7 +345,7 @@ class _Matcher:
         known = [fixed is not None for fixed in self.clean]
         wanted = self.commands_in[np.maximum(self.launch, 0)]
         share = self.records_in / np.maximum(wanted, 1)
-        launches, doubts = split_runs(
+        launches, ambiguous = split_runs(
             Runs(self.records, self.run_start, self.launch, known, self._fits, self.records_in, share)
         )
         for engine, (side, other) in enumerate(zip(self.records, self.commands, strict=True)):
@@ -361,9 +361,9 @@ class _Matcher:
             place = ordered(place)
             # where one record fits nowhere in its run, the run may not be of this launch
             odd = np.bincount(self.run_of[engine], weights=place < 0, minlength=self.runs)
-            doubts[engine] |= (odd > 0)[self.run_of[engine]]
+            ambiguous[engine] |= (odd > 0)[self.run_of[engine]]
             bound = repaired(place, side, other)
-            result.append(Pairing(bound, doubts[engine] & (bound >= 0)))
+            result.append(Pairing(bound, ambiguous[engine] & (bound >= 0)))
         return result
 
     def _fits(self, engine: int, rows: slice, launch: int) -> Bools:

@@ -18,7 +18,7 @@ _WRAP = 1 << 32
 _SEND = 3
 
 
-def apply_oddities(built: Built) -> None:
+def apply_hardware_effects(built: Built) -> None:
     """Change the streams of ``built`` as its options ask, in the order the hardware would."""
     options = built.options
     rng = np.random.Generator(np.random.PCG64([options.seed, 77]))
@@ -26,7 +26,7 @@ def apply_oddities(built: Built) -> None:
     _set_clocks(built, rng)
     for streams in built.cores.values():
         for stream in streams:
-            _core_oddities(stream, options, facts, rng)
+            _core_effects(stream, options, facts, rng)
     if options.chip.silent_end and options.bmodel:
         for streams in built.cores.values():
             for stream in streams[1:]:
@@ -94,7 +94,7 @@ def _set_clocks(built: Built, rng: np.random.Generator) -> None:
             stream.offset = offset_ns * stream.mhz // 1000
 
 
-def _core_oddities(stream: Stream, options: Options, facts: dict[str, Ints], rng: np.random.Generator) -> None:
+def _core_effects(stream: Stream, options: Options, facts: dict[str, Ints], rng: np.random.Generator) -> None:
     if options.overlap and stream.engine in (TIU, GDMA):
         _overlap(stream, options.overlap, facts, rng)
     if options.swap_sdma and stream.engine == SDMA:

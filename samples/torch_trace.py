@@ -278,12 +278,12 @@ def write_run(
     # the last rank is the one that others wait for
     for number in reversed(range(ranks)):
         rank = Rank(number, ranks, seed, 400_000 if 0 < number == ranks - 1 else 0, reduced)
-        step = 0
-        while step < steps if not events else sum(each["ph"] == "X" for each in rank.events) < events:
-            # counting them all after each step would take longer than writing them
-            for _ in range(1 if not events else max((events - len(rank.events)) // (layers * 130), 1)):
-                rank.step(step, layers)
-                step += 1
+        step = complete = seen = 0
+        while step < steps if not events else complete < events:
+            rank.step(step, layers)
+            step += 1
+            complete += sum(each["ph"] == "X" for each in rank.events[seen:])
+            seen = len(rank.events)
         reduced = reduced or rank.reduced
         steps, events = step, 0
         content = json.dumps(rank.record(), separators=(",", ":")).encode()

@@ -21,6 +21,7 @@ from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -71,11 +72,11 @@ class CriticalPath:
         return self.end - self.start
 
 
-#: Parts are collected as (part, event, start, end, assumed).
-_Found = tuple[int, int, int, int, bool]
 _NONE: Final = -1
 #: Parts as plain numbers: columns are made of these faster than of members of the enumeration.
 _EVENT, _WAIT, _GAP = map(int, Part)
+#: Fewer events than these are told one by one.
+_FEW: Final = 32
 #: Events of a lane of the host that can end a run.
 _FEWEST: Final = 3
 
@@ -91,8 +92,22 @@ class _Order:
     def __init__(self, numbers: Ints, end: Ints) -> None:
         self.numbers = numbers
         order = np.argsort(end[numbers], kind="stable")
-        self._numbers = _plain(numbers[order])
-        self._ends = _plain(end[numbers][order])
+        self._ordered, self._ended = numbers[order], end[numbers][order]
+
+    @cached_property
+    def _numbers(self) -> array[int]:
+        return _plain(self._ordered)
+
+    @cached_property
+    def _ends(self) -> array[int]:
+        return _plain(self._ended)
+
+    def before_all(self, times: Ints) -> Ints:
+        """The same of many times."""
+        if not len(self._ordered):
+            return np.full(len(times), _NONE)
+        place = np.searchsorted(self._ended, times, side="right") - 1
+        return np.where(place >= 0, self._ordered[place], _NONE)
 
     def before(self, time: int) -> int:
         """The event that ended last up to a time; -1 without."""
@@ -125,8 +140,6 @@ class _Walk:
     def __init__(self, profile: Profile, known: Dependencies | None, chosen: Collection[int] | None) -> None:
         lanes = profile.lanes
         self._profile = profile
-        self._nests = [lane.on_host and "parent" in lane for lane in lanes]
-        self._parents: dict[int, array[int]] = {}
         self._first = np.cumsum([0, *map(len, lanes)], dtype=np.int64)
         columns = [_columns(lane, profile.vocabulary.blocking, profile) for lane in lanes]
         none = [np.zeros(0, np.int64)]
@@ -156,23 +169,76 @@ class _Walk:
         kept = work[~few[self._lane[work]]] if len(work) else work
         self._last = self._device if len(kept) == int((~ours).sum()) else _Order(kept, end)
         units = {unit: _Order(np.concatenate(parts), end) for unit, parts in by_unit.items()}
-        self._releaser, self._ender, self._meets = (
-            ({}, {}, {}) if known is None else _releasers(known, start, end, chosen)
+        releaser, ender, meets = (
+            [np.full(len(start), _NONE)] * 3 if known is None else _releasers(known, start, end, chosen)
         )
-        begun, cause = (np.fromiter(each, np.int64) for each in (self._releaser, self._releaser.values()))
+        self._releaser, self._ender, self._meets = map(_plain, (releaser, ender, meets))
+        begun = np.flatnonzero(releaser >= 0)
+        cause = releaser[begun]
         launched = host.astype(bool)[cause] & ~host.astype(bool)[begun]
-        causes, count = np.unique(cause[launched], return_counts=True)
-        #: Calls that started several events, whose order among themselves no link tells.
-        self._several = set(causes[count > 1].tolist())
+        #: Whether it is a call that started several events, whose order among themselves no link tells.
+        several = np.bincount(cause[launched], minlength=len(start)) > 1
+        self._several = several.tobytes()
         self._units = [units.get(profile.unit_of(lane)) for lane in lanes]
         self._begun, self._partners = self._threads(begun, cause, [lane.on_host for lane in lanes], end)
-        linked = np.bincount(self._lane[list(self._releaser)], minlength=len(lanes)) if self._releaser else few
+        linked = np.bincount(self._lane[begun], minlength=len(lanes)) if len(begun) else few
         # a lane of which links are known has no others
         self._unit_order = [
             None if lane.on_host or linked[number] else self._units[number] for number, lane in enumerate(lanes)
         ]
         self._start, self._end, self._waits = _plain(start), _plain(end), _plain(waits)
         self._lanes = _plain(self._lane)
+        self._causes = _plain(self._all_before(start, end, releaser, several))
+        awaits = self._may_await(start, end)
+        self._awaits = awaits.tobytes()
+        self._simple = ((waits == 0) & ~awaits & (meets < 0)).tobytes()
+        self._parents = _plain(self._all_parents())
+        self._found, self._begins = array("q"), array("q")
+
+    def _all_parents(self) -> Ints:
+        """By event on the host what encloses it; -1 without."""
+        found = np.full(int(self._first[-1]), _NONE)
+        for number, lane in enumerate(self._profile.lanes):
+            if lane.on_host and "parent" in lane:
+                first, parents = int(self._first[number]), lane["parent"]
+                found[first : first + len(lane)] = np.where(parents >= 0, parents + first, _NONE)
+        return found
+
+    def _all_before(self, start: Ints, end: Ints, releaser: Ints, several: npt.NDArray[np.bool_]) -> Ints:
+        """What ``_before`` tells of each event at its start: the event and one, twice, and one where it is assumed."""
+        causes = np.zeros(len(start), np.int64)
+        for number in range(len(self._by_lane)):
+            mine = slice(int(self._first[number]), int(self._first[number + 1]))
+            times, released = start[mine], releaser[mine]
+            cause = self._by_lane[number].before_all(times)
+            ended = np.where(cause >= 0, end[cause], -1)
+            assumed = np.zeros(len(times), np.bool_)
+            partners, unit, order = self._partners.get(number), self._units[number], self._unit_order[number]
+            # what counts most comes last
+            others = [(order, times), (partners, times - 1)]
+            for known, until in others:
+                if known is not None:
+                    other = known.before_all(until)
+                    later = (other >= 0) & (end[other] > ended)
+                    cause, assumed = np.where(later, other, cause), assumed | later
+            linked = (released >= 0) & (start[released] < times) & (np.minimum(end[released], times) > ended)
+            cause, assumed = np.where(linked, released, cause), assumed & ~linked
+            if unit is not None and several.any():
+                other = unit.before_all(times)
+                together = (released >= 0) & several[released] & (other >= 0) & (releaser[other] == released)
+                together &= end[other] > ended
+                cause, assumed = np.where(together, other, cause), assumed | together
+            causes[mine] = (cause + 1) * 2 + assumed
+        return causes
+
+    def _may_await(self, start: Ints, end: Ints) -> npt.NDArray[np.bool_]:
+        """During which events something ended on the threads that theirs began work on."""
+        found = np.zeros(len(start), np.bool_)
+        for number, threads in self._begun.items():
+            mine = slice(int(self._first[number]), int(self._first[number + 1]))
+            last = threads.before_all(end[mine] - 1)
+            found[mine] = (last >= 0) & (end[last] > start[mine])
+        return found
 
     def _threads(
         self, begun: Ints, cause: Ints, on_host: list[bool], end: Ints
@@ -194,89 +260,136 @@ class _Walk:
         return first, second
 
     def path(self, start: int, end: int) -> CriticalPath:
-        found: list[_Found] = []
-        starts, ends, waits = self._start, self._end, self._waits
+        self._found, self._begins = array("q"), array("q")
+        starts, ends, waits, awaits = self._start, self._end, self._waits, self._awaits
+        meets, causes, simple = self._meets, self._causes, self._simple
         event, time, assumed, waiter = self._last.before(end), end, True, _NONE
         while time > start:
             if event == _NONE or ends[event] <= start:
-                self._pause(waiter, start, time, assumed or event == _NONE, found)
+                self._pause(waiter, start, time, assumed or event == _NONE)
                 break
             if ends[event] < time:
-                self._pause(waiter, ends[event], time, assumed, found)
+                self._pause(waiter, ends[event], time, assumed)
                 time = ends[event]
             waiter = event
             if waits[event]:
-                event, time, assumed = self._through(event, time, start, found)
+                event, time, assumed = self._through(event, time, start)
                 waiter = event
                 continue
+            if simple[event]:
+                # nearly all are: what follows from their starts alone is told of all in a row at once
+                row, reached = array("q"), event
+                while simple[reached] and starts[reached] > start:
+                    before = (causes[reached] >> 1) - 1
+                    if before < 0 or ends[before] <= start:
+                        break
+                    row.append(reached)
+                    reached = before
+                if row:
+                    self._add_row(row, reached, assumed)
+                    waiter, event = row[-1], reached
+                    time, assumed = min(starts[waiter], ends[event]), causes[waiter] & 1 == 1
+                    continue
             begin = starts[event] if starts[event] > start else start
-            awaited = self._meanwhile(self._begun, self._lanes[event], begin, time)
+            awaited = self._meanwhile(self._begun, self._lanes[event], begin, time) if awaits[event] else _NONE
             if awaited != _NONE:
-                found.append((_EVENT, event, ends[awaited], time, assumed))
+                self._add(_EVENT, event, ends[awaited], assumed)
                 event, time, assumed = awaited, ends[awaited], True
                 continue
-            met = self._meets.get(event, _NONE)
+            met = meets[event]
             if met != _NONE and start < starts[met] < time:
                 # until the last of a collective began the others waited
                 begin = starts[met]
-                found.append((_EVENT, event, begin, time, assumed))
+                self._add(_EVENT, event, begin, assumed)
                 event = waiter = met
             else:
-                found.append((_EVENT, event, begin, time, assumed))
+                self._add(_EVENT, event, begin, assumed)
             time = begin
             event, assumed = self._before(event, time)
-        return self._made(found[::-1])
+        return self._made(end)
 
-    def _pause(self, waiter: int, start: int, time: int, assumed: bool, found: list[_Found]) -> None:
+    def _add(self, part: int, event: int, begin: int, assumed: bool) -> None:
+        """The part before those that were added: it ends where they begin."""
+        self._found.append((event + 1) << 3 | part << 1 | assumed)
+        self._begins.append(begin)
+
+    def _add_row(self, row: array[int], reached: int, assumed: bool) -> None:
+        """Events of which each let the one before it begin, up to one that was reached, with what lies between them."""
+        if len(row) < _FEW:
+            for event, before in zip(row, [*row[1:], reached], strict=True):
+                begin = self._start[event]
+                self._add(_EVENT, event, begin, assumed)
+                assumed = self._causes[event] & 1 == 1
+                if self._end[before] < begin:
+                    self._pause(event, self._end[before], begin, assumed)
+            return
+        starts, ends, causes, parents = (np.frombuffer(each, np.int64) for each in (
+            self._start, self._end, self._causes, self._parents,
+        ))  # fmt: skip
+        events = np.array(row, np.int64)
+        flags = causes[events] & 1
+        # by place in the row: the event, then level by level what encloses the pause before it, then what is left
+        parts = [(np.arange(len(events)), (events + 1) << 3 | np.append(int(assumed), flags[:-1]), starts[events])]
+        since, time = ends[np.append(events[1:], reached)], starts[events].copy()
+        waiter, outer = events.copy(), parents[events]
+        while bool((open_ := (outer >= 0) & (time > since)).any()):
+            place = np.flatnonzero(open_)
+            place = place[starts[outer[place]] < time[place]]
+            waiter[place] = outer[place]
+            time[place] = starts[outer[place]]
+            parts.append((place, (waiter[place] + 1) << 3 | flags[place], np.maximum(time[place], since[place])))
+            outer = np.where(open_, parents[outer], _NONE)
+        place = np.flatnonzero(time > since)
+        parts.append((place, (waiter[place] + 1) << 3 | _GAP << 1 | flags[place], since[place]))
+        places, codes, begins = (np.concatenate(each) for each in zip(*parts, strict=True))
+        order = np.argsort(places, kind="stable")
+        self._found.frombytes(codes[order].tobytes())
+        self._begins.frombytes(begins[order].tobytes())
+
+    def _pause(self, waiter: int, start: int, time: int, assumed: bool) -> None:
         """What lies before an event: on the host what encloses it, the innermost first; else a gap."""
-        lane = self._lanes[waiter] if waiter != _NONE else _NONE
-        if lane != _NONE and self._nests[lane]:
-            if lane not in self._parents:
-                self._parents[lane] = _plain(self._profile.lanes[lane]["parent"])
-            first, parents, starts = int(self._first[lane]), self._parents[lane], self._start
-            outer = parents[waiter - first]
-            while outer >= 0 and time > start:
-                begin = starts[first + outer]
-                if begin < time:
-                    waiter = first + outer
-                    found.append((_EVENT, waiter, begin if begin > start else start, time, assumed))
-                    time = begin
-                outer = parents[outer]
+        outer = self._parents[waiter] if waiter != _NONE else _NONE
+        while outer >= 0 and time > start:
+            begin = self._start[outer]
+            if begin < time:
+                waiter, time = outer, begin
+                self._add(_EVENT, waiter, begin if begin > start else start, assumed)
+            outer = self._parents[outer]
         if time > start:
-            found.append((_GAP, waiter, start, time, assumed))
+            self._add(_GAP, waiter, start, assumed)
 
     def _meanwhile(self, threads: dict[int, _Order], lane: int, since: int, time: int) -> int:
         """What ended last, after one time and before another, on the threads of one of the host; -1 without."""
         found = threads[lane].before(time - 1) if lane in threads else _NONE
         return found if found != _NONE and self._end[found] > since else _NONE
 
-    def _through(self, event: int, time: int, start: int, found: list[_Found]) -> tuple[int, int, bool]:
+    def _through(self, event: int, time: int, start: int) -> tuple[int, int, bool]:
         """From the end of a wait to what let it end: event, time and whether that is assumed."""
-        known = self._ender.get(event, _NONE)
+        known = self._ender[event]
         releaser = known if known != _NONE else self._device.before(time)
         begin = max(self._start[event], start)
         ended = self._end[releaser] if releaser != _NONE else begin
         if releaser == _NONE or ended <= begin or self._start[releaser] >= time:
             # nothing ended meanwhile: the wait itself took the time
-            found.append((_WAIT, event, begin, time, True))
+            self._add(_WAIT, event, begin, True)
             before, assumed = self._before(event, begin)
             return before, begin, assumed
         ended = min(ended, time)
         if ended < time:
-            found.append((_WAIT, event, ended, time, known == _NONE))
+            self._add(_WAIT, event, ended, known == _NONE)
         return releaser, ended, known == _NONE
 
     def _before(self, event: int, time: int) -> tuple[int, bool]:
-        """What let an event begin, and whether that is assumed."""
+        """What let an event begin that was under way at a time, and whether that is assumed."""
         lane = self._lanes[event]
         own = self._by_lane[lane].before(time)
         ended = self._end[own] if own != _NONE else -1
-        released = self._releaser.get(event, _NONE)
+        released = self._releaser[event]
         unit = self._units[lane]
-        if released in self._several and unit is not None:
+        if released != _NONE and self._several[released] and unit is not None:
             # what a call started together begins in an order that the call alone knows
             other = unit.before(time)
-            if other != _NONE and self._releaser.get(other) == released and self._end[other] > ended:
+            if other != _NONE and self._releaser[other] == released and self._end[other] > ended:
                 return other, True
         if released != _NONE and self._start[released] < time and min(self._end[released], time) > ended:
             return released, False
@@ -290,14 +403,14 @@ class _Walk:
                 return other, True
         return own, False
 
-    def _made(self, found: list[_Found]) -> CriticalPath:
-        columns = list(zip(*found, strict=True)) if found else [()] * 5
-        part, event, start, end, assumed = columns
-        number = np.array(event, np.int64)
+    def _made(self, end: int) -> CriticalPath:
+        found, begins = (np.frombuffer(each, np.int64)[::-1] for each in (self._found, self._begins))
+        number = (found >> 3) - 1
         lane = np.where(number >= 0, self._lane[np.maximum(number, 0)] if len(self._lane) else -1, -1)
         row = np.where(number >= 0, number - self._first[np.maximum(lane, 0)], -1)
-        return CriticalPath(np.array(part, np.int8), lane.astype(np.int32), row, np.array(start, np.int64),
-                            np.array(end, np.int64), np.array(assumed, np.bool_))  # fmt: skip
+        ends = np.append(begins[1:], end)[: len(begins)]
+        return CriticalPath((found >> 1 & 3).astype(np.int8), lane.astype(np.int32), row, begins.copy(), ends,
+                            (found & 1).astype(np.bool_))  # fmt: skip
 
 
 def _columns(lane: Lane, blocking: str, profile: Profile) -> tuple[Ints, Ints, Ints, Ints]:
@@ -321,13 +434,11 @@ def _columns(lane: Lane, blocking: str, profile: Profile) -> tuple[Ints, Ints, I
     return start, end, waits.astype(np.int64), counts.astype(np.int64)
 
 
-def _releasers(
-    known: Dependencies, start: Ints, end: Ints, lanes: Collection[int] | None
-) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-    """By event what let it begin, by wait what let it end, of several what ended last; and whom it had to meet."""
+def _releasers(known: Dependencies, start: Ints, end: Ints, lanes: Collection[int] | None) -> list[Ints]:
+    """By event what let it begin, what let it end, of several what ended last; and whom it had to meet; -1 without."""
     links = known.links
     ending, meeting = (np.isin(links.kind, list(kinds)) for kinds in (links.ending, links.meeting))
-    found: list[dict[int, int]] = []
+    found: list[Ints] = []
     for chosen in (~ending, ending & ~meeting, meeting):
         waiter, releaser = links.to_row[chosen], links.from_row[chosen]
         # what runs on when the other begins (a call that launches) let it begin all the same
@@ -336,5 +447,8 @@ def _releasers(
             real &= np.isin(known.releaser_lane[chosen], list(lanes))
         waiter, releaser = waiter[real], releaser[real]
         order = np.lexsort((end[releaser], waiter))
-        found.append(dict(zip(waiter[order].tolist(), releaser[order].tolist(), strict=True)))
-    return found[0], found[1], found[2]
+        waiter, releaser = waiter[order], releaser[order]
+        last = np.append(waiter[1:] != waiter[:-1], True)[: len(waiter)]
+        found.append(np.full(len(start), _NONE))
+        found[-1][waiter[last]] = releaser[last]
+    return found

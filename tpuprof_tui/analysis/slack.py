@@ -55,7 +55,10 @@ class SlackSearch:
     def __init__(self, profile: Profile, known: Dependencies | None, path: CriticalPath, end: int) -> None:
         self._profile, self._known, self._end = profile, known, end
         on = path.part != Part.GAP
-        self._on_path = set(zip(path.lane[on].tolist(), path.row[on].tolist(), strict=True))
+        self._on_path = [np.zeros(len(lane), np.bool_) for lane in profile.lanes]
+        for number in np.unique(path.lane[on]).tolist():
+            self._on_path[number][path.row[on & (path.lane == number)]] = True
+        self._times: dict[int, tuple[Ints, Ints, npt.NDArray[np.bool_]]] = {}
         linked = set() if known is None else set(np.unique(known.waiter_lane[_beginning(known)]).tolist())
         self._by_unit: dict[int, list[int]] = {}
         for number, lane in enumerate(profile.lanes):
@@ -64,7 +67,7 @@ class SlackSearch:
 
     def of(self, lane: int, row: int) -> Slack:
         """Slack of an event. O(events looked at, log n each), ``_MOST`` of them at most."""
-        if (lane, row) in self._on_path:
+        if self._on_path[lane][row]:
             return Slack(0)
         first = self._span(lane, row)[1]
         ways: list[tuple[int, bool, int, int]] = [(0, False, lane, row)]
@@ -75,7 +78,7 @@ class SlackSearch:
             if ns >= best[0]:
                 break
             place = event[0], event[1]
-            if place in self._on_path:
+            if self._on_path[place[0]][place[1]]:
                 return Slack(ns, False, assumed)
             if place in done:
                 continue
@@ -88,9 +91,16 @@ class SlackSearch:
                 heappush(ways, (ns + pause, assumed or guess, after[0], after[1]))
         return Slack(best[0], False, best[1])
 
+    def _columns(self, lane: int) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
+        """Starts, ends, and which events wait."""
+        if lane not in self._times:
+            columns = self._profile.lanes[lane]
+            self._times[lane] = columns["start"], columns["end"], columns["role"] == Role.WAIT
+        return self._times[lane]
+
     def _span(self, lane: int, row: int) -> tuple[int, int]:
-        columns = self._profile.lanes[lane]
-        return int(columns["start"][row]), int(columns["end"][row])
+        start, end, _ = self._columns(lane)
+        return int(start[row]), int(end[row])
 
     def _after(self, lane: int, row: int, ended: int) -> Iterator[tuple[int, bool, int, int]]:
         """What a delay of an event's end reaches: the delay that is taken up, whether assumed, lane and row."""
@@ -100,14 +110,14 @@ class SlackSearch:
             start, end = self._span(*each.waiter)
             yield max((end if each.ends else start) - ended, 0), each.guessed, *each.waiter
         for other in self._by_unit.get(self._profile.unit_of(self._profile.lanes[lane]), ()):
-            place = int(np.searchsorted(self._profile.lanes[other]["start"], ended, side="left"))
-            if other != lane and place < len(self._profile.lanes[other]):
+            starts = self._columns(other)[0]
+            place = int(starts.searchsorted(ended))
+            if other != lane and place < len(starts):
                 yield self._pause(other, place, ended), True, other, place
 
     def _pause(self, lane: int, row: int, ended: int) -> int:
-        start, end = self._span(lane, row)
-        waits = int(self._profile.lanes[lane].take("role", slice(row, row + 1))[0]) == Role.WAIT
-        return max((end if waits else start) - ended, 0)
+        start, end, waits = self._columns(lane)
+        return max(int(end[row] if waits[row] else start[row]) - ended, 0)
 
 
 def _beginning(known: Dependencies) -> npt.NDArray[np.bool_]:

@@ -184,15 +184,20 @@ def _segments(query: Query, path: CriticalPath) -> Table:
     columns = (Column("start_us", "Start", "time"), Column("duration_us", "Duration", "duration"),
                Column("part", "Part"), Column("lane", "Lane"), Column("name", "Name"),
                Column("assumed", "Assumed", "flag"))  # fmt: skip
-    words = [part.name.lower() for part in Part]
-    parts = [words[code] for code in path.part.tolist()]
-    lanes = path.lane.tolist()
-    values: tuple[Any, ...] = (
-        path.start, path.length, parts, [titles[lane] for lane in lanes], [names[code] for code in label.tolist()],
-        path.assumed,
-    )  # fmt: skip
-    rows = path.row.tolist()
+    parts, lanes, told = (
+        np.array(texts, object)[codes].tolist()
+        for texts, codes in (([part.name.lower() for part in Part], path.part), (titles, path.lane), (names, label))
+    )
+    values: tuple[Any, ...] = (path.start, path.length, parts, lanes, told, path.assumed)
+
+    def target(row: int) -> Target | None:
+        return Target(event=(int(path.lane[row]), int(path.row[row]))) if path.lane[row] >= 0 else None
+
     return Table(
-        "segments", "Parts of the path", columns, values, shown=False,
-        target=lambda row: Target(event=(lanes[row], rows[row])) if lanes[row] >= 0 else None,
-    )  # fmt: skip
+        "segments",
+        "Parts of the path",
+        columns,
+        values,
+        shown=False,
+        target=target,
+    )

@@ -72,7 +72,7 @@ def grouped(values: Array, durations: Ints) -> Groups:
         values, kept = values[~gone], durations[~gone]
     else:
         kept = durations
-    found, places = _distinct(values)
+    found, places = distinct(values)
     parts = _sums(places, kept, len(found))
     if missing:
         rest = durations[gone]
@@ -81,7 +81,7 @@ def grouped(values: Array, durations: Ints) -> Groups:
     return Groups(found, *parts)
 
 
-def _distinct(values: Array) -> tuple[Array, Ints]:
+def distinct(values: Array) -> tuple[Array, Ints]:
     """Ascending distinct values, and the place of each row's value among them."""
     if values.dtype.kind == "f":
         found, places = np.unique(values, return_inverse=True)

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.intervals import Intervals
-from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of, may_have_dependencies
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -175,7 +174,9 @@ def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     if not any("depends_on" in lane for lane in profile.lanes) or not may_have_dependencies(query.shown):
         return
     known = dependencies_of(query.shown)
-    ending = np.isin(known.links.kind, list(known.links.ending))
+    began = ~np.isin(known.links.kind, list(known.links.ending))
+    # in the order of who waited, lane by lane
+    waiters, waited, slack = known.waiter_lane[began], known.waiter_row[began], known.slack_ns[began]
     start, end = query.window
     worst: tuple[int, int, int, int, int, int] = 0, -1, -1, 0, 0, 0
     for unit in query.units:
@@ -183,10 +184,11 @@ def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
                  if profile.unit_of(lane) == unit and "depends_on" in lane and len(lane)]  # fmt: skip
         for number in lanes if len(lanes) > 1 else ():
             # where no command of an engine is known to wait for one of another, its registers name nothing
-            if not (known.waiter_lane[~ending] == number).any():
+            mine = slice(*np.searchsorted(waiters, (number, number + 1)).tolist())
+            if mine.start == mine.stop:
                 continue
             others = [profile.lanes[other] for other in lanes if other != number]
-            rows, begin, over = _idle_unforced(profile.lanes[number], number, others, known)
+            rows, begin, over = _idle_unforced(profile.lanes[number], others, waited[mine], slack[mine])
             inside = (over > start) & (begin < end)
             rows, begin, over = rows[inside], np.maximum(begin[inside], start), np.minimum(over[inside], end)
             work = _work(others)
@@ -206,8 +208,10 @@ def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
                       else Target(time=(begun, begun + length)))  # fmt: skip
 
 
-def _idle_unforced(lane: Lane, number: int, others: list[Lane], known: Dependencies) -> tuple[Ints, Ints, Ints]:
+def _idle_unforced(lane: Lane, others: list[Lane], waited: Ints, slack: Ints) -> tuple[Ints, Ints, Ints]:
     """Rows that could have begun before they did, from when on, and when they began, ns.
+
+    ``waited`` are rows that waited for commands, ``slack`` how long before their start these had retired, ns.
 
     A row may begin when what ran before it on its engine has ended, the commands that it names have retired, and the
     launch that it belongs to has begun on any engine. Of one that names a command that is not known nothing is told.
@@ -216,10 +220,9 @@ def _idle_unforced(lane: Lane, number: int, others: list[Lane], known: Dependenc
     earliest = np.empty(len(lane), np.int64)
     earliest[0] = starts[0]
     earliest[1:] = np.maximum.accumulate(ends)[:-1]
-    mine = (known.waiter_lane == number) & ~np.isin(known.links.kind, list(known.links.ending))
     linked = np.zeros(len(lane), np.bool_)
-    linked[known.waiter_row[mine]] = True
-    np.maximum.at(earliest, known.waiter_row[mine], starts[known.waiter_row[mine]] - known.slack_ns[mine])
+    linked[waited] = True
+    np.maximum.at(earliest, waited, starts[waited] - slack)
     if "scope" in lane:
         scope = np.where(is_missing(lane["scope"]), -1, lane["scope"])
         begun = np.full(int(scope.max(initial=-1)) + 2, np.iinfo(np.int64).max)

@@ -79,10 +79,13 @@ def _is_there(profile: Profile, number: int, place: int, begin: int) -> bool:
     return lane is not None and place < len(lane) and int(lane.take("start", slice(place, place + 1))[0]) == begin
 
 
-def _streams(query: Query) -> Iterator[tuple[Run, Answer]]:
-    """What the view of streams says of each worker."""
-    for run in runs_of(query):
-        yield run, streams(replace(query, scope=Scope(run.worker.group)))
+def _streams(query: Query) -> list[tuple[Run, Answer]]:
+    """What the view of streams says of each worker; computed once."""
+
+    def made() -> list[tuple[Run, Answer]]:
+        return [(run, streams(replace(query, scope=Scope(run.worker.group)))) for run in runs_of(query)]
+
+    return query.own.get("streams", made)
 
 
 def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -189,6 +192,8 @@ def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     own = {run.worker.key: run.worker.group for run in runs_of(query)}
+    if len(runs_of(replace(query, scope=EVERYTHING))) < 2:
+        return
     waits = {worker: waited for step, worker, _, waited in transfers(replace(query, scope=EVERYTHING)) if step == "all"}
     if len(waits) < 2:
         return

@@ -167,9 +167,12 @@ def _transfer(found: Collectives, begins: I64) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     counted = np.flatnonzero(steps.counted).tolist()
     for step in counted:
-        mine = (host_start >= steps.start[step]) & (host_end <= steps.end[step])
-        moved = Intervals.union(begins[mine], found.end[mine]).total
-        whole = Intervals.union(found.start[mine], found.end[mine]).total
+        # collectives lie in the order of their starts
+        near = slice(*np.searchsorted(host_start, (steps.start[step], steps.end[step] + 1)).tolist())
+        mine = host_end[near] <= steps.end[step]
+        end = found.end[near][mine]
+        moved = Intervals.union(begins[near][mine], end).total
+        whole = Intervals.union(found.start[near][mine], end).total
         rows.append((steps.label[step], run.worker.key, moved, whole - moved))
     if rows:
         sums = [sum(row[column] for row in rows) / len(counted) for column in (2, 3)]

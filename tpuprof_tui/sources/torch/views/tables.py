@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.totals.groups import distinct
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import WORKER, joined
@@ -68,14 +69,16 @@ class Grouped:
     """
 
     def __init__(self, *codes: npt.NDArray[np.integer[Any]]) -> None:
-        stacked = np.stack([np.asarray(each, np.int64) for each in codes], axis=1)
-        if len(codes) == 1:
-            keys, place = np.unique(stacked[:, 0], return_inverse=True)
-            self.keys = keys[:, None]
-        else:
-            self.keys, place = np.unique(stacked, axis=0, return_inverse=True)
-        self.place = np.asarray(place).reshape(-1)
-        self.count = len(self.keys)
+        place, count = np.zeros(len(codes[0]), np.int64), 1
+        for each in codes:
+            found, of_code = distinct(np.asarray(each, np.int64))
+            known, place = distinct(place * len(found) + of_code)
+            count = len(known)
+        self.place = place.astype(np.int64)
+        self.count = count if len(place) else 0
+        example = np.zeros(self.count, np.int64)
+        example[self.place] = np.arange(len(place))
+        self.keys = np.stack([np.asarray(each, np.int64)[example] for each in codes], axis=1)
 
     def calls(self) -> I64:
         """How many events each has."""

@@ -85,9 +85,14 @@ def message_columns(chip: Chip, detail: Detail) -> dict[str, LazyColumn]:
 
     def of_message(rule: MessageRule, first: int, bits: int) -> LazyColumn:
         def values(rows: Rows) -> I64:
-            held = field(rule.field, rows)
-            mine = (detail.operation[rows] == system) & told[detail.function[rows].astype(np.int64) & 31]
-            return np.where(mine, held >> first & (1 << bits) - 1, INT_MISSING)
+            operation = detail.operation[rows]
+            mine = np.flatnonzero((operation == system) & told[detail.function[rows].astype(np.int64) & 31])
+            held, _ = field_of_many(
+                chip, detail.engine, detail.data, detail.offset[rows][mine], operation[mine], rule.field
+            )
+            found = np.full(len(operation), INT_MISSING)
+            found[mine] = held.astype(np.int64) >> first & (1 << bits) - 1
+            return found
 
         return values
 

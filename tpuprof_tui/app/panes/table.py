@@ -23,7 +23,7 @@ from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, Sort
 from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import fit
+from tpuprof_tui.formats.text import ELLIPSIS, fit
 from tpuprof_tui.formats.units import plural
 
 from ..drawing.glyphs import Glyphs
@@ -237,9 +237,13 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         if left and len(scrolled) > 1:
             # the rest of a number would be read as another one
             scrolled[0] = [Segment(" " * segment.cell_length, segment.style) for segment in scrolled[0]]
-        strip = Strip([segment for cell in scrolled for segment in cell]).crop_extend(
-            left, left + max(width - edges[staying], 0), style
-        )
+        room = max(width - edges[staying], 0)
+        strip = Strip([segment for cell in scrolled for segment in cell]).crop_extend(left, left + room, style)
+        if room and scrolled and edges[places[-1] + 1] - GAP > self.scroll_offset.x + width:
+            # the beginning of a number reads as another one too
+            cut = scrolled[-1]
+            if any(segment.text.strip() for segment in cut):
+                strip = Strip([*strip.crop(0, room - 1), Segment(ELLIPSIS, cut[0].style)])
         marks = [Segment(mark, self.palette.key + style)] if self._mark_width else []
         return Strip(joined([*marks, *kept, *strip])).crop_extend(0, self.size.width, style)
 

@@ -350,6 +350,15 @@ def write_database(run: Run, folder: Path) -> Path:
                            for number, values in step_rows(run)]),
         "CommAnalyzerTime": ("hccl_op_name,group_name,start_timestamp,elapse_time,transit_time,wait_time,"
                              "synchronization_time,idle_time,step,type", times),
+        "CommAnalyzerBandwidth": ("hccl_op_name,group_name,transport_type,transit_size,transit_time,bandwidth,"
+                                  "large_packet_ratio,package_size,count,total_duration,step,type",
+                                  [(each.name, GROUP, "HCCS", 1.5, 0.09, 16.6667, 0.0, 0.75, 2, 0.09, f"step{number}",
+                                    "collective") for number, each in enumerate(run.collectives)]),
+        "CommAnalyzerMatrix": ("hccl_op_name,group_name,src_rank,dst_rank,transport_type,transit_size,transit_time,"
+                               "bandwidth,op_name,step,type",
+                               [("allreduce-top1", GROUP, str(run.rank), str(1 - run.rank), "HCCS", 1.5, 0.09, 16.6667,
+                                 each.name, f"step{number}", "collective")
+                                for number, each in enumerate(run.collectives)]),
     })  # fmt: skip
     return output.parent
 

@@ -52,6 +52,19 @@ def test_names_may_be_begun():
             assert action in actions_named(action.id, "timeline", VOCABULARY)
 
 
+async def test_a_view_is_shown_by_the_beginning_of_its_name(profile):
+    async with opened(profile) as pilot:
+        screen = explorer(pilot)
+        await typed(pilot, "dur")
+        assert screen.panes.summary.views.chosen == "durations"
+        await pilot.press("colon", "o")
+        await settled(pilot)
+        assert "operations, overview" in frame(pilot.app) or "several" not in frame(pilot.app)
+        await pilot.press("escape")
+        await typed(pilot, "steps")
+        assert screen.panes.summary.views.chosen == "steps"
+
+
 async def test_lines_are_counted_from_here(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)

@@ -87,3 +87,18 @@ async def test_counters_are_walked_folded_and_told(profile, size, ascii_only):
         await press(pilot, "P")
         await press(pilot, "k k enter")
         assert sum(row.kind == "counters" for row in screen.timeline.lanes.rows) == 5
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_search_leads_to_counters_where_no_name_matches(profile, size):
+    async with opened(profile, SIZES[size]) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "slash H B M")
+        assert "no name, 3 counters match" in frame(pilot.app)
+        await press(pilot, "enter")
+        assert "HBM 0/Read" in screen.timeline.lanes.rows[screen.timeline.lanes.selected_row(screen.state)].label
+        assert "/HBM  counter 1/3" in frame(pilot.app)
+        await press(pilot, "n n n N")
+        assert counter_lines(screen.session)[screen.state.selection.counters].label == "HBM 2/Read"
+        await press(pilot, "slash q x q enter")
+        assert "No name matches qxq." in frame(pilot.app)

@@ -80,6 +80,13 @@ def made(tmp_path_factory):
 
 # -- one run in several forms
 
+#: Tables that are the same whatever the form, and those that a database has besides.
+_ALIKE = (("cluster", "steps"), ("cluster", "slow"), ("kernels", "by_name"), ("kernels", "by_core"),
+          ("streams", "streams"), ("api", "apis"))  # fmt: skip
+_ALIKE_DB = (("operators", "by_type"), ("kernels", "by_type"), ("communication", "operations"),
+             ("communication", "bandwidth"), ("communication", "packets"), ("communication", "matrix"),
+             ("cluster", "late"), ("cluster", "operations"), ("cluster", "links"), ("cluster", "matrix"))  # fmt: skip
+
 
 def test_text_database_and_timeline_tell_the_same_run(made, capsys):
     text, db, timeline = (report(made / form, capsys) for form in ("text", "db", "timeline"))
@@ -102,6 +109,12 @@ def test_text_database_and_timeline_tell_the_same_run(made, capsys):
                         for each in rows(found, "kernels", "kernels", worker)] for found in (text, other)]  # fmt: skip
             assert kernels[0] == kernels[1]
             assert len(kernels[0]) == 75
+            for view, table in _ALIKE + (_ALIKE_DB if other is db else ()):
+                told = [[{key: value for key, value in each.items() if not key.endswith("_ratio")}
+                         for each in rows(found, view, table, worker)] for found in (text, other)]  # fmt: skip
+                assert told[0], (view, table)
+                assert sorted(map(str, told[0])) == sorted(map(str, told[1])), (view, table)
+    assert rows(text, "api", "launches") == rows(timeline, "api", "launches")
     launches = [[each for each in rows(found, "api", "launches") if each["flow"] == "HostToDevice"]
                 for found in (text, db)]  # fmt: skip
     # databases join kernels and collectives alone: copies have a call, and no kernel
@@ -121,6 +134,50 @@ def test_text_database_and_timeline_tell_the_same_run(made, capsys):
         f"{RANK}/{OUTPUT}/trace_view.json"
     }
     assert [each["devices"][0]["name"] for each in db["workers"]] == ["Ascend (made up)"] * 2
+
+
+def test_memory_is_the_same_in_text_and_database(made, tmp_path, capsys):
+    import sqlite3
+
+    output = _rank(made, tmp_path, "kernel_details.csv")
+    (output / "memory_record.csv").write_text(
+        "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB),Stream Ptr,Device Type\n"
+        "PTA,1750000000000001.500\t,1.5,4.0,1.25,7,NPU:0\nAPP,1750000000000002.000\t,,6.5,,,NPU:0\n"
+    )
+    (output / "operator_memory.csv").write_text(
+        "Name,Size(KB),Allocation Time(us),Release Time(us),Duration(us),Device Type\n"
+        "aten::mm,8,1750000000000001.500\t,1750000000000003.750\t,2.250,NPU:0\n"
+        "aten::mm,0.5,1750000000000002.000\t,,,NPU:0\n"
+    )
+    (output / "npu_module_mem.csv").write_text(
+        "Device_id,Component,Timestamp(us),Total Reserved(KB),Device\n0,HCCL,1750000000000002.000\t,2048,NPU:0\n"
+    )
+    text = report(output.parent, capsys, "memory")
+    database = tmp_path / "db" / RANK / OUTPUT
+    database.mkdir(parents=True)
+    file = next((made / "db" / RANK / OUTPUT).glob("ascend_pytorch*.db"))
+    shutil.copy(file, database)
+    zero, mega = 1_750_000_000_000_000_000, 1 << 20
+    with sqlite3.connect(database / file.name) as connection:
+        for name, columns, told in (
+            ("STRING_IDS", "", [(9001, "PTA"), (9002, "app"), (9003, "aten::mm")]),
+            ("MEMORY_RECORD", "component,timestamp,totalAllocated,totalReserved,totalActive,streamPtr,deviceId",
+             [(9001, zero + 1500, 1.5 * mega, 4 * mega, 1.25 * mega, 7, 0)]),
+            ("NPU_MEM", "type,ddr,hbm,timestampNs,deviceId", [(9002, 0, 6.5 * mega, zero + 2000, 0)]),
+            ("OP_MEMORY", "name,size,allocationTime,releaseTime,duration",
+             [(9003, 8192, zero + 1500, zero + 3750, 2250), (9003, 512, zero + 2000, None, None)]),
+            ("NPU_MODULE_MEM", "moduleId,timestampNs,totalReserved,deviceId", [(3, zero + 2000, 2 * mega, 0)]),
+            ("ENUM_MODULE", "id,name", [(3, "HCCL")]),
+        ):  # fmt: skip
+            if columns:
+                connection.execute(f"create table {name} ({columns})")
+            connection.executemany(f"insert into {name} values ({','.join('?' * len(told[0]))})", told)
+    connection.close()
+    found = report(database.parent, capsys, "memory")
+    for table in ("curve", "peaks", "operators", "by_name", "modules"):
+        assert rows(text, "memory", table) == rows(found, "memory", table), table
+    assert figures(text, "memory") == figures(found, "memory")
+    assert figures(text, "memory")["never_released_kb"] == 0.5
 
 
 def test_figures_hold_together(made, capsys):

@@ -79,6 +79,12 @@ def _of_group(counters: Sequence[Counter], group: int, places: list[int], first:
         number += len(members) + (len(members) > 1)
 
 
+def folded_into(lines: Sequence[CounterLine], number: int) -> Iterator[int]:
+    """Numbers of the lines that a line is folded into, the nearest first."""
+    while (number := lines[number].parent) >= 0:
+        yield number
+
+
 def visible_lines(lines: Sequence[CounterLine], unfolded: Sequence[int]) -> Iterator[int]:
     """Numbers of the lines that are not folded away."""
     shown = set()

@@ -9,6 +9,7 @@ from typing import Final
 from textual.widget import Widget
 
 from tpuprof_tui.model import Vocabulary
+from tpuprof_tui.views.registry import views_of
 
 from ..panes.prompt import Note
 from ..settings.actions import Action, ActionTable
@@ -29,7 +30,7 @@ def fault(text: str, column: int = -1) -> Note:
 
 
 class CommandLine:
-    """Asks for a command, or for any action by its name.
+    """Asks for a command, for a view, or for any action by its name.
 
     Args:
         vocabulary: The words of the source.
@@ -61,16 +62,16 @@ class CommandLine:
         """Asks for a command."""
         self.prompting.ask("Command", "", self._judged, self._accepted)
         known = (command.said(self.vocabulary).name for command in COMMANDS)
-        self.prompting.prompt.tell(Note(listed(known, len(COMMANDS)) + ", or any action"))
+        self.prompting.prompt.tell(Note(listed(known, len(COMMANDS)) + ", a view, or any action"))
 
     def _judged(self, text: str) -> Note | None:
         """What the text would do, or could become."""
-        word, argument = split(text)
-        found = commands_named(word, self.vocabulary)
-        if len(found) == 1 and (argument or word in (found[0].name, found[0].id)):
+        found, argument = self._named(text)
+        if len(found) == 1 and (argument or split(text)[0] in (found[0].name, found[0].id)):
             return self._judged_argument(found[0], argument, len(text) - len(argument))
         names = [command.name for command in found]
         names += [action.text.lower() for action in self._actions_named(text)]
+        names = names or self._views_named(text)
         if not names:
             return fault("no command: ? lists keys and actions") if text.strip() else None
         return Note(listed(names))
@@ -84,8 +85,7 @@ class CommandLine:
         return Note(f"{told}: {command.help}")
 
     def _accepted(self, text: str) -> Note | None:
-        word, argument = split(text)
-        found = commands_named(word, self.vocabulary)
+        found, argument = self._named(text)
         if len(found) == 1:
             done = self.commands[found[0].id](argument)
             if isinstance(done, Note):
@@ -100,9 +100,23 @@ class CommandLine:
             return None
         if not text.strip():
             return None
-        if not actions and not found:
-            return self._judged(text)
-        return fault(f"several: {listed([*(each.name for each in found), *(each.text.lower() for each in actions)])}")
+        names = [*(each.name for each in found), *(each.text.lower() for each in actions)] or self._views_named(text)
+        return fault(f"several: {listed(names)}") if names else self._judged(text)
+
+    def _named(self, text: str) -> tuple[list[Command], str]:
+        """The commands that a text may mean, and what follows; a view's name, or its beginning, shows it."""
+        word, argument = split(text)
+        found = commands_named(word, self.vocabulary)
+        views = self._views_named(text)
+        if not found and len(views) == 1 and not self._actions_named(text):
+            return commands_named("view", self.vocabulary), views[0]
+        return found, argument
+
+    def _views_named(self, text: str) -> list[str]:
+        """The views that begin with a text, one that is called so alone."""
+        word = text.strip()
+        known = [view.id for view in views_of(self.vocabulary) if word and view.id.startswith(word)]
+        return [word] if word in known else known
 
     def _actions_named(self, text: str) -> list[Action]:
         """The actions of the pane that keys went to before whose name begins with a text."""

@@ -1,4 +1,4 @@
-"""Search for names of instructions, in the table's order or in time."""
+"""Search for names of instructions, in the table's order or in time; where none matches, for counters."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from tpuprof_tui.analysis.counter_lines import counter_lines, folded_into
 from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown
-from tpuprof_tui.analysis.selecting.search import Hits, hits_in_table, hits_in_time
+from tpuprof_tui.analysis.selecting.search import Hits, hits_in_table, hits_in_time, pattern_of
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 
 from ..panes.prompt import Note
 from ..panes.table import InstructionTable
@@ -21,7 +22,13 @@ from .store import Store
 
 
 class NameSearch:
-    """Goes to the instructions whose name matches a text, while it is typed and from one to the next."""
+    """Goes to the instructions whose name matches a text, while it is typed and from one to the next.
+
+    Where none does, Enter leads to the counters that do.
+
+    Args:
+        show_lanes: Makes room for the lanes of the timeline, which those of counters lie among.
+    """
 
     def __init__(
         self,
@@ -30,6 +37,7 @@ class NameSearch:
         prompting: Prompting,
         position: Position,
         table: InstructionTable,
+        show_lanes: Callable[[], None],
         say: Callable[[str], None],
     ) -> None:
         self.store = store
@@ -37,6 +45,7 @@ class NameSearch:
         self.prompting = prompting
         self.position = position
         self.table = table
+        self.show_lanes = show_lanes
         self.say = say
         self._hits: Hits | None = None
         self._hits_for: tuple[object, ...] = ()
@@ -60,7 +69,9 @@ class NameSearch:
                 return
             if not len(hits):
                 self.store.change(replace(origin, search=text))
-                self.prompting.prompt.tell(Note("no name matches", fault=True))
+                counters = len(self._counters(text))
+                told = f"no name, {counters:,} counters match: Enter shows them" if counters else "no name matches"
+                self.prompting.prompt.tell(Note(told, fault=not counters))
                 return
             place = hits.place(*self._from) % len(hits)
             self._go_to(hits, place)
@@ -101,7 +112,7 @@ class NameSearch:
 
         def take(hits: Hits) -> None:
             if not len(hits):
-                self.say(f"No name matches {text}.")
+                self._go_to_counter(text, steps)
                 return
             place, wrapped = hits.stepped(*self.position.here(), steps)
             self._go_to(hits, place)
@@ -115,7 +126,30 @@ class NameSearch:
             place = hits.place(*self.position.here()) % len(hits) + 1
             self.say(f"/{hits.text}  {place:,}/{len(hits):,}   n next, N previous, Esc clears")
         else:
-            self.say(f"No name matches {hits.text}.")
+            self._go_to_counter(hits.text, 1)
+
+    def _counters(self, text: str) -> list[int]:
+        """Numbers of the lines of single counters that match a text."""
+        pattern = pattern_of(text)
+        lines = enumerate(counter_lines(self.store.session))
+        return [number for number, line in lines if not line.folds and pattern.search(line.label)]
+
+    def _go_to_counter(self, text: str, steps: int) -> None:
+        """Selects the next line of counters that matches, or the one before, and shows it."""
+        found, lines = self._counters(text), counter_lines(self.store.session)
+        if not found:
+            self.say(f"No name matches {text}.")
+            return
+        here = self.store.state.selection.counters
+        ahead = [number for number in found if (number > here if steps > 0 else number < here)]
+        number = (ahead or found)[0 if steps > 0 else -1]
+        self.show_lanes()
+        state = self.store.state
+        unfolded = dict.fromkeys((*state.unfolded, *folded_into(lines, number)))
+        selection = Selection(lines[number].group, counters=number)
+        self.store.change(replace(state, scope=Scope(), rows="engines", unfolded=tuple(unfolded), selection=selection,
+                                  search=text))  # fmt: skip
+        self.say(f"/{text}  counter {found.index(number) + 1:,}/{len(found):,}   n next, N previous, Esc clears")
 
     def _find(self, text: str, take: Callable[[Hits], None]) -> None:
         """Finds the matches of a text, unless they are known, and hands them on."""

@@ -133,7 +133,9 @@ class ExplorerScreen(DrawnScreen[None]):
         self.navigation = Navigation(store, self.manager, self.prompting, say)
         self.filtering = Filtering(store, self.background, self.prompting, panes.tree, say)
         position = Position(store, panes.table, self.prompting)
-        names = NameSearch(store, self.background, self.prompting, position, panes.table, say)
+        names = NameSearch(
+            store, self.background, self.prompting, position, panes.table, partial(self.manager.go, "timeline"), say
+        )
         self.marks = Marks(store, position, say)
         self.notes = NoteKeeping(store, notes, self.background, self._copy, say)
         self.table_requests = TableRequests(store, self.filtering, panes.table, self.manager.go, self._open_overlay)

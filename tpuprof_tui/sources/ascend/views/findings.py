@@ -148,11 +148,10 @@ def _free(run: Run) -> Iterator[Finding]:
     if share > 0.1 and free is not None:
         causes = {cause: ns for cause, ns in run.cause_times.items() if ns and cause != "unknown"}
         most = max(causes, key=lambda cause: causes[cause]) if causes else ""
-        why = {"host": "most of it because the host had not called yet",
-               "dispatch": "most of it between call and launch",
-               "device": "most of it while what was launched waited"}.get(most, "why is not known")  # fmt: skip
-        yield Finding("free", run.worker.key, free, f"The device did nothing for {time_text(round(free))}, "
-                      f"{percent_text(share)} of Stage: {why}.", "See the view `free`: each gap and its cause.",
+        why = {"host": "mostly the host called late", "dispatch": "mostly between call and launch",
+               "device": "mostly launched work waited"}.get(most, "why is not known")  # fmt: skip
+        text = f"Free for {time_text(round(free))}, {percent_text(share)} of Stage: {why}."
+        yield Finding("free", run.worker.key, free, text, "See the view `free`: each gap and its cause.",
                       "free / stage", share, 0.1)  # fmt: skip
 
 
@@ -162,8 +161,8 @@ def _exposed(run: Run) -> Iterator[Finding]:
     share, overlap = _share(exposed, stage), _share(covered, whole)
     if share > 0.1 and overlap < 0.5 and exposed is not None:
         yield Finding("exposed_communication", run.worker.key, exposed,
-                      f"Communication that no computing covers takes {percent_text(share)} of Stage; "
-                      f"{percent_text(overlap)} of it is covered.",
+                      f"Computing covers {percent_text(overlap)} of communication; the rest is "
+                      f"{percent_text(share)} of Stage.",
                       "Start it earlier, in smaller buckets, or find the rank that the others wait for.",
                       "not overlapped / stage", share, 0.1)  # fmt: skip
 

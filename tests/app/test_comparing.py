@@ -56,6 +56,15 @@ async def test_the_summary_tells_differences(pair):
         assert "llama_mlp_multi_core took longer" in seen
         pane = app.screen.query_one("#summary", SummaryPane)
         assert pane.views.told(pane.figures.answers)[0].id == "comparison"
+        await press(pilot, "colon g r o u p space k e r n e l enter")
+        seen = await shown(pilot, "delta")
+        groups = [line.split() for line in seen.splitlines() if "multi_core" in line]
+        assert groups[0][1] == "llama_mlp_multi_core"
+        by_name = {line[1]: line for line in groups}
+        # what the base alone has: nothing here, and all of it gone
+        assert by_name["rmsnorm_multi_core"][2] == "0"
+        assert by_name["rmsnorm_multi_core"][-3].startswith("-")
+        await press(pilot, "escape")
         pane.choose("operations")
         seen = await shown(pilot, "Operations of all cores")
         rows = [line.split() for line in seen.splitlines() if line.strip().startswith("tensorLd")]

@@ -12,6 +12,7 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Role, is_missing
 from tpuprof_tui.model.lane import Rows
 
+from ..compare.work import renamed_operations
 from ..totals.groups import Array, Groups, even_edges, grouped, in_ranges, wide_edges
 from .cell_texts import value_text
 from .filter_masks import numbers_shown
@@ -39,6 +40,7 @@ class GroupTable:
         conditions: Filter that leaves just one group, for each.
         rows: Instructions grouped.
         work_only: Whether waits and other system commands are left out.
+        base: int64 ns, total of each group in the profile that this one is compared with; None: nothing to compare.
     """
 
     column: Column
@@ -47,6 +49,12 @@ class GroupTable:
     conditions: tuple[str, ...]
     rows: int
     work_only: bool
+    base: Ints | None = None
+
+    @property
+    def delta(self) -> Ints:
+        """ns, by how much each group took longer than in the base."""
+        return self.groups.total - (0 if self.base is None else self.base)
 
 
 def knows_names(session: Session) -> bool:
@@ -59,7 +67,9 @@ def knows_names(session: Session) -> bool:
     )
 
 
-def group_table(session: Session, state: DisplayState, key: str, *, work_only: bool) -> GroupTable:
+def group_table(
+    session: Session, state: DisplayState, key: str, *, work_only: bool, base: DisplayState | None = None
+) -> GroupTable:
     """Groups what the table holds in a state.
 
     Args:
@@ -67,30 +77,67 @@ def group_table(session: Session, state: DisplayState, key: str, *, work_only: b
         state: Scope, filter and window are respected.
         key: Column to group by.
         work_only: Whether only work counts.
+        base: The same state of the profile that this one is compared with: groups of both have a total of each side,
+            by what they are called. None: nothing is compared.
 
     Returns:
         The groups, of numbers that differ much in ranges. O(instructions).
     """
-    vocabulary = session.profile.vocabulary
-    column = vocabulary.schema[key]
+    column = session.profile.vocabulary.schema[key]
+    values, durations = _grouped_columns(session, state, key, work_only=work_only)
+    groups = grouped(values, durations)
+    edges: list[float] = []
+    if column.kind != "text" and len(groups) > MANY:
+        known = groups.values[~groups.missing]
+        edges = _edges(column, float(known[0]), float(known[-1]))
+        groups = grouped(in_ranges(values, edges), durations)
+    labels, conditions = _told(session, column, groups, edges)
+    if base is None or session.baseline is None:
+        return GroupTable(column, groups, tuple(labels), tuple(conditions), len(durations), work_only)
+    values, lengths = _grouped_columns(session.baseline, base, key, work_only=work_only)
+    theirs = grouped(in_ranges(values, edges) if edges else values, lengths)
+    names, filters = _told(session.baseline, column, theirs, edges)
+    if key == "name":
+        called = renamed_operations(session.baseline.profile, session.profile)
+        here = {clean(there): clean(own) for own, there in called.items()}
+        names = [here.get(name, name) for name in names]
+    totals: dict[str, int] = {}
+    for name, total in zip(names, theirs.total.tolist(), strict=True):
+        totals[name] = totals.get(name, 0) + total
+    mine = set(labels)
+    gone = [place for place, name in enumerate(names) if name not in mine]
+    none = np.zeros(len(gone), np.int64)
+    groups = Groups(np.append(groups.values, theirs.values[gone]), *(
+        np.append(each, none) for each in (groups.count, groups.total, groups.longest)
+    ))  # fmt: skip
+    labels += [names[place] for place in gone]
+    conditions += [filters[place] for place in gone]
+    told: dict[str, int] = {name: place for place, name in reversed(list(enumerate(labels)))}
+    # two groups of one name share a total: the first has it
+    base_total = np.array([totals.get(name, 0) if told[name] == place else 0 for place, name in enumerate(labels)],
+                          np.int64)  # fmt: skip
+    return GroupTable(column, groups, tuple(labels), tuple(conditions), len(durations), work_only, base_total)
+
+
+def _grouped_columns(session: Session, state: DisplayState, key: str, *, work_only: bool) -> tuple[Array, Ints]:
+    """Values and durations, ns, of what is grouped."""
     chosen = _chosen(session, numbers_shown(session, state))
     if work_only:
         chosen = [(lane, _at_work(lane, rows)) for lane, rows in chosen]
     durations = _joined([lane.take("end", rows) - lane.take("start", rows) for lane, rows in chosen])
-    values = _column(session, key, chosen, text=vocabulary.is_text(key))
-    groups = grouped(values, durations)
+    return _column(session, key, chosen, text=session.profile.vocabulary.is_text(key)), durations
+
+
+def _told(session: Session, column: Column, groups: Groups, edges: list[float]) -> tuple[list[str], list[str]]:
+    """Label of each group, and the filter that leaves it."""
     if column.kind == "text":
-        labels, conditions = _text_groups(session, column, groups)
-    elif len(groups) <= MANY:
-        labels = [_number_label(column, value, gone) for value, gone in _pairs(groups)]
-        conditions = [_number_condition(key, value, gone) for value, gone in _pairs(groups)]
-    else:
-        known = groups.values[~groups.missing]
-        edges = _edges(column, float(known[0]), float(known[-1]))
-        groups = grouped(in_ranges(values, edges), durations)
-        labels = [_range_label(column, edges, place, gone) for place, gone in _pairs(groups)]
-        conditions = [_range_condition(key, edges, place, gone) for place, gone in _pairs(groups)]
-    return GroupTable(column, groups, tuple(labels), tuple(conditions), len(durations), work_only)
+        return _text_groups(session, column, groups)
+    pairs = _pairs(groups)
+    if edges:
+        return ([_range_label(column, edges, place, gone) for place, gone in pairs],
+                [_range_condition(column.key, edges, place, gone) for place, gone in pairs])  # fmt: skip
+    return ([_number_label(column, value, gone) for value, gone in pairs],
+            [_number_condition(column.key, value, gone) for value, gone in pairs])  # fmt: skip
 
 
 def _edges(column: Column, low: float, high: float) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Final
 
@@ -21,7 +22,15 @@ from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
-from tpuprof_tui.formats.units import column_unit, percent_text, plural, time_decimals, time_number, time_text
+from tpuprof_tui.formats.units import (
+    column_unit,
+    percent_text,
+    plural,
+    time_decimals,
+    time_number,
+    time_text,
+)
+from tpuprof_tui.views.query import Query
 
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
@@ -39,6 +48,8 @@ LISTED: Final = 1_000
 _FIXED: Final = 57
 #: Columns of the list: what is shown, and whether large values come first.
 COLUMNS: Final = (("value", False), ("count", True), ("total", True), ("mean", True), ("longest", True))
+#: Of a comparison the last two are others.
+COMPARED: Final = (*COLUMNS[:3], ("base", True), ("delta", True))
 
 
 class GroupList(LinesView):
@@ -69,7 +80,9 @@ class GroupList(LinesView):
         self.glyphs = glyphs
         self.key = key
         self.work_only = work_only
-        self.sort = 2 if work_only else 1
+        self.base = _state_of_base(session, state)
+        self.columns = COLUMNS if self.base is None else COMPARED
+        self.sort = 4 if self.base is not None else 2 if work_only else 1
         self.down = True
         self._background = background_of(self, "groups", small=session.profile.instructions <= AT_ONCE)
         self.table: GroupTable | None = None
@@ -83,7 +96,8 @@ class GroupList(LinesView):
         if not self._background.small:
             self.table = None
             self._show()
-        group = partial(group_table, self.session, self.state, self.key, work_only=self.work_only)
+        group = partial(group_table, self.session, self.state, self.key, work_only=self.work_only,
+                        base=self.base)  # fmt: skip
         self._background.compute("groups", group, self._take)
 
     def _take(self, table: GroupTable) -> None:
@@ -97,20 +111,23 @@ class GroupList(LinesView):
         if table is None:
             return
         groups = table.groups
-        name, _ = COLUMNS[self.sort]
+        name, _ = self.columns[self.sort]
         if name == "value":
             text = table.column.kind == "text"
             labels = np.array([label.casefold() for label in table.labels], dtype=object)
             keys = np.argsort(np.argsort(labels, kind="stable")) if text else np.arange(len(groups))
+        elif name == "base" and table.base is not None:
+            keys = table.base
         else:
-            keys = getattr(groups, name)
+            # what changed the most comes first, whichever way
+            keys = np.abs(table.delta) if name == "delta" else getattr(groups, name)
         self.order = np.lexsort((-groups.total, -keys if self.down else keys))
         self._show()
 
     def _show(self) -> None:
         self.rebuild(keep_scroll=False)
         self.border_title = Content(self._title())
-        sort, _ = COLUMNS[self.sort]
+        sort, _ = self.columns[self.sort]
         more = "" if len(self.order) <= LISTED else f"first {LISTED:,} of {len(self.order):,}, "
         self.border_subtitle = Content(
             self.session.say("{more}by {sort}; Enter shows a group's {events}, Esc closes", more=more, sort=sort)
@@ -151,7 +168,7 @@ class GroupList(LinesView):
         return lines, [-1, *range(len(shown))]
 
     def _header_text(self, place: int) -> str:
-        name, _ = COLUMNS[place]
+        name, _ = self.columns[place]
         if place == 0 and self.table is not None:
             name = header_text(self.table.column.title, self.table.column.unit)
         arrow = f" {self.glyphs.down if self.down else self.glyphs.up}" if place == self.sort else ""
@@ -168,14 +185,21 @@ class GroupList(LinesView):
     def _line(self, table: GroupTable, place: int, label: int, bar_width: int, full: float) -> Line:
         groups = table.groups
         count, total, longest = (int(values[place]) for values in (groups.count, groups.total, groups.longest))
-        unit = column_unit(int(groups.total.max()))
-        total_text = f"{time_number(total, unit, min(time_decimals(unit, max(unit.ns // 1000, 1)), 3))} {unit.name}"
+        unit = column_unit(max(int(groups.total.max()), 0 if table.base is None else int(table.base.max())))
+        decimals = min(time_decimals(unit, max(unit.ns // 1000, 1)), 3)
+        total_text = f"{time_number(total, unit, decimals)} {unit.name}"
         share = float(groups.share[place])
         style = self.palette.quiet if table.labels[place] == "-" else self.palette.text
+        if table.base is None:
+            more = time_text(round(float(groups.mean[place]))), time_text(longest)
+        else:
+            delta = int(table.delta[place])
+            more = (time_number(int(table.base[place]), unit, decimals),
+                    f"{'+' if delta > 0 else ''}{time_number(delta, unit, decimals)}")  # fmt: skip
         return [
             Segment(f" {fit(table.labels[place], label)}", style),
             Segment(f"{count:>10,}{total_text:>13}", self.palette.text),
-            Segment(f"{time_text(round(float(groups.mean[place]))):>11}{time_text(longest):>11}", self.palette.quiet),
+            Segment(f"{more[0]:>11}{more[1]:>11}", self.palette.quiet),
             Segment(f"{percent_text(share):>8} ", self.palette.strong),
             Segment(bar(share / full, bar_width, self.glyphs), self.palette.compute),
         ]
@@ -186,14 +210,16 @@ class GroupList(LinesView):
         if table is None:
             return ""
         title = header_text(table.column.title, table.column.unit)
-        lines = ["\t".join((title, "count", "total ns", "mean ns", "longest ns", "share %"))]
+        compared = ("base ns", "delta ns") if table.base is not None else ()
+        lines = ["\t".join((title, "count", "total ns", "mean ns", "longest ns", "share %", *compared))]
         groups = table.groups
         for place in self.order.tolist():
             numbers = (
                 f"{int(groups.count[place])}", f"{int(groups.total[place])}", f"{round(float(groups.mean[place]))}",
                 f"{int(groups.longest[place])}", f"{100 * float(groups.share[place]):.2f}",
             )  # fmt: skip
-            lines.append("\t".join((table.labels[place], *numbers)))
+            sides = () if table.base is None else (f"{int(table.base[place])}", f"{int(table.delta[place])}")
+            lines.append("\t".join((table.labels[place], *numbers, *sides)))
         return "\n".join(lines)
 
     # keys
@@ -221,8 +247,8 @@ class GroupList(LinesView):
 
     def action_scroll_columns(self, columns: int) -> None:
         """Sorts by the column so many places to the right: nothing is out of sight."""
-        self.sort = (self.sort + columns) % len(COLUMNS)
-        self.down = COLUMNS[self.sort][1]
+        self.sort = (self.sort + columns) % len(self.columns)
+        self.down = self.columns[self.sort][1]
         self._order()
 
     def action_reverse(self) -> None:
@@ -233,6 +259,13 @@ class GroupList(LinesView):
     def action_copy(self) -> None:
         """Copies the list."""
         self.post_message(self.Copied(self.as_text()))
+
+
+def _state_of_base(session: Session, state: DisplayState) -> DisplayState | None:
+    """The same part of the base; None where nothing is compared: without a base, and of a part of the time."""
+    whole = replace(state, start=state.full_start, end=state.full_end)
+    baseline = Query.of_state(session, whole, state.scope).baseline if not state.in_window else None
+    return None if baseline is None else replace(state, scope=baseline.scope)
 
 
 class GroupsScreen(ModalScreen[str | None], DrawnScreen[str | None]):

@@ -216,7 +216,7 @@ def _idle_unforced(lane: Lane, others: list[Lane], waited: Ints, slack: Ints) ->
     A row may begin when what ran before it on its engine has ended, the commands that it names have retired, and the
     launch that it belongs to has begun on any engine. Of one that names a command that is not known nothing is told.
     """
-    starts, ends, wanted = lane["start"], lane["end"], lane["depends_on"]
+    starts, ends = lane["start"], lane["end"]
     earliest = np.empty(len(lane), np.int64)
     earliest[0] = starts[0]
     earliest[1:] = np.maximum.accumulate(ends)[:-1]
@@ -232,8 +232,10 @@ def _idle_unforced(lane: Lane, others: list[Lane], waited: Ints, slack: Ints) ->
             np.minimum.at(begun, theirs[inside], each["start"][inside])
         begun[-1] = np.iinfo(np.int64).min
         earliest = np.maximum(earliest, begun[scope])
-    chosen = (lane["role"] == Role.WORK) & (starts > earliest) & (linked | (wanted == 0))
-    rows = np.flatnonzero(chosen)
+    rows = np.flatnonzero((lane["role"] == Role.WORK) & (starts > earliest))
+    chosen = linked[rows]
+    chosen[~chosen] = lane.take("depends_on", rows[~chosen]) == 0
+    rows = rows[chosen]
     return rows, earliest[rows], starts[rows]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -166,6 +167,23 @@ class Table:
     def column(self, key: str) -> list[Any]:
         """Plain values of a column, by its key."""
         return plain_list(self.values[self.place(key)])
+
+    def largest(self, key: str) -> float:
+        """The largest magnitude of the numbers of a column, by its key; 0 where none is known. Found once."""
+        found = self._largest.get(key)
+        if found is None:
+            values = self.values[self.place(key)]
+            if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
+                known = values[~np.isnan(values) if values.dtype.kind == "f" else values != INT_MISSING]
+                found = float(np.abs(known).max(initial=0))
+            else:
+                found = max((abs(value) for value in plain_list(values) if value is not None), default=0)
+            self._largest[key] = found
+        return found
+
+    @cached_property
+    def _largest(self) -> dict[str, float]:
+        return {}
 
     def place(self, key: str) -> int:
         """Place of a column, by its key; -1 without one."""

@@ -48,8 +48,7 @@ class Cells:
         units: dict[str, TimeUnit] = {}
         for column in table.columns:
             if column.kind == "duration" and column.shown:
-                known = [abs(value) for value in table.column(column.key) if value is not None]
-                units[column.key] = column_unit(max(known, default=0))
+                units[column.key] = column_unit(table.largest(column.key))
         main = max(units.values(), key=lambda unit: unit.ns, default=None)
         texts = (column.key for column in table.columns if column.shown and column.kind == "text")
         return cls(units, main, next(texts, "") if table.depth is not None else "")

@@ -383,8 +383,8 @@ def _bars(table: Table, column: Column, rows: Sequence[int]) -> list[list[float]
     if not column.bar:
         return []
     if column.parts:
-        parts = [[float(table.column(key)[row] or 0) for key in column.parts] for row in rows]
+        told = [table.values[table.place(key)] for key in column.parts]
+        parts = [[float(plain(values[row]) or 0) for values in told] for row in rows]
         return [[part / sum(each) if sum(each) else 0.0 for part in each] for each in parts]
-    values = table.column(column.key)
-    full = max((abs(value) for value in values if value is not None), default=0)
-    return [[abs(values[row] or 0) / full if full else 0.0] for row in rows]
+    values, full = table.values[table.place(column.key)], table.largest(column.key)
+    return [[abs(plain(values[row]) or 0) / full if full else 0.0] for row in rows]

@@ -47,6 +47,11 @@ class Collectives:
 
 def distributed(query: Query) -> Answer:
     """The view."""
+    # of whole workers, whatever the window
+    return query.derived.get("distributed", lambda: _distributed(query), query.top_group)
+
+
+def _distributed(query: Query) -> Answer:
     runs = [run for run in runs_of(query) if run.communicates.any() or len(run.collectives)]
     found = [collectives_of(run) for run in runs]
     moved, missing = _moved(found)
@@ -79,8 +84,8 @@ def distributed(query: Query) -> Answer:
 
 def transfers(query: Query) -> list[tuple[Any, ...]]:
     """Step, worker, time of transfer and of waiting for the others, ns; "all": the mean of the steps."""
-    found = [collectives_of(run) for run in runs_of(query) if run.communicates.any() or len(run.collectives)]
-    return _transfers(found, _moved(found)[0])
+    table = next(each for each in distributed(query).tables if each.key == "transfer")
+    return table.rows()
 
 
 def _moved(found: list[Collectives]) -> tuple[dict[str, I64], list[Missing]]:

@@ -101,13 +101,12 @@ def _events(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt.NDA
     """What lived from when to when: an address is opened by bytes above 0 and closed by a release."""
     memory = run.trace.memory
     names = {each: device_name(*each) for each in devices}
-    operators = _operator_names(run, node)
     opened: dict[int, tuple[int, int, int]] = {}
     rows: list[tuple[Any, ...]] = []
 
     def row(number: int, size: int, opener: int | None, begin: int | None, end: int | None) -> None:
         device = (int(memory.device_type[number]), int(memory.device_id[number]))
-        rows.append((names[device], UNKNOWN if opener is None else operators[opener], size,
+        rows.append((names[device], UNKNOWN if opener is None else _operator_name(run, int(node[opener])), size,
                      None if begin is None else begin + shift, None if end is None else end + shift,
                      None if begin is None or end is None else end - begin))  # fmt: skip
 
@@ -135,17 +134,15 @@ def _events(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt.NDA
     ), rows)  # fmt: skip
 
 
-def _operator_names(run: Run, node: I64) -> list[str]:
-    """What is said of the operator of each instant; ``aten::empty`` with what called it."""
+def _operator_name(run: Run, node: int) -> str:
+    """What is said of the operator of an instant; ``aten::empty`` with what called it."""
     trace, tree = run.trace, run.tree
-    found = []
-    for each in node.tolist():
-        if each < 0:
-            found.append(UNKNOWN)
-            continue
-        name = trace.names[trace.name[tree.rows[each]]]
-        above = int(tree.parent[each])
-        if name.startswith("aten::empty") and above >= 0:
-            name = f"{trace.names[trace.name[tree.rows[above]]]} ({name})"
-        found.append(name)
-    return found
+    if node < 0:
+        return UNKNOWN
+    name = trace.names[trace.name[tree.rows[node]]]
+    above = int(tree.parent[node])
+    return (
+        f"{trace.names[trace.name[tree.rows[above]]]} ({name})"
+        if name.startswith("aten::empty") and above >= 0
+        else name
+    )

@@ -26,7 +26,8 @@ _COLUMNS = (
 
 def modules(query: Query) -> Answer:
     """The view."""
-    return of_workers(query, _modules, MODULES)
+    # of whole workers, whatever the window
+    return query.derived.get("modules", lambda: of_workers(query, _modules, MODULES), query.top_group)
 
 
 def _modules(asked: Asked) -> Answer:

@@ -88,6 +88,12 @@ def test_what_is_new_fails_and_what_is_gone_passes():
     assert gate([without], [run], [Rule.typed("kernel:a>0.001us")]).result == "FAIL"
 
 
+def test_parts_of_recordings_of_which_one_names_nothing_are_not_new():
+    lanes = Run("", {"total": Figure(1_000.0, 1, 0.0), "kernel:Core 0 TIU": Figure(900.0, 9, 0.0)})
+    named = Run("", {"total": Figure(1_000.0, 1, 0.0), "kernel:softmax": Figure(900.0, 9, 0.0)})
+    assert [each.result for each in gate([lanes], [named]).rules] == ["PASS"]
+
+
 def test_rules_are_cut_at_their_last_sign_outside_quotes():
     assert Rule.typed("total>5%") == Rule("total>5%", "total", 0.05)
     assert Rule.typed("step > 1.5us").ns == 1500

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tpuprof_tui.analysis.compare.comparison import LAUNCHES
 from tpuprof_tui.analysis.compare.gating import Figure, Gate, Judged, Run
 from tpuprof_tui.analysis.compare.noise import Amount, Lost, status_of
 from tpuprof_tui.errors import UnreadableError, UsageError
@@ -75,6 +76,8 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
             float(np.median(lengths)) if len(lengths) else 0.0, max(len(lengths), 1), spread, max(len(lengths) - 1, 0)
         )
     for view, parts in compared.cuts.items():
+        if view == LAUNCHES:  # told apart by how many events they have: one that lost some is not new
+            continue
         kind = _KINDS.get(view, "kernel")
         for part in parts:
             figures[f"{kind}:{part.name}"] = _figure_of(part)
@@ -91,7 +94,7 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
     for kernel in np.unique(launches.kernel[launches.kernel >= 0]).tolist():
         mine = launches.signature[launches.kernel == kernel]
         signatures[names[kernel]] = (len(mine), int(np.bitwise_xor.reduce(np.unique(mine))))
-    run = Run(path, figures, compared.comparison.lost.base, signatures if launches.whole else {})
+    run = Run(path, figures, compared.comparison.lost.base, signatures if launches.whole and launches.named else {})
     words = query.vocabulary
     chip = query.profile.device.chip if words.one_chip else ""
     found = tuple(_findings(query)) if findings else ()

@@ -223,7 +223,10 @@ def gate(
     asked = list(rules) or [Rule.typed(USUAL)]
     found = _judged(asked, base, other, noise, between, level)
     if not rules:
-        parts = [Rule(f"{name}>0%", name, 0.0) for name in sorted(known) if name.startswith(PARTS)]
+        # recordings of which one names nothing have no part in common: none of them is new
+        shared = {name.partition(":")[0] for name in figures_of(base, ()) & figures_of((), other)}
+        parts = [Rule(f"{name}>0%", name, 0.0) for name in sorted(known)
+                 if name.startswith(PARTS) and name.partition(":")[0] in shared]  # fmt: skip
         found += [each for each in _judged(parts, base, other, noise, between, level) if each.result == "FAIL"]
     results = {each.result for each in found}
     result: Result = "FAIL" if "FAIL" in results else "INCONCLUSIVE" if "INCONCLUSIVE" in results else "PASS"

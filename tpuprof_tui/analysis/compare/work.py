@@ -117,12 +117,15 @@ def both_works(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] |
     whole = len(base.scopes) > 0 and len(other.scopes) > 0
     operands = _shared_operands(base, other)
     sequences, shapes = _Numbers(), None
+    # a profile beside itself has the same work
+    sides = (base,) if base is other else (base, other)
+    restarts: list[dict[int, _Restarts]] = [{} for _ in sides]
     if not whole and base.vocabulary.restarts and not (base.has(NAMES) and other.has(NAMES)):
-        whole, shapes = True, _Shapes(_in_step(base, other))
+        restarts = [_restarts(profile) for profile in sides]
+        whole, shapes = True, _Shapes(all(map(_in_step, sides, restarts)))
     works = [
-        _work(profile, names[side], scopes[side], unit_of[side], operands, whole, sequences, shapes)
-        # a profile beside itself has the same work
-        for side, profile in enumerate((base,) if base is other else (base, other))
+        _work(profile, names[side], scopes[side], unit_of[side], operands, whole, sequences, shapes, restarts[side])
+        for side, profile in enumerate(sides)
     ]
     if shapes is not None:
         kernels = shapes.texts(base.vocabulary.event.plural)
@@ -283,6 +286,7 @@ def _lane_parts(profile: Profile) -> Iterator[tuple[int, Lane, Ints]]:
 def _work(
     profile: Profile, names: Ints, scopes: Ints, unit_of: Mapping[int, int],
     operands: Mapping[str, tuple[str, ...]], whole: bool, sequences: _Numbers, shapes: _Shapes | None,
+    restarts: Mapping[int, _Restarts],
 ) -> Work:  # fmt: skip
     parts: list[list[Any]] = [[] for _ in range(8)]
     turns: dict[tuple[int, str], int] = {}
@@ -328,7 +332,7 @@ def _work(
         return Work(lane_number[order], row[order], length[order], label[order], label[order], command[order],
                     np.arange(count, dtype=np.int64), launches)  # fmt: skip
     if shapes is not None:
-        return _restarted(profile, unit_of, sequences, shapes, joined)
+        return _restarted(profile, unit_of, sequences, shapes, restarts, joined)
     return _launched(profile, scopes, unit_of, sequences, joined)
 
 
@@ -350,21 +354,20 @@ def _restarts(profile: Profile) -> dict[int, _Restarts]:
     return found
 
 
-def _in_step(*profiles: Profile) -> bool:
+def _in_step(profile: Profile, restarts: Mapping[int, _Restarts]) -> bool:
     """Whether the lanes of each unit began equally many launches: the first of each are one, and so on."""
-    counts: dict[tuple[int, int], set[int]] = {}
-    for side, profile in enumerate(profiles):
-        for number, found in _restarts(profile).items():
-            counts.setdefault((side, profile.unit_of(profile.lanes[number])), set()).add(len(found.first))
+    counts: dict[int, set[int]] = {}
+    for number, found in restarts.items():
+        counts.setdefault(profile.unit_of(profile.lanes[number]), set()).add(len(found.first))
     return all(len(each) == 1 for each in counts.values())
 
 
 def _restarted(
-    profile: Profile, unit_of: Mapping[int, int], sequences: _Numbers, shapes: _Shapes, joined: Sequence[Any]
-) -> Work:
+    profile: Profile, unit_of: Mapping[int, int], sequences: _Numbers, shapes: _Shapes,
+    restarts: Mapping[int, _Restarts], joined: Sequence[Any],
+) -> Work:  # fmt: skip
     """Work by launches that nothing names: they are told apart by how many events they have on each lane."""
     lane_number, row, _, _, kernel, _, launch, sequence = joined
-    restarts = _restarts(profile)
     parts: dict[int, list[int]] = {}
     for number in restarts:
         parts.setdefault(profile.unit_of(profile.lanes[number]) if shapes.together else number, []).append(number)

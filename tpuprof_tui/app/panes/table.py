@@ -247,7 +247,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         strip = whole.crop_extend(left, left + room, style)
         if room and whole.crop(left + room).text.strip():
             # the beginning of a number reads as another one too
-            seen = left + room - Strip([segment for cell in scrolled[:-1] for segment in cell]).cell_length
+            seen = left + room - (edges[places[-1]] - edges[places[staying]])
             end = ELLIPSIS if seen > _LEAST_CUT else " " * seen
             strip = Strip([*strip.crop(0, room - len(end)), Segment(end, scrolled[-1][0].style)])
         marks = [Segment(mark, self.palette.key + style)] if self._mark_width else []

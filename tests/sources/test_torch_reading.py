@@ -149,30 +149,57 @@ EVENT = b'{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": 5
 @pytest.mark.parametrize(
     ("spoilt", "kept", "what"),
     [
-        (EVENT % (b"a", b'"x": NaN'), 3, ""),
-        (EVENT % (b"\xff\xfe", b""), 3, ""),
-        (EVENT % (b"line\nbreak", b""), 3, ""),
-        (EVENT % (b"a", b'"correlation": 99999999999999999999999'), 3, ""),
+        (EVENT % (b"a", b'"x": NaN'), 3, "no JSON"),
+        (EVENT % (b"a", b'"x": N/A, "y": [01, -nan]'), 3, "no JSON"),
+        (EVENT % (b"\xff\xfe", b""), 3, "UTF-8"),
+        (EVENT % (b"line\nbreak", b""), 3, "control"),
+        (EVENT % (b"a", b'"correlation": 99999999999999999999999'), 3, "int64"),
         (EVENT % (b"a", b'"External id": {"no": "number"}'), 3, ""),
-        (EVENT % (b'un"quoted', b""), 2, "decoded"),
+        (EVENT % (b'un"quoted "name" f<"x"::y>', b""), 3, "escaped"),
         (EVENT % (b"a", b'"x" 5'), 2, "decoded"),
+        (EVENT % (b"a", b'"x": ' + b"[" * 5000 + b"]" * 5000), 2, "decoded"),
+        (b'{"ph": "X", "cat": "cpu_op", "name": "cut off, "tid', 2, "decoded"),
         (b"17", 2, "decoded"),
+        (b'{"ph": "B", "name": "a", "pid": 1, "tid": 1, "ts": 5}', 2, "phase"),
+        (b'{"name": "a", "pid": 1, "tid": 1, "ts": 5, "dur": 1}', 2, "phase"),
         (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5}', 2, "duration"),
-        (b'17, {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5}', 2, "duration"),
-        (b'17, {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5, "dur": null}', 2, "duration"),
+        (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5, "dur": null}', 2, "duration"),
         (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": "soon", "dur": 1}', 2, "duration"),
         (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5, "dur": -1}', 3, "below 0"),
+        (b'{"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": 5, "args": {"Addr": 18446744073709551616}}',
+         2, "int64"),
     ],
-)
-def test_one_spoilt_event_costs_itself_alone(tmp_path, spoilt, kept, what):
+)  # fmt: skip
+def test_one_spoilt_event_costs_itself_alone_and_is_told_with_its_offset(tmp_path, spoilt, kept, what):
     path = tmp_path / "spoilt.json"
     good = EVENT % (b"good", b'"correlation": 5')
-    path.write_bytes(b'{"traceEvents": [' + b",\n".join([good, spoilt, good]) + b'], "after": 1}')
+    text = b'{"traceEvents": [' + b",\n".join([good, spoilt, good]) + b'], "after": 1}'
+    path.write_bytes(text)
     trace = read_trace(path)
     assert len(trace) == kept
+    assert sum(trace.names[code] == "good" for code in trace.name.tolist()) == 2
     assert trace.metadata == {"after": 1}
     assert what in " ".join(problem.what for problem in trace.problems)
-    assert bool(trace.problems) is bool(what)
+    first = text.index(b"\xff") if what == "UTF-8" else text.index(spoilt)
+    assert [problem.offset for problem in trace.problems] == [first] * bool(what)
+
+
+@pytest.mark.parametrize(
+    ("behind", "metadata", "what"),
+    [
+        (b'], "a": 1}\n{"traceEvents": []}', {"a": 1}, "behind the trace"),
+        (b'], "a": 1, "traceEvents": [5]}', {"a": 1}, "second list"),
+        (b'], "a": 1, "b": {"c": ', {"a": 1}, "beside"),
+    ],
+)
+def test_what_stands_behind_the_events_is_kept_as_far_as_it_is_sound(tmp_path, behind, metadata, what):
+    path = tmp_path / "behind.json"
+    path.write_bytes(b'{"traceEvents": [' + EVENT % (b"good", b"") + behind)
+    trace = read_trace(path)
+    assert (len(trace), trace.metadata) == (1, metadata)
+    (problem,) = trace.problems
+    assert what in problem.what
+    assert problem.offset > 100
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.9, 0.999])

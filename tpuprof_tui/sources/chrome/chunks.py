@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -30,6 +31,15 @@ _LIST: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _SPACE: Final = re.compile(r"[\s,]*")
 _NEXT: Final = re.compile(r'\{\s*"(?:ph|name|cat|ts|pid|tid|id|dur|args|s|bp)"\s*:')
+#: What stands where a value should, or is the beginning of a number that is none; a quotation mark that ends a key.
+_WORD: Final = re.compile(r'[^\s,:{}\[\]"]+')
+_ENDS_KEY: Final = re.compile(r'"\s*:(?!:)')
+#: Bytes that are no UTF-8, as ``surrogateescape`` gives them.
+_NO_UTF8: Final = re.compile("[\udc80-\udcff]+")
+_KEY: Final = re.compile(r'[\s,]*(")')
+_COLON: Final = re.compile(r"\s*:\s*")
+#: How many places of one event are mended.
+_MENDED: Final = 64
 
 Event = TypeVar("Event")
 
@@ -40,6 +50,22 @@ NOTHING: Final = msgspec.Raw()
 def raw_text(value: Any) -> msgspec.Raw:
     """A number of an event that was decoded alone (``Number``), as it stands in the text; else nothing."""
     return msgspec.Raw(value.encode("utf-8", "replace")) if isinstance(value, str) else NOTHING
+
+
+@dataclass
+class Tally:
+    """How often something was seen, and the offset at which it was seen first; -1 without any."""
+
+    count: int = 0
+    first: int = -1
+
+    def __bool__(self) -> bool:
+        return bool(self.count)
+
+    def add(self, offset: int, count: int = 1) -> None:
+        """Counts it at a place behind those before."""
+        self.count += count
+        self.first = offset if self.first < 0 else self.first
 
 
 class EventChunks(Generic[Event]):
@@ -53,11 +79,14 @@ class EventChunks(Generic[Event]):
     Attributes:
         found: Whether there was a list of events.
         truncated: Whether the text ended within it.
-        malformed: Number of events that could not be decoded.
-        first_malformed: Offset of the first of them; -1 without any.
+        malformed: Events that could not be decoded.
+        values: Values that are no JSON (NaN, N/A): they are null.
+        quotes: Quotation marks in texts that should have been escaped: they are part of the text.
+        controls: Events with control characters in texts.
+        no_utf8: Runs of bytes that are no UTF-8.
         metadata: What stands beside the list, by key; what could not be decoded is not there.
-        metadata_lost: Whether some of it could not be decoded.
-        more: Whether there is another list of events in it.
+        metadata_lost: Where what is beside it could not be decoded.
+        behind: Where there is another list of events, or text behind the trace.
         offset: Where the text of the events that came last begins.
         piece: That text, a list; None where they were decoded one by one.
         list_end: Where the text of all events ends.
@@ -69,19 +98,22 @@ class EventChunks(Generic[Event]):
         self._read = read
         self._decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]
         self._loose = loose
-        self._scan = json.JSONDecoder(
-            parse_float=Number, parse_int=Number, parse_constant=lambda _: None, strict=False
-        ).raw_decode
+        self._constants = 0
+        self._places: list[int] = []
+        self._scan, self._scan_any = (
+            json.JSONDecoder(
+                parse_float=Number, parse_int=Number, parse_constant=self._constant, strict=strict
+            ).raw_decode
+            for strict in (True, False)
+        )
         self._held = b""
         self._offset = 0
         self._ended = False
         self.found = False
         self.truncated = False
-        self.malformed = 0
-        self.first_malformed = -1
+        self.malformed, self.values, self.quotes, self.controls, self.no_utf8 = (Tally() for _ in range(5))
         self.metadata: dict[str, Any] = {}
-        self.metadata_lost = False
-        self.more = False
+        self.metadata_lost, self.behind = Tally(), Tally()
         self.offset = self.list_end = 0
         self.piece: bytes | None = None
 
@@ -91,8 +123,8 @@ class EventChunks(Generic[Event]):
             return
         yield from self.inside()
         self.list_end = self._offset
-        if in_object and not self.truncated:
-            self._behind()
+        if not self.truncated:
+            self._behind(in_object=in_object)
 
     def inside(self) -> Iterator[list[Event]]:
         """The same of a text that begins inside the list, at an event."""
@@ -105,6 +137,16 @@ class EventChunks(Generic[Event]):
             if not closed and self._ended and not self._held.strip(b", \t\r\n"):
                 self.truncated = True
                 return
+
+    def placed(self) -> Iterator[tuple[int, Event]]:
+        """Events of a text that begins inside the list, each decoded alone, with their offsets."""
+        closed = False
+        while not closed and (self._more(CHUNK) or self._held):
+            text, begin, done = self._held.decode("utf-8", "surrogateescape"), self._offset, 0
+            events, closed = self._one_by_one()
+            for event, place in zip(events, self._places, strict=True):
+                begin, done = begin + _length(text[done:place]), place
+                yield begin, event
 
     # -- text
 
@@ -120,7 +162,13 @@ class EventChunks(Generic[Event]):
         return not self._ended
 
     def _pass(self, count: int) -> None:
-        self._held = self._held[count:]
+        data, self._held = self._held[:count], self._held[count:]
+        if not data.isascii() and not self.truncated:
+            try:
+                data.decode()
+            except UnicodeDecodeError as error:
+                runs = _NO_UTF8.findall(data.decode("utf-8", "surrogateescape"))
+                self.no_utf8.add(self._offset + error.start, len(runs))
         self._offset += count
 
     # -- where the list is
@@ -152,22 +200,31 @@ class EventChunks(Generic[Event]):
                 return True
             # the words stood in a text, or what is before them is damaged
             if _brace_depth(self._held[: match.start()]) == 1:
-                self.metadata_lost = True
+                found, place, _ = _members(self._held[: match.start()])
+                self.metadata |= found
+                self.metadata_lost.add(self._offset + place)
                 self._pass(match.end())
                 return True
             place = match.end()
 
-    def _behind(self) -> None:
-        """Metadata behind the list."""
+    def _behind(self, *, in_object: bool) -> None:
+        """Metadata behind the list, and what follows the trace."""
         while self._more(min(2 * len(self._held) + CHUNK, MOST_METADATA)) and len(self._held) < MOST_METADATA:
             pass
-        rest = self._held.strip()
-        found = _metadata(b"{" + rest.removeprefix(b",")) if rest else None
-        if found is None:
-            self.metadata_lost = True
-            return
-        self.more = "traceEvents" in found
-        self.metadata |= {key: value for key, value in found.items() if key != "traceEvents"}
+        rest, place, closed = self._held, 0, True
+        if in_object:
+            # the comma behind the list becomes the brace that begins an object
+            comma = rest.find(b",") if rest.lstrip().startswith(b",") else -1
+            found, place, closed = _members(b"{" + rest[comma + 1 :])
+            place += comma
+            self.metadata |= {key: value for key, value in found.items() if key != "traceEvents"}
+            if "traceEvents" in found:
+                self.behind.add(self._offset + rest.find(b'"traceEvents"'))
+        if not closed:
+            self.metadata_lost.add(self._offset + place)
+        elif rest[place:].strip(b" \t\r\n\0"):
+            self.behind.add(self._offset + place)
+        self._pass(len(rest))
 
     # -- events
 
@@ -231,8 +288,10 @@ class EventChunks(Generic[Event]):
     def _one_by_one(self) -> tuple[list[Event], bool]:
         """The events of what is held, each decoded alone."""
         self.piece = None
+        self._places = []
         text = self._held.decode("utf-8", "surrogateescape")
-        place, events, closed = 0, [], False
+        place, closed = 0, False
+        events: list[Event] = []
         while True:
             match = _SPACE.match(text, place)
             place = match.end() if match else place
@@ -241,29 +300,31 @@ class EventChunks(Generic[Event]):
             if text[place] == "]":
                 place, closed = place + 1, True
                 break
-            try:
-                value, end = self._scan(text, place)
-            except (json.JSONDecodeError, RecursionError) as error:
-                follows = _NEXT.search(text, place + 1)
-                if not self._ended and _cut_off(error, len(text)) and len(text) - place < LONGEST_EVENT:
+            scanned = self._event_at(text, place)
+            if isinstance(scanned, Exception):
+                follows = _next_event(text, place + 1)
+                unfinished = follows < 0 or _cut_off(scanned, len(text))
+                if not self._ended and unfinished and len(text) - place < LONGEST_EVENT:
                     break
-                if follows is None and self._ended:
+                if follows < 0 and self._ended:
                     # what is left is the beginning of an event, or the damaged last one and the list's end
                     closing = text.find("}]", place)
                     closed = closing >= 0
                     self.truncated = self.truncated or not closed
-                    place = closing + 2 if closed else len(text)
                     if closed:
-                        self._lost(text, place)
+                        self._count(self.malformed, text, place)
+                    place = closing + 2 if closed else len(text)
                     break
-                self._lost(text, place)
-                place = len(text) if follows is None else follows.start()
+                self._count(self.malformed, text, place)
+                place = len(text) if follows < 0 else follows
                 continue
+            value, end = scanned
             event = self._loose(value) if isinstance(value, dict) else None
             if event is None:
-                self._lost(text, place)
+                self._count(self.malformed, text, place)
             else:
                 events.append(event)
+                self._places.append(place)
             place = end
         used = len(text[:place].encode("utf-8", "surrogateescape"))
         self._pass(used)
@@ -274,10 +335,90 @@ class EventChunks(Generic[Event]):
             return events, False
         return events, closed
 
-    def _lost(self, text: str, place: int) -> None:
-        self.malformed += 1
-        if self.first_malformed < 0:
-            self.first_malformed = self._offset + len(text[:place].encode("utf-8", "surrogateescape"))
+    def _event_at(self, text: str, place: int) -> tuple[Any, int] | Exception:
+        """The value at a place and where it ends, mended where that is simple; else what is wrong with it."""
+        self._constants = 0
+        try:
+            try:
+                found = self._scan(text, place)
+            except json.JSONDecodeError as error:
+                if not error.msg.startswith("Invalid control"):
+                    raise
+                self._constants = 0
+                found = self._scan_any(text, place)
+                self._count(self.controls, text, place)
+        except json.JSONDecodeError as error:
+            return self._mended(text, place) or error
+        except RecursionError as error:
+            return error
+        if self._constants:
+            self._count(self.values, text, place, self._constants)
+        return found
+
+    def _mended(self, text: str, place: int) -> tuple[Any, int] | None:
+        """The same of an event in which bare words and quotation marks keep it from being JSON."""
+        end = _next_event(text, place + 1)
+        event = text[place : min(end if end >= 0 else len(text), place + LONGEST_EVENT)]
+        words = quotes = longer = 0
+        for _ in range(_MENDED):
+            self._constants = 0
+            try:
+                found, used = self._scan_any(event, 0)
+            except json.JSONDecodeError as error:
+                begin, word, before = error.pos, "null", event[: error.pos].rstrip()
+                if error.msg.startswith("Expecting ',' delimiter") and before.endswith('"'):
+                    begin = finish = len(before) - 1
+                    word = "\\"
+                    if _ENDS_KEY.match(event, begin):
+                        return None
+                    quotes += 1
+                else:
+                    while _WORD.match(event, begin - 1) and error.msg.startswith("Expecting ',' delimiter"):
+                        begin -= 1
+                    match = _WORD.match(event, begin)
+                    if match is None or not event[:begin].rstrip().endswith((":", ",", "[")):
+                        return None
+                    finish = match.end()
+                    words += 1
+                event = event[:begin] + word + event[finish:]
+                longer += len(word) - (finish - begin)
+            except RecursionError:
+                return None
+            else:
+                if words + self._constants:
+                    self._count(self.values, text, place, words + self._constants)
+                if quotes:
+                    self._count(self.quotes, text, place, quotes)
+                return found, place + used - longer
+        return None
+
+    def _constant(self, _: str) -> None:
+        self._constants += 1
+
+    def _count(self, tally: Tally, text: str, place: int, count: int = 1) -> None:
+        """Counts what is at a place of the text that is held."""
+        tally.add(tally.first if tally else self._offset + _length(text[:place]), count)
+
+
+def placed_events(text: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The events of a text that begins inside the list, numbers as ``Number``, with their offsets."""
+    waiting = [text]
+    chunks: EventChunks[dict[str, Any]] = EventChunks(
+        lambda _: waiting.pop() if waiting else b"", dict, lambda each: each
+    )
+    yield from chunks.placed()
+
+
+def _length(text: str) -> int:
+    return len(text.encode("utf-8", "surrogateescape"))
+
+
+def _next_event(text: str, place: int) -> int:
+    """Where the next event seems to begin, no value of a key and not the first of a list; -1 without."""
+    for match in _NEXT.finditer(text, place):
+        if not text[max(match.start() - _NEAR_END, 0) : match.start()].rstrip().endswith((":", "[")):
+            return match.start()
+    return -1
 
 
 def _cut_off(error: Exception, length: int) -> bool:
@@ -293,6 +434,27 @@ def _metadata(text: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _members(data: bytes) -> tuple[dict[str, Any], int, bool]:
+    """Those members of an object that can be decoded, where that ends, and whether the object ends there."""
+    text = data.decode("utf-8", "surrogateescape")
+    scan = json.JSONDecoder(strict=False).raw_decode
+    found: dict[str, Any] = {}
+    place = text.find("{") + 1
+    while match := _KEY.match(text, place):
+        try:
+            key, end = scan(text, match.start(1))
+            colon = _COLON.match(text, end)
+            if colon is None:
+                break
+            found[key], place = scan(text, colon.end())
+        except (ValueError, RecursionError):
+            break
+    space = _SPACE.match(text, place)
+    place = space.end() if space else place
+    closed = text.startswith("}", place)
+    return found, _length(text[: place + closed]), closed
 
 
 def _brace_depth(text: bytes) -> int:

@@ -162,7 +162,7 @@ class _Reader:
                        "All events before are shown.", passed)  # fmt: skip
         if chunks.malformed:
             self._note(Severity.ERROR, "Events that cannot be decoded.", "They were left out.",
-                       chunks.first_malformed, chunks.malformed)  # fmt: skip
+                       chunks.malformed.first, chunks.malformed.count)  # fmt: skip
 
     def _note(self, severity: Severity, what: str, done: str, offset: int = -1, count: int = 1) -> None:
         self._problems.append(Problem(severity, what, done, self._name, offset, count=count))

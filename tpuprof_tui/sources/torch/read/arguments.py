@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks
+from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, placed_events
 from tpuprof_tui.sources.chrome.inflate import Inflated, Place
 
-from .events import NULL, ArgumentsOf, raw_args
+from .events import KNOWN_PHASES, NULL, ArgumentsOf, raw_args
 from .packed import text_of
 
 I64 = npt.NDArray[np.int64]
@@ -64,6 +64,27 @@ class Arguments:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return {}
         return found if isinstance(found, dict) else {}
+
+    def offset_of(self, piece: int, phases: str, index: int) -> int:
+        """Where an event stands in the text: one of a piece of it, by its place among those of some phases.
+
+        Args:
+            piece: Number of the piece.
+            phases: ``ph`` of those that are counted; empty: of all that are none of those that PyTorch writes.
+            index: From 0.
+
+        Returns:
+            The offset; that of the piece where the file cannot be read any more.
+        """
+        begin = self.offset[piece]
+        with contextlib.suppress(OSError):
+            for place, event in placed_events(self._text(begin, self.offset[piece + 1]) or b""):
+                phase = event.get("ph")
+                if (phase in tuple(phases)) if phases else (phase not in KNOWN_PHASES):
+                    if not index:
+                        return begin + place
+                    index -= 1
+        return begin
 
     def columns(self, kind: Any, numbers: I64) -> Iterator[list[tuple[Any, ...]]]:
         """Values of arguments of some events by field of a struct, a piece of text at a time.

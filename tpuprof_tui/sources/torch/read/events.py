@@ -116,6 +116,9 @@ def _others(phases: str) -> dict[str, Any]:
 _PHASES: Final[dict[str, Any]] = {
     "X": Complete, "i": Instant, "I": OldInstant, "M": Told, "C": Count, **_others("sftBEnbe"),
 }  # fmt: skip
+#: Phases of what PyTorch writes; what has others is not read.
+KNOWN_PHASES: Final = tuple("XiIMCsft")
+UNKNOWN: Final = tuple(kind for phase, kind in _PHASES.items() if phase not in KNOWN_PHASES)
 ANY_EVENT: Final[Any] = Union[tuple(_PHASES.values())]  # noqa: UP007
 #: What the beginnings of flows become: whether there are any.
 FLOW: Final = _PHASES["s"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from array import array
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -96,6 +97,14 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
+#: What may be wrong with events that could be decoded: how bad it is, and what is said of it.
+_WRONG: Final = {
+    "untimed": (Severity.ERROR, "Events without a time or a duration.", "They were left out."),
+    "phases": (Severity.ERROR, "Events of a phase (ph) that PyTorch does not write.", "They were left out."),
+    "below": (Severity.WARNING, "Events of a duration below 0.", "They are shown as of no length."),
+    "beyond": (Severity.WARNING, "Ids, addresses or sizes beyond int64.",
+               "Up to 2^64 they are told apart, others are taken as not known."),
+}  # fmt: skip
 #: By what an event became who takes it.
 _ADDED: Final[dict[Any, str]] = {
     ev.Complete: "_add_complete", ev.Instant: "_add_memory", ev.OldInstant: "_add_memory", ev.Told: "_add_names",
@@ -136,7 +145,11 @@ class _Reader:
         self._series: dict[tuple[str, str], tuple[array[int], array[float]]] = {}
         self._process_names: dict[str, str] = {}
         self._thread_names: dict[tuple[str, str], str] = {}
-        self._count = self._untimed = self._clamped = 0
+        self._count = 0
+        #: What was wrong with events: how often, and with the first of them: its piece of text, phases and place.
+        self._seen: dict[str, tuple[int, tuple[int, str, int]]] = {}
+        #: First complete event of each piece of text.
+        self._pieces: list[int] = []
 
     @property
     def count(self) -> int:
@@ -152,7 +165,7 @@ class _Reader:
 
     def trace(self) -> Trace:
         chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.loose)
-        first, offset, waiting = [], [], 0
+        first, offset, waiting = self._pieces, [], 0
         for events in chunks:
             first.append(self._count)
             offset.append(chunks.offset)
@@ -168,7 +181,7 @@ class _Reader:
                                   "A PyTorch trace is Chrome-trace JSON with traceEvents.")  # fmt: skip
         places = () if self._source is self._raw else getattr(self._source, "places", None)
         arguments = Arguments(self._path, state_of(self._raw.fileno()), first, offset, places)
-        return self._finished(chunks.metadata, tuple(self._problems(chunks)), arguments)
+        return self._finished(chunks.metadata, tuple(self._problems(chunks, arguments)), arguments)
 
     # -- one chunk
 
@@ -177,8 +190,24 @@ class _Reader:
         for kind in dict.fromkeys(kinds):
             add = getattr(self, _ADDED.get(kind, ""), None)
             self._has_flows |= kind is ev.FLOW
+            if kind in ev.UNKNOWN:
+                self._see("phases", kinds.count(kind), "", 0)
             if add is not None:
                 add(list(compress(events, map(is_, kinds, repeat(kind)))))
+
+    def _see(self, what: str, count: int, phases: str, index: int) -> None:
+        """Counts what is wrong with events of the piece of text that came last (``Arguments.offset_of``)."""
+        before, spot = self._seen.get(what, (0, (len(self._pieces) - 1, phases, index)))
+        self._seen[what] = before + count, spot
+
+    def _see_complete(self, what: str, rows: npt.NDArray[np.bool_], first: int) -> None:
+        """The same of complete events whose pieces may be earlier ones."""
+        count = int(rows.sum())
+        if count:
+            number = first + int(rows.argmax())
+            piece = bisect_right(self._pieces, number) - 1
+            before, spot = self._seen.get(what, (0, (piece, "X", number - self._pieces[piece])))
+            self._seen[what] = before + count, spot
 
     def _add_complete(self, events: list[ev.Complete]) -> None:
         # one pass over the events for all their columns
@@ -196,9 +225,12 @@ class _Reader:
         waiting["start"].append(text_of_times(starts))
         waiting["length"].append(text_of_times(lengths))
         # values are converted while they lie in the processor's cache
+        beyond: list[int] = []
         waiting["external"].append(whole([each.external if each.external is not INT_MISSING else each.external_old
-                                          for each in told]))  # fmt: skip
-        waiting["correlation"].append(whole([each.correlation for each in told]))
+                                          for each in told], beyond))  # fmt: skip
+        waiting["correlation"].append(whole([each.correlation for each in told], beyond))
+        if beyond:
+            self._see("beyond", len(beyond), "X", min(beyond))
         rows = np.flatnonzero(_IS_WORK[self._kinds[key]]).tolist()
         if not rows:
             return
@@ -227,7 +259,10 @@ class _Reader:
         instants = [each for each in events if each.name == "[memory]"]
         if instants:
             _, pids, tids, times, args = zip(*map(ev.as_tuple, instants), strict=True)
-            columns = whole_rows([ev.as_tuple(each or _NO_MEMORY) for each in args]).T
+            beyond: list[int] = []
+            columns = whole_rows([ev.as_tuple(each or _NO_MEMORY) for each in args], beyond).T
+            if beyond:
+                self._see("beyond", len(beyond), "iI", events.index(instants[min(beyond)]))
             self._memory.add(key=self._codes_of(repeat("", len(times)), pids, tids),
                              **dict(zip(_MEMORY, columns, strict=True)))  # fmt: skip
             self._waiting["memory"].append(text_of_times(times))
@@ -282,9 +317,8 @@ class _Reader:
         """
         start, length = (exact_ns(b"".join(waiting[key])) for key in ("start", "length"))
         below = (length < 0) & (length != INT_MISSING)
-        if below.any():
-            self._clamped += int(below.sum())
-            length[below] = 0
+        self._see_complete("below", below, first)
+        length[below] = 0
         columns: dict[str, npt.NDArray[Any]] = {
             "start": start, "end": start + length, "place": np.arange(first, first + len(start), dtype=np.int32),
             **{key: np.concatenate(waiting[key]) for key in ("key", "name", "external", "correlation")},
@@ -293,7 +327,7 @@ class _Reader:
         frames = self._kinds[columns["key"]] == Kind.FRAME
         columns["external"][frames] = columns["correlation"][frames] = INT_MISSING
         keeps = (start != INT_MISSING) & (length != INT_MISSING)
-        self._untimed += int((~keeps).sum())
+        self._see_complete("untimed", ~keeps, first)
         if self._kept is not None:
             keeps &= self._keeps(self._kept, columns, keeps)
         everything = bool(keeps.all())
@@ -382,7 +416,7 @@ class _Reader:
         order = np.argsort(rows, kind="stable")
         return rows[order], {key: parts.take(key)[order] for key in list(parts)}
 
-    def _problems(self, chunks: EventChunks[Any]) -> list[Problem]:
+    def _problems(self, chunks: EventChunks[Any], arguments: Arguments) -> list[Problem]:
         name, found = self._path.name, []
         if isinstance(self._source, (Inflated, Unpacked)) and self._source.damaged:
             found.append(Problem(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.",
@@ -394,20 +428,25 @@ class _Reader:
             share = f"{self._kept_count:,} of {self._count:,} events"
             found.append(Problem(Severity.WARNING, f"It does not fit into memory: {share} were read.",
                                  "Figures of other times are not known.", file=name))  # fmt: skip
-        if chunks.malformed:
-            found.append(Problem(Severity.ERROR, "Events that cannot be decoded.", "They were left out.", file=name,
-                                 offset=chunks.first_malformed, count=chunks.malformed))  # fmt: skip
         if chunks.metadata_lost and not chunks.truncated:
             found.append(Problem(Severity.WARNING, "What stands beside the events cannot be decoded.",
-                                 "It is left out.", file=name))  # fmt: skip
-        if chunks.more:
-            found.append(Problem(Severity.ERROR, "There is a second list of events.", "It was not read.", file=name))
-        if self._untimed:
-            found.append(Problem(Severity.ERROR, "Events without a time or a duration.", "They were left out.",
-                                 file=name, count=self._untimed))  # fmt: skip
-        if self._clamped:
-            found.append(Problem(Severity.WARNING, "Events of a duration below 0.", "They are shown as of no length.",
-                                 file=name, count=self._clamped))  # fmt: skip
+                                 "It is left out.", file=name, offset=chunks.metadata_lost.first))  # fmt: skip
+        for tally, severity, what, done in (
+            (chunks.malformed, Severity.ERROR, "Events that cannot be decoded.", "They were left out."),
+            (chunks.behind, Severity.ERROR, "There is a second list of events, or text behind the trace.",
+             "It was not read."),
+            (chunks.values, Severity.WARNING, "Values that are no JSON, such as NaN or N/A.",
+             "They are taken as not known."),
+            (chunks.quotes, Severity.WARNING, "Quotation marks in texts that should have been escaped.",
+             "They are taken as part of the text."),
+            (chunks.controls, Severity.NOTE, "Events with control characters in texts.", "They are kept."),
+            (chunks.no_utf8, Severity.WARNING, "Bytes that are no UTF-8.", "They are shown as ?."),
+        ):  # fmt: skip
+            if tally:
+                found.append(Problem(severity, what, done, file=name, offset=tally.first, count=tally.count))
+        for key, (count, spot) in self._seen.items():
+            severity, what, done = _WRONG[key]
+            found.append(Problem(severity, what, done, file=name, offset=arguments.offset_of(*spot), count=count))
         return found
 
 

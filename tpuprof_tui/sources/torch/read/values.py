@@ -47,22 +47,29 @@ class ShownCodes(dict[Any, int]):
             return np.array([self._texts[str(value)] for value in values], np.int32)
 
 
-def whole(values: Values) -> I64:
-    """int64 of integers, and of texts of such; missing for anything else."""
+def whole(values: Values, beyond: list[int] | None = None) -> I64:
+    """int64 of integers, and of texts of such; missing for anything else.
+
+    Args:
+        values: Those values.
+        beyond: Takes the places of integers that are beyond int64.
+    """
     try:
         return np.fromiter(values, np.int64, len(values))
     except (TypeError, ValueError, OverflowError):
         # most often some are null
+        if beyond is not None:
+            beyond += [row for row, each in enumerate(values) if type(each) is int and not INT_MISSING <= each <= _LAST]
         values = [each if type(each) is int and INT_MISSING <= each <= _LAST else _one_whole(each) for each in values]
         return np.array(values, np.int64)
 
 
-def whole_rows(rows: Sequence[tuple[Any, ...]]) -> I64:
+def whole_rows(rows: Sequence[tuple[Any, ...]], beyond: list[int]) -> I64:
     """The same of rows of values, by row and column."""
     try:
         return np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * len(rows[0])).reshape(len(rows), -1)
     except (TypeError, ValueError, OverflowError):
-        return np.stack([whole(column) for column in zip(*rows, strict=True)], axis=1)
+        return np.stack([whole(column, beyond) for column in zip(*rows, strict=True)], axis=1)
 
 
 def _one_whole(value: Any) -> int:

@@ -60,8 +60,8 @@ class _Reading:
         self._progress = progress
         self._sizes = [file.stat().st_size for file in files]
         self._lock = threading.Lock()
-        # the largest first: nobody is left with one of these at the end
-        self._left = sorted(range(len(files)), key=lambda number: (self._sizes[number], -number))
+        # those that are twice as large first: nobody is left with one of these at the end; else as they are called
+        self._left = sorted(range(len(files)), key=lambda number: (self._sizes[number].bit_length(), -number))
         self._found: dict[int, _Found] = {}
 
     def all(self) -> list[_Found]:

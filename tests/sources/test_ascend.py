@@ -550,6 +550,8 @@ def _rank(made: Path, tmp_path: Path, *names: str) -> Path:
         ("trace_view.json", lambda text: text[: len(text) // 2], "ends before its list"),
         ("trace_view.json", lambda text: text.replace('"ts": "17', '"ts": "x7', 1), "without a time"),
         ("trace_view.json", lambda text: text.replace('{"ph": "X"', '{"ph": "X" "a', 1), "cannot be decoded"),
+        ("trace_view.json", lambda text: text.replace('"name": "', '"name": "un"quoted ', 1), "Quotation marks"),
+        ("trace_view.json", lambda text: text.replace('{"ph": "X"', '{"bare": N/A, "ph": "X"', 1), "no JSON"),
         ("communication.json", lambda text: text[: len(text) // 2], "cannot be decoded behind line 1"),
         ("step_trace_time.csv", lambda text: "", "no header"),
         ("kernel_details.csv", lambda text: _in_line(text, 4, "6.250", "six"), "is left empty|no number"),

@@ -14,6 +14,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from tpuprof_tui.model import Problem, Severity
+
 from .decimals import Number
 
 #: Bytes that are decoded at a time.
@@ -147,6 +149,29 @@ class EventChunks(Generic[Event]):
             for event, place in zip(events, self._places, strict=True):
                 begin, done = begin + _length(text[done:place]), place
                 yield begin, event
+
+    def problems(self, file: str) -> Iterator[Problem]:
+        """What was wrong with the text as far as it was read, but that it is cut off; each kind once.
+
+        Args:
+            file: Name of the file.
+        """
+        if self.metadata_lost and not self.truncated:
+            yield Problem(Severity.WARNING, "What stands beside the events cannot be decoded.", "It is left out.",
+                          file=file, offset=self.metadata_lost.first)  # fmt: skip
+        for tally, severity, what, done in (
+            (self.malformed, Severity.ERROR, "Events that cannot be decoded.", "They were left out."),
+            (self.behind, Severity.ERROR, "There is a second list of events, or text behind the trace.",
+             "It was not read."),
+            (self.values, Severity.WARNING, "Values that are no JSON, such as NaN or N/A.",
+             "They are taken as not known."),
+            (self.quotes, Severity.WARNING, "Quotation marks in texts that should have been escaped.",
+             "They are taken as part of the text."),
+            (self.controls, Severity.NOTE, "Events with control characters in texts.", "They are kept."),
+            (self.no_utf8, Severity.WARNING, "Bytes that are no UTF-8.", "They are shown as ?."),
+        ):  # fmt: skip
+            if tally:
+                yield Problem(severity, what, done, file=file, offset=tally.first, count=tally.count)
 
     # -- text
 

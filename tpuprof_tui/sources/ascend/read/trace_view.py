@@ -160,9 +160,7 @@ class _Reader:
         elif chunks.truncated:
             self._note(Severity.ERROR, "The timeline ends before its list of events.",
                        "All events before are shown.", passed)  # fmt: skip
-        if chunks.malformed:
-            self._note(Severity.ERROR, "Events that cannot be decoded.", "They were left out.",
-                       chunks.malformed.first, chunks.malformed.count)  # fmt: skip
+        self._problems += chunks.problems(self._name)
 
     def _note(self, severity: Severity, what: str, done: str, offset: int = -1, count: int = 1) -> None:
         self._problems.append(Problem(severity, what, done, self._name, offset, count=count))

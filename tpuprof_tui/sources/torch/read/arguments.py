@@ -76,11 +76,10 @@ class Arguments:
         Returns:
             The offset; that of the piece where the file cannot be read any more.
         """
-        begin = self.offset[piece]
+        begin, wanted = self.offset[piece], tuple(phases) or KNOWN_PHASES
         with contextlib.suppress(OSError):
             for place, event in placed_events(self._text(begin, self.offset[piece + 1]) or b""):
-                phase = event.get("ph")
-                if (phase in tuple(phases)) if phases else (phase not in KNOWN_PHASES):
+                if (event.get("ph") in wanted) is bool(phases):
                     if not index:
                         return begin + place
                     index -= 1

@@ -195,10 +195,11 @@ class _Reader:
             if add is not None:
                 add(list(compress(events, map(is_, kinds, repeat(kind)))))
 
-    def _see(self, what: str, count: int, phases: str, index: int) -> None:
-        """Counts what is wrong with events of the piece of text that came last (``Arguments.offset_of``)."""
-        before, spot = self._seen.get(what, (0, (len(self._pieces) - 1, phases, index)))
-        self._seen[what] = before + count, spot
+    def _see(self, what: str, count: int, phases: str, index: int, piece: int = -1) -> None:
+        """Counts what is wrong with events; where the first is (``Arguments.offset_of``), -1: in the last piece."""
+        spot = (piece if piece >= 0 else len(self._pieces) - 1, phases, index)
+        before, first = self._seen.get(what, (0, spot))
+        self._seen[what] = before + count, first
 
     def _see_complete(self, what: str, rows: npt.NDArray[np.bool_], first: int) -> None:
         """The same of complete events whose pieces may be earlier ones."""
@@ -206,8 +207,7 @@ class _Reader:
         if count:
             number = first + int(rows.argmax())
             piece = bisect_right(self._pieces, number) - 1
-            before, spot = self._seen.get(what, (0, (piece, "X", number - self._pieces[piece])))
-            self._seen[what] = before + count, spot
+            self._see(what, count, "X", number - self._pieces[piece], piece)
 
     def _add_complete(self, events: list[ev.Complete]) -> None:
         # one pass over the events for all their columns
@@ -428,22 +428,7 @@ class _Reader:
             share = f"{self._kept_count:,} of {self._count:,} events"
             found.append(Problem(Severity.WARNING, f"It does not fit into memory: {share} were read.",
                                  "Figures of other times are not known.", file=name))  # fmt: skip
-        if chunks.metadata_lost and not chunks.truncated:
-            found.append(Problem(Severity.WARNING, "What stands beside the events cannot be decoded.",
-                                 "It is left out.", file=name, offset=chunks.metadata_lost.first))  # fmt: skip
-        for tally, severity, what, done in (
-            (chunks.malformed, Severity.ERROR, "Events that cannot be decoded.", "They were left out."),
-            (chunks.behind, Severity.ERROR, "There is a second list of events, or text behind the trace.",
-             "It was not read."),
-            (chunks.values, Severity.WARNING, "Values that are no JSON, such as NaN or N/A.",
-             "They are taken as not known."),
-            (chunks.quotes, Severity.WARNING, "Quotation marks in texts that should have been escaped.",
-             "They are taken as part of the text."),
-            (chunks.controls, Severity.NOTE, "Events with control characters in texts.", "They are kept."),
-            (chunks.no_utf8, Severity.WARNING, "Bytes that are no UTF-8.", "They are shown as ?."),
-        ):  # fmt: skip
-            if tally:
-                found.append(Problem(severity, what, done, file=name, offset=tally.first, count=tally.count))
+        found += chunks.problems(name)
         for key, (count, spot) in self._seen.items():
             severity, what, done = _WRONG[key]
             found.append(Problem(severity, what, done, file=name, offset=arguments.offset_of(*spot), count=count))

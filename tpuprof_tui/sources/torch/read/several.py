@@ -60,7 +60,7 @@ class _Reading:
         self._progress = progress
         self._sizes = [file.stat().st_size for file in files]
         self._lock = threading.Lock()
-        # those that are twice as large first: nobody is left with one of these at the end; else as they are called
+        # the largest first, by powers of two: nobody is left with one of these at the end; else by name
         self._left = sorted(range(len(files)), key=lambda number: (self._sizes[number].bit_length(), -number))
         self._found: dict[int, _Found] = {}
 

@@ -187,13 +187,14 @@ class EventChunks(Generic[Event]):
         return not self._ended
 
     def _pass(self, count: int) -> None:
-        data, self._held = self._held[:count], self._held[count:]
-        if not data.isascii() and not self.truncated:
+        if not self._held.isascii() and not self.truncated:
+            data = self._held[:count]
             try:
                 data.decode()
             except UnicodeDecodeError as error:
                 runs = _NO_UTF8.findall(data.decode("utf-8", "surrogateescape"))
                 self.no_utf8.add(self._offset + error.start, len(runs))
+        self._held = self._held[count:]
         self._offset += count
 
     # -- where the list is

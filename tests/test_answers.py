@@ -120,9 +120,8 @@ def test_describe(words, capfd):
 
 
 def test_a_description_is_short_whatever_names_say(monkeypatch, capfd):
-    from dataclasses import replace
-
     import numpy as np
+    from msgspec.structs import replace
     from profiles import make_profile
 
     from tpuprof_tui.model import Counter, Device, Lane, Problem, Severity

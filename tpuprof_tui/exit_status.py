@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 FINE: Final = 0
 LOST: Final = 1
@@ -14,8 +15,7 @@ UNCERTAIN: Final = 4
 STOPPED: Final = 130
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(Struct, frozen=True):
     """An exit status.
 
     Attributes:

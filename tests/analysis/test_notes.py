@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from profiles import make_lane, make_profile
 
 from tpuprof_tui.analysis.selecting.navigation import marked, spanned

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 
 from tpuprof_tui.analysis.selecting.filter_masks import passing

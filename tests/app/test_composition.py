@@ -70,7 +70,7 @@ def is_stub(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def names_of_others(node: ast.ClassDef) -> Iterator[str]:
     """What a class says it has, but neither makes nor is given."""
-    if node.decorator_list or "Protocol" in map(last_name, node.bases):
+    if node.decorator_list or {"Protocol", "Struct"} & set(map(last_name, node.bases)):
         return
     made = {
         ast.unparse(each)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from profiles import small_profile
 from screen import SIZES, compared, explorer, frame, opened, press
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from exporting import SAMPLE, copied, slow_program
+from msgspec.structs import replace
 from profiles import make_profile
 
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Sort

@@ -8,10 +8,10 @@ import json
 import shutil
 import sys
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
 from exporting import SAMPLE, copied, sample, slow_program
+from msgspec.structs import replace
 from profiles import CORES, small_profile
 from screen import explorer, frame, opened, press, settled
 

@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 
 
 def view_of(session: Session, **changes: object) -> DisplayState:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(DisplayState.of(session.profile.start_ns, session.profile.end_ns), **changes)
 

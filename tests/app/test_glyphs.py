@@ -5,6 +5,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
@@ -23,10 +24,10 @@ def test_ascii_text_is_ascii_and_as_wide_as_before(text):
 
 def test_every_glyph_is_one_cell_and_the_ascii_set_is_ascii():
     for glyphs in (UNICODE, ASCII):
-        texts = [value for value in vars(glyphs).values() if isinstance(value, str)]
+        texts = [value for value in astuple(glyphs) if isinstance(value, str)]
         assert all(cell_len(char) == 1 for text in texts for char in text)
         assert len(glyphs.levels) == len(glyphs.steps) == 9
-    assert all(value.isascii() for value in vars(ASCII).values() if isinstance(value, str))
+    assert all(value.isascii() for value in astuple(ASCII) if isinstance(value, str))
 
 
 def test_work_wait_sync_and_nothing_differ_without_colour():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from profiles import make_lane, make_profile
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from profiles import make_lane, make_profile, small_profile
 from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, SMALL, compared, explorer, frame, opened, press
@@ -83,15 +84,15 @@ def test_the_line_of_steps_is_above_all_others():
     view = DisplayState.of(session.profile.start_ns, session.profile.end_ns)
     for state in (
         view,
-        DisplayState(**{**vars(view), "rows": "cores"}),
-        DisplayState(**{**vars(view), "pinned": ((2, 0),)}),
+        replace(view, rows="cores"),
+        replace(view, pinned=((2, 0),)),
     ):
         first, *rest = rows_of(session, state)
         assert (first.kind, first.label, first.can_be_selected) == ("steps", "Batches", False)
         assert all(row.kind != "steps" for row in rest)
-    core = DisplayState(**{**vars(view), "scope": Scope(session.profile.units[1])})
+    core = replace(view, scope=Scope(session.profile.units[1]))
     assert rows_of(session, core)[0].kind == "steps"
-    lane = DisplayState(**{**vars(view), "scope": Scope(lane=0)})
+    lane = replace(view, scope=Scope(lane=0))
     assert rows_of(session, lane)[0].kind == ""
 
 

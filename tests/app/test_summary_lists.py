@@ -246,7 +246,7 @@ async def test_where_nothing_starts_is_told_what_runs_through(profile):
 
 def lost_profile():
     """The same with times at the peak: half of what each instruction took."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     profile = small_profile(2, instructions=600)
 
@@ -285,7 +285,7 @@ def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
                 (-int(lane["end"][row] - lane["start"][row]), number, row) for row in np.flatnonzero(own).tolist()
             ]
         assert [(-each.value, each.lane, each.row) for each in found.wait] == sorted(waits)[:3]
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     only = findings(session, replace(view, filter="engine=SDMA core=1"), Scope(), 3)
     lanes = {profile.title_of(session.profile.lanes[each.lane]) for each in (*only.exposed, *only.wait)}

@@ -176,7 +176,7 @@ def test_where_nothing_passes_no_step_is_made(profile):
     session = Session.build(profile)
     passing(session, "dur<0")
     view = DisplayState.of(profile.start_ns, profile.end_ns)
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     view = replace(view, filter="dur<0", selection=Selection(0, 0, 3))
     assert stepped_event(session, view, 1, 0) is view

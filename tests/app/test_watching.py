@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from profiles import small_profile
 from screen import explorer, frame, press, settled
 

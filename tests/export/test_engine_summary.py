@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from profiles import make_lane, make_profile
 
 from tpuprof_tui.model import Role, Strings

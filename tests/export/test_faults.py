@@ -137,6 +137,8 @@ def test_an_export_that_is_killed_leaves_and_lists_whole_files_alone(tmp_path, w
         found = contents(tmp_path / "out") if (tmp_path / "out").exists() else {}
         listed = json.loads(found.pop(OWN_LIST, b"[]"))
         for name, data in found.items():
+            if name.endswith(".part"):  # killed after its bytes got a name, before that was the file's own
+                continue
             assert data == expected.get(name), name
             assert name in listed
     assert ended

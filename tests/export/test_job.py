@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.profiles import make_profile, small_profile
 from tpuprof_tui.cli.export import kinds_asked
@@ -74,8 +74,7 @@ def test_a_broken_list_is_no_list(tmp_path: Path, text: str) -> None:
 
 
 def test_nothing_is_written_into_the_capture(tmp_path: Path) -> None:
-    profile = small_profile(1)
-    object.__setattr__(profile, "path", str(tmp_path))
+    profile = replace(small_profile(1), path=str(tmp_path))
     with pytest.raises(WriteError, match="inside the capture"):
         run_export(profile, Job(tmp_path / "out", frozenset({"summary"})))
     assert not (tmp_path / "out").exists()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from kept import HOST_TRACE, kept_profile
+from msgspec.structs import replace
 from profiles import Texts, make_lane, make_profile, small_profile
 from trace_reading import with_overflow, written
 

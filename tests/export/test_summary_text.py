@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from kept import DATA, HOST_TRACE, SAMPLES, kept_profile
+from msgspec.structs import replace
 from profiles import make_lane, make_profile, small_profile
 
 from tpuprof_tui import open_profile

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from web_reading import page_of
 

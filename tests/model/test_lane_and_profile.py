@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from profiles import make_profile, small_profile
 
 from tpuprof_tui.analysis.selecting.filters import compile_filter

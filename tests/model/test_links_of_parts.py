@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 from profiles import make_lane, make_profile
 
 from tpuprof_tui.model.links import Links

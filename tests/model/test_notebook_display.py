@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from profiles import make_profile, small_profile
 
 from tpuprof_tui.model import Lane

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
@@ -80,7 +81,9 @@ def written(tmp_path_factory):
 
     def made(name: str, **options: object) -> Profile:
         if name not in kept:
-            kept[name] = open_profile(write_capture(replace(BASE, name=name, **options), folder, truth=False).path)
+            kept[name] = open_profile(
+                write_capture(dataclasses.replace(BASE, name=name, **options), folder, truth=False).path
+            )
         return kept[name]
 
     return made

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from profiles import Registers, Texts, make_lane, make_profile
 
 from tpuprof_tui.model import INT_MISSING, Profile, Role, Scopes, Steps, Strings

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from profiles import Texts, make_lane, make_profile, small_profile
 
 from tpuprof_tui.analysis.selecting.session import Session

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Counter, Profile
@@ -21,8 +21,7 @@ Floats = npt.NDArray[np.float64]
 FEW = 4
 
 
-@dataclass(frozen=True)
-class CounterLine:
+class CounterLine(Struct, frozen=True):
     """A line of one counter, or of several that fold into it.
 
     Attributes:
@@ -94,8 +93,7 @@ def visible_lines(lines: Sequence[CounterLine], unfolded: Sequence[int]) -> Iter
             yield number
 
 
-@dataclass(frozen=True, eq=False)
-class CounterCurve:
+class CounterCurve(Struct, frozen=True, eq=False):
     """A counter, each of whose values holds until the next, the last until the end.
 
     Attributes:
@@ -107,8 +105,8 @@ class CounterCurve:
     values: Floats
     low: float
     high: float
-    _amounts: Flow = field(repr=False)
-    _known: Flow = field(repr=False)
+    _amounts: Flow
+    _known: Flow
 
     @classmethod
     def of(cls, times: Ints, values: Floats, end: int) -> CounterCurve:

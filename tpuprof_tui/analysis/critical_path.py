@@ -19,13 +19,13 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Profile, Role
 
@@ -44,8 +44,7 @@ class Part(IntEnum):
     GAP = 2
 
 
-@dataclass(frozen=True, eq=False)
-class CriticalPath:
+class CriticalPath(Struct, frozen=True, eq=False):
     """Parts in the order of time; arrays of one length.
 
     Attributes:

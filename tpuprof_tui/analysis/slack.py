@@ -9,12 +9,12 @@ a shortest way (Dijkstra), which the critical path method calls total float.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import Profile, Role
 
@@ -27,8 +27,7 @@ Ints = npt.NDArray[np.int64]
 _MOST: Final = 1_000
 
 
-@dataclass(frozen=True)
-class Slack:
+class Slack(Struct, frozen=True):
     """How much later an event may end.
 
     Attributes:

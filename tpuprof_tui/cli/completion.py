@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from .json_schema import commands as commands_with_schema
 from .main import COMMANDS, build_parser
@@ -19,8 +20,7 @@ from .texts import FILE, TOPICS
 _PATHS: Final = {"CAPTURE": "any", "FILE": "any", "OUTDIR": "folder"}
 
 
-@dataclass(frozen=True)
-class Word:
+class Word(Struct, frozen=True):
     """An option or an operand.
 
     Attributes:

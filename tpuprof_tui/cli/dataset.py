@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import asdict
+
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import FINE, LOST
 
@@ -124,7 +126,7 @@ def _build(out: str, words: list[str], options: argparse.Namespace) -> int:
     if options.json:
         from tpuprof_tui.formats.answers import answer_text
 
-        print(answer_text({"action": "build", **vars(built)}, indent=None))
+        print(answer_text({"action": "build", **asdict(built)}, indent=None))
     else:
         _print_built(out, built, pruned=options.prune)
     return LOST if built.unreadable or built.missing or built.internal_errors else FINE
@@ -252,7 +254,7 @@ def _print_schema(options: argparse.Namespace) -> int:
     if options.json:
         from tpuprof_tui.formats.answers import answer_text
 
-        tables = {name: [vars(field) for field in fields] for name, fields in FIELDS.items()}
+        tables = {name: [asdict(field) for field in fields] for name, fields in FIELDS.items()}
         print(answer_text({"action": "schema", "version": SCHEMA, "folders": list(FOLDERS), "tables": tables}))
     else:
         print("\n".join(_schema_lines()))

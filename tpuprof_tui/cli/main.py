@@ -10,10 +10,11 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from msgspec import Struct
 
 from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError, UsageError, needed_for
@@ -91,8 +92,7 @@ class Parser(argparse.ArgumentParser):
             self.epilog = "\n".join(filter(None, (self.epilog, found)))
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Struct, frozen=True):
     """Something the tool does.
 
     Attributes:
@@ -487,7 +487,7 @@ def _each(options: argparse.Namespace, answer: Callable[[Profile], None], *, hea
 def _opened(capture: str | None, options: argparse.Namespace) -> Profile:
     if capture is None:
         raise UsageError(*NO_CAPTURE)
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from tpuprof_tui import open_profile
 
@@ -514,7 +514,8 @@ def _piped(options: argparse.Namespace) -> Profile:
     import atexit
     import shutil
     import tempfile
-    from dataclasses import replace
+
+    from msgspec.structs import replace
 
     from tpuprof_tui import open_profile
 

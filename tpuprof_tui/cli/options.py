@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tpuprof_tui import __version__
 from tpuprof_tui.export.outputs import TABLES
@@ -18,8 +19,7 @@ from .export import EXPORT_OPTIONS, SHARED_OPTIONS
 from .texts import own_text, said
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(Struct, frozen=True):
     """An option of some commands.
 
     Attributes:

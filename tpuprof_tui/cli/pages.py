@@ -6,8 +6,10 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from tpuprof_tui.formats.tables import Report, Table
@@ -22,8 +24,7 @@ _ROOM: Final = 400
 _FIRST: Final = ("findings", "problems", "overview")
 
 
-@dataclass(frozen=True)
-class Pages:
+class Pages(Struct, frozen=True):
     """How the pages of one command are printed.
 
     Attributes:

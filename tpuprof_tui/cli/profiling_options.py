@@ -7,10 +7,11 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.exit_status import FINE, LOST, NOTHING

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import TpuprofError, UnreadableError, needed_for
 from tpuprof_tui.sources.catalog import Catalog
@@ -35,8 +37,7 @@ _MOST_ROWS: Final = 4_000_000
 Executor = Callable[[Callable[[str], Entry], Sequence[str]], Iterator[Entry]]
 
 
-@dataclass
-class Built:
+class Built(Struct):
     """What a build did: paths of captures.
 
     Attributes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from tpuprof_tui.errors import needed_for
 
@@ -27,8 +28,7 @@ _KERNELS: Final = 2
 _MOST: Final = 10_000
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A column.
 
     Attributes:
@@ -42,8 +42,7 @@ class Figure:
     kind: Kind
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A capture.
 
     Attributes:
@@ -63,8 +62,7 @@ class Row:
     values: tuple[float | None, ...]
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The captures of a data set, by day and path.
 
     Attributes:

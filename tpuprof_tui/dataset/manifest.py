@@ -10,8 +10,10 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from tpuprof_tui.errors import UnreadableError
 
@@ -20,8 +22,7 @@ from .schema import FIELDS, SCHEMA
 from .store import Store, store_at
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A capture.
 
     Attributes:

@@ -7,9 +7,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError, UsageError, needed_for
 from tpuprof_tui.formats.escape import utf8_text
@@ -65,8 +66,7 @@ from scored where abs(z) > 3.5 group by all order by figures desc, max(abs(z)) d
 AMONG: Final = {"chip": "coalesce(chip, '')", "device": "coalesce(chip, '') || '/' || coalesce(captures.device, '')"}
 
 
-@dataclass
-class Rows:
+class Rows(Struct):
     """What a question gives.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tpuprof_tui.errors import needed_for
 
@@ -14,8 +15,7 @@ SCHEMA: Final = "1.0"
 FOLDERS: Final = ("source", "day", "device")
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(Struct, frozen=True):
     """A column of the data set.
 
     Attributes:

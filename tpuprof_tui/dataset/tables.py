@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.analysis.index.ordering import knows
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError
@@ -52,8 +52,7 @@ _PARTS: Final = {"kernels": "kernel", "operations": "operation", "operators": "o
 Folders = tuple[str | None, ...]
 
 
-@dataclass(frozen=True)
-class Tables:
+class Tables(Struct, frozen=True):
     """One capture.
 
     Attributes:

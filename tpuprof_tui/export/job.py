@@ -7,10 +7,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.files import WriteError, whole_file
@@ -28,8 +30,7 @@ _LARGEST_LIST: Final = 1 << 20
 Report = Callable[[str, float], None]
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Struct, frozen=True):
     """What to export.
 
     Attributes:
@@ -53,8 +54,7 @@ class Job:
         return replace(self.selection, units=units)
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(Struct, frozen=True):
     """One file of an export: where it is, and its size in bytes."""
 
     path: Path

@@ -7,8 +7,9 @@ From it come the export menu, the explorer's keys, commands and palette, the opt
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from tpuprof_tui.model.vocabulary import Output, Vocabulary
 

@@ -8,11 +8,11 @@ differ are formatted by the template itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import is_missing
 from tpuprof_tui.model.lane import Rows
@@ -22,8 +22,7 @@ Array = npt.NDArray[Any]
 _CODE_LIMIT = 1 << 62
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(Struct, frozen=True):
     """One field of every row of a lane.
 
     Attributes:
@@ -45,8 +44,7 @@ class Field:
     span: int = 0
 
 
-@dataclass(frozen=True)
-class _Codes:
+class _Codes(Struct, frozen=True):
     """Values as small codes: 0 is missing, code - 1 + low the value."""
 
     codes: npt.NDArray[np.int64]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """A choice of instructions. The default is everything.
 
     Attributes:
@@ -74,8 +74,7 @@ def selected_profile(profile: Profile, selection: Selection) -> Profile:
     return replace(profile.keeping([some if row_count(some) else None for some in rows]), groups=groups)
 
 
-@dataclass
-class Page:
+class Page(Struct):
     """Neighbouring rows of all that come, part by part.
 
     Attributes:

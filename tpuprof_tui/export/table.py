@@ -7,12 +7,13 @@ keys, as in filters, ``--columns`` and data frames.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.index.ordering import first_numbers, knows, ordered
 from tpuprof_tui.analysis.selecting.filters import filter_keys
@@ -43,8 +44,7 @@ class ByteSink(Protocol):
         """Takes all of ``data``."""
 
 
-@dataclass(frozen=True)
-class Sort:
+class Sort(Struct, frozen=True):
     """Order of rows: a column's key, and whether the largest come first."""
 
     key: str
@@ -93,8 +93,7 @@ def known_columns(profile: Profile) -> tuple[Column, ...]:
 # -- rows ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class TableRows:
+class TableRows(Struct, frozen=True, eq=False):
     """Instructions of all lanes in some order.
 
     Attributes:

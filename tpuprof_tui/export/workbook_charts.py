@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from tpuprof_tui.formats.xlsx.book import Book, Page, Value
-from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER, COUNT, KEY_CELL, Style
+from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER, COUNT, KEY_CELL
 from tpuprof_tui.model.vocabulary import Vocabulary
 from tpuprof_tui.views.answer import Answer
 from tpuprof_tui.views.query import Query
@@ -18,7 +20,7 @@ _FIGURES: Final = 20
 _MOST_BARS: Final = 25
 _WIDTH: Final = 30
 _HEIGHT: Final = 9
-_US: Final = Style(**{**KEY_CELL.__dict__, "form": "#,##0.000"})
+_US: Final = replace(KEY_CELL, form="#,##0.000")
 
 
 def add_charts(book: Book, query: Query) -> None:

@@ -12,9 +12,10 @@ be typed as it is told.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
+
+from msgspec import Struct
 
 from tpuprof_tui.errors import UsageError
 
@@ -33,8 +34,7 @@ class TypedError(UsageError):
     """A text that is not what was asked for; the hint says what would be."""
 
 
-@dataclass(frozen=True)
-class TimeBase:
+class TimeBase(Struct, frozen=True):
     """What times count from.
 
     Attributes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from .escape import markdown_text
 
@@ -14,8 +16,7 @@ _GAP = "  "
 _WORD: Final = 12
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """A titled table of texts.
 
     Attributes:
@@ -120,8 +121,7 @@ class Table:
         )
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Struct, frozen=True):
     """A page of text: lines at the head, then tables."""
 
     title: str

@@ -16,8 +16,9 @@ Files for programs hold plain ns, bytes and shares. No numpy, no Textual: the fi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 #: Shown where nothing is known.
 MISSING: Final = "-"
@@ -25,8 +26,7 @@ MISSING: Final = "-"
 GUESS: Final = "~"
 
 
-@dataclass(frozen=True)
-class TimeUnit:
+class TimeUnit(Struct, frozen=True):
     """A unit of time: its name and length in ns."""
 
     name: str

@@ -10,11 +10,11 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 Ints = npt.NDArray[np.int64]
 
@@ -24,8 +24,7 @@ LARGEST: Final = 1 << 51
 _LEVEL: Final = 1
 
 
-@dataclass
-class Chunk:
+class Chunk(Struct):
     """Columns of one length, deflated as they come.
 
     Attributes:
@@ -36,8 +35,8 @@ class Chunk:
 
     count: int
     columns: list[tuple[str, int, bool, bool]] = field(default_factory=list)
-    _stream: Any = field(default_factory=lambda: zlib.compressobj(_LEVEL, zlib.DEFLATED, -15), repr=False)
-    _parts: list[bytes] = field(default_factory=list, repr=False)
+    _stream: Any = field(default_factory=lambda: zlib.compressobj(_LEVEL, zlib.DEFLATED, -15))
+    _parts: list[bytes] = field(default_factory=list)
 
     def add(self, key: str, parts: Iterable[Ints], *, ascending: bool = False) -> None:
         """Adds a column.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 #: ``int`` and ``hex`` hold int64, ``float`` and ``percent`` float64, ``text`` int32 codes into ``Profile.strings``.
 Kind = Literal["int", "hex", "float", "percent", "text"]
@@ -13,8 +14,7 @@ EVENT: Final = "event"
 COUNTERS: Final = "counters"
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column of the schema; header, cells, files and help are derived from it.
 
     Attributes:

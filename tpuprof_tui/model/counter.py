@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 
-@dataclass(frozen=True, eq=False)
-class Counter:
+class Counter(Struct, frozen=True, eq=False):
     """Values of one thing at growing times. Immutable.
 
     Attributes:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .missing import INT_MISSING
 
@@ -17,8 +18,7 @@ from .missing import INT_MISSING
 NO_GROUP: Final = -1
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True):
     """One of the things that lanes belong to. Its id is its place in ``Profile.groups``.
 
     Attributes:

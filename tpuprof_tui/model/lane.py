@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from .activity import Activity
 from .notebook_display import html_table, known_keys, lane_frame, short
@@ -38,8 +39,8 @@ def row_numbers(rows: Rows) -> npt.NDArray[np.int64]:
 
 
 def taken(columns: Any, rows: npt.NDArray[Any]) -> Any:
-    """Some rows of a data class whose fields are columns of one length."""
-    return type(columns)(*(getattr(columns, name)[rows] for name in columns.__dataclass_fields__))
+    """Some rows of a struct whose fields are columns of one length."""
+    return type(columns)(*(getattr(columns, name)[rows] for name in columns.__struct_fields__))
 
 
 def constant(count: int, value: float, dtype: type[np.generic]) -> LazyColumn:
@@ -74,16 +75,14 @@ class RegisterFields(Protocol):
         """The same where not all of its fields are known; empty where they are."""
 
 
-@dataclass(frozen=True, eq=False)
-class Meaning:
+class Meaning(Struct, frozen=True, eq=False):
     """What the columns of a profile's lanes mean: the schema of its source, and the texts that codes stand for."""
 
     schema: Mapping[str, Column]
     strings: Mapping[str, Strings]
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Lane:
+class Lane(Struct, frozen=True, kw_only=True, eq=False):
     """Events of one lane in columns of one length, ordered by start. Immutable.
 
     Columns every lane has: ``start`` and ``end`` (int64 ns), ``order`` (int64, place in the source's own order),
@@ -125,15 +124,14 @@ class Lane:
 
     def __post_init__(self) -> None:
         columns = dict(self.columns)
-        object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "activity", None if "activity" in columns else self.activity)
-        object.__setattr__(self, "_length", len(columns["start"]))  # type: ignore[arg-type]
+        force_setattr(self, "columns", columns)
+        force_setattr(self, "activity", None if "activity" in columns else self.activity)
         for values in columns.values():
             if isinstance(values, np.ndarray):
                 values.flags.writeable = False
 
     def __len__(self) -> int:
-        return self._length  # type: ignore[attr-defined, no-any-return]
+        return len(self.columns["start"])  # type: ignore[arg-type]
 
     def __contains__(self, key: str) -> bool:
         return key in self.columns

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import force_setattr, replace
 
 from tpuprof_tui.errors import needed_for
 
@@ -50,8 +51,7 @@ class Redaction(Protocol):
         """The name of an event."""
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(Struct, frozen=True):
     """Where a profile was captured.
 
     Attributes:
@@ -77,8 +77,7 @@ class Device:
         return dict(self.peaks).get(name, 0.0)
 
 
-@dataclass(frozen=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """How a profile was recorded, as people say it.
 
     Attributes:
@@ -92,8 +91,7 @@ class Recording:
     meaning: str = "unknown"
 
 
-@dataclass(frozen=True)
-class Scopes:
+class Scopes(Struct, frozen=True):
     """Launches of kernel functions, one entry each.
 
     Attributes:
@@ -108,8 +106,7 @@ class Scopes:
         return len(self.kernel)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Profile:
+class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     """One capture, read once. Immutable.
 
     Attributes:
@@ -168,7 +165,7 @@ class Profile:
         lacking = [lane.kind for lane in self.lanes if LANE_KIND.key not in lane]
         kinds = Strings(dict.fromkeys((*self.strings.get(LANE_KIND.key, ()), *lacking)))
         if lacking:
-            object.__setattr__(self, "strings", {**self.strings, LANE_KIND.key: kinds})
+            force_setattr(self, "strings", {**self.strings, LANE_KIND.key: kinds})
         codes = {kind: code for code, kind in enumerate(kinds)}
         meaning = next((each for lane in self.lanes if (each := lane.meaning) is not None), None)
         if meaning is None or meaning.strings is not self.strings or meaning.schema is not self.vocabulary.schema:
@@ -179,7 +176,7 @@ class Profile:
             if more or lane.meaning is not meaning:
                 lane = replace(lane, columns={**lane.columns, **more}, meaning=meaning)
             lanes.append(lane)
-        object.__setattr__(self, "lanes", tuple(lanes))
+        force_setattr(self, "lanes", tuple(lanes))
 
     def _own_columns(self, lane: Lane, kinds: Mapping[str, int]) -> Iterator[tuple[str, LazyColumn]]:
         """What a lane knows of its events without holding it: kind, number of its unit, its port, their length."""

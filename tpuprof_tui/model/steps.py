@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from .strings import Strings
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
+class Steps(Struct, frozen=True, eq=False):
     """Steps of all groups in columns of one length. Immutable.
 
     The column ``step`` of an event is the number of its step: device work belongs to the step that launched it,
@@ -38,7 +37,7 @@ class Steps:
 
     def __post_init__(self) -> None:
         if not len(self.number):
-            object.__setattr__(self, "number", _turns(self.group))
+            force_setattr(self, "number", _turns(self.group))
         columns = (self.label, self.group, self.start, self.end, self.number)
         if len({len(column) for column in columns}) != 1:
             raise ValueError("columns of steps are not of one length")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 #: Where the summary pane tells a view: in the first column of lists, in the second, below both, only when chosen.
 Place = Literal["first", "second", "below", ""]
 
 
-@dataclass(frozen=True)
-class View:
+class View(Struct, frozen=True):
     """One thing that is said about a profile.
 
     Attributes:

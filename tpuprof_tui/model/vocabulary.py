@@ -8,10 +8,11 @@ first asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from .activity import Activity
 from .columns import COUNTERS, EVENT, LANE_KIND, STEP, Column
@@ -22,8 +23,7 @@ NAMES: Final = "names"
 DETAIL: Final = "detail"
 
 
-@dataclass(frozen=True)
-class Word:
+class Word(Struct, frozen=True):
     """One word for a thing, and for several."""
 
     one: str
@@ -44,8 +44,7 @@ class Word:
         return f"{'an' if self.one[:1].lower() in 'aeio' else 'a'} {self.one}"
 
 
-@dataclass(frozen=True)
-class Shades:
+class Shades(Struct, frozen=True):
     """A colour on each kind of ground, ``#rrggbb``: dark, paper, and one for all eyes; empty: made of the first."""
 
     dark: str
@@ -53,8 +52,7 @@ class Shades:
     safe: str = ""
 
 
-@dataclass(frozen=True)
-class LaneKind:
+class LaneKind(Struct, frozen=True):
     """A kind of lane.
 
     Attributes:
@@ -77,8 +75,7 @@ class LaneKind:
         return self.activity is Activity.HOST
 
 
-@dataclass(frozen=True)
-class GroupKind:
+class GroupKind(Struct, frozen=True):
     """A kind of group: its key, what it is called, and the word for one of them."""
 
     key: str
@@ -86,8 +83,7 @@ class GroupKind:
     word: Word
 
 
-@dataclass(frozen=True)
-class Category:
+class Category(Struct, frozen=True):
     """Events of one sort, told apart by their colour and letter.
 
     Attributes:
@@ -103,8 +99,7 @@ class Category:
     words: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Capability:
+class Capability(Struct, frozen=True):
     """Something a profile can know.
 
     Attributes:
@@ -118,8 +113,7 @@ class Capability:
     needs: str
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(Struct, frozen=True):
     """A way of colouring by a share of what the hardware could do.
 
     Attributes:
@@ -136,8 +130,7 @@ class Share:
     peak_text: str = ""
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A condition of filters that is no column: ``KEY=WORD``.
 
     Attributes:
@@ -153,8 +146,7 @@ class Condition:
     mask: str
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(Struct, frozen=True):
     """Files that a profile can be written as.
 
     Attributes:
@@ -228,8 +220,7 @@ class Output:
         return self.shown or ", ".join(self.files)
 
 
-@dataclass(frozen=True, eq=False)
-class Vocabulary:
+class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     """The words of a source.
 
     Attributes:

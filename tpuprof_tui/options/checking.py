@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
+
 from .conditions import Context, passes, shown, subjects
 from .reading import Number, Other, Written
 from .tables import Kind, Option, Rule, Tables, nearest
@@ -44,8 +46,7 @@ class Finding:
     repair: _Repair | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """What a check found.
 
     Attributes:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 #: Conditions about circumstances: key in the table, attribute of the context.
 _CIRCUMSTANCES: Final = {"modes": "mode", "frameworks": "framework"}
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(Struct, frozen=True):
     """Circumstances of a run; None or nothing where they are not known.
 
     Attributes:

@@ -6,8 +6,9 @@ import re
 import shutil
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from .checking import plain
 from .conditions import Context, passes, shown

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import UsageError
 
@@ -23,8 +25,7 @@ _MOST_COLUMNS: Final = 100
 _CJK: Final = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """One run.
 
     Attributes:
@@ -40,8 +41,7 @@ class Run:
     forms: Mapping[str, Sequence[str]]
 
 
-@dataclass(frozen=True)
-class Made:
+class Made(Struct, frozen=True):
     """What was made: runs, what else is to be said, and the command for the result."""
 
     runs: Sequence[Run]
@@ -50,8 +50,7 @@ class Made:
     command: str
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(Struct, frozen=True):
     """What is asked for besides wishes: values of options by the name of what gives them, records, circumstances."""
 
     given: Mapping[str, str] = field(default_factory=dict)

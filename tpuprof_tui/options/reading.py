@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
+
+from msgspec import Struct, field
 
 from .tables import Kind, Option, Tables, nearest
 
@@ -45,8 +46,7 @@ class Other(str):
     """A value that is neither text nor number nor one of the constants: a few of its characters."""
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(Struct, frozen=True):
     """Options as they are written.
 
     Attributes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from .tables import Tables
 
@@ -14,8 +15,7 @@ _CAPACITY = "max_record_num"
 _MOST_DIGITS = 12
 
 
-@dataclass(frozen=True)
-class Records:
+class Records(Struct, frozen=True):
     """The engine that wrote most records in a capture.
 
     Attributes:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import fields
 
 #: Languages of all texts; the first is that of who has said nothing.
 LANGUAGES: Final = ("en", "zh")
@@ -18,8 +20,7 @@ _FOLDER: Final = Path(__file__).parent / "tables"
 SOURCES: Final = tuple(sorted(path.name for path in _FOLDER.iterdir() if path.is_dir()))
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A form in which options are written.
 
     Attributes:
@@ -47,8 +48,7 @@ class Kind:
     switch: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(Struct, frozen=True):
     """An option.
 
     Attributes:
@@ -111,8 +111,7 @@ class Option:
     groups: bool = False
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A rule; those with a test are about options together, the others are found while reading or by type of value.
 
     Attributes:
@@ -142,8 +141,7 @@ class Rule:
         return self.severity if isinstance(self.severity, str) else self.severity.get(mode or "", self.severity[""])
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """Something that people want to see.
 
     Attributes:
@@ -167,8 +165,7 @@ class Wish:
     form: str = ""
 
 
-@dataclass(frozen=True)
-class Tables:
+class Tables(Struct, frozen=True):
     """What is known of a source, in one language."""
 
     source: str

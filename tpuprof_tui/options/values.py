@@ -6,8 +6,9 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from .conditions import Context
 from .reading import Number, Other
@@ -29,8 +30,7 @@ class _Nothing:
 NOTHING: Final = _Nothing()
 
 
-@dataclass(frozen=True)
-class Flaw:
+class Flaw(Struct, frozen=True):
     """Something wrong with a value.
 
     Attributes:

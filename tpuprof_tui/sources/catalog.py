@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError, UsageError
 
@@ -48,8 +49,7 @@ WHY: Final = "`tpuprof info PATH --why` says what was looked for."
 _Answer = TypeVar("_Answer")
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What a source said of a path."""
 
     source: Source

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from .source import first_bytes
 
@@ -17,8 +18,7 @@ _MOST_FILES: Final = 200
 _HEAD: Final = 1 << 16
 
 
-@dataclass(frozen=True)
-class KnownFormat:
+class KnownFormat(Struct, frozen=True):
     """A format that is not read.
 
     Attributes:

@@ -10,9 +10,10 @@ import stat
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 _GZIP: Final = b"\x1f\x8b"
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far reading is.
 
     Attributes:
@@ -41,8 +41,7 @@ class Progress:
     profile: Profile | None = None
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """What of a profile is asked for: of a file that is larger than memory no more need be read.
 
     Attributes:
@@ -83,8 +82,7 @@ def natural_order(name: str) -> list[tuple[bool, int, str]]:
     return [(not part.isdecimal(), int(part[:18]) if part.isdecimal() else 0, part) for part in parts]
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """Whether a path belongs to a source, and why.
 
     Attributes:
@@ -99,8 +97,7 @@ class Verdict:
         return bool(self.by)
 
 
-@dataclass(frozen=True)
-class SourceOption:
+class SourceOption(Struct, frozen=True):
     """An option of the command line that one source has.
 
     Attributes:

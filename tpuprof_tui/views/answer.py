@@ -7,12 +7,12 @@ is None, NaN or ``INT_MISSING``, never 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
@@ -27,8 +27,7 @@ TEXTS: Final = ("text", "list")
 _AT_ONCE: Final = 1 << 16
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Struct, frozen=True):
     """What Enter on a row leads to: one of these.
 
     Attributes:
@@ -46,8 +45,7 @@ class Target:
     step: int | None = None
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a table.
 
     Attributes:
@@ -106,8 +104,7 @@ class Later(Sequence[Any]):
             first, count = first + count, min(2 * count, _AT_ONCE)
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
+class Table(Struct, frozen=True, eq=False, dict=True):
     """A table, in the order it is first shown.
 
     Attributes:
@@ -225,8 +222,7 @@ class Table:
         return html_table(table.title, table.header, table.rows, table.notes)
 
 
-@dataclass(frozen=True, eq=False)
-class Series:
+class Series(Struct, frozen=True, eq=False):
     """Values over time.
 
     Attributes:
@@ -249,8 +245,7 @@ class Series:
         return Table(self.key, self.title, columns, (self.times[: len(self.values)], self.values))
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """One figure.
 
     Attributes:
@@ -280,8 +275,7 @@ class Fact:
     epoch_ns: int | None = None
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """Something that cannot be told.
 
     Attributes:
@@ -302,8 +296,7 @@ class Missing:
         return " ".join(filter(None, (self.told or self.what, self.needs and f"It needs {self.needs}.", self.do)))
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """All that a view says.
 
     Attributes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tpuprof_tui.formats.text import in_sentence
 
@@ -27,8 +28,7 @@ _NOT_IN_TITLES: Final = re.compile(r"[\[\]:*?/\\']")
 _LONGEST_TITLE: Final = 31
 
 
-@dataclass(frozen=True)
-class Sheet:
+class Sheet(Struct, frozen=True):
     """A table as a sheet.
 
     Attributes:

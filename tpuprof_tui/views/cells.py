@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import (
@@ -28,8 +29,7 @@ INDENT: Final = "  "
 MOST_INDENTED: Final = 20
 
 
-@dataclass(frozen=True)
-class Cells:
+class Cells(Struct, frozen=True):
     """How the cells of a table read: each column of durations has one unit.
 
     Attributes:

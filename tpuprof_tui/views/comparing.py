@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare.alignment import Pairs
 from tpuprof_tui.analysis.compare.comparison import UNKNOWN, Comparison
@@ -32,8 +33,7 @@ OWN: Final = (
 _NO_ANSWER: Final = Answer()
 
 
-@dataclass(frozen=True, eq=False)
-class Compared:
+class Compared(Struct, frozen=True, eq=False, dict=True):
     """Two profiles and the part of them that is compared.
 
     Attributes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from shlex import quote
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.analysis.compare.comparison import LANES, LAUNCHES, UNKNOWN
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, Noise
@@ -122,8 +122,7 @@ def contributors(compared: Compared) -> list[tuple[str, Amount]]:
 # why
 
 
-@dataclass(frozen=True)
-class _Cause:
+class _Cause(Struct, frozen=True):
     """Something that can have changed the total: how much, ns, and the sentence."""
 
     weight: float

@@ -7,11 +7,11 @@ columns by key: of a source that does not know one they find nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -32,8 +32,7 @@ SMALL: Final = 4096
 MOST_AT_ONCE: Final = 200_000
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Something that is worth a look.
 
     Attributes:
@@ -55,8 +54,7 @@ class Finding:
     target: Target = field(default_factory=Target)
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A rule.
 
     Attributes:
@@ -114,15 +112,14 @@ def of_window(query: Query, rule: Rule, group: str, gain: float, text: str, name
 # -- rows of lanes that a query is about
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(Struct, frozen=True, eq=False):
     """Some rows of a lane of a unit, with how long they took, ns."""
 
     lane: Lane
     rows: Ints
     unit: int
     length: Ints
-    _columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
+    _columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def take(self, key: str) -> npt.NDArray[Any]:
         """A column of them, computed once."""

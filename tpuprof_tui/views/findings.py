@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.findings.findings import Found, findings
 from tpuprof_tui.analysis.findings.unit_busy import longest_pauses
@@ -23,8 +25,7 @@ MOST: Final = 5
 WARNS_FROM: Final = 0.01
 
 
-@dataclass(frozen=True)
-class _EventRule:
+class _EventRule(Struct, frozen=True):
     """A kind of finding about single events.
 
     Attributes:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare.comparison import LAUNCHES
 from tpuprof_tui.analysis.compare.gating import Figure, Gate, Judged, Run
@@ -40,8 +41,7 @@ _FINDINGS: Final = 3
 _US: Final = 1000
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(Struct, frozen=True):
     """Runs of one side.
 
     Attributes:

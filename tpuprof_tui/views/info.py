@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import asdict
 
 from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.analysis.selecting.session import Session

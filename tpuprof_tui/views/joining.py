@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare.noise import Amount, Status
 
@@ -25,8 +27,7 @@ _EMPTY: Final = Answer()
 Judge = Callable[[str, tuple[Any, ...], Amount, Kind], Status]
 
 
-@dataclass(frozen=True)
-class Renamed:
+class Renamed(Struct, frozen=True):
     """What texts of the other profile are called in the base, in tables whose rows are of this word."""
 
     word: str
@@ -67,8 +68,7 @@ def _difference(base: Any, other: Any) -> Any:
     return None if base is None or other is None else other - base
 
 
-@dataclass(frozen=True)
-class _Side:
+class _Side(Struct, frozen=True):
     """Rows of one side by what names them."""
 
     rows: dict[tuple[Any, ...], tuple[Any, ...]]

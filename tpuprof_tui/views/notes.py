@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.notes import Notes, NotesError, notes_path, read_notes
 

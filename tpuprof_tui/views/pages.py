@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.escape import line_text

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.derived import Derived
 from tpuprof_tui.analysis.selecting.filter_masks import passing, shown_session
@@ -20,8 +21,7 @@ from tpuprof_tui.model.vocabulary import Vocabulary
 EVERYTHING: Final = Scope()
 
 
-@dataclass(frozen=True, eq=False)
-class Query:
+class Query(Struct, frozen=True, eq=False, dict=True):
     """A profile and the part of it that views are about.
 
     Events of the scope that pass the filter count; of a range those that start in it, and unions are cut at its edges.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from tpuprof_tui.formats.redaction import Redactor
 from tpuprof_tui.model import Groups, Lane, Problem, Profile, Redaction, Strings
@@ -127,6 +129,6 @@ def _lane(lane: Lane, text: Callable[[str], str]) -> Lane:
 
 
 def _problem(problem: Problem, text: Callable[[str], str]) -> Problem:
-    return replace(
+    return dataclasses.replace(
         problem, what=text(problem.what), done=text(problem.done), file=text(problem.file), lane=text(problem.lane)
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.tables import Report
@@ -18,8 +20,7 @@ from .query import EVERYTHING, Query
 from .registry import answer
 
 
-@dataclass(frozen=True)
-class Worker:
+class Worker(Struct, frozen=True):
     """What was recorded by one process or on one machine.
 
     Attributes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import Any, Final
 
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from .answer import Answer, Column, Later, Table, plain_list
 

@@ -7,13 +7,13 @@ import json
 import os
 import socket
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from profiles import make_lane, make_profile, small_profile
 
 from tpuprof_tui import open_profile

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from capture_writer.damage import DAMAGES, Damage, damage_capture
+from msgspec.structs import replace
 from truth_tables import Leave, Truth, differences, read_truth
 
 from tpuprof_tui.cli.main import main
@@ -51,7 +52,7 @@ def _sound_part(profile: Profile, truth: Truth, damage: Damage) -> tuple[Profile
     first = min(float(columns["start_ns"].min()) for columns in wanted.values())
     shift = ("core",) if hit and first > 0 else ()
     leave = Leave(shift=shift, unbound=damage.unbound, condensed=damage.condensed)
-    return replace(profile, lanes=lanes), replace(truth, lanes=wanted), leave
+    return replace(profile, lanes=lanes), dataclasses.replace(truth, lanes=wanted), leave
 
 
 def test_there_are_fifty_kinds_and_more() -> None:

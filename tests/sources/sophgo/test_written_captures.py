@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ _SHIFTS = {"core shift": ("core", "CDMA"), "CDMA shift": ("CDMA",)}
 
 
 def _case(name: str, parent: Path, **more: Any) -> tuple[Path, Truth, Leave]:
-    options = replace(KINDS[name], **more)
+    options = dataclasses.replace(KINDS[name], **more)
     written = write_capture(options, parent)
     truth = read_truth(parent / f"{name}.truth.json")
     shift = tuple(lane for allowed in options.allow for lane in _SHIFTS.get(allowed, ()))
@@ -82,7 +82,7 @@ def test_ids_that_firmware_starts_again_within_a_kernel(tmp_path: Path, monkeypa
     """As with the chip's own limit, of which 265,000 commands would have to be written."""
     assert chip_by_name("AKSV").rvt_id_limit == CHIPS["AKSV"].rvt_id_limit == (1 << 18) - 1
     few = 4000
-    monkeypatch.setitem(CHIPS, "AKSV", replace(CHIPS["AKSV"], rvt_id_limit=few))
+    monkeypatch.setitem(CHIPS, "AKSV", dataclasses.replace(CHIPS["AKSV"], rvt_id_limit=few))
     monkeypatch.setattr(reading, "NodeRules", lambda codes, _, *rest: NodeRules(codes, few, *rest))
     path, truth, leave = _case("rvt_wrap", tmp_path, prefill_tiles=1000)
     assert differences(open_profile(path), truth, leave) == []

@@ -5,10 +5,9 @@ Between one anchor and the next the axis is as long as the longer side; the othe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from ..index.axis import cell_at, edges_of
 from .sequences import ascending_places
@@ -16,8 +15,7 @@ from .sequences import ascending_places
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class AlignedAxis:
+class AlignedAxis(Struct, frozen=True, eq=False):
     """Times of both sides that lie in one place; arrays of one length, two at least.
 
     Attributes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from .comparison import Comparison
 from .noise import LEVEL
@@ -17,8 +17,7 @@ Ints = npt.NDArray[np.int64]
 _FREEDOM: Final = 30.0
 
 
-@dataclass(frozen=True, eq=False)
-class Differences:
+class Differences(Struct, frozen=True, eq=False):
     """Events of a profile, by number, beside those of the base; numbers are as in ``Session``.
 
     Attributes:

@@ -15,9 +15,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from .noise import RUN_NOISE, Noise
 from .students_t import quantile, upper_tail
@@ -41,8 +43,7 @@ PARTS: Final = ("kernel:", "operation:")
 _RULE: Final = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>%|us)")
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A figure of a run.
 
     Attributes:
@@ -58,8 +59,7 @@ class Figure:
     freedom: float = 0.0
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """What is known of one run.
 
     Attributes:
@@ -75,8 +75,7 @@ class Run:
     signatures: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """What must not be: a figure that grows by more than a share or a time.
 
     Attributes:
@@ -128,8 +127,7 @@ def _unquoted(figure: str) -> str:
     return f"{kind}:{name[1:-1]}" if colon and len(name) > 1 and name[0] == name[-1] == '"' else figure
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """A rule and what became of it; values as those of its figure.
 
     Attributes:
@@ -152,8 +150,7 @@ class Judged:
         return self.other - self.base
 
 
-@dataclass(frozen=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """All rules.
 
     Attributes:
@@ -169,8 +166,7 @@ class Gate:
     errors: Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class _Difference:
+class _Difference(Struct, frozen=True):
     """A figure of both sides: medians, standard error of their difference, its degrees of freedom, the floor."""
 
     base: float

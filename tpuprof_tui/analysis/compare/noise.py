@@ -9,11 +9,11 @@ for fewer than three captures a side, measured from then on (`gating`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from .students_t import quantile
 
@@ -27,8 +27,7 @@ RUN_NOISE: Final = 0.02
 LEVEL: Final = 0.01
 
 
-@dataclass(frozen=True)
-class Noise:
+class Noise(Struct, frozen=True):
     """What a difference has to be beyond.
 
     Attributes:
@@ -45,8 +44,7 @@ class Noise:
     stated: bool = True
 
 
-@dataclass(frozen=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """Records known to be lost on each side."""
 
     base: int = 0
@@ -56,8 +54,7 @@ class Lost:
 NOTHING_LOST: Final = Lost()
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """A sum on both sides.
 
     Attributes:
@@ -88,8 +85,7 @@ class Amount:
         return self.other - self.base
 
 
-@dataclass(frozen=True, eq=False)
-class Spread:
+class Spread(Struct, frozen=True, eq=False):
     """How far sums of repeats may lie from where they would lie in another try; arrays by label.
 
     Attributes:
@@ -101,8 +97,7 @@ class Spread:
     freedom: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class Strata:
+class Strata(Struct, frozen=True, eq=False):
     """Repeats of one side, by stratum; arrays of one length.
 
     Attributes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.vocabulary import NAMES
@@ -22,8 +22,7 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _OTHER_FACTOR: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
-@dataclass(frozen=True, eq=False)
-class Work:
+class Work(Struct, frozen=True, eq=False):
     """Events of the device that do work, by launch, then lane, then start; arrays of one length.
 
     Attributes:
@@ -49,8 +48,7 @@ class Work:
         return len(self.length)
 
 
-@dataclass(frozen=True, eq=False)
-class Launches:
+class Launches(Struct, frozen=True, eq=False):
     """Launches, by sequence, then in the order they began; arrays of one length.
 
     A unit is a sequence. Of recordings that name none (``Vocabulary.restarts``) a launch is what one lane ran of it, or
@@ -83,8 +81,7 @@ class Launches:
         return len(self.kernel)
 
 
-@dataclass(frozen=True, eq=False)
-class Both:
+class Both(Struct, frozen=True, eq=False):
     """Two profiles in joint codes.
 
     Attributes:
@@ -336,8 +333,7 @@ def _work(
     return _launched(profile, scopes, unit_of, sequences, joined)
 
 
-@dataclass(frozen=True, eq=False)
-class _Restarts:
+class _Restarts(Struct, frozen=True, eq=False):
     """Launches of a lane that nothing names: rows that they begin with, and the number of the last event of each."""
 
     first: Ints

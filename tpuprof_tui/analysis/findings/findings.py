@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ..index.extremes import best_rows, exposed_score, slow_score, wait_score
 from ..selecting.filter_masks import row_of_all, shown_session
@@ -10,8 +10,7 @@ from ..selecting.session import Session
 from ..selecting.state import DisplayState, Scope
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """An instruction worth a look.
 
     Attributes:
@@ -25,8 +24,7 @@ class Found:
     value: float
 
 
-@dataclass(frozen=True)
-class Findings:
+class Findings(Struct, frozen=True):
     """What is worth a look in a window, the worst first.
 
     Attributes:

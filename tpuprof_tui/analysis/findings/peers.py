@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import Lane
 from tpuprof_tui.model.missing import is_missing
@@ -16,8 +15,7 @@ from ..selecting.session import Session
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Peers:
+class Peers(Struct, frozen=True):
     """Events of one operation on all lanes of a kind that were asked to do about the same.
 
     Attributes:
@@ -79,8 +77,7 @@ def _peers(session: Session, kind: str, name: int, asked: tuple[tuple[str, int],
     return Peers(len(every), float(np.median(every)), int(every.min()), longest_ns, longest, by)
 
 
-@dataclass(frozen=True)
-class Neighbour:
+class Neighbour(Struct, frozen=True):
     """The instruction before or after another on its lane.
 
     Attributes:

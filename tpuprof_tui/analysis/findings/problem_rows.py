@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Problem
@@ -35,8 +35,7 @@ def word_of(problem: Problem) -> str:
     return WORDS[min(max(int(problem.severity), 0), 2)]
 
 
-@dataclass(frozen=True, eq=False)
-class ProblemRows:
+class ProblemRows(Struct, frozen=True, eq=False):
     """Instructions that problems are about.
 
     Attributes:

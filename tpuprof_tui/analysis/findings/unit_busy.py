@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.model import Role
@@ -21,8 +21,7 @@ _DIFFERENCES: Final = 3
 _BY: Final[tuple[Grouping, ...]] = ("kernel", "name")
 
 
-@dataclass(frozen=True)
-class Pause:
+class Pause(Struct, frozen=True):
     """Time in which a unit neither computed nor moved data.
 
     Attributes:
@@ -35,8 +34,7 @@ class Pause:
     text: str
 
 
-@dataclass(frozen=True)
-class UnitReason:
+class UnitReason(Struct, frozen=True):
     """How a unit compares.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.formats.units import UNITS, TimeUnit, time_decimals, time_number, time_unit
 
@@ -31,8 +31,7 @@ def cell_at(time: int, start: int, end: int, cells: int) -> int:
     return cell
 
 
-@dataclass(frozen=True)
-class StraightAxis:
+class StraightAxis(Struct, frozen=True):
     """Cells of equal time."""
 
     def edges(self, start: int, end: int, cells: int) -> npt.NDArray[np.int64]:
@@ -50,8 +49,7 @@ class StraightAxis:
         return cells
 
 
-@dataclass(frozen=True)
-class Ruler:
+class Ruler(Struct, frozen=True):
     """Ticks of a ruler.
 
     Attributes:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from tpuprof_tui.model import Lane, Role
 from tpuprof_tui.model.lane import row_count
@@ -14,8 +13,7 @@ from ..derived import Derived
 from .intervals import Intervals, Ints
 
 
-@dataclass(frozen=True, eq=False)
-class LaneIndex:
+class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
     """A lane with the sums and bounds its views need.
 
     Attributes:
@@ -36,11 +34,10 @@ class LaneIndex:
     starts: Ints
     max_end: Ints
     sorted_ends: Ints
-    derived: Derived = field(default_factory=Derived, repr=False)
+    derived: Derived = field(default_factory=Derived)
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(Struct, frozen=True, eq=False):
     """What fills each of n cells of a lane.
 
     Attributes:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.model import Lane, Links, Profile
 
 I64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Dependency:
+class Dependency(Struct, frozen=True):
     """One dependency, with lanes as places in ``Profile.lanes`` and rows of those lanes.
 
     Attributes:
@@ -34,8 +34,7 @@ class Dependency:
     guessed: bool
 
 
-@dataclass(frozen=True, eq=False)
-class Dependencies:
+class Dependencies(Struct, frozen=True, eq=False, dict=True):
     """All dependencies of a profile, ordered by waiter.
 
     Attributes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import Role
 from tpuprof_tui.model.lane import row_numbers, taken
@@ -22,8 +22,7 @@ I64 = npt.NDArray[np.int64]
 MOST_NAMED: Final = 20_000
 
 
-@dataclass(frozen=True, eq=False)
-class Releases:
+class Releases(Struct, frozen=True, eq=False):
     """Waits in columns of one length, ascending by number.
 
     Attributes:
@@ -49,8 +48,7 @@ class Releases:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Barriers:
+class Barriers(Struct, frozen=True, eq=False):
     """Waits of several units that one event released, in columns of one length, those that cost most first.
 
     Attributes:
@@ -156,8 +154,7 @@ def _ends(session: Session, numbers: I64) -> I64:
     return result
 
 
-@dataclass(frozen=True)
-class WorkMeanwhile:
+class WorkMeanwhile(Struct, frozen=True):
     """What a lane worked on in a stretch of time.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ..selecting.session import Session
 from .dependencies import Dependencies, find_dependencies
@@ -28,8 +29,7 @@ def may_have_dependencies(session: Session) -> bool:
     return session.profile.links is not None
 
 
-@dataclass(frozen=True)
-class Tie:
+class Tie(Struct, frozen=True):
     """An instruction that the selected one waited for, or that waited for it.
 
     Attributes:

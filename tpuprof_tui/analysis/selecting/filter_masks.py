@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tpuprof_tui.model import Lane
 from tpuprof_tui.model.lane import Rows
@@ -23,8 +24,7 @@ KEPT: Final = 4
 _EAGER: Final = ("start", "end", "role", "sublane")
 
 
-@dataclass(frozen=True, eq=False)
-class Passing:
+class Passing(Struct, frozen=True, eq=False):
     """The instructions that pass a filter.
 
     Attributes:
@@ -39,7 +39,7 @@ class Passing:
     whole: Session
     mask: Mask
     count: int
-    derived: Derived = field(default_factory=Derived, repr=False)
+    derived: Derived = field(default_factory=Derived)
 
     def lane(self, number: int) -> Mask:
         """Which rows of a lane pass."""

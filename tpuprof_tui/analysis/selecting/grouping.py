@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Role, is_missing
@@ -29,8 +29,7 @@ _EVEN: Final = ("start", "end", "order", "command_id", "scope", "batch", "step")
 GROUPINGS: Final = ("name", "kernel", "type", "core", "engine", "step")
 
 
-@dataclass(frozen=True, eq=False)
-class GroupTable:
+class GroupTable(Struct, frozen=True, eq=False):
     """Groups of instructions by a column.
 
     Attributes:

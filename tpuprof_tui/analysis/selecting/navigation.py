@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tpuprof_tui.formats.parsing import TypedError, range_text, range_typed, time_typed
 from tpuprof_tui.model import INT_MISSING, Device

@@ -6,9 +6,11 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeGuard
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.files import WriteError, whole_file
@@ -29,8 +31,7 @@ class NotesError(TpuprofError):
     """A file of notes could not be read."""
 
 
-@dataclass(frozen=True)
-class Notes:
+class Notes(Struct, frozen=True):
     """What somebody noted about a profile.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.parsing import range_text, range_typed

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from .session import Ints, Session
 
@@ -44,8 +44,7 @@ def matching(session: Session, text: str) -> Mask:
     return mask
 
 
-@dataclass(frozen=True, eq=False)
-class Hits:
+class Hits(Struct, frozen=True, eq=False):
     """Matching instructions in the order one goes through them.
 
     Attributes:

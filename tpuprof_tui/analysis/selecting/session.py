@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.formats.units import plural
@@ -35,8 +35,7 @@ _OF_LANE: Final = ("engine", "core", "port", "duration")
 
 
 # said in a few words: Textual says the arguments of a thread in its log, and a profile's columns take seconds to say
-@dataclass(frozen=True, eq=False, repr=False)
-class Session:
+class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     """A profile and what the views derive from it once.
 
     Instructions are numbered over all lanes: ``offsets[lane] + row``. Views hold such numbers, never rows of values.

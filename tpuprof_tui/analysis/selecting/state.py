@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 #: What a line of the timeline shows.
 Rows = Literal["engines", "cores"]
@@ -15,8 +17,7 @@ StripKind = Literal["", "bandwidth", "utilisation"]
 TimeScale = Literal["time", "cycles"]
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """What is looked at: all, one group, or one lane.
 
     Attributes:
@@ -33,8 +34,7 @@ class Scope:
         return self.group < 0 and self.lane < 0
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """What is selected; each field narrows the one before.
 
     Attributes:
@@ -50,16 +50,14 @@ class Selection:
     counters: int = -1
 
 
-@dataclass(frozen=True)
-class Sort:
+class Sort(Struct, frozen=True):
     """Order of the table: column key and direction."""
 
     key: str = "start"
     down: bool = False
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """A place in a profile that was asked for on a command line; as typed, nothing where it was not.
 
     Attributes:
@@ -77,8 +75,7 @@ class Place:
     select: str = ""
 
 
-@dataclass(frozen=True)
-class DisplayState:
+class DisplayState(Struct, frozen=True):
     """All that decides what the screen shows of a profile. Times are int ns; windows are half-open.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
+
+from msgspec import Struct
 
 from tpuprof_tui.formats.parsing import TimeBase
 from tpuprof_tui.formats.units import TimeUnit, exact_time, plural, time_text
@@ -20,8 +21,7 @@ CYCLE_UNITS: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """How times are written.
 
     Attributes:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Profile, Role
 
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class LaunchSequence:
+class LaunchSequence(Struct, frozen=True, eq=False):
     """Launches in the order they began; arrays of one length.
 
     Attributes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, Groups, Lane, Steps
 from tpuprof_tui.model.columns import STEP
@@ -26,8 +26,7 @@ NO_STEP: Final = -1
 _DENSE: Final = 4
 
 
-@dataclass(frozen=True, eq=False)
-class RepeatedSequence:
+class RepeatedSequence(Struct, frozen=True, eq=False):
     """A sequence of launches that repeats: the steps of a group, or what repeats within them. Arrays of one length.
 
     Attributes:
@@ -52,8 +51,7 @@ class RepeatedSequence:
         return len(self.start)
 
 
-@dataclass(frozen=True, eq=False)
-class StepSet:
+class StepSet(Struct, frozen=True, eq=False, dict=True):
     """Steps of one group: their places by number, and by time."""
 
     place: Ints
@@ -99,8 +97,7 @@ class StepSet:
         return np.maximum.accumulate(np.where(self.end == ends, np.arange(len(ends)), 0))
 
 
-@dataclass(frozen=True, eq=False)
-class ProfileSteps:
+class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
     """Steps, and which of them events belong to.
 
     Attributes:

@@ -12,11 +12,12 @@ O(n log n) for n launches.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .sequence_hash import SequenceHash, commonest
 
@@ -42,8 +43,7 @@ _INSERTED: Final = 20
 _LEAST_LENGTH, _MOST_LENGTH = 0.5, 2.0
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
+class Level(Struct, frozen=True, eq=False):
     """Repetitions of one kind, in their order; arrays of one length.
 
     Attributes:
@@ -67,8 +67,7 @@ class Level:
         return slice(int(self.start[first]), int(self.stop[first]))
 
 
-@dataclass(frozen=True)
-class Anchor:
+class Anchor(Struct, frozen=True):
     """What cuts a sequence.
 
     Attributes:

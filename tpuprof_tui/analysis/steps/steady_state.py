@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -20,8 +20,7 @@ _FENCE: Final = 1.5
 _JITTER: Final = 0.01
 
 
-@dataclass(frozen=True, eq=False)
-class Steadiness:
+class Steadiness(Struct, frozen=True, eq=False):
     """What some repetitions took, in their order.
 
     Attributes:

@@ -7,11 +7,11 @@ says, else to that of its launch, whenever it runs; what no launch is known of t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tpuprof_tui.model import Groups, Profile, Steps, StringsBuilder
 from tpuprof_tui.model.vocabulary import NAMES, Word

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 
@@ -26,8 +27,7 @@ _NEEDED: Final = ("start", "end", "role", "activity", "owner")
 _LONGEST: Final = 1 << 61
 
 
-@dataclass(frozen=True, eq=False)
-class StepLengths:
+class StepLengths(Struct, frozen=True, eq=False):
     """How long each step took: a row for each, by group, then in the order of time; arrays of one length. Times are ns.
 
     Attributes:
@@ -58,8 +58,7 @@ class StepLengths:
         return len(self.place)
 
 
-@dataclass(frozen=True, eq=False)
-class StepTable(StepLengths):
+class StepTable(StepLengths, frozen=True, eq=False):
     """What happened in each step: sums over units, as ``totals.figures`` defines them, of the events of the step alone.
 
     Attributes:
@@ -97,7 +96,7 @@ def step_table(
     events, busy, compute, transfer, communication, exposed = _figures(
         profile, found, profile.units if units is None else units, lanes, indexes
     )[:, lengths.place]
-    return StepTable(**vars(lengths), events=events, busy=busy, compute=compute, transfer=transfer,
+    return StepTable(**asdict(lengths), events=events, busy=busy, compute=compute, transfer=transfer,
                      communication=communication, exposed=exposed)  # fmt: skip
 
 
@@ -160,8 +159,7 @@ def _figures(
     return figures
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
+class _Part(Struct, frozen=True, eq=False, dict=True):
     """A lane, or some rows of it, with the place of each row's step, -1 without one."""
 
     lane: Lane

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Profile
 
@@ -27,8 +27,7 @@ Passes = Callable[[int], Mask]
 _LEVELS = ("kernel", "name")
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
+class Labels(Struct, frozen=True, eq=False, dict=True):
     """What labels of a tree stand for: groups first, then the texts of each column, what is missing before them.
 
     Attributes:
@@ -186,8 +185,7 @@ class _Rows:
             self._put(parent, levels[-1], found.total, found.count)
 
 
-@dataclass(frozen=True, eq=False)
-class _Frames:
+class _Frames(Struct, frozen=True, eq=False):
     """Events of the host that make call paths.
 
     Attributes:

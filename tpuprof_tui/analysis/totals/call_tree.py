@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from ..index.intervals import turns
 
@@ -17,8 +17,7 @@ Ints = npt.NDArray[np.int64]
 DEEPEST: Final = 500
 
 
-@dataclass(frozen=True, eq=False)
-class CallTree:
+class CallTree(Struct, frozen=True, eq=False):
     """Call paths in int64 columns of one length: callers before what they call, of siblings the longest first.
 
     Attributes:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Role, is_missing
 from tpuprof_tui.model.activity import MOVES
@@ -33,8 +33,7 @@ BINS: Final = 240
 BOUNDS: Final = np.array([*(step * 10**power for power in range(9) for step in (1, 2, 5)), 10**9], np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class ChartData:
+class ChartData(Struct, frozen=True, eq=False):
     """What the charts of a summary are drawn from.
 
     Attributes:
@@ -119,8 +118,7 @@ def _bounds_of(durations: Ints) -> Ints:
     return np.searchsorted(BOUNDS, durations, side="right")
 
 
-@dataclass(frozen=True, eq=False)
-class _LaneSums:
+class _LaneSums(Struct, frozen=True, eq=False):
     """Running sums of a lane.
 
     Attributes:

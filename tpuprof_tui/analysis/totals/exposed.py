@@ -7,12 +7,12 @@ which its unit did not compute.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Profile, Role
 from tpuprof_tui.model.activity import MOVES

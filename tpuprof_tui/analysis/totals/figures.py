@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Activity, Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows, row_count
@@ -35,8 +36,7 @@ MANY = 2_000_000
 _NEEDED: Final = ("start", "end", "role", "activity", "bytes")
 
 
-@dataclass(frozen=True)
-class LaneFigures:
+class LaneFigures(Struct, frozen=True):
     """What a lane did in a window.
 
     Attributes:
@@ -74,8 +74,7 @@ class LaneFigures:
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class UnitFigures:
+class UnitFigures(Struct, frozen=True):
     """What a unit did in a window.
 
     Attributes:
@@ -124,8 +123,7 @@ class UnitFigures:
         return self.window - self.busy - self.idle
 
 
-@dataclass(frozen=True)
-class Headline:
+class Headline(Struct, frozen=True):
     """Where the time went, in one line.
 
     Attributes:
@@ -147,8 +145,7 @@ class Headline:
     units: tuple[UnitFigures, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class UnitIndex:
+class UnitIndex(Struct, frozen=True, eq=False):
     """A unit with the sums its figures need.
 
     Attributes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, is_missing
 
@@ -21,8 +21,7 @@ _STEPS: Final = (1, 2, 5)
 _SMALLEST: Final = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(Struct, frozen=True, eq=False):
     """Groups of rows with equal values; arrays of one length, by ascending value, what is missing last.
 
     Attributes:

@@ -7,9 +7,8 @@ moves within local memory, CDMA) is counted apart and takes part in no sum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.model import Profile
 
@@ -17,8 +16,7 @@ from .top import UNKNOWN
 from .work_sums import COUNT, IDEAL, KNOWN, KNOWN_NS, LOST, Grouping, WorkSums
 
 
-@dataclass(frozen=True)
-class HeadroomRow:
+class HeadroomRow(Struct, frozen=True):
     """Work of one label, of the events that start in a window.
 
     Attributes:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Icicle:
+class Icicle(Struct, frozen=True, eq=False, dict=True):
     """Call paths in int64 columns of one length, callers before what they call, siblings in the order they lie.
 
     Attributes:

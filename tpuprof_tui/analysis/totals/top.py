@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.model import Profile
 
@@ -14,8 +13,7 @@ from .work_sums import COUNT, TOTAL, Grouping, WorkSums
 UNKNOWN = "-"
 
 
-@dataclass(frozen=True)
-class TopRow:
+class TopRow(Struct, frozen=True):
     """Work of one label, of the events that start in a window.
 
     Attributes:

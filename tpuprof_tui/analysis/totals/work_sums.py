@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows
@@ -26,8 +26,7 @@ _GROUPINGS: Final[tuple[Grouping, ...]] = ("kernel", "name", "type")
 COUNT, TOTAL, KNOWN, KNOWN_NS, IDEAL, LOST = range(6)
 
 
-@dataclass(frozen=True, eq=False)
-class WorkSums:
+class WorkSums(Struct, frozen=True, eq=False):
     """Work of a window by label; place 0 is work without a label, place i + 1 that of code i.
 
     Attributes:
@@ -130,8 +129,7 @@ def label_places(lane: Lane, rows: Rows, by: Grouping, size: int) -> Ints:
 # one lane
 
 
-@dataclass(frozen=True, eq=False)
-class _Blocks:
+class _Blocks(Struct, frozen=True, eq=False):
     """Sums of a lane's blocks.
 
     Attributes:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
@@ -38,8 +38,7 @@ NAMED_CELLS = 4
 _BESIDE = 99
 
 
-@dataclass
-class Painted:
+class Painted(Struct, dict=True):
     """A lane drawn: a character and a style per cell, its share of work in the window, which cells hold anything."""
 
     chars: list[str]

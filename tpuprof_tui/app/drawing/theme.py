@@ -5,10 +5,10 @@ Nothing is told apart by colour alone: glyphs, letters and names say the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
 from rich.style import Style
 from textual.theme import Theme
 
@@ -37,8 +37,7 @@ DARK: Final = Theme(
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Palette:
+class Palette(Struct, frozen=True, dict=True):
     """Styles of widgets that draw their own lines.
 
     Attributes:

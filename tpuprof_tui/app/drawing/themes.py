@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -29,8 +28,7 @@ _RED: Final = "#b3261e"
 _INK_BRIGHTNESS: Final = 0.42
 
 
-@dataclass(frozen=True)
-class ThemePalette(Palette):
+class ThemePalette(Palette, frozen=True, dict=True):
     """A palette for a light background, or with colours that all eyes can tell apart.
 
     Attributes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from textual.widget import Widget
 
 from tpuprof_tui.model import Vocabulary

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.filter_masks import Passing, is_known, narrowed, passing
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter

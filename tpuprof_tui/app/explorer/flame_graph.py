@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.filter_masks import narrowed
 from tpuprof_tui.views.query import Query

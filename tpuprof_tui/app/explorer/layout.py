@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.state import DisplayState, Rows
 
@@ -18,8 +20,7 @@ OVER: Final = ("tree", "detail")
 Length = int | str
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """Height of the timeline, widths of tree and detail."""
 
     timeline: Length
@@ -27,8 +28,7 @@ class Sizes:
     detail: Length
 
 
-@dataclass
-class Layout:
+class Layout(Struct):
     """What was chosen to show; goes on with the next capture.
 
     Attributes:

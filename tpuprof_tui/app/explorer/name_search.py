@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.counter_lines import counter_lines, folded_into
 from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown

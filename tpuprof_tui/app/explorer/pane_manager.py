@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 from textual.geometry import Size
 from textual.widget import Widget
 
@@ -23,8 +24,7 @@ from .layout import OVER, TABS, Layout
 from .store import Store
 
 
-@dataclass(frozen=True)
-class Panes:
+class Panes(Struct, frozen=True):
     """The panes, each by the name that it has as a widget."""
 
     tree: GroupTree
@@ -36,7 +36,7 @@ class Panes:
 
     def named(self, name: str) -> Widget:
         """The pane of a name."""
-        pane: Widget = vars(self)[name]
+        pane: Widget = getattr(self, name)
         return pane
 
 
@@ -98,7 +98,7 @@ class PaneManager:
 
     def is_whole(self) -> bool:
         """Whether all panes are there: replaced, or the application left, while they were mounted, some are gone."""
-        return all(pane.is_attached for pane in vars(self.panes).values())
+        return all(pane.is_attached for pane in astuple(self.panes))
 
     # showing
 
@@ -126,7 +126,7 @@ class PaneManager:
         panes.summary.activate(panes.summary.display)
         self._arranged()
         focused = self.focused
-        if self._focused() is None or (focused in vars(panes) and not panes.named(focused).display):
+        if self._focused() is None or (focused in panes.__struct_fields__ and not panes.named(focused).display):
             self.focus(layout.maximised or "timeline")
 
     def show_detail(self) -> None:
@@ -220,7 +220,7 @@ class PaneManager:
 
     def _jump(self) -> None:
         """A letter on each pane that shows; the next key goes there."""
-        shown = [pane for pane in vars(self.panes).values() if pane.display and pane.region.area]
+        shown = [pane for pane in astuple(self.panes) if pane.display and pane.region.area]
 
         def chosen(name: str | None) -> None:
             if name:

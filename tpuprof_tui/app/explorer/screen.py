@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from msgspec.structs import asdict
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -178,7 +179,7 @@ class ExplorerScreen(DrawnScreen[None]):
         """All panes; which of them show is decided by size and state."""
         self.manager.layout.fit(*self.app.size)
         self.set_class(self.manager.layout.small, "small")
-        for name, pane in vars(self.panes).items():
+        for name, pane in asdict(self.panes).items():
             pane.add_class("pane", *(("tab",) if name in TABS else ()))
         # the first layout is the one that stays
         self.manager.place(self.app.size)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.grouping import knows_names
 from tpuprof_tui.analysis.selecting.state import Sort

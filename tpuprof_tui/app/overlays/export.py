@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar, Final
 
+from msgspec.structs import replace
 from rich.segment import Segment
 from textual import events, on
 from textual.app import ComposeResult

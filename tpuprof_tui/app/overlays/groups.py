@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Final
 
 import numpy as np
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.app import ComposeResult

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.analysis.compare.differences import Differences
 from tpuprof_tui.analysis.findings.peers import Neighbour, neighbours, peers_of
@@ -42,8 +42,7 @@ _REGISTER_GROUPS: Final = ("shape", "addresses", "options", "reserved")
 _RAW_BYTES: Final = 16
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A line of the detail, however it is broken.
 
     Attributes:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from msgspec import Struct
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
@@ -32,8 +32,7 @@ _WORD_RIGHT: Final = re.compile(r"\s*\S*")
 _PASSED_ON: Final = frozenset({"ctrl+c", "ctrl+q", "ctrl+z", "ctrl+l", "f1"})
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(Struct, frozen=True):
     """What is told beside a typed text.
 
     Attributes:
@@ -51,8 +50,7 @@ class Note:
 Judge = Callable[[str], Note | None]
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Struct, frozen=True):
     """What a prompt asks for.
 
     Attributes:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare.side_by_side import SideBySide
 from tpuprof_tui.analysis.index.intervals import Intervals
@@ -23,8 +24,7 @@ def node_conditions(vocabulary: Vocabulary) -> tuple[str, ...]:
     return tuple(f"{each.key}={word}" for each in vocabulary.conditions for word in each.words)
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(Struct, frozen=True):
     """A line of the tree.
 
     Attributes:

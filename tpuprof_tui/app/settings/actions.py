@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from textual.binding import Binding
 
 from tpuprof_tui.export.outputs import explorer_outputs, outputs_of
@@ -18,8 +19,7 @@ from tpuprof_tui.sources.catalog import vocabularies
 ActionTable = Mapping[str, Callable[..., object]]
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(Struct, frozen=True):
     """Something a key does.
 
     Attributes:

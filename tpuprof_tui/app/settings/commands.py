@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tpuprof_tui.export.outputs import explorer_outputs
 from tpuprof_tui.model.vocabulary import Vocabulary
@@ -12,8 +13,7 @@ from tpuprof_tui.model.vocabulary import Vocabulary
 from .actions import PANES, Action, actions_for
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Struct, frozen=True):
     """Something that can be typed.
 
     Attributes:

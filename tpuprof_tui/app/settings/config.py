@@ -12,9 +12,10 @@ import json
 import os
 import tempfile
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from .actions import ACTIONS
 
@@ -32,8 +33,7 @@ LOOKS: Final[dict[str, tuple[str | bool, ...]]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(Struct, frozen=True):
     """What is remembered.
 
     Attributes:

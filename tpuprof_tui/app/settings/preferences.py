@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
 from textual.theme import Theme
 
 from tpuprof_tui.analysis.selecting.state import DisplayState

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.units import percent_text, time_text
@@ -19,8 +21,7 @@ class CancelledError(Exception):
     """Reading was cancelled by a key."""
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """A capture in the list; what is not known yet is empty.
 
     Attributes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 
@@ -65,8 +67,7 @@ def _start(lane: Lane, row: int) -> int | None:
     return int(lane.take("start", slice(row, row + 1))[0]) if 0 <= row < len(lane) else None
 
 
-@dataclass(frozen=True)
-class KeptState:
+class KeptState(Struct, frozen=True):
     """What the next profile is looked at as.
 
     Attributes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec import Struct
 from rich.segment import Segment
 from textual import work
 from textual.app import ComposeResult
@@ -35,8 +35,7 @@ from .messages import ReturnToCapture, Say, tell_failure
 _FIGURE, _FACTS, _PATH = 12, 20, 16
 
 
-@dataclass
-class Looked:
+class Looked(Struct):
     """How one looks at a data set, also when one comes back from a capture of it.
 
     Attributes:

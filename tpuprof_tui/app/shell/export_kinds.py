@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.formats.escape import clean
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 MANY: Final = 1_000_000
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """The open capture, as a command line names it.
 
     Attributes:
@@ -53,8 +53,7 @@ class Source:
         return [*Catalog().words(self.path, self.given), *(["--expect", self.fingerprint] if self.fingerprint else [])]
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """Which instructions the files hold; the default is the whole capture.
 
     Attributes:
@@ -74,8 +73,7 @@ class Part:
         return self.cores or ((core,) if self.core and core >= 0 else ())
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Struct, frozen=True):
     """A command line, and what to say about it.
 
     Attributes:

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from tpuprof_tui.child_process import python_words
 from tpuprof_tui.errors import TpuprofError
@@ -30,8 +31,7 @@ class ExportError(TpuprofError):
     """An export did not come to its end; the message is one sentence."""
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What an export wrote: paths and sizes in bytes, and what to know of it."""
 
     kind: Output
@@ -56,8 +56,7 @@ def _short(path: str) -> str:
         return path
 
 
-@dataclass(frozen=True)
-class Running:
+class Running(Struct, frozen=True):
     """An export at work: how far it is (0 to 1; below 0: nobody knows)."""
 
     kind: Output

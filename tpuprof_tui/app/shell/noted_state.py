@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import TpuprofError
 
@@ -13,8 +15,7 @@ if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.state import DisplayState, Place
 
 
-@dataclass(frozen=True)
-class NotedState:
+class NotedState(Struct, frozen=True):
     """What the screen shows, with its notes.
 
     Attributes:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from textual.message import Message
 from textual.worker import Worker, get_current_worker
 
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 REPORT_EVERY = 0.2
 
 
-@dataclass(frozen=True)
-class Capture:
+class Capture(Struct, frozen=True):
     """What is open, or is to be opened.
 
     Attributes:

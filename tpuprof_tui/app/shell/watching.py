@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from tpuprof_tui.formats.escape import clean
 
@@ -18,8 +19,7 @@ EVERY: Final = 2.0
 CHANGED: Final = "changed on disk: R reloads"
 
 
-@dataclass(frozen=True)
-class Sighting:
+class Sighting(Struct, frozen=True):
     """How a capture and its neighbourhood looked.
 
     Attributes:
@@ -31,8 +31,7 @@ class Sighting:
     beside: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class News:
+class News(Struct, frozen=True):
     """What is different from when the capture was read.
 
     Attributes:
@@ -44,8 +43,7 @@ class News:
     text: str
 
 
-@dataclass(frozen=True)
-class Unread:
+class Unread(Struct, frozen=True):
     """A capture that could not be read (again).
 
     Attributes:
@@ -59,8 +57,7 @@ class Unread:
     text: str = ""
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(Struct, frozen=True):
     """What one look has seen.
 
     Attributes:
@@ -74,8 +71,7 @@ class Look:
     unread: str = ""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What a look means.
 
     Attributes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import LaneIndex, build_index, cells
@@ -37,8 +37,7 @@ TOLD: Final = (("order", True), ("command_id", True), ("scope", True), ("batch",
                ("cycles", False), ("core", False))  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class ChosenLane:
+class ChosenLane(Struct, frozen=True, eq=False):
     """A lane with the rows that the page is about.
 
     Attributes:

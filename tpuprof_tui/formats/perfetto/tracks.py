@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.errors import needed_for
 
@@ -38,8 +38,7 @@ Codes = npt.NDArray[Any]
 Iids = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Track:
+class Track(Struct, frozen=True):
     """One track.
 
     Attributes:

@@ -8,11 +8,11 @@ bytes, which every protobuf parser reads as the same number. So all lengths are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 U8 = npt.NDArray[np.uint8]
 Values = npt.NDArray[Any]
@@ -23,8 +23,7 @@ _LENGTH: Final = 2
 _MASK64: Final = (1 << 64) - 1
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """Bytes that differ from message to message.
 
     Attributes:

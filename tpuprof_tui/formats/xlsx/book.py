@@ -8,10 +8,11 @@ import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import needed_for
 
@@ -124,8 +125,7 @@ class Page:
             self.sheet.column_dimensions[column_letters(column)].width = round(width, 2)
 
 
-@dataclass(frozen=True)
-class _Stream:
+class _Stream(Struct, frozen=True):
     """Rows that will be streamed into a sheet.
 
     Attributes:

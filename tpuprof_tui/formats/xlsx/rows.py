@@ -7,11 +7,11 @@ their places, right-aligned over NUL bytes, and all NUL bytes are dropped at the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import is_missing
 from tpuprof_tui.model.lane import Rows
@@ -30,8 +30,7 @@ BLOCK: Final = 2048
 _DECIMALS: Final = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
+class Source(Struct, frozen=True, eq=False):
     """One field of the instructions of a lane.
 
     Attributes:
@@ -49,8 +48,7 @@ class Source:
     filler: bool = False
 
 
-@dataclass(frozen=True)
-class SheetColumn:
+class SheetColumn(Struct, frozen=True):
     """One column of a sheet of rows.
 
     Attributes:
@@ -68,8 +66,7 @@ class SheetColumn:
     empty: bool = False
 
 
-@dataclass(frozen=True)
-class Values:
+class Values(Struct, frozen=True):
     """Values of one column in some rows.
 
     Attributes:
@@ -94,8 +91,7 @@ class Values:
         )
 
 
-@dataclass(frozen=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """What one column writes in a block: ``before``, ``body`` (one line per row, or none), ``after``."""
 
     column: SheetColumn

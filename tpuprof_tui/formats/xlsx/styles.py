@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 BLOCK: Final = "548235"
 VALUE: Final = "F2F2F2"
@@ -19,8 +20,7 @@ COUNT: Final = "#,##0"
 PERCENT: Final = "0.00%"
 
 
-@dataclass(frozen=True)
-class Style:
+class Style(Struct, frozen=True):
     """The look of a cell.
 
     Attributes:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from tpuprof_tui.model import Problem, Severity
 
@@ -54,8 +54,7 @@ def raw_text(value: Any) -> msgspec.Raw:
     return msgspec.Raw(value.encode("utf-8", "replace")) if isinstance(value, str) else NOTHING
 
 
-@dataclass
-class Tally:
+class Tally(Struct):
     """How often something was seen, and the offset at which it was seen first; -1 without any."""
 
     count: int = 0

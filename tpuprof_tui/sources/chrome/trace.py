@@ -7,12 +7,12 @@ import os
 import stat
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
@@ -34,8 +34,7 @@ _LONGEST_NAME: Final = 4096
 _UNNAMED: Final = "unknown"
 
 
-@dataclass(frozen=True, eq=False)
-class HostEvents:
+class HostEvents(Struct, frozen=True, eq=False):
     """Slices, in the order of the file; arrays of one length.
 
     Attributes:
@@ -54,8 +53,7 @@ class HostEvents:
         return len(self.start)
 
 
-@dataclass(frozen=True)
-class HostMarks:
+class HostMarks(Struct, frozen=True):
     """Slices of a host trace that mean something to the source of the device's profile.
 
     Attributes:
@@ -69,8 +67,7 @@ class HostMarks:
     left_out: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, eq=False)
-class HostTrace:
+class HostTrace(Struct, frozen=True, eq=False):
     """A host's run.
 
     Attributes:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tpuprof_tui.model.columns import Column
 
 
-@dataclass(frozen=True)
-class PublishedColumn(Column):
+class PublishedColumn(Column, frozen=True):
     """A column whose name in files is that of the published converter, to the letter.
 
     Attributes:

@@ -7,11 +7,11 @@ column. A cart belongs to the bakery, what it carries to the oven it was carried
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tpuprof_tui.model import (
     INT_MISSING,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from rich.segment import Segment
 from rich.style import Style
 
@@ -37,8 +38,7 @@ _NARROWEST, _BAR, _LONGEST_BAR, _NAMES, _GAP = 8, 8, 30, 24, 2
 _BARS_FROM: Final = 50
 
 
-@dataclass
-class _Column:
+class _Column(Struct, dict=True):
     """A column of a table as it is drawn.
 
     Attributes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -26,8 +26,7 @@ COLUMN = 70
 PARTED = 16
 
 
-@dataclass
-class Page:
+class Page(Struct):
     """Lines, and where they lead. What stands in two columns has a cursor in each.
 
     Attributes:

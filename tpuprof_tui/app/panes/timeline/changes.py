@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.counter_lines import counter_curve
 from tpuprof_tui.analysis.links.launches import stepped_launch

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tpuprof_tui.analysis.compare.side_by_side import SideBySide
@@ -24,8 +25,7 @@ from tpuprof_tui.views.differences import known_side_by_side
 Kind = Literal["", "steps", "path", "launches", "bandwidth", "utilisation", "base", "counters"]
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A line of the timeline: a lane (index into ``Profile.lanes``), or something of a unit where ``lane`` is -1.
 
     ``base``: the line of the base that is shown instead, with its own lane and unit. ``counters``: number of a line of

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
@@ -24,8 +26,7 @@ _MOST_BYTES: Final = 1 << 30
 _PICO: Final = Decimal("0.001")
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One communication operator of a step, or a sum of them (``op`` is then ``Total Op Info``).
 
     Attributes:
@@ -55,8 +56,7 @@ class Operation:
         return self.op.partition("@")[0] == TOTAL
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(Struct, frozen=True):
     """What an operator moved over one kind of link: MB, ns, GB/s."""
 
     step: str
@@ -70,8 +70,7 @@ class Transfer:
     large_packets: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Packets:
+class Packets(Struct, frozen=True):
     """How many packets of a size that was: MB, ns."""
 
     step: str
@@ -83,8 +82,7 @@ class Packets:
     total: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """What moved between two ranks: MB, ns, GB/s."""
 
     step: str
@@ -103,8 +101,7 @@ class Pair:
 Of = TypeVar("Of", Operation, Transfer, Packets, Pair)
 
 
-@dataclass(eq=False)
-class Communicated:
+class Communicated(Struct, eq=False):
     """All of it.
 
     Attributes:

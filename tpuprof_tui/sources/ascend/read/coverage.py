@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from .categories import COMMUNICATION, COMPUTING, EXPOSED, FREE, Layer, What
 from .kernels import Kernels
@@ -14,8 +13,7 @@ from .timeline import Timeline
 I64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Stretches:
+class Stretches(Struct, frozen=True, eq=False):
     """Stretches of time by start: int64 ns since 1970, in columns of one length."""
 
     start: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -80,8 +78,7 @@ def _covers(stretches: Stretches, times: I64) -> npt.NDArray[np.bool_]:
     return (place >= 0) & (times < stretches.end[np.maximum(place, 0)])
 
 
-@dataclass(frozen=True, eq=False)
-class Coverage:
+class Coverage(Struct, frozen=True, eq=False):
     """How the device spent its time.
 
     Attributes:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
@@ -48,8 +48,7 @@ _DEVICES: Final = ("Device_id", "Device Type", "Device")
 Kind = Literal["time", "number", "text"]
 
 
-@dataclass(frozen=True, eq=False)
-class Texts:
+class Texts(Struct, frozen=True, eq=False, dict=True):
     """A column of texts: codes into the distinct ones, -1 where there is none."""
 
     codes: I32
@@ -84,8 +83,7 @@ class Texts:
         return passing[self.codes]
 
 
-@dataclass(eq=False)
-class CsvTable:
+class CsvTable(Struct, eq=False):
     """A table in one or more files that follow each other.
 
     Attributes:
@@ -265,8 +263,7 @@ def _hashed(text: Bytes, begin: I64, length: I64) -> tuple[Words, list[Words]]:
     return mixed, words
 
 
-@dataclass(frozen=True, eq=False)
-class _Block:
+class _Block(Struct, frozen=True, eq=False, dict=True):
     """Some whole rows of a file.
 
     Attributes:

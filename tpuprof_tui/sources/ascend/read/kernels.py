@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from tpuprof_tui.model import INT_MISSING
 
@@ -54,8 +54,7 @@ def no_texts(count: int) -> Texts:
     return Texts(np.full(count, -1, np.int32), ())
 
 
-@dataclass(frozen=True, eq=False)
-class Kernels:
+class Kernels(Struct, frozen=True, eq=False, dict=True):
     """Kernels and communication operators in columns of one length, in the order of the file.
 
     Attributes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
 
@@ -49,8 +49,7 @@ _PAIRS, _HUNDREDS, _UNITS = map(np.uint64, (0x000000FF000000FF, 0x000F4240000000
 _NOTHING: Final = np.uint64(int.from_bytes(b"N/A", "little"))
 
 
-@dataclass(frozen=True, eq=False)
-class Numbers:
+class Numbers(Struct, frozen=True, eq=False):
     """Numbers as they are written, in columns of one length.
 
     Attributes:

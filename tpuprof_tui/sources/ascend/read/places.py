@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from tpuprof_tui.sources.source import natural_order
 
@@ -41,8 +42,7 @@ _CLUSTER_FILES: Final = (
 _MOST_ENTRIES: Final = 20_000
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where what one worker recorded lies.
 
     Attributes:
@@ -78,8 +78,7 @@ class Place:
         return [*(path for paths in self.files.values() for path in paths), *self.info]
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """What lies at a path.
 
     Attributes:

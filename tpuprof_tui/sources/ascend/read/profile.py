@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import (
@@ -58,8 +59,7 @@ _LINKS: Final = {ASYNC_NPU: "operator", HOST_TO_DEVICE: "launch", "async_task_qu
                  "MsTx": "mark"}  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class AscendWorker:
+class AscendWorker(Struct, frozen=True, eq=False):
     """A rank's part of a profile.
 
     Attributes:
@@ -80,8 +80,7 @@ class AscendWorker:
     events: list[int]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AscendProfile(Profile):
+class AscendProfile(Profile, frozen=True, eq=False):
     """A profile that knows the ranks it was made of.
 
     Attributes:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tpuprof_tui.model import Problem
 from tpuprof_tui.sources.chrome.nesting import parents
@@ -23,8 +24,7 @@ Mask = npt.NDArray[np.bool_]
 ASYNC_NPU, HOST_TO_DEVICE = "async_npu", "HostToDevice"
 
 
-@dataclass(frozen=True)
-class Track:
+class Track(Struct, frozen=True):
     """One lane of the timeline.
 
     Attributes:
@@ -41,8 +41,7 @@ class Track:
     device: int = -1
 
 
-@dataclass(frozen=True, eq=False)
-class Flows:
+class Flows(Struct, frozen=True, eq=False):
     """Links in columns of one length, in the order of the file: from a point of one track to a point of another.
 
     Attributes:
@@ -66,8 +65,7 @@ class Flows:
         return np.flatnonzero(self.category == self.categories.index(category))
 
 
-@dataclass(frozen=True, eq=False)
-class Measured:
+class Measured(Struct, frozen=True, eq=False):
     """What was measured again and again: times by growing, and values.
 
     Attributes:
@@ -89,8 +87,7 @@ class Measured:
 NO_FLOWS: Final = Flows((), np.zeros(0, np.int8), *(np.zeros(0, np.int64) for _ in range(4)))
 
 
-@dataclass(frozen=True, eq=False)
-class Timeline:
+class Timeline(Struct, frozen=True, eq=False, dict=True):
     """Slices in columns of one length: track by track, in each by start, outer ones first.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tpuprof_tui.analysis.selecting.step_filter import chosen_step, with_step
 from tpuprof_tui.errors import UnreadableError
@@ -23,8 +24,7 @@ _COMPARED: Final = ("computing_us", "communication_not_overlapped_us", "free_us"
 _PLACE: Final = {key: place for place, (_, _, key) in enumerate(STEP_COLUMNS)}
 
 
-@dataclass(frozen=True)
-class _StepRow:
+class _StepRow(Struct, frozen=True):
     kind: str
     index: str
     step: str | None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.query import Query
@@ -26,8 +26,7 @@ Mask = npt.NDArray[np.bool_]
 CAUSES: Final = ("host", "dispatch", "device", "unknown")
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """One step.
 
     Attributes:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.filter_masks import passing as passes
 from tpuprof_tui.analysis.selecting.step_filter import chosen_step, with_step
@@ -31,8 +32,7 @@ STEP_SPARE: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(Struct, frozen=True, dict=True):
     """What a query asks of one worker.
 
     Attributes:

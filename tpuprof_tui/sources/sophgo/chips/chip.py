@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from .catalog import CATALOG
 from .figures import TransferFigures, transfer_figures
@@ -29,8 +30,7 @@ def family_of(engine: str) -> str:
     return FAMILIES[engine.upper()]
 
 
-@dataclass(frozen=True)
-class SyncRecord:
+class SyncRecord(Struct, frozen=True):
     """Which raw TIU record of a core ends at the common instant of all cores; negative counts from the end.
 
     Attributes:
@@ -44,16 +44,14 @@ class SyncRecord:
     bmodel_after_trim: bool
 
 
-@dataclass(frozen=True)
-class SystemRule:
+class SystemRule(Struct, frozen=True):
     """A monitor record is a system record when all ``fields`` equal ``equals``."""
 
     fields: tuple[str, ...]
     equals: int
 
 
-@dataclass(frozen=True)
-class MessageRule:
+class MessageRule(Struct, frozen=True):
     """Where a send or wait command holds its message: the id in the lowest ``id_bits`` of ``field``, and a count.
 
     The count of a wait says how many sends release it, that of a send how many waits its message serves.
@@ -65,16 +63,14 @@ class MessageRule:
     count_bits: int
 
 
-@dataclass(frozen=True)
-class DependencyRule:
+class DependencyRule(Struct, frozen=True):
     """What ``cmd_id_dep`` holds: a command id in the lowest ``id_bits``, used if ``enable_bit`` (if any) is set."""
 
     id_bits: int
     enable_bit: int | None
 
 
-@dataclass(frozen=True)
-class MemoryRule:
+class MemoryRule(Struct, frozen=True):
     """Which memory an address lies in.
 
     Attributes:
@@ -92,8 +88,7 @@ class MemoryRule:
     windows: tuple[tuple[int, int, int], ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Chip:
+class Chip(Struct, frozen=True, eq=False):
     """Constants of one chip; see the data files for the values.
 
     Mappings by family have the keys ``tiu``, ``dma`` (GDMA and SDMA) and, where the chip has ports, ``cdma``.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from .catalog import CATALOG
@@ -22,8 +23,7 @@ GRAIN = 16
 """Every command is a multiple of this many bytes long."""
 
 
-@dataclass(frozen=True, eq=False)
-class Operation:
+class Operation(Struct, frozen=True, eq=False, dict=True):
     """One kind of command.
 
     Attributes:
@@ -90,8 +90,7 @@ class Operation:
         return self.functions.get(code, f"function_{code}")
 
 
-@dataclass(frozen=True)
-class StreamEnd:
+class StreamEnd(Struct, frozen=True):
     """After which command a stream ends.
 
     The system operation ends it when only a short tail of zeros follows; with ``function`` given, also that function
@@ -112,8 +111,7 @@ class StreamEnd:
     drop_final_function: int | None
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a field lies in commands of each operation: arrays by operation index, the last entry for index -1.
 
     Attributes:
@@ -131,8 +129,7 @@ class Place:
     wide: bool
 
 
-@dataclass(frozen=True, eq=False)
-class CommandTable:
+class CommandTable(Struct, frozen=True, eq=False, dict=True):
     """The operations of one engine family of a chip.
 
     Attributes:

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from .layout import ChipDataError, RecordLayout
@@ -18,8 +18,7 @@ from .layout import ChipDataError, RecordLayout
 Counts = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Formula:
+class Formula(Struct, frozen=True):
     """The larger of some sums of counters, divided by ``divisor`` and rounded down."""
 
     sums: tuple[tuple[str, ...], ...]
@@ -37,8 +36,7 @@ class Formula:
         return result if self.divisor == 1 else result // self.divisor
 
 
-@dataclass(frozen=True)
-class TransferFigures:
+class TransferFigures(Struct, frozen=True):
     """How the figures of transfers come from their counters.
 
     Attributes:

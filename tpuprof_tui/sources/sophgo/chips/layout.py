@@ -8,11 +8,11 @@ bit 0 is the least significant bit of byte 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 MAX_FIELD_BITS = 64
@@ -23,8 +23,7 @@ class ChipDataError(ValueError):
     """A chip's data file contradicts itself; raised when loading, never because of a capture."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """A run of bits: ``first`` counts from bit 0 of the layout, ``width`` is 1 to 64."""
 
     name: str
@@ -66,8 +65,7 @@ def bit_count(fields: Sequence[Field]) -> int:
     return fields[-1].first + fields[-1].width if fields else 0
 
 
-@dataclass(frozen=True, eq=False)
-class RecordLayout:
+class RecordLayout(Struct, frozen=True, eq=False, dict=True):
     """The layout of one fixed-size monitor record.
 
     Attributes:

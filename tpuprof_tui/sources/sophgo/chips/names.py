@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from .layout import ChipDataError
@@ -46,8 +46,7 @@ def _node_memories(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     return np.where((wide < 0) | (wide > _MEMORY_MASK), 1, wide)
 
 
-@dataclass(frozen=True, eq=False)
-class NameTable:
+class NameTable(Struct, frozen=True, eq=False):
     """Names of one engine family's condensed commands.
 
     Attributes:

@@ -8,12 +8,12 @@ command's row carries its register fields (TIU: ``des_`` before the name) instea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.export.rendering import Field, rendered_rows
@@ -44,8 +44,7 @@ _MEASURED: Final = ("time", "transfer", "operation")
 _PLACES: Final = ("order", "command_id")
 
 
-@dataclass(frozen=True)
-class Style:
+class Style(Struct, frozen=True):
     """How a row is spelled.
 
     Attributes:

@@ -9,11 +9,11 @@ Such extents are estimates, and the page says so.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.formats.web_codec import Ints
 from tpuprof_tui.model import Lane, Profile
@@ -31,8 +31,7 @@ _ALWAYS: Final = ("res0", "opd0")
 LOCAL: Final = "LMEM"
 
 
-@dataclass(frozen=True)
-class LocalMemory:
+class LocalMemory(Struct, frozen=True):
     """The shape of local memory.
 
     Attributes:
@@ -59,8 +58,7 @@ class LocalMemory:
         return LocalMemory(1 << lane_bits, 1 << bank_bits, lanes)
 
 
-@dataclass(frozen=True, eq=False)
-class Accesses:
+class Accesses(Struct, frozen=True, eq=False):
     """Accesses of one lane's commands, by row.
 
     Attributes:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
@@ -19,8 +19,7 @@ GOOD, DOUBTFUL, BAD = "", "doubtful", "bad"
 EVERYTHING: Final = Selection()
 
 
-@dataclass(frozen=True)
-class SummaryColumn:
+class SummaryColumn(Struct, frozen=True):
     """A column of the summary.
 
     Attributes:

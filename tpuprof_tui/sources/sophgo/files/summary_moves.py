@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
@@ -20,8 +20,7 @@ _DDR: Final = "DDR"
 _L2: Final = "L2"
 
 
-@dataclass(frozen=True, eq=False)
-class Kind:
+class Kind(Struct, frozen=True, eq=False):
     """Moves of one kind.
 
     Attributes:
@@ -38,8 +37,7 @@ class Kind:
         return Kind(size, self.when.union_with(other.when))
 
 
-@dataclass(frozen=True, eq=False)
-class Moves:
+class Moves(Struct, frozen=True, eq=False):
     """What some lanes moved: from DDR, to DDR, touching DDR, and touching L2 memory but not DDR.
 
     Attributes:

@@ -8,11 +8,12 @@ does not know counts as the reference's placeholder (one operation, ``DDR->DDR``
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import fields
 
 from tpuprof_tui.model import Device, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows
@@ -44,8 +45,7 @@ SUMMED: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True)
-class CoreSums:
+class CoreSums(Struct, frozen=True):
     """Sums over the events of one core: cycles, operations, bytes."""
 
     tiu_cycle: int = 0
@@ -64,8 +64,7 @@ class CoreSums:
         return CoreSums(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
 
 
-@dataclass(frozen=True)
-class SummaryRow:
+class SummaryRow(Struct, frozen=True):
     """One row of the reference's summary.
 
     Attributes:

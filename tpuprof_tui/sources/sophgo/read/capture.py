@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Groups, Lane, Profile, Scopes
@@ -147,8 +147,7 @@ def _read_ports(files: tuple[tuple[int, Path], ...], chip: Chip) -> list[PortDat
     return [read_port(number, path, chip) for number, path in files]
 
 
-@dataclass
-class _Builder:
+class _Builder(Struct):
     """Puts the parts together: zero, tail, lanes, strings, facts."""
 
     directory: Path

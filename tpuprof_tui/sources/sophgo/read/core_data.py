@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from .commands.announced import ModelStream
 from .commands.command_table import Commands, NodeStream
@@ -17,8 +16,7 @@ from .stream.files import Bytes
 I64 = npt.NDArray[np.int64]
 
 
-@dataclass
-class EngineData:
+class EngineData(Struct):
     """One engine of a core.
 
     Attributes:
@@ -42,8 +40,7 @@ class EngineData:
     static: int = 0
 
 
-@dataclass
-class CoreData:
+class CoreData(Struct):
     """What one core's file holds.
 
     Attributes:

@@ -31,13 +31,14 @@ links are guesswork and marked so.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Groups, Lane, Links, Profile, Role
 from tpuprof_tui.model.lane import taken
@@ -99,8 +100,7 @@ def _part(kind: Kind, waiter_lane: Any, waiter: I64, releaser_lane: Any, release
 # -- by command id ------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Epochs:
+class _Epochs(Struct, frozen=True):
     """A lane cut where its ids restart.
 
     Attributes:
@@ -184,8 +184,7 @@ def _releasers(mine: _Epochs, theirs: _Epochs, waiters: I64, wanted: I64) -> tup
 # -- by message ---------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Messages:
+class _Messages(Struct, frozen=True):
     """Sends and waits of all lanes, one entry each."""
 
     lane: I64
@@ -214,7 +213,7 @@ def _message_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
     parts = [part for part in found if part is not None]
     if not parts:
         return []
-    names = _Messages.__dataclass_fields__
+    names = _Messages.__struct_fields__
     everything = _Messages(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
     result = []
     waits = int(everything.waits.sum())

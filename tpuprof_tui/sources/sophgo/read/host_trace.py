@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.model import Activity, Group, Groups, Lane, Problem, Profile, Role, Severity, Strings
 from tpuprof_tui.model.profile import time_of_day
@@ -42,8 +43,7 @@ _SMALLEST_BASE: Final = -(1 << 60)
 _LARGEST_BASE: Final = 1 << 62
 
 
-@dataclass(frozen=True)
-class Alignment:
+class Alignment(Struct, frozen=True):
     """Where a profile's zero lies on the host's clock.
 
     Attributes:

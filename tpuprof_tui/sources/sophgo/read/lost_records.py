@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from .pairing.ports import PortData
 
 
-@dataclass(frozen=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """Numbers of the cores and CDMA ports that ran and of which no record is there, ascending."""
 
     cores: tuple[int, ...]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from tpuprof_tui.model import Groups, Problem, Severity
 from tpuprof_tui.sources.sophgo.groups import core_group
@@ -44,8 +45,7 @@ class Where(TypedDict, total=False):
     records: I64
 
 
-@dataclass
-class Report:
+class Report(Struct):
     """Problems in the order they were found; the same problem again is counted, not repeated.
 
     One report belongs to one thread; reports of parts are joined with ``extend``.

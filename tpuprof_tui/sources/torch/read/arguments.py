@@ -6,7 +6,6 @@ import contextlib
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, placed_events
@@ -30,8 +30,7 @@ class _Complete(msgspec.Struct, gc=False):
     args: msgspec.Raw = NOTHING
 
 
-@dataclass(frozen=True, eq=False)
-class Arguments:
+class Arguments(Struct, frozen=True, eq=False):
     """Where the text of each event stands.
 
     Attributes:

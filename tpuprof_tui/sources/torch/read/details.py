@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
@@ -21,8 +21,7 @@ _LONGEST: Final = 1 << 20
 _FLOWS: Final = ("fwdbwd", "forward_backward")
 
 
-@dataclass(frozen=True, eq=False)
-class Operators:
+class Operators(Struct, frozen=True, eq=False):
     """What operators and annotations were given, in columns of one length; -1 without.
 
     Attributes:
@@ -37,8 +36,7 @@ class Operators:
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Frames:
+class Frames(Struct, frozen=True, eq=False):
     """Ids of Python frames, of those that called them, and of modules, in columns of one length; missing without."""
 
     id: I64
@@ -46,8 +44,7 @@ class Frames:
     module: I64
 
 
-@dataclass(frozen=True, eq=False)
-class FlowEnds:
+class FlowEnds(Struct, frozen=True, eq=False):
     """Ends of flows from forward to backward operators in the order of the file, in columns of one length.
 
     Attributes:

@@ -7,11 +7,11 @@ last. Steps that the range touches are read as a whole, so that their figures ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
@@ -50,8 +50,7 @@ class Outline:
         return np.asarray(_LAUNCHES[kind] | marked)
 
 
-@dataclass(frozen=True, eq=False)
-class Window:
+class Window(Struct, frozen=True, eq=False):
     """What belongs to a range of time.
 
     Attributes:

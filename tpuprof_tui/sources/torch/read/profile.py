@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import (
     INT_MISSING,
@@ -47,8 +47,7 @@ I64 = npt.NDArray[np.int64]
 _SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst)?$")
 
 
-@dataclass(frozen=True)
-class TraceWorker:
+class TraceWorker(Struct, frozen=True):
     """A file's part of a profile.
 
     Attributes:
@@ -74,8 +73,7 @@ class TraceWorker:
     lane_rows: dict[int, I64 | slice]
 
 
-@dataclass(frozen=True, eq=False)
-class TorchProfile(Profile):
+class TorchProfile(Profile, frozen=True, eq=False):
     """A profile that knows the traces it was made of."""
 
     traces: tuple[TraceWorker, ...] = ()

@@ -15,9 +15,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
+
+from msgspec.structs import replace
 
 from tpuprof_tui.child_process import python_words
 from tpuprof_tui.errors import UnreadableError

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, Problem
 
@@ -18,8 +18,7 @@ from .details import Frames, Operators, flow_ends_of, frames_of, operators_of
 from .values import F64, I32, I64
 
 
-@dataclass(frozen=True, eq=False)
-class Memory:
+class Memory(Struct, frozen=True, eq=False):
     """Memory instants by time, in columns of one length; ``INT_MISSING`` where nothing is known.
 
     Attributes:
@@ -41,8 +40,7 @@ class Memory:
         return len(self.time)
 
 
-@dataclass(frozen=True, eq=False)
-class Series:
+class Series(Struct, frozen=True, eq=False):
     """One number of a counter over time.
 
     Attributes:
@@ -58,8 +56,7 @@ class Series:
     value: F64
 
 
-@dataclass(frozen=True, eq=False)
-class Trace:
+class Trace(Struct, frozen=True, eq=False, dict=True):
     """One file. Events lie in columns of one length, thread by thread, in each in the order of nesting.
 
     Attributes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
@@ -20,8 +20,7 @@ from .run import Run, looked_up, runs_of
 I64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Collectives:
+class Collectives(Struct, frozen=True, eq=False):
     """The collectives of a worker by start, each with its own interval and those of its kernels.
 
     Attributes:

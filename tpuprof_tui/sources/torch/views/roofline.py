@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
@@ -31,8 +31,7 @@ _BYTES: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(Struct, frozen=True):
     """What one call does.
 
     Attributes:

@@ -6,12 +6,12 @@ Definitions and their marks follow the TensorBoard plugin and HTA where people c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.filter_masks import passing
@@ -40,8 +40,7 @@ def of_names(trace: Trace, test: Callable[[str], bool]) -> Mask:
     return passing[trace.name] if len(passing) else np.zeros(0, np.bool_)
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
+class Steps(Struct, frozen=True, eq=False):
     """Steps by time, in columns of one length.
 
     Attributes:
@@ -417,8 +416,7 @@ def _steps(run: Run) -> Steps:
     return Steps(labels, host_start, host_end, start, end, launched, counted, annotated)
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
+class Asked(Struct, frozen=True, eq=False, dict=True):
     """What a query asks of one worker.
 
     Attributes:

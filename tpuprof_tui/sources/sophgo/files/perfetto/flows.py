@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.model import Profile
@@ -19,8 +19,7 @@ I64 = npt.NDArray[np.int64]
 MOST_FLOWS: Final = 63
 
 
-@dataclass(frozen=True)
-class FlowEnds:
+class FlowEnds(Struct, frozen=True):
     """Flows that touch one kind of end of a lane's instructions.
 
     Attributes:
@@ -44,8 +43,7 @@ class FlowEnds:
         return [self.ids[first + place] for place in range(count)]
 
 
-@dataclass(frozen=True)
-class LaneFlows:
+class LaneFlows(Struct, frozen=True):
     """The flows of a lane: those that leave its instructions, and those that reach their begin or their end."""
 
     leaving: FlowEnds = field(default_factory=FlowEnds)

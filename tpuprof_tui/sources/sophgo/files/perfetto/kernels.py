@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.formats.perfetto.tracks import (
     CATEGORIES,
@@ -38,8 +38,7 @@ _ROWS: Final = 262_144
 _NONE: Final = -1
 
 
-@dataclass(frozen=True)
-class Launches:
+class Launches(Struct, frozen=True):
     """Launches of kernel functions on one track, ordered by (start, end); arrays of one length.
 
     Attributes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.perfetto.tracks import Track
@@ -40,8 +40,7 @@ class Content(Enum):
     NOTICE = auto()
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Struct, frozen=True):
     """A track to write.
 
     Attributes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.formats.perfetto.tracks import (
     CATEGORIES,
@@ -53,8 +53,7 @@ SYSTEM_TYPES: Final = ("sys", "SYS")
 Form = Literal["int", "text", "percent", "register", "bandwidth", "place"]
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(Struct, frozen=True):
     """One annotation of a slice.
 
     Attributes:
@@ -111,8 +110,7 @@ _NO_BANDWIDTH, _DDR, _L2 = range(3)
 _MEMORY, _OPERATION, _FLOWS, _FLOW_BITS = 4, 8, 32, 6
 
 
-@dataclass(frozen=True)
-class _Shape:
+class _Shape(Struct, frozen=True):
     """What slices of one shape have in common."""
 
     system: bool

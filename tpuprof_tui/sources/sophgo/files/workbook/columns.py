@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source
 from tpuprof_tui.formats.xlsx.styles import CELL, COUNT, KEY_CELL

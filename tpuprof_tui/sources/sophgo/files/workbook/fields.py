@@ -7,12 +7,13 @@ Register text, workbook and merged CSV are three spellings of these fields. A co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.index.ordering import fixed_number
 from tpuprof_tui.export.selection import Selection
@@ -34,8 +35,7 @@ _SIDES: Final = (*_FORMATS, "None")
 _NO_FORMAT: Final = len(_FORMATS)
 
 
-@dataclass(frozen=True, eq=False)
-class FieldSet:
+class FieldSet(Struct, frozen=True, eq=False):
     """Fields of the commands of one kind.
 
     Attributes:

@@ -6,24 +6,23 @@ text. The latter (``Filler``) are in the register text alone: no sheet has colum
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tpuprof_tui.model import Lane
 
 from ..instructions import DMA_REGISTERS
 
 
-@dataclass(frozen=True)
-class Same:
+class Same(Struct, frozen=True):
     """A column that is written a second time, under another name."""
 
     name: str
     key: str
 
 
-@dataclass(frozen=True)
-class Filler:
+class Filler(Struct, frozen=True):
     """What the reference always writes the same: it says nothing."""
 
     name: str
@@ -34,8 +33,7 @@ Entry = str | Same | Filler
 Entries = tuple[Entry, ...]
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Fields of one engine of a chip family.
 
     Attributes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.export.selection import Selection, ordered_lanes
 from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source, Values, values_of
@@ -45,8 +45,7 @@ def chosen_lanes(profile: Profile, selection: Selection, layers: LayerMap | None
     return lanes
 
 
-@dataclass
-class LaneRows:
+class LaneRows(Struct, dict=True):
     """The chosen instructions of a lane, as workbook and merged CSV list them.
 
     Attributes:

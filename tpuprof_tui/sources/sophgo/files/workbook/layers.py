@@ -11,12 +11,13 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import INT_MISSING, Groups, Lane, Problem, Profile, Severity
@@ -41,8 +42,7 @@ _KERNEL: Final = re.compile("kernel_shape" + _PAIR)
 _STRIDES: Final = re.compile("strides" + _PAIR)
 
 
-@dataclass(frozen=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """Shape and format of an operand or result.
 
     Attributes:
@@ -58,8 +58,7 @@ class Tensor:
     matrix: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """One layer on one core.
 
     Attributes:
@@ -82,8 +81,7 @@ class Layer:
     strides: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True)
-class Network:
+class Network(Struct, frozen=True):
     """The layers of a capture's network.
 
     Attributes:
@@ -97,7 +95,7 @@ class Network:
     name: str
     flops: int
     mode: str
-    layers: tuple[Layer, ...] = field(repr=False)
+    layers: tuple[Layer, ...]
     lost: int = 0
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import fields
 
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows
@@ -18,8 +19,7 @@ from ..summary_table import to_ns, touches
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """Sums over instructions of one engine.
 
     Attributes:
@@ -141,8 +141,7 @@ def counted(lane: Lane, key: str, rows: Rows) -> Array:
 # -- TIU: by function type ----------------------------------------------------
 
 
-@dataclass(frozen=True)
-class TypeRow:
+class TypeRow(Struct, frozen=True):
     """Sums over the TIU commands of one function type."""
 
     name: str
@@ -188,8 +187,7 @@ def bandwidth(size: int, cycles: int, mhz: float) -> float:
     return round(size / time, 2) if time else 0
 
 
-@dataclass(frozen=True)
-class CoreTotals:
+class CoreTotals(Struct, frozen=True):
     """Sums of one core, by engine; CDMA is what it submitted."""
 
     core: int

@@ -8,7 +8,8 @@ Local memory addresses read as bank and offset, with the first lane before them 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tpuprof_tui.sources.sophgo.chips import Chip
 
@@ -38,8 +39,7 @@ def local_address(chip: Chip, address: int) -> str:
     return f"{f'n{lane}.' if lane else ''}b{bank}+{offset:#x}"
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(Struct, frozen=True):
     """An operand: the registers' prefix, those of its shape (``a|b``: b where a is not there), a mark before it."""
 
     prefix: str

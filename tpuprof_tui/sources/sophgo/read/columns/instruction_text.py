@@ -11,10 +11,10 @@ what their counters tell. Decoded when asked for, nothing is kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.formats.units import bytes_text, rate_number, rate_text
 from tpuprof_tui.model import INT_MISSING, Role
@@ -32,8 +32,7 @@ _OTHER_ENGINE = {"TIU": "GDMA", "GDMA": "TIU"}
 _LOCAL = "LMEM"
 
 
-@dataclass(frozen=True)
-class LaneReading:
+class LaneReading(Struct, frozen=True):
     """Reads instructions of one lane.
 
     Attributes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows
@@ -36,8 +36,7 @@ def field(word: Words, first: int, width: int) -> LazyColumn:
     return values
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(Struct, frozen=True):
     """Which commands of a lane are no system commands.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Role, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant
@@ -37,8 +37,7 @@ _GENERATOR_SYSTEM = frozenset(("sys", "sdma_sys"))
 Bools = npt.NDArray[np.bool_]
 
 
-@dataclass
-class LaneSource:
+class LaneSource(Struct):
     """What a lane is made of.
 
     Attributes:
@@ -58,8 +57,7 @@ class LaneSource:
     data: Bytes
 
 
-@dataclass(frozen=True)
-class _OwnNames:
+class _OwnNames(Struct, frozen=True):
     """Names that do not come from the codes of a node.
 
     Attributes:

@@ -8,16 +8,15 @@ count in an SDMA node says nothing. A stream that only ends and has no node did 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from ..problems import Report
 
 
-@dataclass(frozen=True, eq=False)
-class ModelStream:
+class ModelStream(Struct, frozen=True, eq=False):
     """Commands of one engine for one launch of a compiled model.
 
     Attributes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from .announced import Streams
 
@@ -43,8 +43,7 @@ class Node(IntEnum):
     FUNC_END = 15
 
 
-@dataclass
-class Commands:
+class Commands(Struct):
     """Commands of one engine of a core (or of one of its CDMA ports), in the order they were issued.
 
     Arrays of one length. ``word`` is the node as stored (0 for commands of a block and inserted ones), ``id`` counts
@@ -94,8 +93,7 @@ class Commands:
         )
 
 
-@dataclass(frozen=True)
-class DesNode:
+class DesNode(Struct, frozen=True):
     """Dispatch of a pre-built command block: ``count`` commands from ``first`` on in its engine's list.
 
     ``stream`` is the number of the compiled model's stream that it announces, -1 where it names a keyed block.
@@ -109,8 +107,7 @@ class DesNode:
     stream: int = -1
 
 
-@dataclass
-class NodeStream:
+class NodeStream(Struct):
     """What one core's dynamic data says.
 
     Attributes:
@@ -130,8 +127,7 @@ class NodeStream:
     announced: dict[int, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class NodeRules:
+class NodeRules(Struct, frozen=True):
     """What node decoding needs to know of a chip.
 
     Attributes:

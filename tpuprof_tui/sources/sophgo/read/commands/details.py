@@ -7,10 +7,10 @@ needs of every command: which operation it is, and for transfers which memories 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.sophgo.chips import Chip, family_of
@@ -196,8 +196,7 @@ def block_commands(streams: Sequence[ModelStream]) -> Commands | None:
 # -- decoding -----------------------------------------------------------------
 
 
-@dataclass
-class Detail:
+class Detail(Struct):
     """Registers of a lane's commands.
 
     Attributes:
@@ -225,7 +224,7 @@ class Detail:
     by_node: npt.NDArray[np.bool_] | None = None
     unlike: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     odd_format: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    _last: tuple[int, Rows, Bytes] | None = field(default=None, repr=False)
+    _last: tuple[int, Rows, Bytes] | None = None
 
     def operations(self, rows: Rows) -> I16:
         """Operation index of each row's command; -1 without registers, and where files go by the node."""

@@ -14,10 +14,10 @@ sends and waits hold a constant of 64 bits; no public text says how it names a m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import LazyColumn, Rows
@@ -35,8 +35,7 @@ _WIDEST = 63
 _DEPENDENT = ("TIU", "GDMA")
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(Struct, frozen=True):
     """What a send or wait command names."""
 
     id: int

@@ -8,10 +8,10 @@ of records is a launch of the one list or the other; the order taken is the one 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from ..pairing.pairing import UNKNOWN, Side, joint_groups
 from .command_table import Commands
@@ -27,8 +27,7 @@ _ALONE, _TOO_LONG = 1.0, 3.0
 _MOST_PAIRS = 40_000
 
 
-@dataclass(frozen=True)
-class Lists:
+class Lists(Struct, frozen=True):
     """Commands of one engine.
 
     Attributes:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.sources.sophgo.chips import Chip
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
@@ -47,8 +48,7 @@ _ELEMENT_BYTES = (1, 2, 4, 2, 4, 2, 1, 1)
 _Kind = tuple[int, int, bytes]
 
 
-@dataclass(frozen=True, eq=False)
-class _Stream:
+class _Stream(Struct, frozen=True, eq=False):
     """Commands for one launch on some port.
 
     Attributes:
@@ -79,8 +79,7 @@ class _Stream:
         return not self.content
 
 
-@dataclass(frozen=True, eq=False)
-class _Launch:
+class _Launch(Struct, frozen=True, eq=False):
     """Records ``begin`` to ``end`` of a port."""
 
     port: PortData

@@ -5,10 +5,9 @@ Names and the second words of DES nodes are data that may look like nodes, so th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from ..problems import Report
 from .command_table import Node, NodeRules, Words
@@ -18,8 +17,7 @@ _FEWEST_ZEROS = 8
 _DES_ENGINE = {Node.DES_TIU: "TIU", Node.DES_GDMA: "GDMA", Node.DES_SDMA: "SDMA", Node.DES_CDMA: "CDMA"}
 
 
-@dataclass
-class Skeleton:
+class Skeleton(Struct):
     """The walk over names and DES nodes: which words are nodes, and what the walked ones said."""
 
     is_node: npt.NDArray[np.bool_]

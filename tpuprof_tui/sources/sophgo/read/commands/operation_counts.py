@@ -9,12 +9,12 @@ correlation, where it fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tpuprof_tui.sources.sophgo.chips import Chip, ChipDataError
@@ -32,8 +32,7 @@ _LARGEST = 2.0**62
 _PRECISIONS = {"0": "opt_opd0_prec", "1": "opt_opd1_prec", "2": "opt_opd2_prec", "r": "opt_res0_prec"}
 
 
-@dataclass(frozen=True)
-class OperationCounts:
+class OperationCounts(Struct, frozen=True):
     """Figures of many TIU commands; int64 arrays of one length, `MISSING` where they cannot be told.
 
     Attributes:
@@ -57,8 +56,7 @@ class OperationCounts:
         return np.where((self.alg_ops < 0) | (self.uarch_ops < 0), np.nan, rates)
 
 
-@dataclass(frozen=True, eq=False)
-class Rule:
+class Rule(Struct, frozen=True, eq=False):
     """Formulas for some functions of one operation; see the module's text for how products are written.
 
     Attributes:
@@ -80,8 +78,7 @@ class Rule:
     conflict: str
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
+class Model(Struct, frozen=True, eq=False):
     """Formulas and lane counts of one chip.
 
     Attributes:

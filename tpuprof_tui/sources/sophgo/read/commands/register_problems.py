@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
@@ -16,8 +16,7 @@ from .details import Detail
 _MOST_NAMED = 5
 
 
-@dataclass(frozen=True)
-class RegisterProblem:
+class RegisterProblem(Struct, frozen=True):
     """Something odd about some rows.
 
     Attributes:

@@ -6,10 +6,10 @@ Commands stay as the bytes they came as; these functions decode what is asked fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tpuprof_tui.sources.sophgo.chips import Chip, Field
@@ -22,8 +22,7 @@ Values = NDArray[np.int64] | NDArray[np.uint64]
 LOW_ADDRESS_BITS = 32
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Struct, frozen=True):
     """One decoded command.
 
     Attributes:
@@ -41,7 +40,7 @@ class Command:
     type_code: int = -1
     function: int = -1
     function_text: str = ""
-    fields: tuple[tuple[Field, int], ...] = field(default=(), repr=False)
+    fields: tuple[tuple[Field, int], ...] = ()
     reason: str = ""
 
     @property

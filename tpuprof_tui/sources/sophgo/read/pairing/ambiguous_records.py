@@ -8,10 +8,10 @@ a whole, the few records left of those beside them may fit several.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from .engine_records import Side
 
@@ -29,8 +29,7 @@ _MOST_BETWEEN = 8
 _MOST_SLACK, _MOST_TRIED = 64, 20_000
 
 
-@dataclass
-class Runs:
+class Runs(Struct):
     """Runs of records with the launches they were given.
 
     Attributes:
@@ -87,8 +86,7 @@ def _open_ends(runs: Runs) -> Bools:
     return result
 
 
-@dataclass
-class _End:
+class _End(Struct):
     """The records of a run over all engines, in time.
 
     Attributes:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 I64 = npt.NDArray[np.int64]
 I8 = npt.NDArray[np.int8]
@@ -15,8 +14,7 @@ Bools = npt.NDArray[np.bool_]
 UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS, WORK = 0, 1, 2, 3, 4
 
 
-@dataclass
-class Side:
+class Side(Struct):
     """Records or commands of one engine, as pairing sees them.
 
     Attributes:

@@ -8,10 +8,9 @@ records are lost, pieces vanish or melt together; then the launches of all engin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from .ambiguous_records import Runs, split_runs
 from .engine_records import SYSTEM as SYSTEM
@@ -100,8 +99,7 @@ def pair(records: list[Side], commands: list[Side], *, lapped: bool) -> list[I64
     return [pairing.bound for pairing in paired(records, commands, lapped=lapped)]
 
 
-@dataclass(frozen=True)
-class Pairing:
+class Pairing(Struct, frozen=True):
     """What was found for the records of one engine.
 
     Attributes:

@@ -7,13 +7,13 @@ whose commands lie at that time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from tpuprof_tui.sources.sophgo.chips import Chip
 
@@ -35,8 +35,7 @@ _LAUNCH_PAUSE = 20_000
 _OF_CORES = (BlockType.DYN_DATA, BlockType.MONITOR_BD, BlockType.MONITOR_GDMA, BlockType.MONITOR_SDMA)
 
 
-@dataclass
-class PortData:
+class PortData(Struct):
     """One CDMA port.
 
     Attributes:

@@ -7,11 +7,11 @@ paired with the port's launches.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.sources.sophgo.chips import Chip
 
@@ -29,8 +29,7 @@ _SLACK_NS = 2_000
 _MOST_CELLS = 4_000_000
 
 
-@dataclass
-class _Section:
+class _Section(Struct):
     """Consecutive commands of one core for a port that belong to one launch, and when they can have run.
 
     They were issued behind the record that started at ``after_ns``, in a kernel function that ran from ``from_ns`` to

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.sources.sophgo.chips import Chip, RecordLayout, family_of
 
@@ -35,8 +34,7 @@ _DMA_IDLE = (
 )
 
 
-@dataclass
-class Stream:
+class Stream(Struct):
     """Records of one engine of a core, or of one CDMA port, in stream order.
 
     Attributes:

@@ -5,10 +5,9 @@ None of them is an instruction. The end of the opening wait is the instant that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.sources.sophgo.chips import Chip, family_of
 
@@ -142,8 +141,7 @@ def _closing_pair(stream: Stream, system: npt.NDArray[np.bool_]) -> bool:
     return len(stream) >= 2 and stream.id[-2:].tolist() == [0, 1] and restart and bool(system[-2:].all())
 
 
-@dataclass(frozen=True)
-class OwnCommands:
+class OwnCommands(Struct, frozen=True):
     """Indices of the profiler's own commands in an engine's list."""
 
     opening: tuple[int, ...]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from msgspec import Struct
 
 from ..problems import Report
 from .files import Bytes
@@ -42,8 +42,7 @@ _MOST_RESYNCS = 64
 _MOST_BLOCKS = 2_000_000
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(Struct, frozen=True):
     """One block: payload at ``offset``, ``length`` bytes, all inside the file."""
 
     kind: int

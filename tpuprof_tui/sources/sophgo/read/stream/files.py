@@ -11,12 +11,12 @@ import os
 import re
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.sources.sophgo.file_names import CORE_FILE, PORT_FILE, PORT_LIKE, SETTINGS_FILE
 
@@ -33,8 +33,7 @@ _LARGEST_NUMBER = 1023
 _MOST_NAMED = 8
 
 
-@dataclass(frozen=True)
-class CaptureFiles:
+class CaptureFiles(Struct, frozen=True):
     """What lies in a capture directory, by role.
 
     Attributes:

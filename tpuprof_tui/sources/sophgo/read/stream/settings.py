@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from tpuprof_tui.sources.sophgo.file_names import SETTINGS_FILE
 
@@ -16,8 +17,7 @@ _LARGEST_CLOCK_MHZ = 1_000_000
 _COUNT_KEY = re.compile(r"(?:core)?(?P<core>\d{1,4})_(?P<engine>tiu|gdma|sdma)_record|cdma(?P<port>\d{1,4})_record")
 
 
-@dataclass
-class Settings:
+class Settings(Struct):
     """What ``global.profile`` says; None where it says nothing usable.
 
     Attributes:

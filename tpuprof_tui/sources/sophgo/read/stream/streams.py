@@ -7,12 +7,12 @@ say, and nothing here raises on bad data.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from struct import Struct
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tpuprof_tui.sources.sophgo.chips import Chip
@@ -35,8 +35,7 @@ _CHUNK = 1 << 20
 _RUN = 512
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """The commands of one stream; arrays of one length, in stream order.
 
     Attributes:
@@ -57,8 +56,7 @@ class Stream:
         return len(self.offsets)
 
 
-@dataclass(frozen=True)
-class _Steps:
+class _Steps(Struct, frozen=True):
     """What the walk needs to know of every place of a stream, one entry per 16 bytes.
 
     Attributes:
@@ -248,8 +246,7 @@ def _without_final(chip: Chip, engine: str, table: CommandTable, buffer: Buffer,
     return Stream(stream.offsets[:-1], stream.lengths[:-1], stream.ops[:-1], stream.end, stream.ended)
 
 
-@dataclass(frozen=True)
-class ExtraRecords:
+class ExtraRecords(Struct, frozen=True):
     """The detail records of one block; arrays of one length, in order.
 
     Attributes:
@@ -290,7 +287,7 @@ def _header_runs(buffer: Buffer) -> Iterator[NDArray[np.int64]]:
     Records are followed one by one; where the last ones had one length, those like them are found at once.
     """
     data = buffer.data
-    length_at = Struct("<I").unpack_from
+    length_at = struct.Struct("<I").unpack_from
     place, last = 0, len(buffer) - EXTRA_HEADER_BYTES
     while place <= last:
         run: list[int] = []

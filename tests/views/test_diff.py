@@ -13,13 +13,15 @@ import jsonschema
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from profiles import make_lane, make_profile
 
+from tpuprof_tui.analysis.compare.operation_names import renamed_operations
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
-from tpuprof_tui.model import Profile
+from tpuprof_tui.model import Profile, Scopes, Strings
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.views.comparing import Compared
+from tpuprof_tui.views.comparing import Compared, view_to_compare
 from tpuprof_tui.views.diff import diff_record, views_asked, why
 from tpuprof_tui.views.query import Query
 
@@ -271,3 +273,42 @@ def test_people_are_told_the_cause_first(capsys, written):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Slower: ")
     assert lines[1].startswith("Why: llama_mlp")
+
+
+def test_operations_with_several_names_for_one_code_are_one():
+    """One recording has two names for a code, the other one: their sums are compared, nothing is new or gone."""
+    sides = []
+    for texts, codes in ((("first", "second", "same"), (0, 1, 2)), (("both", "same"), (0, 0, 1))):
+        lane = make_lane("TIU", starts=[0, 10, 30], ends=[10, 30, 60], name=np.array(codes, np.int32),
+                         tiu_type=np.array([2, 2, 3]), tiu_function=np.array([4, 4, 0]))  # fmt: skip
+        sides.append(make_profile([lane], strings={"name": Strings(texts)}))
+    assert renamed_operations(*sides) == dict.fromkeys(("first", "second", "both"), "first, second")
+    assert renamed_operations(*sides[::-1]) == dict.fromkeys(("first", "second"), "both")
+    for base, other in (sides, sides[::-1], (sides[0], sides[0])):
+        both = compared(base, other)
+        (table,) = both.answer(view_to_compare(base, "operations")).tables
+        keys = [column.key for column in table.columns]
+        rows = [dict(zip(keys, row, strict=True)) for row in table.rows()]
+        assert {row["delta_total_us"] for row in rows} == {0}
+        assert {row["status"] for row in rows} == {"same"}
+        assert [part.delta for part in both.cuts["operations"]] == [0] * len(rows)
+
+
+def test_what_does_not_repeat_varies_as_its_like_does():
+    """An operation that nothing repeats is judged by how much operations vary, not by how much their launches do."""
+    random, sides = np.random.default_rng(5), []
+    for single in (100, 116):
+        length = np.append(np.maximum(1, 100 + 13 * random.standard_normal(400)).astype(np.int64), single)
+        end = np.cumsum(length + 1)
+        scope = np.append(np.repeat(np.arange(4), 100), 4)
+        kernel = np.append(np.zeros(400, np.int32), np.int32(1))
+        lane = make_lane("TIU", starts=end - length, ends=end, name=kernel, kernel=kernel, scope=scope,
+                         tiu_type=np.full(401, 3), tiu_function=np.append(np.zeros(400, np.int64), 1))  # fmt: skip
+        strings = {"name": Strings(("many", "once")), "kernel": Strings(("loop", "tail"))}
+        (core,) = make_profile([lane], strings=strings).units
+        scopes = Scopes(kernel=np.array([0, 0, 0, 0, 1], np.int32), group=np.full(5, core, np.int32))
+        sides.append(make_profile([lane], strings=strings, scopes=scopes))
+    both = compared(*sides)
+    assert both.noise.within < 0.03 < 0.1 < both.comparison.within_events
+    (once,) = [part for part in both.cuts["operations"] if part.name == "once"]
+    assert (once.delta, once.status) == (16, "unclear")

@@ -14,10 +14,14 @@ import jsonschema
 import numpy as np
 import pytest
 
-from tpuprof_tui.analysis.compare.gating import Figure, Rule, Run, gate
+from tpuprof_tui.analysis.compare.gating import Figure, Rule, Run, gate, with_one_name
 from tpuprof_tui.analysis.compare.students_t import quantile, upper_tail
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
+from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.views.gating import side_of
+from tpuprof_tui.views.query import Query
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 sys.path.insert(0, str(SAMPLES))
@@ -92,6 +96,65 @@ def test_parts_of_recordings_of_which_one_names_nothing_are_not_new():
     lanes = Run("", {"total": Figure(1_000.0, 1, 0.0), "kernel:Core 0 TIU": Figure(900.0, 9, 0.0)})
     named = Run("", {"total": Figure(1_000.0, 1, 0.0), "kernel:softmax": Figure(900.0, 9, 0.0)})
     assert [each.result for each in gate([lanes], [named]).rules] == ["PASS"]
+
+
+def test_growth_that_nothing_measures_is_no_failure():
+    """One run a side of what does not repeat: the floor alone shows no growth, but it can show that there is none."""
+    before, after, fewer = (Run("", {"total": Figure(100.0, 1, 0.01, 9), "kernel:a": Figure(value)})
+                            for value in (10.0, 12.0, 9.0))  # fmt: skip
+    rule = [Rule.typed("kernel:a>5%")]
+    assert gate([before], [after]).result == "PASS"
+    (told,) = gate([before], [after], rule).rules
+    assert (told.result, told.low, told.high) == ("INCONCLUSIVE", None, None)
+    assert gate([before], [fewer], rule).result == "PASS"
+    # three runs a side measure it themselves
+    assert gate([before] * 3, [after] * 3, rule).result == "FAIL"
+
+
+def test_operations_pair_by_their_codes():
+    """Names of each side are told together, however many a side has; a name that both know is compared with itself."""
+    codes = ({("TIU", "2"): ("MM",), ("TIU", "3"): ("mul", "mul_c"), ("DMA", "0"): ("ld", "st"), ("TIU", "9"): ("x",)},
+             {("TIU", "2"): ("mm.nn",), ("TIU", "3"): ("arith.mul",), ("DMA", "0"): ("ld", "st")})  # fmt: skip
+    sides = [[Run("", {"total": Figure(100.0, 1, 1.0, 9),
+                       **{f"operation:{name}": Figure(10.0, 2, 0.5, 4) for names in known.values() for name in names}},
+                  codes=known)] for known in codes]  # fmt: skip
+    base, other, called = with_one_name(*sides)
+    assert base[0].figures["operation:mul, mul_c (arith.mul)"] == Figure(20.0, 4, 1.0, 8.0)
+    assert called["operation:arith.mul"] == called["operation:mul_c"] == "operation:mul, mul_c (arith.mul)"
+    assert set(base[0].figures) - set(other[0].figures) == {"operation:x"}
+    assert set(other[0].figures) < set(base[0].figures)
+    # of one recording nothing changes
+    assert with_one_name(sides[0], sides[0]) == (sides[0], sides[0], {})
+
+
+def test_a_program_recorded_in_another_mode_passes(capsys, tmp_path):
+    base = Options("base", layers=1, batches=4, cores=(0, 1))
+    paths = [str(write_capture(replace(base, name=f"mode{mode}", mode=mode, run=mode + 2), tmp_path, truth=False).path)
+             for mode in (1, 2)]  # fmt: skip
+    assert main(["baseline", "save", str(tmp_path / "kept"), paths[0]]) == 0
+    kept = str(tmp_path / "kept.json")
+    capsys.readouterr()
+    for other, base in ((paths[1], paths[0]), (paths[0], paths[1]), (paths[1], kept)):
+        main(["gate", other, "--against", base, "--json"])
+        told = json.loads(capsys.readouterr().out)
+        assert "FAIL" not in {each["result"] for each in told["rules"]}
+        assert not {each["status"] for each in told["verdict"]["contributors"]} & {"added", "removed"}
+        assert "otherwise than before" not in told["verdict"]["why"]
+    # a rule may name an operation as either side does
+    for name in ("MM2_NN", "mm2.nn", "MM2_NN (mm2.nn)"):
+        assert main(["gate", paths[1], "--against", paths[0], "--fail-on", f"operation:{name}>50%"]) == 0
+
+
+def test_kept_signatures_do_not_depend_on_the_order_of_names(tmp_path):
+    """The same commands give the same numbers whatever else a recording names before them."""
+    found = []
+    for kernels in (("rmsnorm", "mlp", "sampling"), ("sampling", "mlp", "rmsnorm"), ("rope", "rmsnorm", "mlp")):
+        options = Options("base", cores=(0, 1), kernels=kernels)
+        path = write_capture(replace(options, name="-".join(kernels)), tmp_path, truth=False).path
+        (run,) = side_of(Query(Session.build(open_profile(path))), str(path)).runs
+        found.append(run.signatures)
+    for name in ("rmsnorm_multi_core", "llama_mlp_multi_core"):
+        assert len({each[name] for each in found}) == 1
 
 
 def test_rules_are_cut_at_their_last_sign_outside_quotes():

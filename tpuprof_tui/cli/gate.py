@@ -29,6 +29,8 @@ def print_gate(options: argparse.Namespace, opened: Callable[[str], Profile], sh
         opened: Opens a profile.
         show: Prints pages (`Pages.show`).
     """
+    from msgspec.structs import replace
+
     from tpuprof_tui.analysis.compare.gating import gate
     from tpuprof_tui.formats.answers import answer_text
     from tpuprof_tui.formats.files import whole_file
@@ -39,6 +41,7 @@ def print_gate(options: argparse.Namespace, opened: Callable[[str], Profile], sh
         gate_report,
         refuse_unlike_sides,
         why_gated,
+        with_one_name,
     )
 
     if options.json and options.markdown:
@@ -53,6 +56,8 @@ def print_gate(options: argparse.Namespace, opened: Callable[[str], Profile], sh
     rules = [_rule(text) for text in options.fail_on or ()]
     other, base = _side(options.others, opened, findings=True), _side(options.against, opened)
     refuse_unlike_sides(base, other)
+    base, other, called = with_one_name(base, other)
+    rules = [replace(rule, figure=called.get(rule.figure, rule.figure)) for rule in rules]
     _known(rules, base, other)
     result = gate(base.runs, other.runs, rules, run_noise=options.run_noise, level=options.level)
     record = answer_text(gate_record(result, base, other, why_gated(result, base, other)),

@@ -104,7 +104,12 @@ def time_text(ns: int) -> str:
 
 def delta_text(ns: int) -> str:
     """A difference of times, with its sign where it is more ("+12.35 us")."""
-    return f"{'+' if ns > 0 else ''}{time_text(ns)}"
+    return signed(time_text(ns), ns)
+
+
+def signed(text: str, value: float) -> str:
+    """A difference as text, with its sign where it is more."""
+    return f"+{text}" if value > 0 else text
 
 
 def exact_time(ns: int, resolution_ns: int = 1) -> str:

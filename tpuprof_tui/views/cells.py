@@ -16,6 +16,7 @@ from tpuprof_tui.formats.units import (
     column_unit,
     exact_time,
     percent_text,
+    signed,
     time_text,
 )
 
@@ -24,6 +25,8 @@ from .answer import TEXTS, Column, Fact, Kind, Table, plain
 #: Characters of a text in a cell, and of a name in a line.
 TEXT_WIDTH: Final = 300
 NAME_WIDTH: Final = 80
+#: What keys of differences begin with.
+DELTA: Final = "delta_"
 #: Stands before a text for each level of a tree, down to the deepest that is told apart so.
 INDENT: Final = "  "
 MOST_INDENTED: Final = 20
@@ -69,8 +72,10 @@ class Cells(Struct, frozen=True):
             return f"{indent}{value_text(value, column.kind, column.unit, named=False)}"
         unit = self.units.get(column.key)
         if unit is not None and value is not None:
-            return f"{GUESS if guessed else ''}{unit.number(value)}"
-        return value_text(value, column.kind, column.unit, guessed=guessed, named=False)
+            told = f"{GUESS if guessed else ''}{unit.number(value)}"
+        else:
+            told = value_text(value, column.kind, column.unit, guessed=guessed, named=False)
+        return signed(told, value) if value and column.key.startswith(DELTA) else told
 
 
 def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False, named: bool = True) -> str:
@@ -99,6 +104,7 @@ def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False,
 def fact_text(fact: Fact) -> str:
     """A fact without its title."""
     told = value_text(fact.value, fact.kind, fact.unit, guessed=fact.guessed)
+    told = signed(told, fact.value) if fact.value and fact.key.startswith(DELTA) else told
     share = f", {percent_text(fact.share, guessed=fact.guessed)}" if fact.share is not None else ""
     return f"{line_text(fact.about, NAME_WIDTH)}: {told}{share}" if fact.about else told + share
 

@@ -12,11 +12,12 @@ from msgspec import Struct
 
 from tpuprof_tui.analysis.compare.comparison import LANES, LAUNCHES, UNKNOWN
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, Noise
+from tpuprof_tui.analysis.compare.operation_names import names_by_code
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.formats.escape import line_text, markdown_text
 from tpuprof_tui.formats.tables import Report, markdown_lines
 from tpuprof_tui.formats.tables import Table as TextTable
-from tpuprof_tui.formats.units import column_unit, delta_text, percent_text, time_text
+from tpuprof_tui.formats.units import column_unit, delta_text, percent_text, signed, time_text
 from tpuprof_tui.model import Severity
 from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import Word
@@ -293,7 +294,7 @@ def verdict_answer(compared: Compared) -> Answer:
         for key, title, value, share in (
             ("base_us", "Base", total.base, None), ("other_us", "This", total.other, None),
             ("delta_us", f"Total, {status_word(total)}", total.delta, total.delta / total.base if total.base else None),
-            ("work_us", "Work", work.delta, work.delta / work.base if work.base else None),
+            ("delta_work_us", "Work", work.delta, work.delta / work.base if work.base else None),
         )
     ]  # fmt: skip
     words = compared.base.vocabulary
@@ -307,7 +308,7 @@ def verdict_answer(compared: Compared) -> Answer:
         tables.append(Table.of_rows(
             view, f"{_cut_title(compared, view)}, by difference", columns,
             [(each.delta, each.base, each.other, each.status, each.name) for each in changed],
-            target=partial(_narrowing, column, changed) if column else None, word="part",
+            target=partial(_narrowing, compared, column, changed) if column else None, word="part",
         ))  # fmt: skip
     return Answer(tuple(facts), tuple(tables), notes=(why(compared),))
 
@@ -318,9 +319,17 @@ def _cut_title(compared: Compared, view: str) -> str:
     return compared.base.vocabulary.say(title)
 
 
-def _narrowing(column: str, parts: Sequence[Amount], row: int) -> Target | None:
+def _narrowing(compared: Compared, column: str, parts: Sequence[Amount], row: int) -> Target | None:
+    """The filter that leaves the events of a part, by what they are called in the other profile."""
     name = parts[row].name
-    return None if name == UNKNOWN else Target(condition=text_condition(column, name, alone=True))
+    if name == UNKNOWN:
+        return None
+    called = [name]
+    renamed = compared.comparison.both.renamed
+    if renamed and column == "name":
+        known = sorted({text for texts in names_by_code(compared.other.profile).values() for text in texts})
+        called = [text for text in known if renamed.get(text, text) == name] or called
+    return Target(condition=" | ".join(text_condition(column, text, alone=True) for text in called))
 
 
 def diff_reports(compared: Compared, views: Sequence[View], limit: int | None) -> Iterator[Report]:
@@ -377,7 +386,8 @@ def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
         unit = column_unit(max(max(each.base, each.other) for each in told))
         title = _cut_title(compared, view)
         rows = tuple(
-            (_short(each.name), unit.number(each.base), unit.number(each.other), unit.number(each.delta),
+            (_short(each.name), unit.number(each.base), unit.number(each.other),
+             signed(unit.number(each.delta), each.delta),
              f"{each.other_count - each.base_count:+,}" if each.other_count != each.base_count else "",
              each.status) for each in told
         )  # fmt: skip

@@ -13,9 +13,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.compare import gating
 from tpuprof_tui.analysis.compare.comparison import LAUNCHES
 from tpuprof_tui.analysis.compare.gating import Figure, Gate, Judged, Run
 from tpuprof_tui.analysis.compare.noise import Amount, Lost, status_of
+from tpuprof_tui.analysis.compare.operation_names import names_by_code
+from tpuprof_tui.analysis.compare.work import operands_told
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.answers import SCHEMA
 from tpuprof_tui.formats.escape import html_text, line_text, markdown_text
@@ -94,7 +97,9 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
     for kernel in np.unique(launches.kernel[launches.kernel >= 0]).tolist():
         mine = launches.signature[launches.kernel == kernel]
         signatures[names[kernel]] = (len(mine), int(np.bitwise_xor.reduce(np.unique(mine))))
-    run = Run(path, figures, compared.comparison.lost.base, signatures if launches.whole and launches.named else {})
+    named = launches.whole and launches.named
+    run = Run(path, figures, compared.comparison.lost.base, signatures if named else {},
+              operands_told(query.profile), names_by_code(query.profile))  # fmt: skip
     words = query.vocabulary
     chip = query.profile.device.chip if words.one_chip else ""
     found = tuple(_findings(query)) if findings else ()
@@ -130,6 +135,12 @@ def refuse_unlike_sides(base: Side, other: Side) -> None:
             raise UsageError(f"{ours} is of {one}, {theirs} of {two}.", "They cannot be compared.")
 
 
+def with_one_name(base: Side, other: Side) -> tuple[Side, Side, Mapping[str, str]]:
+    """Sides whose operations have one name each (`gating.with_one_name`), and what figures are called then."""
+    ours, theirs, called = gating.with_one_name(base.runs, other.runs)
+    return replace(base, runs=tuple(ours)), replace(other, runs=tuple(theirs)), called
+
+
 # baselines
 
 
@@ -139,13 +150,14 @@ def baseline_text(name: str, side: Side) -> str:
         BASELINE: SCHEMA, "name": name, "source": side.source, "chip": side.chip,
         "runs": [
             {"path": run.path, "lost": run.lost,
+             "operands": run.operands, "codes": [[*code, list(names)] for code, names in run.codes.items()],
              "signatures": {key: list(value) for key, value in run.signatures.items()},
              "figures": {key: [each.value, each.count, None if math.isnan(each.variance) else each.variance,
                                each.freedom] for key, each in run.figures.items()}}
             for run in side.runs
         ],
     }  # fmt: skip
-    return json.dumps(record, indent=1) + "\n"
+    return json.dumps(record) + "\n"
 
 
 def is_baseline(path: Path) -> bool:
@@ -171,7 +183,9 @@ def read_baseline(path: Path) -> Side:
         runs = tuple(
             Run(str(run["path"]), {str(key): _figure(*value) for key, value in run["figures"].items()},
                 int(run["lost"]), {str(key): (int(count), int(number))
-                                   for key, (count, number) in run["signatures"].items()})
+                                   for key, (count, number) in run["signatures"].items()},
+                tuple(map(str, run.get("operands", ()))),
+                {tuple(map(str, code)): tuple(map(str, names)) for *code, names in run.get("codes", ())})
             for run in record["runs"]
         )  # fmt: skip
         if not runs:
@@ -272,6 +286,10 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
         most = max(parts or broken, key=lambda each: (each.rule.figure.startswith("kernel:"), each.delta))
         return f"{_sentence(most)}.{note}"
     unsure = [each for each in result.rules if each.result == "INCONCLUSIVE"]
+    if unsure and unsure[0].low is None:
+        return (
+            f"Nothing repeats within the runs that tells noise from {unsure[0].rule.text}: three runs a side do.{note}"
+        )
     if unsure:
         return f"Noise is as large as the limit of {unsure[0].rule.text}: more runs a side tell it.{note}"
     return f"Nothing grew beyond its limit.{note}"
@@ -279,12 +297,15 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
 
 def _other_launches(base: Side, other: Side) -> str:
     """Kernels that are not launched as before."""
-    ours, theirs = base.runs[0].signatures, other.runs[0].signatures
-    names = [name for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
+    first = base.runs[0], other.runs[0]
+    ours, theirs = (run.signatures for run in first)
+    # where other operands are told, only how often each is launched can be compared
+    told = 2 if first[0].operands == first[1].operands else 1
+    names = [name for name in sorted({*ours, *theirs}) if ours.get(name, ())[:told] != theirs.get(name, ())[:told]]
     if not names or not ours or not theirs:
         return ""
-    told = ", ".join(line_text(name, 40) for name in names[:3]) + (", ..." if len(names) > 3 else "")
-    return f"Launched or built otherwise than before: {told}."
+    named = ", ".join(line_text(name, 40) for name in names[:3]) + (", ..." if len(names) > 3 else "")
+    return f"Launched or built otherwise than before: {named}."
 
 
 def _sentence(judged: Judged) -> str:
@@ -318,8 +339,8 @@ def _runs_text(side: Side) -> str:
 def _table(result: Gate) -> TextTable:
     shown = sorted(result.rules, key=lambda each: ("FAIL", "INCONCLUSIVE", "PASS").index(each.result))
     rows = tuple(
-        (each.result, line_text(each.rule.text, 44), *(_value(each, value) for value in
-                                                        (each.base, each.other, each.delta, each.low, each.high)))
+        (each.result, line_text(each.rule.text, 44), _value(each, each.base), _value(each, each.other),
+         *(_value(each, value, "+") for value in (each.delta, each.low, each.high)))
         for each in shown[:_TOLD]
     )  # fmt: skip
     more = len(shown) - len(rows)
@@ -328,10 +349,12 @@ def _table(result: Gate) -> TextTable:
                      left=frozenset((0, 1)), notes=notes)  # fmt: skip
 
 
-def _value(judged: Judged, value: float | None) -> str:
+def _value(judged: Judged, value: float | None, sign: str = "") -> str:
+    """A value; ``sign``: what it begins with where it is more than 0."""
     if value is None:
         return "-"
-    return time_text(round(value)) if is_time(judged.rule.figure) else f"{value:,.4g}"
+    told = time_text(round(value)) if is_time(judged.rule.figure) else f"{value:,.4g}"
+    return f"{sign}{told}" if value > 0 else told
 
 
 def _commands(result: Gate, other: Side) -> Iterator[str]:

@@ -28,7 +28,7 @@ Judge = Callable[[str, tuple[Any, ...], Amount, Kind], Status]
 
 
 class Renamed(Struct, frozen=True):
-    """What texts of the other profile are called in the base, in tables whose rows are of this word."""
+    """What texts are called where both sides are told, if otherwise, in tables whose rows are of this word."""
 
     word: str
     texts: Mapping[str, str]
@@ -41,7 +41,7 @@ def joined(base: Answer, other: Answer, judge: Judge, renamed: Renamed | None = 
         base: What it says of one profile.
         other: What it says of the other.
         judge: What the main number of a row became.
-        renamed: Texts of the other profile that are called otherwise in the base.
+        renamed: Texts of either side that are called otherwise here.
     """
     ours, theirs = ({table.key: table for table in side.tables} for side in (base, other))
     tables = []
@@ -88,9 +88,13 @@ class _Side(Struct, frozen=True):
             if counted is not None and not row[counted]:
                 continue
             texts = tuple(row[order[column.key]] if column.key in order else None for column in names)
-            texts = tuple(renamed.get(text, text) if isinstance(text, str) else text for text in texts)
-            turns[texts] = turn = turns.get(texts, 0) + 1
-            key: tuple[Any, ...] = (*texts, turn)
+            called = tuple(renamed.get(text, text) if isinstance(text, str) else text for text in texts)
+            known = (*called, 1)
+            if called != texts and known in found:
+                found[known] = _as_one(table.columns, found[known], row)
+                continue
+            turns[called] = turn = turns.get(called, 0) + 1
+            key: tuple[Any, ...] = (*called, turn)
             found[key] = row
             places[key] = place
         return cls(found, order, places)
@@ -100,6 +104,16 @@ class _Side(Struct, frozen=True):
         if row is None:
             return 0 if column.kind in _SUMS else None
         return row[self.order[column.key]] if column.key in self.order else None
+
+
+def _as_one(columns: Sequence[Column], one: Sequence[Any], two: Sequence[Any]) -> tuple[Any, ...]:
+    """Two rows of one operation: of sums the sum, of the longest the longest, of means nothing."""
+    return tuple(
+        None if None in (ours, theirs) or column.key.startswith("mean_")
+        else max(ours, theirs) if column.key.startswith("max_")
+        else ours + theirs if column.kind in (*_SUMS, "share") else ours
+        for column, ours, theirs in zip(columns, one, two, strict=True)
+    )  # fmt: skip
 
 
 def _joined(base: Table | None, other: Table | None, judge: Judge, renamed: Renamed | None) -> Table | None:
@@ -113,7 +127,7 @@ def _joined(base: Table | None, other: Table | None, judge: Judge, renamed: Rena
     if not numbers or not (names or table.ordered):
         return None
     of_word = renamed.texts if renamed is not None and table.word == renamed.word else {}
-    ours, theirs = _Side.of(base, names, {}), _Side.of(other, names, of_word)
+    ours, theirs = (_Side.of(side, names, of_word) for side in (base, other))
     main = _main(numbers, ours, theirs)
     counts = next((column for column in numbers if column.key in _COUNTS), None)
     labels = [column for column in texts if column not in names and column.names] if table.ordered else []

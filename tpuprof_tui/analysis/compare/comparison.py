@@ -119,13 +119,14 @@ class Comparison:
         size = len(self.both.operations)
         labels = [_numbered(work.label, size) for work in self._works]
         strata = [self._strata_of_events(work, label) for work, label in zip(self._works, labels, strict=True)]
-        return self._amounts(self.both.operations, labels, strata)
+        return self._amounts(self.both.operations, labels, strata, self.within_events)
 
     def _by_kernel(self) -> list[Amount]:
         size = len(self.both.kernels)
         strata = [self._strata_of_launches(work) for work in self._works]
         strata = [replace(each, label=_numbered(each.label, size)) for each in strata]
-        return self._amounts(self.both.kernels, [_numbered(work.kernel, size) for work in self._works], strata)
+        return self._amounts(self.both.kernels, [_numbered(work.kernel, size) for work in self._works], strata,
+                             self.noise.within)  # fmt: skip
 
     def _by_lane(self) -> list[Amount]:
         titles: dict[str, int] = {}
@@ -140,17 +141,19 @@ class Comparison:
             else:
                 strata.append(self._strata_of_events(work, label))
             labels.append(label)
-        return self._amounts(tuple(titles), labels, strata)
+        return self._amounts(tuple(titles), labels, strata, self.noise.within)
 
-    def _amounts(self, names: tuple[str, ...], labels: list[Ints], strata: list[Strata]) -> list[Amount]:
-        """Sums by label, those without a name at the end of the table."""
+    def _amounts(
+        self, names: tuple[str, ...], labels: list[Ints], strata: list[Strata], within: float | None
+    ) -> list[Amount]:
+        """Sums by label, those without a name at the end of the table; what does not repeat varies by ``within``."""
         size = len(names) + 1
         sums = [np.bincount(label, weights=work.length, minlength=size).astype(np.int64)
                 for label, work in zip(labels, self._works, strict=True)]  # fmt: skip
         counts = [np.bincount(label, minlength=size) for label in labels]
         spreads = []
         for each, count in zip(strata, counts, strict=True):
-            spread = each.spread(size, self.noise.within)
+            spread = each.spread(size, within)
             # what is in no stratum is not known to repeat
             spread.variance[(count > 0) & (np.bincount(each.label, minlength=size) == 0)] = np.nan
             spreads.append(spread)

@@ -22,6 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from .noise import RUN_NOISE, Noise
+from .operation_names import NamesByCode, one_operation
 from .students_t import quantile, upper_tail
 
 Result = Literal["PASS", "FAIL", "INCONCLUSIVE"]
@@ -67,12 +68,16 @@ class Run(Struct, frozen=True):
         figures: By name: ``total``, ``step``, ``kernel:NAME``, ``operation:NAME``, ``VIEW.figure``.
         lost: Records known to be lost.
         signatures: Launches of each kernel: how many, and a number for their commands.
+        operands: Which operands the commands are told with: numbers of others are of something else.
+        codes: Names of operations by their codes.
     """
 
     path: str
     figures: Mapping[str, Figure]
     lost: int = 0
     signatures: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    operands: tuple[str, ...] = ()
+    codes: NamesByCode = field(default_factory=dict)
 
 
 class Rule(Struct, frozen=True):
@@ -167,7 +172,10 @@ class Gate(Struct, frozen=True):
 
 
 class _Difference(Struct, frozen=True):
-    """A figure of both sides: medians, standard error of their difference, its degrees of freedom, the floor."""
+    """A figure of both sides: medians, standard error of their difference, its degrees of freedom, the floor.
+
+    The error is NaN where nothing within the runs repeats and so few runs do not tell it.
+    """
 
     base: float
     other: float
@@ -178,6 +186,8 @@ class _Difference(Struct, frozen=True):
     def chance(self, limit: float) -> float:
         """Chance of such a difference or a larger one where it is not beyond a limit."""
         beyond = self.other - self.base - limit - self.floor
+        if math.isnan(self.error):
+            return 1.0
         if not self.error:
             return 0.0 if beyond > 0 else 1.0
         return upper_tail(beyond / self.error, self.freedom)
@@ -192,6 +202,34 @@ class _Difference(Struct, frozen=True):
 def figures_of(base: Sequence[Run], other: Sequence[Run]) -> set[str]:
     """Names of the figures that a run of either side has."""
     return {name for run in (*base, *other) for name in run.figures}
+
+
+def with_one_name(base: Sequence[Run], other: Sequence[Run]) -> tuple[list[Run], list[Run], dict[str, str]]:
+    """Runs with the figures of operations that they call otherwise under one name, which tells those of each side.
+
+    Returns:
+        Both sides, and what figures are called, by what they were called.
+    """
+    known = one_operation([run.codes for run in (*base, *other)])
+    ours = {name for run in base for names in run.codes.values() for name in names}
+    called = {}
+    for name, names in known.items():
+        here, there = (", ".join(each for each in names if (each in ours) == mine) for mine in (True, False))
+        called[f"{PARTS[1]}{name}"] = f"{PARTS[1]}{here} ({there})" if here and there else f"{PARTS[1]}{here or there}"
+    sides = [[replace(run, figures=_together(run.figures, called)) for run in side] for side in (base, other)]
+    return sides[0], sides[1], called
+
+
+def _together(figures: Mapping[str, Figure], called: Mapping[str, str]) -> dict[str, Figure]:
+    found: dict[str, Figure] = {}
+    for name, each in figures.items():
+        name = called.get(name, name)
+        known = found.get(name)
+        found[name] = each if known is None else Figure(
+            known.value + each.value, known.count + each.count, known.variance + each.variance,
+            known.freedom + each.freedom,
+        )  # fmt: skip
+    return found
 
 
 def gate(
@@ -244,9 +282,9 @@ def _errors(
 ) -> dict[str, float]:
     """By figure that is a sum: how far its difference may lie off."""
     differences = {name: _difference(name, base, other, noise, between) for name in names
-                   if name == "total" or name.startswith(PARTS)}  # fmt: skip
+                   if _is_sum(name)}  # fmt: skip
     wide = {freedom: quantile(level / 2, freedom) for freedom in {each.freedom for each in differences.values()}}
-    return {name: wide[each.freedom] * each.error for name, each in differences.items()}
+    return {name: wide[each.freedom] * each.error for name, each in differences.items() if not math.isnan(each.error)}
 
 
 def _judged(
@@ -269,6 +307,10 @@ def _judged(
             broken = each.other > (limit if rule.share is None else 0)
             found.append(Judged(rule, "FAIL" if broken else "PASS", each.base, each.other, None, None))
             continue
+        if math.isnan(each.error):  # what is stated alone shows no growth, but it can show that there is none
+            unproven: Result = "PASS" if each.other - each.base + each.floor <= limit else "INCONCLUSIVE"
+            found.append(Judged(rule, unproven, each.base, each.other, None, None))
+            continue
         low, high = each.interval(errors[each.freedom])
         result: Result = "FAIL" if low > limit else "PASS" if high <= limit else "INCONCLUSIVE"
         found.append(Judged(rule, result, each.base, each.other, low, high))
@@ -285,6 +327,8 @@ def _difference(name: str, base: Sequence[Run], other: Sequence[Run], noise: Noi
     ours, theirs = (median(each.value for each in side) for side in sides)
     within = sum(_mean_known(each.variance for each in side) * _of_median(len(side)) / len(side) for side in sides)
     if noise.stated:
+        if _is_sum(name) and any(all(math.isnan(each.variance) for each in side) for side in sides):
+            within = math.nan
         # what rests on other repeats alone has their freedom, which is large
         freedom = sum(each.freedom for side in sides for each in side) or 30.0
         return _Difference(ours, theirs, math.sqrt(within), freedom, noise.between * max(ours, theirs))
@@ -295,6 +339,11 @@ def _difference(name: str, base: Sequence[Run], other: Sequence[Run], noise: Noi
     pooled = between**2 * shares + within
     freedom = _POOLED if own <= _OWN * pooled else float(len(base) + len(other) - 2)
     return _Difference(ours, theirs, math.sqrt(max(own, pooled)), freedom, 0.0)
+
+
+def _is_sum(name: str) -> bool:
+    """Whether a figure is time added up: what repeats within a run tells how far it may lie off."""
+    return name == "total" or name.startswith(PARTS)
 
 
 def _of_median(count: int) -> float:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
+from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.vocabulary import NAMES
 
 from ..index.intervals import turns
 from ..steps.launch_sequence import launch_lane
+from .operation_names import renamed_operations
 
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -88,7 +89,7 @@ class Both(Struct, frozen=True, eq=False):
         base, other: Their work.
         operations, kernels: Texts of the joint codes.
         units: Label of each pair of units.
-        renamed: What operations of the other profile are called in the base, where that is another text.
+        renamed: What operations are called in ``operations``, where that is another text.
     """
 
     base: Work
@@ -120,8 +121,20 @@ def both_works(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] |
     if not whole and base.vocabulary.restarts and not (base.has(NAMES) and other.has(NAMES)):
         restarts = [_restarts(profile) for profile in sides]
         whole, shapes = True, _Shapes(all(map(_in_step, sides, restarts)))
+    hashes = hashes_of(operations), hashes_of(kernels)
     works = [
-        _work(profile, names[side], scopes[side], unit_of[side], operands, whole, sequences, shapes, restarts[side])
+        _work(
+            profile,
+            names[side],
+            scopes[side],
+            unit_of[side],
+            operands,
+            whole,
+            sequences,
+            shapes,
+            restarts[side],
+            *hashes,
+        )
         for side, profile in enumerate(sides)
     ]
     if shapes is not None:
@@ -132,50 +145,14 @@ def both_works(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] |
 # what is the same on both sides
 
 
-def renamed_operations(base: Profile, other: Profile) -> dict[str, str]:
-    """Names of operations of the other profile that the base calls otherwise: those with the same codes.
-
-    A capture that tells more of its commands may have other names for them; codes are the same. A code that stands for
-    one name on each side pairs these.
-    """
-    keys = base.vocabulary.operation_codes
-    if not keys:
-        return {}
-    ours, theirs = (_names_by_code(profile, keys) for profile in (base, other))
-    taken = {name for names in theirs.values() for name in names}
-    found: dict[str, str] = {}
-    for code, names in theirs.items():
-        known = ours.get(code, set())
-        if len(names) == len(known) == 1 and names != known and not known & taken:
-            found[next(iter(names))] = next(iter(known))
-    return found
-
-
-def _names_by_code(profile: Profile, keys: Sequence[str]) -> dict[tuple[Any, ...], set[str]]:
-    found: dict[tuple[Any, ...], set[str]] = {}
-    for lane in profile.lanes:
-        known = [key for key in keys if key in lane]
-        if not known or "name" not in lane or not len(lane):
-            continue
-        names = lane["name"].astype(np.int64)
-        codes = [lane[key].astype(np.int64) for key in known]
-        every = mixed(names.astype(np.uint64), *codes)
-        _, first = np.unique(every, return_index=True)
-        for row in first.tolist():
-            code = tuple(int(each[row]) for each in codes)
-            if names[row] >= 0 and INT_MISSING not in code:
-                found.setdefault((lane.kind, *code), set()).add(profile.text("name", int(names[row])))
-    return found
-
-
 def _joint(
     base: Profile, other: Profile, key: str, renamed: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[Ints, Ints]]:
     """One table of texts, and of each side the joint code of each of its own codes, at the end that of none: -1."""
     texts: dict[str, int] = {}
     codes: list[Ints] = []
-    for names in (base.strings.get(key, ()), [renamed.get(text, text) for text in other.strings.get(key, ())]):
-        own = [texts.setdefault(str(text), len(texts)) for text in names]
+    for side in (base, other):
+        own = [texts.setdefault(renamed.get(str(text), str(text)), len(texts)) for text in side.strings.get(key, ())]
         codes.append(np.array([*own, -1], np.int64))
     return tuple(texts), (codes[0], codes[1])
 
@@ -219,6 +196,12 @@ def _shared_operands(base: Profile, other: Profile) -> dict[str, tuple[str, ...]
     }
 
 
+def operands_told(profile: Profile) -> tuple[str, ...]:
+    """Which operands its commands are told with: ``kind of lane.column``, ascending."""
+    told = _shared_operands(profile, profile)
+    return tuple(sorted(f"{kind}.{key}" for kind, keys in told.items() for key in keys))
+
+
 def mixed(*parts: npt.NDArray[Any]) -> Hashes:
     """One number for each row of some columns."""
     found = np.full(len(parts[0]), 1, np.uint64)
@@ -234,11 +217,15 @@ def mixed(*parts: npt.NDArray[Any]) -> Hashes:
 
 def text_hashes(profile: Profile, key: str) -> Hashes:
     """A number for each text of a column, the same in every profile; at the end that of none."""
+    return hashes_of(map(str, profile.strings[key]))
+
+
+def hashes_of(texts: Iterable[str]) -> Hashes:
+    """A number for each of some texts, the same for ever; at the end that of none."""
     from hashlib import blake2b
 
-    texts = (str(text).encode("utf-8", "surrogatepass") for text in profile.strings[key])
-    own = [int.from_bytes(blake2b(text, digest_size=8).digest(), "little") for text in texts]
-    return np.array([*own, 0], np.uint64)
+    own = (blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts)
+    return np.array([*(int.from_bytes(each, "little") for each in own), 0], np.uint64)
 
 
 # one side
@@ -283,15 +270,16 @@ def _lane_parts(profile: Profile) -> Iterator[tuple[int, Lane, Ints]]:
 def _work(
     profile: Profile, names: Ints, scopes: Ints, unit_of: Mapping[int, int],
     operands: Mapping[str, tuple[str, ...]], whole: bool, sequences: _Numbers, shapes: _Shapes | None,
-    restarts: Mapping[int, _Restarts],
+    restarts: Mapping[int, _Restarts], of_operations: Hashes, of_kernels: Hashes,
 ) -> Work:  # fmt: skip
     parts: list[list[Any]] = [[] for _ in range(8)]
     turns: dict[tuple[int, str], int] = {}
     hashes: dict[str, Hashes] = {}
+    kinds = {lane.kind: mixed(np.repeat(hashes_of([lane.kind])[:1], len(of_operations)), of_operations)
+             for lane in profile.lanes}  # fmt: skip
     for place_of_lane, lane, rows in _lane_parts(profile):
         name = lane.take("name", rows) if "name" in lane else np.full(len(rows), -1, np.int32)
         label = names[np.where((name >= 0) & (name < len(names) - 1), name, -1)]
-        own = np.full(len(rows), sequences.number(("kind", lane.kind)), np.int64)
         told = [_operand(profile, lane, key, rows, hashes) for key in operands.get(lane.kind, ())]
         unit = profile.unit_of(lane)
         scope = lane.take("scope", rows) if "scope" in lane else np.full(len(rows), -1, np.int64)
@@ -306,12 +294,12 @@ def _work(
         numbered = sequences.number(("lane", place, lane.kind, turn))
         for column, values in zip(parts, (
             np.full(len(rows), place_of_lane, np.int32), rows, lane.take("end", rows) - lane.take("start", rows), label,
-            kernel, mixed(own, label, *told), scope, np.full(len(rows), numbered, np.int32),
+            kernel, mixed(kinds[lane.kind][label], *told), scope, np.full(len(rows), numbered, np.int32),
         ), strict=True):  # fmt: skip
             column.append(values)
-    kinds = (np.int32, np.int64, np.int64, np.int64, np.int64, np.uint64, np.int64, np.int32)
+    types = (np.int32, np.int64, np.int64, np.int64, np.int64, np.uint64, np.int64, np.int32)
     joined = [np.concatenate(column) if column else np.zeros(0, kind)
-              for column, kind in zip(parts, kinds, strict=True)]  # fmt: skip
+              for column, kind in zip(parts, types, strict=True)]  # fmt: skip
     if not whole:
         lane_number, row, length, label, _, command, _, sequence = joined
         # events are their own launches: kernels are operations
@@ -330,7 +318,7 @@ def _work(
                     np.arange(count, dtype=np.int64), launches)  # fmt: skip
     if shapes is not None:
         return _restarted(profile, unit_of, sequences, shapes, restarts, joined)
-    return _launched(profile, scopes, unit_of, sequences, joined)
+    return _launched(profile, scopes, unit_of, sequences, of_kernels, joined)
 
 
 class _Restarts(Struct, frozen=True, eq=False):
@@ -388,12 +376,13 @@ def _restarted(
         ), strict=True):  # fmt: skip
             values.append(one)
         count += len(shape)
-    return _by_launch(joined, *map(np.concatenate, told), named=False)
+    return _by_launch(joined, *map(np.concatenate, told))
 
 
 def _launched(
-    profile: Profile, scopes: Ints, unit_of: Mapping[int, int], sequences: _Numbers, joined: Sequence[Any]
-) -> Work:
+    profile: Profile, scopes: Ints, unit_of: Mapping[int, int], sequences: _Numbers, of_kernels: Hashes,
+    joined: Sequence[Any],
+) -> Work:  # fmt: skip
     """Work by launch: launches of each unit by their start, behind them one of each unit for what none issued."""
     scope = joined[6]
     units, kernels, starts, ends, of_scope = [], [], [], [], []
@@ -422,13 +411,14 @@ def _launched(
     known = [sequences.number(("unit", each)) for each in range(-1, int(of_unit.max(initial=-1)) + 1)]
     told = (np.concatenate([np.zeros(0, np.int64), *each]) for each in (kernels, starts, ends))
     columns = (*joined[:6], launch)
-    return _by_launch(columns, np.array(known, np.int32)[of_unit + 1], of_unit, *told)
+    return _by_launch(columns, np.array(known, np.int32)[of_unit + 1], of_unit, *told, kernels=of_kernels)
 
 
 def _by_launch(
-    joined: Sequence[Any], sequence: Ints, unit: Ints, kernel_of: Ints, start: Ints, end: Ints, *, named: bool = True
-) -> Work:
-    """Events in the order of their launches, told by the number of each."""
+    joined: Sequence[Any], sequence: Ints, unit: Ints, kernel_of: Ints, start: Ints, end: Ints,
+    *, kernels: Hashes | None = None,
+) -> Work:  # fmt: skip
+    """Events in the order of their launches, told by the number of each; ``kernels``: of what names them."""
     lane_number, row, launch = joined[0], joined[1], joined[6]
     order = np.lexsort((row, lane_number, launch))
     lane_number, row, length, label, kernel, command, launch = (column[order] for column in joined[:7])
@@ -436,8 +426,9 @@ def _by_launch(
     sums = np.concatenate([[0], np.cumsum(length)])
     launches = Launches(
         sequence=sequence.astype(np.int32), unit=unit.astype(np.int32), kernel=kernel_of,
-        signature=_signatures(kernel_of, command, first), start=start, end=end,
-        work=sums[first[1:]] - sums[first[:-1]], first=first, whole=True, named=named,
+        signature=_signatures(kernel_of if kernels is None else kernels[kernel_of], command, first),
+        start=start, end=end, work=sums[first[1:]] - sums[first[:-1]], first=first, whole=True,
+        named=kernels is not None,
     )  # fmt: skip
     return Work(lane_number, row, length, label, kernel, command, launch, launches)
 
@@ -454,7 +445,7 @@ def _operand(profile: Profile, lane: Lane, key: str, rows: Ints, hashes: dict[st
     return values
 
 
-def _signatures(kernel: Ints, command: Hashes, first: Ints) -> Hashes:
+def _signatures(kernel: npt.NDArray[Any], command: Hashes, first: Ints) -> Hashes:
     """A number for each launch: of its kernel and its commands in their order."""
     size = np.diff(first)
     turn = turns(size)

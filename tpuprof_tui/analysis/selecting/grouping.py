@@ -12,7 +12,7 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Role, is_missing
 from tpuprof_tui.model.lane import Rows
 
-from ..compare.work import renamed_operations
+from ..compare.operation_names import renamed_operations
 from ..totals.groups import Array, Groups, even_edges, grouped, in_ranges, wide_edges
 from .cell_texts import value_text
 from .filter_masks import numbers_shown
@@ -97,8 +97,8 @@ def group_table(
     theirs = grouped(in_ranges(values, edges) if edges else values, lengths)
     names, filters = _told(session.baseline, column, theirs, edges)
     if key == "name":
-        called = renamed_operations(session.baseline.profile, session.profile)
-        here = {clean(there): clean(own) for own, there in called.items()}
+        called = renamed_operations(session.profile, session.baseline.profile)
+        here = {clean(there): clean(own) for there, own in called.items()}
         names = [here.get(name, name) for name in names]
     totals: dict[str, int] = {}
     for name, total in zip(names, theirs.total.tolist(), strict=True):

@@ -23,6 +23,7 @@ from tpuprof_tui.model import Profile, Scopes, Strings
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.comparing import Compared, view_to_compare
 from tpuprof_tui.views.diff import diff_record, views_asked, why
+from tpuprof_tui.views.differences import difference_text, differences_of
 from tpuprof_tui.views.query import Query
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -33,6 +34,7 @@ from capture_writer.options import Options  # noqa: E402
 
 BASE = Options("base", layers=2, batches=4, cores=(0, 1, 2, 3))
 STEP = ("embedding", "rmsnorm", "matmul", "mlp", "rmsnorm", "lm_head", "sampling")
+SLOW = "llama_mlp_multi_core"
 
 
 def compared(base: Profile, other: Profile, step: int | None = None) -> Compared:
@@ -312,3 +314,24 @@ def test_what_does_not_repeat_varies_as_its_like_does():
     assert both.noise.within < 0.03 < 0.1 < both.comparison.within_events
     (once,) = [part for part in both.cuts["operations"] if part.name == "once"]
     assert (once.delta, once.status) == (16, "unclear")
+
+
+def test_a_launch_that_took_longer_is_a_difference_where_no_event_alone_is(written):
+    """The launches of a kernel function 20 % slower are told, each at the event that it comes from the most."""
+    base, other = (Session.build(written(name, **options)) for name, options in
+                   (("base", {}), ("slower", {"slower": ("mlp:1.2",), "run": 2})))  # fmt: skip
+    found = differences_of(replace(other, baseline=base))
+    events, before, after = found.launches
+    kernels = Counter()
+    for number, there, here in zip(events.tolist(), before.tolist(), after.tolist(), strict=True):
+        lane, row = other.place(number)
+        kernels[other.profile.text("kernel", int(other.profile.lanes[lane]["kernel"][row]))] += 1
+        assert found.launch_at(number) == (there, here)
+        assert found.differs[number]
+    launches = int((other.profile.scopes.kernel == list(other.profile.strings["kernel"]).index(SLOW)).sum())
+    assert kernels[SLOW] > 0.9 * launches
+    assert kernels[SLOW] > 0.8 * sum(kernels.values())
+    number = int(events[np.argmax(after - before)])
+    assert "; its launch: " in difference_text(replace(other, baseline=base), found, number)
+    # beside itself nothing differs
+    assert not len(differences_of(replace(base, baseline=base)).launches[0])

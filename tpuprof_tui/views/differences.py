@@ -57,15 +57,20 @@ def difference_text(session: Session, differences: Differences, number: int) -> 
         return "Added: nothing of the base belongs to it." if differences.differs[number] else ""
     (start, end), (begin, stop) = session.span_of(*session.place(number)), base.span_of(*base.place(partner))
     here, there = end - start, stop - begin
-    delta = here - there
     between, within = differences.noise
-    one = np.array([there]), np.array([here])
-    if not delta:
-        told = f"As long as in the base, {time_text(there)}"
-    else:
-        share = f" ({delta / there:+.1%})" if there else ""
-        way = "longer" if delta > 0 else "shorter"
-        told = f"{time_text(abs(delta))} {way} than {time_text(there)} in the base{share}"
-        if not beyond_noise(*one, between, within)[0]:
-            told += ", within noise" if within is not None or abs(delta) <= between * max(here, there) else ", unclear"
-    return f"{told}{', other operands' if differences.changed[number] else ''}."
+    told = _change(there, here)
+    if here != there and not beyond_noise(np.array([there]), np.array([here]), between, within)[0]:
+        small = abs(here - there) <= between * max(here, there)
+        told += ", within noise" if small or within is not None else ", unclear"
+    launch = differences.launch_at(number)
+    more = f"; its launch: {_change(*launch)}" if launch is not None else ""
+    return f"{told}{', other operands' if differences.changed[number] else ''}{more}."
+
+
+def _change(there: int, here: int) -> str:
+    """What became of a length, ns."""
+    if here == there:
+        return f"As long as in the base, {time_text(there)}"
+    share = f" ({(here - there) / there:+.1%})" if there else ""
+    way = "longer" if here > there else "shorter"
+    return f"{time_text(abs(here - there))} {way} than {time_text(there)} in the base{share}"

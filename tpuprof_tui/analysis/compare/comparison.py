@@ -77,7 +77,7 @@ class Comparison:
     @cached_property
     def noise(self) -> Noise:
         """How much launches differ from one another, and runs."""
-        within = within_share(*(self._strata_of_launches(side) for side in self._works))
+        within = within_share(*(self._strata_of_launches(side) for side in self.works))
         if within is None and self._steps is not None:
             within = within_share(*map(_as_strata, self._steps))
         return Noise(within, self._run_noise)
@@ -85,20 +85,21 @@ class Comparison:
     @cached_property
     def within_events(self) -> float | None:
         """Standard deviation of one event, as a share of it, by events that repeat; None where nothing does."""
-        return within_share(*(self._strata_of_events(side, side.label) for side in self._works))
+        return within_share(*(self._strata_of_events(side, side.label) for side in self.works))
 
     @property
     def _named(self) -> bool:
         return self.base.has(NAMES) and self.other.has(NAMES)
 
     @property
-    def _works(self) -> tuple[Work, Work]:
+    def works(self) -> tuple[Work, Work]:
+        """The work of each side."""
         return self.both.base, self.both.other
 
     @cached_property
     def work(self) -> Amount:
         """All work, over all units."""
-        base, other = self._works
+        base, other = self.works
         return Amount("", int(base.length.sum()), int(other.length.sum()), len(base), len(other))
 
     @cached_property
@@ -110,28 +111,30 @@ class Comparison:
             if key == "name":
                 found[view] = self._by_name()
             elif self.both.base.launches.whole:
-                found[view] = self._by_kernel()
+                found[view] = self.kernels
         if found:
             return found
-        return {**({LAUNCHES: self._by_kernel()} if self.both.base.launches.whole else {}), LANES: self._by_lane()}
+        return {**({LAUNCHES: self.kernels} if self.both.base.launches.whole else {}), LANES: self._by_lane()}
 
     def _by_name(self) -> list[Amount]:
         size = len(self.both.operations)
-        labels = [_numbered(work.label, size) for work in self._works]
-        strata = [self._strata_of_events(work, label) for work, label in zip(self._works, labels, strict=True)]
+        labels = [_numbered(work.label, size) for work in self.works]
+        strata = [self._strata_of_events(work, label) for work, label in zip(self.works, labels, strict=True)]
         return self._amounts(self.both.operations, labels, strata, self.within_events)
 
-    def _by_kernel(self) -> list[Amount]:
+    @cached_property
+    def kernels(self) -> list[Amount]:
+        """Work by kernel; by falling |difference|."""
         size = len(self.both.kernels)
-        strata = [self._strata_of_launches(work) for work in self._works]
+        strata = [self._strata_of_launches(work) for work in self.works]
         strata = [replace(each, label=_numbered(each.label, size)) for each in strata]
-        return self._amounts(self.both.kernels, [_numbered(work.kernel, size) for work in self._works], strata,
+        return self._amounts(self.both.kernels, [_numbered(work.kernel, size) for work in self.works], strata,
                              self.noise.within)  # fmt: skip
 
     def _by_lane(self) -> list[Amount]:
         titles: dict[str, int] = {}
         labels, strata = [], []
-        for profile, work in zip((self.base, self.other), self._works, strict=True):
+        for profile, work in zip((self.base, self.other), self.works, strict=True):
             own = [titles.setdefault(profile.title_of(lane), len(titles)) for lane in profile.lanes] or [0]
             label = np.array(own, np.int64)[work.lane]
             if len(work) and work.launches.whole:  # parts of launches
@@ -149,7 +152,7 @@ class Comparison:
         """Sums by label, those without a name at the end of the table; what does not repeat varies by ``within``."""
         size = len(names) + 1
         sums = [np.bincount(label, weights=work.length, minlength=size).astype(np.int64)
-                for label, work in zip(labels, self._works, strict=True)]  # fmt: skip
+                for label, work in zip(labels, self.works, strict=True)]  # fmt: skip
         counts = [np.bincount(label, minlength=size) for label in labels]
         spreads = []
         for each, count in zip(strata, counts, strict=True):
@@ -208,7 +211,7 @@ class Comparison:
             variance, freedom = (sum(float(getattr(each, key)[0]) for each in spreads)
                                  for key in ("variance", "freedom"))  # fmt: skip
             return self._judged(Amount("", base, other, 1, 1), variance, freedom)
-        for work in self._works:
+        for work in self.works:
             launches = work.launches
             known = (launches.unit >= 0) & (launches.kernel >= 0)
             unit = launches.sequence[known].astype(np.int64)

@@ -23,9 +23,13 @@ class Differences(Struct, frozen=True, eq=False):
     Attributes:
         partner: int64, number of the event of the base that belongs to it; -1: none, or it does no work.
         changed: Whether the two have other operands.
-        differs: Whether it was added, or changed, or took longer or shorter beyond noise (``beyond_noise``).
+        differs: Whether it was added, or changed, or took longer or shorter beyond noise (``beyond_noise``), or stands
+            for its launch.
         removed: Events of the base that have no partner here.
         noise: See ``beyond_noise``.
+        launches: Of each launch that took another time beyond noise, of a kernel that did, which its events alone need
+            not be: int64 number of the event that this comes from the most, and the work of the launch in the base and
+            here, ns; ascending.
     """
 
     partner: Ints
@@ -33,6 +37,14 @@ class Differences(Struct, frozen=True, eq=False):
     differs: npt.NDArray[np.bool_]
     removed: int
     noise: tuple[float, float | None]
+    launches: tuple[Ints, Ints, Ints]
+
+    def launch_at(self, number: int) -> tuple[int, int] | None:
+        """Work of the launch that an event stands for, in the base and here, ns; None where it stands for none."""
+        events, base, other = self.launches
+        place = int(np.searchsorted(events, number))
+        known = place < len(events) and int(events[place]) == number
+        return (int(base[place]), int(other[place])) if known else None
 
 
 def beyond_noise(base: Ints, other: Ints, between: float, within: float | None) -> npt.NDArray[np.bool_]:
@@ -58,7 +70,7 @@ def find_differences(comparison: Comparison, base_first: Ints, other_first: Ints
         comparison: Of the whole profiles.
         base_first, other_first: int64, number of the first event of each lane of each side, and of all at the end.
     """
-    base, other, pairs = comparison.both.base, comparison.both.other, comparison.events
+    (base, other), pairs = comparison.works, comparison.events
     count = int(other_first[-1])
     numbers = other_first[other.lane] + other.row
     partner, changed = np.full(count, -1, np.int64), np.zeros(count, np.bool_)
@@ -70,4 +82,31 @@ def find_differences(comparison: Comparison, base_first: Ints, other_first: Ints
     differs[numbers[pairs.other]] = pairs.changed | beyond_noise(
         base.length[pairs.base], other.length[pairs.other], *noise
     )
-    return Differences(partner, changed, differs, len(base) - len(pairs), noise)
+    launches = _launches(comparison, numbers)
+    differs[launches[0]] = True
+    return Differences(partner, changed, differs, len(base) - len(pairs), noise, launches)
+
+
+def _launches(comparison: Comparison, numbers: Ints) -> tuple[Ints, Ints, Ints]:
+    """Launches that took another time beyond noise (`Differences.launches`); ``numbers``: of the other's events."""
+    (base, other), pairs, events = comparison.works, comparison.launches, comparison.events
+    ours, theirs = base.launches.work[pairs.base], other.launches.work[pairs.other]
+    beyond = beyond_noise(ours, theirs, comparison.noise.between, comparison.noise.within)
+    # of many launches some lie beyond noise by chance: those of a kernel that does as a whole count
+    changed = {part.name for part in comparison.kernels if part.status in ("more", "less")}
+    codes = np.array([name in changed for name in comparison.both.kernels] + [False])
+    beyond &= codes[other.launches.kernel[pairs.other]] & (other.launches.unit[pairs.other] >= 0)
+    if not base.launches.whole:
+        beyond[:] = False
+    before = np.full(len(other.launches), -1, np.int64)
+    before[pairs.other[beyond]] = ours[beyond]
+    launch = other.launch[events.other]
+    rows = np.flatnonzero(before[launch] >= 0)
+    launch, work = launch[rows], other.launches.work
+    more = other.length[events.other[rows]] - base.length[events.base[rows]]
+    more *= np.sign(work[launch] - before[launch])
+    order = np.lexsort((more, launch))
+    last = order[np.append(launch[order][1:] != launch[order][:-1], np.ones(min(len(order), 1), np.bool_))]
+    found, launch = numbers[events.other[rows[last]]], launch[last]
+    order = np.argsort(found)
+    return found[order], before[launch][order], work[launch][order]

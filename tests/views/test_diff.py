@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import sys
 from collections import Counter
@@ -222,6 +223,21 @@ def test_lost_records_make_what_they_could_explain_unclear(written):
     assert record["verdict"]["lost"]["base"] == 0
     assert "less" not in {each["status"] for each in record["verdict"]["contributors"]}
     assert why(both).startswith("Records are lost")
+
+
+def test_a_core_that_lost_its_commands_is_no_reason_to_stop(tmp_path):
+    """One core of a capture of mode 2 lacks the columns that its others have: it is compared as far as it goes."""
+    base = dataclasses.replace(BASE, mode=2, layers=1, batches=2)
+    paths = [write_capture(dataclasses.replace(base, name=name), tmp_path, truth=False).path for name in ("a", "b")]
+    core = paths[1] / "cdmlib0_1.profile"
+    os.truncate(core, core.stat().st_size // 5)
+    sides = [open_profile(path) for path in paths]
+    assert len({frozenset(lane.keys()) for lane in sides[1].lanes if lane.kind == "TIU"}) > 1
+    for one, two in (sides, sides[::-1]):
+        record = record_of(compared(one, two), "operations", "alignment")
+        assert sum(record["verdict"]["lost"].values()) > 0
+        assert "are lost" in record["verdict"]["why"]
+        assert not {each["status"] for each in record["verdict"]["contributors"]} & {"added", "removed", "more", "less"}
 
 
 def test_operations_pair_by_their_codes():

@@ -111,6 +111,22 @@ def test_growth_that_nothing_measures_is_no_failure():
     assert gate([before] * 3, [after] * 3, rule).result == "FAIL"
 
 
+def test_lost_records_leave_open_what_they_could_explain():
+    """A part that grew as the base lost some, or shrank as the other did, is not judged; all else is."""
+    few, many = ({"total": Figure(100.0, 1, 0.01, 9), "kernel:a": Figure(value, count, 0.01, 9)}
+                 for value, count in ((10.0, 5), (20.0, 10)))  # fmt: skip
+    rule = [Rule.typed("kernel:a>5%")]
+    for lost, base, other, result in (
+        ((3, 0), few, many, "INCONCLUSIVE"), ((0, 3), few, many, "FAIL"),
+        ((3, 0), many, few, "PASS"), ((0, 3), many, few, "INCONCLUSIVE"),
+    ):  # fmt: skip
+        sides = [Run("", base, lost[0])], [Run("", other, lost[1])]
+        assert gate(*sides, rule).result == gate(*sides).result == result
+    unnamed = {**few, "kernel:-": Figure(9.0, 4, 0.01, 3)}
+    assert gate([Run("", few)], [Run("", unnamed)]).result == "FAIL"
+    assert gate([Run("", few)], [Run("", unnamed, 3)]).result == "INCONCLUSIVE"
+
+
 def test_operations_pair_by_their_codes():
     """Names of each side are told together, however many a side has; a name that both know is compared with itself."""
     codes = ({("TIU", "2"): ("MM",), ("TIU", "3"): ("mul", "mul_c"), ("DMA", "0"): ("ld", "st"), ("TIU", "9"): ("x",)},

@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare.alignment import Pairs
-from tpuprof_tui.analysis.compare.comparison import UNKNOWN, Comparison
-from tpuprof_tui.analysis.compare.noise import RUN_NOISE, Amount, Noise, Status, status_of
+from tpuprof_tui.analysis.compare.comparison import Comparison
+from tpuprof_tui.analysis.compare.noise import RUN_NOISE, UNKNOWN, Amount, Noise, Status, status_of
 from tpuprof_tui.analysis.compare.work import Work
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.errors import UsageError

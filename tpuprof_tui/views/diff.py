@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from tpuprof_tui.analysis.compare.comparison import LANES, LAUNCHES, UNKNOWN
-from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, Noise
+from tpuprof_tui.analysis.compare.comparison import LANES, LAUNCHES
+from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, UNKNOWN, Amount, Noise
 from tpuprof_tui.analysis.compare.operation_names import names_by_code
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.formats.escape import line_text, markdown_text

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.compare import gating
 from tpuprof_tui.analysis.compare.comparison import LAUNCHES
 from tpuprof_tui.analysis.compare.gating import Figure, Gate, Judged, Run
-from tpuprof_tui.analysis.compare.noise import Amount, Lost, status_of
+from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
 from tpuprof_tui.analysis.compare.operation_names import names_by_code
 from tpuprof_tui.analysis.compare.work import operands_told
 from tpuprof_tui.errors import UnreadableError, UsageError
@@ -234,7 +234,7 @@ def is_time(figure: str) -> bool:
 def _amounts(result: Gate, base: Side, other: Side) -> dict[str, Amount]:
     """Medians of each figure that is a sum, judged."""
     found = {}
-    lost = Lost(*(max(run.lost for run in side.runs) for side in (base, other)))
+    lost = gating.lost_of(base.runs, other.runs)
     for name in sorted({name for side in (base, other) for run in side.runs for name in run.figures}):
         if not (name == "total" or name.startswith(("kernel:", "operation:"))):
             continue
@@ -286,6 +286,8 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
         most = max(parts or broken, key=lambda each: (each.rule.figure.startswith("kernel:"), each.delta))
         return f"{_sentence(most)}.{note}"
     unsure = [each for each in result.rules if each.result == "INCONCLUSIVE"]
+    if unsure and gating.lost_of(base.runs, other.runs) != NOTHING_LOST:
+        return "Records are lost: they could explain what became of some parts, or hide it."
     if unsure and unsure[0].low is None:
         return (
             f"Nothing repeats within the runs that tells noise from {unsure[0].rule.text}: three runs a side do.{note}"
@@ -298,6 +300,8 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
 def _other_launches(base: Side, other: Side) -> str:
     """Kernels that are not launched as before."""
     first = base.runs[0], other.runs[0]
+    if first[0].lost or first[1].lost:
+        return ""
     ours, theirs = (run.signatures for run in first)
     # where other operands are told, only how often each is launched can be compared
     told = 2 if first[0].operands == first[1].operands else 1
@@ -325,10 +329,17 @@ def gate_report(result: Gate, base: Side, other: Side) -> Report:
     lines = (
         f"Why: {why_gated(result, base, other)}", "",
         f"Base   {_runs_text(base)}", f"Other  {_runs_text(other)}", f"Noise  {between}, {stated}",
+        *_lost_lines(base, other),
         *(f"See    {line}" for line in _commands(result, other)),
         *(f"Try    {line}" for line in _advice(result, other)),
     )  # fmt: skip
     return Report(result.result, lines, (_table(result),) if result.rules else ())
+
+
+def _lost_lines(base: Side, other: Side) -> Iterator[str]:
+    lost = gating.lost_of(base.runs, other.runs)
+    if lost != NOTHING_LOST:
+        yield f"Lost   {lost.base:,} records of the base, {lost.other:,} of the other: what they explain is not judged"
 
 
 def _runs_text(side: Side) -> str:
@@ -379,7 +390,7 @@ def gate_markdown(result: Gate, base: Side, other: Side) -> str:
     lines = [f"### tpuprof gate: {result.result}", "", markdown_text(why_gated(result, base, other)), ""]
     lines += markdown_lines(_table(result)) if result.rules else []
     report = gate_report(result, base, other)
-    lines += [f"- {markdown_text(line)}" for line in report.lines[2:5]]
+    lines += [f"- {markdown_text(line)}" for line in (*report.lines[2:5], *_lost_lines(base, other))]
     lines += ["", *(f"`{command}`" for command in _commands(result, other))]
     advice = [f"- {markdown_text(line)}" for line in _advice(result, other)]
     lines += ["", "What could be won:", "", *advice] if advice else []
@@ -400,7 +411,8 @@ def gate_junit(result: Gate, base: Side, other: Side) -> str:
         if each.result == "FAIL":
             lines.append(f'    <failure message="{html_text(_sentence(each))}">{html_text(numbers)}</failure>')
         elif each.result == "INCONCLUSIVE":
-            lines.append(f'    <skipped message="noise is as large as the limit: {html_text(numbers)}"/>')
+            why = "noise or lost records are as large as the limit"
+            lines.append(f'    <skipped message="{why}: {html_text(numbers)}"/>')
         lines.append("  </testcase>")
     return "\n".join([*lines, "</testsuite>"]) + "\n"
 

@@ -14,13 +14,11 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import NAMES
 
 from .alignment import Pairs, paired_events, paired_launches
-from .noise import LEVEL, NOTHING_LOST, Amount, Lost, Noise, Strata, interval, status_of, within_share
+from .noise import LEVEL, NOTHING_LOST, UNKNOWN, Amount, Lost, Noise, Strata, interval, status_of, within_share
 from .work import Both, Work, both_works, mixed
 
 Ints = npt.NDArray[np.int64]
 
-#: Name of what has none.
-UNKNOWN: Final = "-"
 #: Steps of each side that say how much steps differ.
 FEWEST_STEPS: Final = 3
 #: The cuts of profiles without names: by launches, where something tells them, and by lanes.

@@ -21,7 +21,7 @@ from typing import Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from .noise import RUN_NOISE, Noise
+from .noise import NOTHING_LOST, RUN_NOISE, UNKNOWN, Lost, Noise
 from .operation_names import NamesByCode, one_operation
 from .students_t import quantile, upper_tail
 
@@ -255,13 +255,19 @@ def gate(
         base, other = (tuple(replace(run, figures=_without_noise(run)) for run in side) for side in (base, other))
     noise, between = _noise(base, other, run_noise)
     asked = list(rules) or [Rule.typed(USUAL)]
-    found = _judged(asked, base, other, noise, between, level)
+    lost = lost_of(base, other)
+    found = [replace(each, result="INCONCLUSIVE") if _hidden(each, base, other, lost) else each
+             for each in _judged(asked, base, other, noise, between, level)]  # fmt: skip
     if not rules:
         # recordings of which one names nothing have no part in common: none of them is new
         shared = {name.partition(":")[0] for name in figures_of(base, ()) & figures_of((), other)}
         parts = [Rule(f"{name}>0%", name, 0.0) for name in sorted(known)
                  if name.startswith(PARTS) and name.partition(":")[0] in shared]  # fmt: skip
-        found += [each for each in _judged(parts, base, other, noise, between, level) if each.result == "FAIL"]
+        for each in _judged(parts, base, other, noise, between, level):
+            if _hidden(each, base, other, lost):
+                found.append(replace(each, result="INCONCLUSIVE"))
+            elif each.result == "FAIL":
+                found.append(each)
     results = {each.result for each in found}
     result: Result = "FAIL" if "FAIL" in results else "INCONCLUSIVE" if "INCONCLUSIVE" in results else "PASS"
     return Gate(result, tuple(found), noise, _errors(known, base, other, noise, between, level))
@@ -315,6 +321,22 @@ def _judged(
         result: Result = "FAIL" if low > limit else "PASS" if high <= limit else "INCONCLUSIVE"
         found.append(Judged(rule, result, each.base, each.other, low, high))
     return found
+
+
+def lost_of(base: Sequence[Run], other: Sequence[Run]) -> Lost:
+    """The most that a run of each side lost."""
+    return Lost(*(max(run.lost for run in side) for side in (base, other)))
+
+
+def _hidden(judged: Judged, base: Sequence[Run], other: Sequence[Run], lost: Lost) -> bool:
+    """Whether records that are lost could be why a rule about a part fails, or why it passes."""
+    kind, _, name = judged.rule.figure.partition(":")
+    if f"{kind}:" not in PARTS or judged.base == judged.other or lost == NOTHING_LOST:
+        return False
+    ours, theirs = (median(each.count for each in _values(judged.rule.figure, side)) for side in (base, other))
+    return name == UNKNOWN or bool(
+        lost.base and theirs > ours if judged.result == "FAIL" else lost.other and theirs < ours
+    )
 
 
 def _values(name: str, runs: Sequence[Run]) -> list[Figure]:

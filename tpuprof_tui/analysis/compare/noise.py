@@ -21,6 +21,8 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 Status = Literal["same", "more", "less", "added", "removed", "unclear"]
+#: Name of what has none.
+UNKNOWN: Final = "-"
 #: How far runs of the same lie apart where nothing measures it: a share.
 RUN_NOISE: Final = 0.02
 #: Chance that an interval does not hold the difference.
@@ -153,6 +155,14 @@ def interval(
     return delta - wide, delta + wide
 
 
+def lost_explains(amount: Amount, lost: Lost) -> bool:
+    """Whether records that are lost could be why a sum is another: less of it, or what names it lost."""
+    if amount.name == UNKNOWN:
+        return bool(lost.base or lost.other)
+    fewer = amount.other_count - amount.base_count
+    return bool((lost.other and fewer < 0) or (lost.base and fewer > 0))
+
+
 def status_of(amount: Amount, noise: Noise, lost: Lost = NOTHING_LOST) -> Status:
     """What a sum became: more or less only beyond what repeats and what runs differ by, together.
 
@@ -160,10 +170,7 @@ def status_of(amount: Amount, noise: Noise, lost: Lost = NOTHING_LOST) -> Status
     records could explain it.
     """
     delta = amount.delta
-    missing = (lost.other and amount.base_count > amount.other_count) or (
-        lost.base and amount.other_count > amount.base_count
-    )
-    if missing and delta:
+    if delta and lost_explains(amount, lost):
         return "unclear"
     if not amount.base_count and amount.other_count:
         return "added"

@@ -434,7 +434,9 @@ def _by_launch(
 
 
 def _operand(profile: Profile, lane: Lane, key: str, rows: Ints, hashes: dict[str, Hashes]) -> npt.NDArray[Any]:
-    """Values of a column of operands, the same numbers in every profile."""
+    """Values of a column of operands, the same numbers in every profile; one that a damaged lane lacks is 0."""
+    if key not in lane:
+        return np.zeros(len(rows), np.int64)
     values = lane.take(key, rows)
     if profile.vocabulary.is_text(key):
         if key not in hashes:

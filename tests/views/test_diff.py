@@ -110,6 +110,19 @@ def test_a_capture_against_itself(name):
     assert (figures["added"], figures["removed"], figures["changed"]) == (0, 0, 0)
 
 
+def test_workers_of_one_rank_pair_by_their_order(tmp_path):
+    """Two traces of one process, taken one after the other, have one rank: each is compared with itself."""
+    for name, length in (("first", 100), ("second", 900)):
+        record = {"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [
+            {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1000, "dur": length,
+             "args": {"device": 0, "stream": 7}}]}  # fmt: skip
+        (tmp_path / f"{name}.pt.trace.json").write_text(json.dumps(record))
+    both = compared(open_profile(tmp_path), open_profile(tmp_path))
+    assert [(one.key, two.key) for one, two in both.pairs] == [("first", "first"), ("second", "second")]
+    for told in record_of(both)["views"].values():
+        assert not [value for key, value in told["figures"].items() if key.startswith("delta_") and value]
+
+
 def test_a_slower_kernel_is_the_cause(written):
     both = compared(written("base"), written("slower", slower=("mlp:1.2",), run=2))
     record = record_of(both)

@@ -11,16 +11,19 @@ import pytest
 from msgspec.structs import replace
 from profiles import Registers, Texts, make_lane, make_profile
 
+from tpuprof_tui.analysis.index.extremes import LARGE
 from tpuprof_tui.model import INT_MISSING, Profile, Role, Scopes, Steps, Strings
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.views import advice as sophgo
 from tpuprof_tui.sources.torch.views import advice as torch
 from tpuprof_tui.views import finding_rules
 from tpuprof_tui.views.answer import Target
+from tpuprof_tui.views.findings import EVENT_RULES, PAUSE
 from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.registry import answer, view_of
 
-RULES = {rule.key: rule for rule in (*finding_rules.RULES, *sophgo.RULES, *torch.RULES)}
+EVERY = (*EVENT_RULES, PAUSE, *finding_rules.RULES, *sophgo.RULES, *torch.RULES)
+RULES = {rule.key: rule for rule in EVERY}
 
 
 def found(profile: Profile) -> dict[str, list[tuple[object, ...]]]:
@@ -40,7 +43,7 @@ def found(profile: Profile) -> dict[str, list[tuple[object, ...]]]:
 
 
 def test_every_rule_says_what_it_is():
-    assert len(RULES) == len(finding_rules.RULES) + len(sophgo.RULES) + len(torch.RULES)
+    assert len(RULES) == len(EVERY)
     for rule in RULES.values():
         assert rule.formula.endswith(".")
         assert rule.advice.endswith((".", "N."))
@@ -73,6 +76,10 @@ W, WAIT = int(Role.WORK), int(Role.WAIT)
 BUSY = [(0, 100, W)]
 HALF = [(0, 50, W)]
 CASES = {
+    "exposed_transfer": (lanes_of(([(60, 100, W)], [(0, 60, W)])), lanes_of((BUSY, [(0, 60, W)]))),
+    "slow_transfer": (lanes_of((BUSY, [(0, 60, W)]), bytes=[LARGE]), lanes_of((BUSY, [(0, 60, W)]), bytes=[LARGE - 1])),
+    "wait": (lanes_of(([(0, 90, W), (90, 100, WAIT)], [])), lanes_of((BUSY, []))),
+    "pause": (lanes_of(([(0, 50, W), (60, 100, W)], [])), lanes_of((BUSY, []))),
     "imbalance": (lanes_of((BUSY, []), (HALF, [])), lanes_of((BUSY, []), (BUSY, []))),
     "late_unit": (lanes_of((BUSY, []), ([(0, 20, W), (20, 100, WAIT)], [])),
                   lanes_of(([(0, 50, W), (50, 100, WAIT)], []), ([(0, 50, W), (50, 100, WAIT)], []))),
@@ -239,6 +246,11 @@ def test_a_rank_that_comes_late(tmp_path):
         rows = found(profile).get("late_rank", [])
         assert bool(rows) == there
         assert not there or "rank1 is late" in rows[0][5]
+
+
+def test_every_rule_has_a_profile_made_to_have_it():
+    alone = {"below_peak", "below_bandwidth", "serial_stretches", "launch_gaps", "step_outliers", "late_rank"}
+    assert alone | CASES.keys() | TRACES.keys() == RULES.keys()
 
 
 def test_a_filter_leaves_sums_alone():

@@ -59,15 +59,12 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
     def pairs(self) -> list[tuple[Worker | None, Worker | None]]:
         """Workers that belong together: of one rank, else in their order."""
         ours, theirs = map(list, self.workers)
-        ranks = {worker.rank: worker for worker in theirs if worker.rank is not None}
         found: list[tuple[Worker | None, Worker | None]] = []
         if len(ours) > 1 or len(theirs) > 1:
-            for worker in [each for each in ours if each.rank in ranks]:
-                if worker.rank in ranks:
-                    partner = ranks.pop(worker.rank)
-                    found.append((worker, partner))
-                    ours.remove(worker)
-                    theirs.remove(partner)
+            one, two = _by_rank(ours), _by_rank(theirs)
+            found += ((one[rank], two[rank]) for rank in one if rank in two)
+            ours = [each for each in ours if one.get(each.rank) is not each or each.rank not in two]
+            theirs = [each for each in theirs if two.get(each.rank) is not each or each.rank not in one]
         both = min(len(ours), len(theirs))
         found += zip(ours[:both], theirs[:both], strict=True)
         return [*found, *((worker, None) for worker in ours[both:]), *((None, worker) for worker in theirs[both:])]
@@ -198,6 +195,12 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
             Column("delta_us", "Delta", "duration"), Column("status", "Status"),
         )  # fmt: skip
         return Table.of_rows("parts", "Steps and gaps: they add up to the total", columns, rows, word="part")
+
+
+def _by_rank(workers: Sequence[Worker]) -> dict[int | None, Worker]:
+    """Workers by their rank, where it is theirs alone: traces of one process at two times have one rank."""
+    known = [worker.rank for worker in workers]
+    return {worker.rank: worker for worker in workers if worker.rank is not None and known.count(worker.rank) == 1}
 
 
 def refuse_unlike(base: Profile, other: Profile) -> None:

@@ -16,7 +16,7 @@ from tpuprof_tui.formats.units import bytes_text, exact_time, percent_text
 from tpuprof_tui.model import is_missing
 
 from .answer import Answer, Column, Table, Target
-from .finding_rules import RULES, Finding, evidence, found_by
+from .finding_rules import RULES, Finding, Rule, evidence, found_by
 from .query import Query
 
 #: Findings of each rule.
@@ -31,6 +31,8 @@ class _EventRule(Struct, frozen=True):
     Attributes:
         key: Its name.
         of: Which of ``Findings``.
+        formula: What is looked at, one sentence.
+        threshold: From which share of the window on it is told, where its gain is known.
         text: What is said, with ``{event}``, ``{value}``, ``{share}``, ``{size}`` and ``{scope}``.
         advice: What to try.
         gain: Time that could be won of an event, ns; None where nobody knows.
@@ -38,6 +40,8 @@ class _EventRule(Struct, frozen=True):
 
     key: str
     of: str
+    formula: str
+    threshold: float
     text: str
     advice: str
     gain: Callable[[Query, Found], int | None]
@@ -79,20 +83,14 @@ def _each_rule_first(found: Sequence[Finding]) -> list[int]:
 
 def _found(query: Query) -> Iterator[Finding]:
     found = findings(query.session, query.state, query.scope, MOST)
-    for rule in _RULES:
+    for rule in EVENT_RULES:
         for each in getattr(found, rule.of):
-            yield _about_event(query, rule, each)
+            told = _about_event(query, rule, each)
+            if told.gain is None or told.gain >= rule.threshold * query.span:
+                yield told
     # a filter leaves more time with nothing than there was
-    for unit in query.units if not query.passes else ():
-        label = query.profile.groups.title(unit)
-        for pause in longest_pauses(query.session, unit, *query.window)[:1]:
-            length = pause.end - pause.start
-            yield Finding(
-                "pause", label, length, f"The longest pause of {in_sentence(label)}: {pause.text}.",
-                evidence(label, pause.start, length),
-                "See what the others do meanwhile, and what it waits for.", Target(time=(pause.start, pause.end)),
-            )  # fmt: skip
-
+    if not query.passes:
+        yield from PAUSE.find(query, PAUSE, PAUSE.threshold * query.span)
     yield from found_by(RULES, query)
     own = query.vocabulary.entry("findings")
     if own is not None:
@@ -134,10 +132,28 @@ def _beyond_peak(query: Query, found: Found) -> int | None:
     return max(end - start - round(float(ideal[0])), 0)
 
 
-_RULES: Final = (
-    _EventRule("exposed_transfer", "exposed", "Exposed {share}: {event}{scope}.",
-          "Start it earlier or split it, so that computing covers it.", _value),
-    _EventRule("slow_transfer", "slow", "Slow, {value} GB/s: {event}, {size}{scope}.",
-          "Look at its shape, its memory and what else uses that memory meanwhile.", _beyond_peak),
-    _EventRule("wait", "wait", "Wait: {event}{scope}.", "See what it waits for ([), and why that comes late.", _value),
+def _pauses(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    for unit in query.units:
+        label = query.profile.groups.title(unit)
+        for pause in longest_pauses(query.session, unit, *query.window)[:1]:
+            length = pause.end - pause.start
+            if length >= least:
+                yield Finding(
+                    rule.key, label, length, f"The longest pause of {in_sentence(label)}: {pause.text}.",
+                    evidence(label, pause.start, length), rule.advice, Target(time=(pause.start, pause.end)),
+                )  # fmt: skip
+
+
+#: Rules about single events: the foremost of the window, however little it is.
+EVENT_RULES: Final = (
+    _EventRule("exposed_transfer", "exposed", "Time of a transfer while its unit does not compute.", 0.0,
+               "Exposed {share}: {event}{scope}.",
+               "Start it earlier or split it, so that computing covers it.", _value),
+    _EventRule("slow_transfer", "slow", "Time of a transfer of 100 KiB or more beyond that at the peak.", 0.0,
+               "Slow, {value} GB/s: {event}, {size}{scope}.",
+               "Look at its shape, its memory and what else uses that memory meanwhile.", _beyond_peak),
+    _EventRule("wait", "wait", "Length of a wait.", 0.0, "Wait: {event}{scope}.",
+               "See what it waits for ([), and why that comes late.", _value),
 )  # fmt: skip
+PAUSE: Final = Rule("pause", "The longest stretch in which a unit neither computes nor moves data.", 0.0,
+                    "See what the others do meanwhile, and what it waits for.", _pauses)  # fmt: skip

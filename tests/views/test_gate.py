@@ -243,6 +243,10 @@ def test_files_of_results(capsys, written, tmp_path):
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
     assert main([*words, "--output", str(tmp_path / "gate.txt")]) == 2
     assert capsys.readouterr().out.startswith("FAIL\n")
+    # the command opens the longest launch of what grew the most
+    place = re.search(r"- `tpuprof (\S+) (--range \S+ --core \S+)`", paths[1].read_text())
+    assert main(["instructions", place[1], *place[2].split(), "--columns", "kernel", "--format", "csv"]) == 0
+    assert set(capsys.readouterr().out.split()) == {"kernel", "llama_mlp_multi_core"}
 
 
 def test_what_cannot_be_judged(capsys, tmp_path, written):

@@ -10,18 +10,21 @@ from statistics import median
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare import gating
-from tpuprof_tui.analysis.compare.comparison import LAUNCHES
+from tpuprof_tui.analysis.compare.comparison import LAUNCHES, Comparison
 from tpuprof_tui.analysis.compare.gating import Figure, Gate, Judged, Run
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
 from tpuprof_tui.analysis.compare.operation_names import names_by_code
 from tpuprof_tui.analysis.compare.work import operands_told
+from tpuprof_tui.analysis.selecting.place import place_words
+from tpuprof_tui.analysis.selecting.state import Place
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.answers import SCHEMA
 from tpuprof_tui.formats.escape import html_text, line_text, markdown_text
+from tpuprof_tui.formats.parsing import range_text
 from tpuprof_tui.formats.tables import Report, markdown_lines
 from tpuprof_tui.formats.tables import Table as TextTable
 from tpuprof_tui.formats.units import percent_text, time_text
@@ -52,6 +55,7 @@ class Side(Struct, frozen=True):
         source, chip: What they are of.
         column: Column that tells of which kernel an event is.
         findings: Of the first run, where they were asked for: rule, place, what could be won (ns), text and advice.
+        places: Of the first run, then too: the longest launch or event of each figure.
     """
 
     runs: tuple[Run, ...]
@@ -59,6 +63,7 @@ class Side(Struct, frozen=True):
     chip: str
     column: str = ""
     findings: tuple[tuple[str, str, int, str, str], ...] = ()
+    places: Mapping[str, Place] = field(default_factory=dict)
 
     def joined(self, other: Side) -> Side:
         """Both together."""
@@ -103,7 +108,8 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
     words = query.vocabulary
     chip = query.profile.device.chip if words.one_chip else ""
     found = tuple(_findings(query)) if findings else ()
-    return Side((run,), words.source, chip, dict(words.work_cuts).get("kernels", ""), found)
+    places = dict(_places(query, compared.comparison)) if findings else {}
+    return Side((run,), words.source, chip, dict(words.work_cuts).get("kernels", ""), found, places)
 
 
 def _findings(query: Query) -> Iterator[tuple[str, str, int, str, str]]:
@@ -116,6 +122,29 @@ def _findings(query: Query) -> Iterator[tuple[str, str, int, str, str]]:
             if row[gain] and row[rule] not in rules and len(rules) < _FINDINGS:
                 rules.add(row[rule])
                 yield row[rule], row[group], row[gain], row[text], row[advice]
+
+
+def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]:
+    """Where the longest launch of each kernel lies, and the longest event of each operation. O(n log n)."""
+    both, work, profile = comparison.both, comparison.both.base, comparison.base
+    launches = work.launches
+    for view, key in query.vocabulary.work_cuts:
+        single = key == "name"
+        if not single and not launches.whole:
+            continue
+        code, length = (work.label, work.length) if single else (launches.kernel, launches.work)
+        order = np.lexsort((length, code))
+        last = order[np.append(np.diff(code[order]) != 0, np.ones(min(len(order), 1), np.bool_))]
+        for place in last[code[last] >= 0].tolist():
+            name = (both.operations if single else both.kernels)[int(code[place])]
+            event = place if single else min(int(launches.first[place]), len(work) - 1)
+            lane, row = profile.lanes[int(work.lane[event])], slice(int(work.row[event]), int(work.row[event]) + 1)
+            start, end = ((int(lane.take(edge, row)[0]) for edge in ("start", "end")) if single else
+                          (int(launches.start[place]), int(launches.end[place])))  # fmt: skip
+            unit = profile.unit_of(lane)
+            core = profile.groups[unit].number if unit >= 0 else -1
+            yield (f"{_KINDS.get(view, 'kernel')}:{name}",
+                   Place(range_text(start, max(end, start + 1)), core if core >= 0 else None))  # fmt: skip
 
 
 def _figure_of(amount: Amount) -> Figure:
@@ -138,7 +167,8 @@ def refuse_unlike_sides(base: Side, other: Side) -> None:
 def with_one_name(base: Side, other: Side) -> tuple[Side, Side, Mapping[str, str]]:
     """Sides whose operations have one name each (`gating.with_one_name`), and what figures are called then."""
     ours, theirs, called = gating.with_one_name(base.runs, other.runs)
-    return replace(base, runs=tuple(ours)), replace(other, runs=tuple(theirs)), called
+    places = {called.get(name, name): place for name, place in other.places.items()}
+    return replace(base, runs=tuple(ours)), replace(other, runs=tuple(theirs), places=places), called
 
 
 # baselines
@@ -283,7 +313,7 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     note = f" {changed}" if changed else ""
     parts = [each for each in broken if each.rule.figure.startswith(("kernel:", "operation:"))]
     if broken:
-        most = max(parts or broken, key=lambda each: (each.rule.figure.startswith("kernel:"), each.delta))
+        most = max(parts or broken, key=_most)
         return f"{_sentence(most)}.{note}"
     unsure = [each for each in result.rules if each.result == "INCONCLUSIVE"]
     if unsure and gating.lost_of(base.runs, other.runs) != NOTHING_LOST:
@@ -369,14 +399,23 @@ def _value(judged: Judged, value: float | None, sign: str = "") -> str:
 
 
 def _commands(result: Gate, other: Side) -> Iterator[str]:
-    """What shows where the most of it is."""
-    parts = [each for each in result.rules if each.result == "FAIL" and each.rule.figure.startswith("kernel:")]
-    if parts:
-        name = max(parts, key=lambda each: each.delta).rule.figure.partition(":")[2]
-        path = line_text(other.runs[0].path)
-        if other.column and not {"'", '"'} & set(name):
-            yield (f"tpuprof instructions {path} --filter '{other.column}=\"{line_text(name)}\"' "
-                   "--columns name,start,dur --sort dur:desc --limit 20")  # fmt: skip
+    """What opens the part of which there is the most more, in the explorer where it is the longest; and lists it."""
+    parts = [each for each in result.rules if each.result == "FAIL" and each.rule.figure.startswith(gating.PARTS)]
+    if not parts:
+        return
+    most = max(parts, key=_most).rule.figure
+    kind, _, name = most.partition(":")
+    path = line_text(other.runs[0].path)
+    if most in other.places:
+        yield place_words(path, other.places[most])
+    if kind == "kernel" and other.column and not {"'", '"'} & set(name):
+        yield (f"tpuprof instructions {path} --filter '{other.column}=\"{line_text(name)}\"' "
+               "--columns name,start,dur --sort dur:desc --limit 20")  # fmt: skip
+
+
+def _most(judged: Judged) -> tuple[bool, float]:
+    """Kernels before operations, by what they grew by."""
+    return judged.rule.figure.startswith("kernel:"), judged.delta
 
 
 def _advice(result: Gate, other: Side) -> Iterator[str]:
@@ -391,10 +430,15 @@ def gate_markdown(result: Gate, base: Side, other: Side) -> str:
     lines += markdown_lines(_table(result)) if result.rules else []
     report = gate_report(result, base, other)
     lines += [f"- {markdown_text(line)}" for line in (*report.lines[2:5], *_lost_lines(base, other))]
-    lines += ["", *(f"`{command}`" for command in _commands(result, other))]
+    lines += ["", *(f"- {_code(command)}" for command in _commands(result, other))]
     advice = [f"- {markdown_text(line)}" for line in _advice(result, other)]
     lines += ["", "What could be won:", "", *advice] if advice else []
     return "\n".join(lines) + "\n"
+
+
+def _code(text: str) -> str:
+    fence = "``" if "`" in text else "`"
+    return f"{fence}{text}{fence}"
 
 
 def gate_junit(result: Gate, base: Side, other: Side) -> str:

@@ -56,6 +56,7 @@ class Side(Struct, frozen=True):
         column: Column that tells of which kernel an event is.
         findings: Of the first run, where they were asked for: rule, place, what could be won (ns), text and advice.
         places: Of the first run, then too: the longest launch or event of each figure.
+        kept: Whether it was read from a file, where its captures need not be.
     """
 
     runs: tuple[Run, ...]
@@ -64,6 +65,7 @@ class Side(Struct, frozen=True):
     column: str = ""
     findings: tuple[tuple[str, str, int, str, str], ...] = ()
     places: Mapping[str, Place] = field(default_factory=dict)
+    kept: bool = False
 
     def joined(self, other: Side) -> Side:
         """Both together."""
@@ -220,7 +222,7 @@ def read_baseline(path: Path) -> Side:
         )  # fmt: skip
         if not runs:
             raise ValueError("no runs")
-        return Side(runs, str(record["source"]), str(record["chip"]))
+        return Side(runs, str(record["source"]), str(record["chip"]), kept=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableError(
             f"{path} cannot be read as a baseline.", "Save it anew: tpuprof baseline save."
@@ -360,7 +362,7 @@ def gate_report(result: Gate, base: Side, other: Side) -> Report:
         f"Why: {why_gated(result, base, other)}", "",
         f"Base   {_runs_text(base)}", f"Other  {_runs_text(other)}", f"Noise  {between}, {stated}",
         *_lost_lines(base, other),
-        *(f"See    {line}" for line in _commands(result, other)),
+        *(f"See    {line}" for line in _commands(result, base, other)),
         *(f"Try    {line}" for line in _advice(result, other)),
     )  # fmt: skip
     return Report(result.result, lines, (_table(result),) if result.rules else ())
@@ -398,7 +400,7 @@ def _value(judged: Judged, value: float | None, sign: str = "") -> str:
     return f"{sign}{told}" if value > 0 else told
 
 
-def _commands(result: Gate, other: Side) -> Iterator[str]:
+def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
     """What opens the part of which there is the most more, in the explorer where it is the longest; and lists it."""
     parts = [each for each in result.rules if each.result == "FAIL" and each.rule.figure.startswith(gating.PARTS)]
     if not parts:
@@ -407,7 +409,7 @@ def _commands(result: Gate, other: Side) -> Iterator[str]:
     kind, _, name = most.partition(":")
     path = line_text(other.runs[0].path)
     if most in other.places:
-        yield place_words(path, other.places[most])
+        yield place_words(path, other.places[most], against="" if base.kept else line_text(base.runs[0].path))
     if kind == "kernel" and other.column and not {"'", '"'} & set(name):
         yield (f"tpuprof instructions {path} --filter '{other.column}=\"{line_text(name)}\"' "
                "--columns name,start,dur --sort dur:desc --limit 20")  # fmt: skip
@@ -430,7 +432,7 @@ def gate_markdown(result: Gate, base: Side, other: Side) -> str:
     lines += markdown_lines(_table(result)) if result.rules else []
     report = gate_report(result, base, other)
     lines += [f"- {markdown_text(line)}" for line in (*report.lines[2:5], *_lost_lines(base, other))]
-    lines += ["", *(f"- {_code(command)}" for command in _commands(result, other))]
+    lines += ["", *(f"- {_code(command)}" for command in _commands(result, base, other))]
     advice = [f"- {markdown_text(line)}" for line in _advice(result, other)]
     lines += ["", "What could be won:", "", *advice] if advice else []
     return "\n".join(lines) + "\n"

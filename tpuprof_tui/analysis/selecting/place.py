@@ -59,12 +59,12 @@ def place_of(session: Session, state: DisplayState) -> Place:
     return Place(shown, core if core >= 0 else None, named, state.filter, select)
 
 
-def place_words(path: str, place: Place, notes: str = "") -> str:
-    """The command line that opens a place, for a shell."""
+def place_words(path: str, place: Place, notes: str = "", against: str = "") -> str:
+    """The command line that opens a place, for a shell; ``against``: what it is compared with."""
     words = ["tpuprof", path]
     for flag, value in (
-        ("--range", place.range), ("--core", "" if place.core is None else str(place.core)), ("--group", place.group),
-        ("--filter", place.filter), ("--select", place.select), ("--notes", notes),
+        ("--against", against), ("--range", place.range), ("--core", "" if place.core is None else str(place.core)),
+        ("--group", place.group), ("--filter", place.filter), ("--select", place.select), ("--notes", notes),
     ):  # fmt: skip
         words += [flag, value] if value and not value.startswith("-") else [f"{flag}={value}"] if value else []
     return shlex.join(words)

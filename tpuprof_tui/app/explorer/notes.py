@@ -74,4 +74,7 @@ class NoteKeeping:
     def _place(self, text: str) -> Done:
         session = self.store.session
         notes = session.profile.notes
-        return lambda: self.copy(place_words(session.profile.path, place_of(session, self.store.state), notes), "place")
+        against = session.baseline.profile.path if session.baseline is not None else ""
+        return lambda: self.copy(
+            place_words(session.profile.path, place_of(session, self.store.state), notes, against), "place"
+        )

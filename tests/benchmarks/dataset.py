@@ -11,7 +11,6 @@ what they take to start (`select 1`). Nothing here passes or fails.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import resource
 import shutil
 import subprocess
@@ -20,6 +19,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.dataset import build
@@ -68,7 +69,7 @@ def many_events(place: Path, millions: int) -> Path:
             files = [file.replace(entry.capture, capture) for file in entry.files]
             for file, copy in zip(entry.files, files, strict=True):
                 shutil.copy(out / file, out / copy)
-            again = dataclasses.replace(entry, path=f"{entry.path}{number}", capture=capture, files=tuple(files))
+            again = replace(entry, path=f"{entry.path}{number}", capture=capture, files=tuple(files))
             manifest.log([again])
     return out
 

@@ -94,8 +94,9 @@ def main() -> None:
         for name, words in CAPTURES.items():
             path = str(written(place, name.replace(" ", "_"), *words))
             opened = within = float("inf")
-            out = place / f"out {name}"
-            for _ in range(options.runs):
+            for turn in range(options.runs):
+                # a folder of its own each time: a new capture replaces no files, which takes file systems longer
+                out = place / f"out {name} {turn}"
                 opened = min(opened, took(lambda path=path: open_profile(path)))
                 within = min(within, took(lambda path=path, out=out: build.write_capture(str(out), path)))
             size = sum(file.stat().st_size for file in out.rglob("*.parquet"))

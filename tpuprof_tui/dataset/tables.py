@@ -344,28 +344,25 @@ class _EventColumn:
         if all(values is None for values in found):
             return self._arrow.nulls(count, self._kind)
         missing = -1 if self._is_text else np.nan if self._is_float else INT_MISSING
-        kind = np.int32 if self._is_text else np.float64 if self._is_float else np.int64
-        each = [np.full(rows.stop - rows.start, missing, kind) if values is None else values
-                for values, (_, _, rows) in zip(found, parts, strict=True)]  # fmt: skip
-        values = each[0] if len(each) == 1 else np.concatenate(each)
+        values = np.empty(count, np.int32 if self._is_text else np.float64 if self._is_float else np.int64)
+        first = 0
+        for own, (_, _, rows) in zip(found, parts, strict=True):
+            stop = first + rows.stop - rows.start
+            values[first:stop] = missing if own is None else own
+            first = stop
         if self._is_text:
             gone = (values < 0) | (values >= len(self._texts))
-            codes = self._masked(np.where(gone, 0, values), gone)
-            return self._arrow.DictionaryArray.from_arrays(codes, self._texts)
+            return self._arrow.DictionaryArray.from_arrays(self._masked(values, gone), self._texts)
         return self._masked(values, ~np.isfinite(values) if self._is_float else values == INT_MISSING)
 
     def _values(self, lane: Lane, rows: slice) -> Any:
-        """What a lane knows: codes (int32), float64, or int64; None: nothing."""
+        """What a lane knows: codes, floats, or int64; None: nothing."""
         if self._key == "activity" and lane.activity is not None:
             return np.full(rows.stop - rows.start, int(lane.activity), np.int32)
         if not knows(self._profile, lane, self._key):
             return None
         values = lane.take(self._key, rows)
-        if self._is_text:
-            return values.astype(np.int32, copy=False)
-        if self._is_float:
-            return values.astype(np.float64, copy=False)
-        if values.dtype == np.int64:
+        if self._is_text or self._is_float or values.dtype == np.int64:
             return values
         gone = ~np.isfinite(values) if values.dtype.kind == "f" else is_missing(values)
         return np.where(gone, INT_MISSING, np.where(gone, 0, values).astype(np.int64))

@@ -182,6 +182,16 @@ def test_commands_say_its_figures(folder, capsys):
     assert (copied["duration"], copied["step"]) == (2_240, 6)
 
 
+async def figures_without(pilot, view):
+    """Whether a view is not computed when the first one that takes long has been."""
+    figures = explorer(pilot).panes.summary.figures
+    for _ in range(1000):
+        if "overview" in figures.answers:
+            return view not in figures.answers
+        await pilot.pause(0.01)
+    return False
+
+
 async def test_ranks_are_shown_as_they_arrive(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setattr(several, "_PATIENCE", -1)
@@ -203,7 +213,11 @@ async def test_ranks_are_shown_as_they_arrive(monkeypatch, tmp_path):
                 break
             await pilot.pause(0.01)
         assert len(explorer(pilot).session.profile.traces) == 1
+        # what takes long waits until all have been read
+        assert await figures_without(pilot, "operators")
         go.set()
         await settled(pilot)
         assert len(explorer(pilot).session.profile.traces) == 3
+        assert not explorer(pilot).session.profile.more_follows
+        assert "operators" in explorer(pilot).panes.summary.figures.answers
         assert not explorer(pilot).session.profile.problems

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.analysis.index.ordering import knows
@@ -344,7 +345,9 @@ class _EventColumn:
         if all(values is None for values in found):
             return self._arrow.nulls(count, self._kind)
         missing = -1 if self._is_text else np.nan if self._is_float else INT_MISSING
-        values = np.empty(count, np.int32 if self._is_text else np.float64 if self._is_float else np.int64)
+        values: npt.NDArray[Any] = np.empty(
+            count, np.int32 if self._is_text else np.float64 if self._is_float else np.int64
+        )
         first = 0
         for own, (_, _, rows) in zip(found, parts, strict=True):
             stop = first + rows.stop - rows.start

@@ -133,6 +133,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         wall_ns: The time of day (UTC) at the zero of the time line, ns since 1970; None: nothing tells.
         links: Makes the links that the source knows, anew each time; None where it knows none.
         notes: File of notes about it; empty: beside it.
+        more_follows: Whether it is a part of what is being read.
         redactor: Replaces hosts, users and paths in what is said of it; None: nothing is replaced.
     """
 
@@ -159,6 +160,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     links: Callable[[], Links] | None = None
     redactor: Redaction | None = None
     notes: str = ""
+    more_follows: bool = False
 
     def __post_init__(self) -> None:
         """Every lane has the columns that say of what kind it is, whose, and how long its events are."""

@@ -47,9 +47,14 @@ def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
         own = [table.values[place] if (place := table.place(key)) >= 0 else None for _, table in parts]
         return Later(bounds[-1], lambda rows: _rows(own, bounds, rows))
 
-    workers = [name for name, table in parts for _ in range(len(table))]
+    def workers(rows: slice) -> list[str]:
+        found: list[str] = []
+        for (name, _), first, last in zip(parts, bounds, bounds[1:], strict=False):
+            found += [name] * (min(rows.stop, last) - max(rows.start, first))
+        return found
+
     first = parts[0][1]
-    values = (workers, *map(column, columns))
+    values = (Later(bounds[-1], workers), *map(column, columns))
     return Table(first.key, first.title, (WORKER, *columns.values()), values, notes=first.notes, word=first.word,
                  shown=first.shown, ordered=first.ordered)  # fmt: skip
 

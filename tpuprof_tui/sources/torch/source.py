@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from tpuprof_tui.sources.source import Part, Progress, ProgressCallback, Source, Verdict, first_bytes
 
 if TYPE_CHECKING:
@@ -104,7 +106,8 @@ class TorchSource(Source):
             if progress is not None and not all(isinstance(trace, UnreadableError) for trace in found.values()):
                 told = f"{len(found)} of {len(files)} traces are read."
                 left = Problem(Severity.WARNING, told, "The others follow.", count=len(files) - len(found))
-                progress(Progress(f"{told} The others follow.", 0, 0, profile=profile_so_far(found, left)))
+                so_far = replace(profile_so_far(found, left), more_follows=True)
+                progress(Progress(f"{told} The others follow.", 0, 0, profile=so_far))
 
         return profile_so_far(dict(enumerate(read_traces(files, progress, part, arrived))))
 

@@ -147,7 +147,8 @@ def computed(
 ) -> Iterator[dict[str, Answer]]:
     """What the views say: what is quick, unless it is ``known``, then what takes longer, and the chosen view.
 
-    Of many or slow views those that are known are given while the others are computed.
+    Of many or slow views those that are known are given while the others are computed. Of a profile of which more is
+    being read only the first that takes longer is computed: the others would hold up the reading, and be computed anew.
     """
     if not known and not cancelled():
         yield at_once(query)
@@ -157,6 +158,8 @@ def computed(
         answers[name] = told
         if cancelled():
             return
+        if query.profile.more_follows:
+            break
         if time.monotonic() - began > SHOWN_EVERY:
             yield answers
             answers, began = {}, time.monotonic()

@@ -84,23 +84,26 @@ class Arguments(Struct, frozen=True, eq=False):
                     index -= 1
         return begin
 
-    def columns(self, kind: Any, numbers: I64) -> Iterator[list[tuple[Any, ...]]]:
+    def columns(self, *wanted: tuple[Any, I64]) -> Iterator[list[list[tuple[Any, ...]]]]:
         """Values of arguments of some events by field of a struct, a piece of text at a time.
 
         Args:
-            kind: The struct.
-            numbers: Of the events, ascending.
+            wanted: Structs, and the numbers of the events whose arguments become these, ascending.
 
         Yields:
-            As ``ArgumentsOf.columns`` gives them; nothing more from where the file cannot be read any more.
+            For each struct what ``ArgumentsOf.columns`` gives; nothing more from where the file cannot be read any
+            more.
         """
-        decoder = ArgumentsOf(kind)
-        edges = np.searchsorted(numbers, [*self.first, np.iinfo(np.int64).max]).tolist()
-        for piece, text in enumerate(self._texts() if len(numbers) else ()):
-            first, low, high = self.first[piece], edges[piece], edges[piece + 1]
-            if low < high:
+        decoders = [ArgumentsOf(kind) for kind, _ in wanted]
+        edges = [np.searchsorted(numbers, [*self.first, np.iinfo(np.int64).max]).tolist() for _, numbers in wanted]
+        for piece, text in enumerate(self._texts() if any(len(numbers) for _, numbers in wanted) else ()):
+            first = self.first[piece]
+            asked = [numbers[edge[piece] : edge[piece + 1]].tolist()
+                     for (_, numbers), edge in zip(wanted, edges, strict=True)]  # fmt: skip
+            if any(asked):
                 told = _told(text)
-                yield decoder.columns([told[number - first] or NULL for number in numbers[low:high].tolist()])
+                yield [decoder.columns([told[number - first] or NULL for number in numbers])
+                       for decoder, numbers in zip(decoders, asked, strict=True)]  # fmt: skip
 
     def events(self, kind: Any, loose: Callable[[dict[str, Any]], Any]) -> Iterator[list[Any]]:
         """All events as structs (see ``EventChunks``), a piece of text at a time, as far as the file can be read."""

@@ -86,7 +86,8 @@ def _waits(trace: Trace) -> Iterator[tuple[int, int, int]]:
     given = _Given(trace)
     rows = np.flatnonzero(trace.kind == Kind.WAIT)
     rows = rows[np.argsort(trace.place[rows])]
-    told = [each for part in trace.arguments.columns(_WaitArgs, trace.place[rows]) for each in zip(*part, strict=True)]
+    parts = trace.arguments.columns((_WaitArgs, trace.place[rows]))
+    told = [each for (part,) in parts for each in zip(*part, strict=True)]
     rows = rows[: len(told)]  # none of a file that has changed since it was read
     streams, records = (whole(list(column)) for column in zip(*told, strict=True)) if told else (rows, rows)
     columns = (rows, trace.thread_of(rows), streams, trace.calls_of(records), trace.calls_of(trace.correlation[rows]))

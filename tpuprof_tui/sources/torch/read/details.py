@@ -60,37 +60,33 @@ class FlowEnds(Struct, frozen=True, eq=False):
     time: I64
 
 
-def operators_of(arguments: Arguments, place: I64, names: Sequence[str]) -> Operators:
-    """Those of the events of some places, with the name of each."""
+def details_of(arguments: Arguments, operators: I64, names: Sequence[str], frames: I64) -> tuple[Operators, Frames]:
+    """What the events of some places were given: operators, with the name of each, and Python frames.
+
+    The file is read once for both: that takes longer than to decode what either needs.
+    """
     texts = Codes()
-    order = np.argsort(place)
-    sends = np.array([name.startswith(_TALKS) for name in names], np.bool_)[order]
-    dims, types, stack = [], [], []
+    orders = np.argsort(operators), np.argsort(frames)
+    sends = np.array([name.startswith(_TALKS) for name in names], np.bool_)[orders[0]]
+    parts: list[list[npt.NDArray[Any]]] = [[] for _ in range(6)]
     done = 0
-    for given, old, kinds, stacks in arguments.columns(HostArgs, place[order]):
-        dims.append(np.array(raw_codes(texts, given if any(given) else old), np.int32))
+    for (given, old, kinds, stacks), ids in arguments.columns((HostArgs, operators[orders[0]]),
+                                                               (FrameArgs, frames[orders[1]])):  # fmt: skip
         # what is sent is told by types and shapes; of all other operators types are no part of a figure
         among = np.flatnonzero(sends[done : done + len(given)])
-        types.append(np.full(len(given), -1, np.int32))
-        types[-1][among] = raw_codes(texts, [kinds[row] for row in among.tolist()])
-        stack.append(np.array([texts[each] if isinstance(each, str) and each else -1 for each in stacks], np.int32))
+        types = np.full(len(given), -1, np.int32)
+        dims = np.array(raw_codes(texts, given if any(given) else old), np.int32)
+        types[among] = raw_codes(texts, [kinds[row] for row in among.tolist()])
+        stack = np.array([texts[each] if isinstance(each, str) and each else -1 for each in stacks], np.int32)
         done += len(given)
+        columns: tuple[npt.NDArray[Any], ...] = (dims, types, stack, *map(whole, ids))
+        for part, values in zip(parts, columns, strict=True):
+            part.append(values)
     told = tuple(shown(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, _LONGEST)
                  for text in texts)  # fmt: skip
-    return Operators(
-        _at(order, dims, -1, np.int32), _at(order, types, -1, np.int32), _at(order, stack, -1, np.int32), told
-    )  # fmt: skip
-
-
-def frames_of(arguments: Arguments, place: I64) -> Frames:
-    """Those of the events of some places."""
-    order = np.argsort(place)
-    parts: list[list[I64]] = [[], [], []]
-    for columns in arguments.columns(FrameArgs, place[order]):
-        for part, values in zip(parts, columns, strict=True):
-            part.append(whole(values))
-    number, parent, module = (_at(order, each, INT_MISSING, np.int64) for each in parts)
-    return Frames(number, parent, module)
+    dims, types, stack = (_at(orders[0], each, -1, np.int32) for each in parts[:3])
+    number, parent, module = (_at(orders[1], each, INT_MISSING, np.int64) for each in parts[3:])
+    return Operators(dims, types, stack, told), Frames(number, parent, module)
 
 
 def flow_ends_of(arguments: Arguments | None, threads: Sequence[tuple[str, str]], zero_ns: int) -> FlowEnds:

@@ -14,7 +14,7 @@ from tpuprof_tui.model import INT_MISSING, Problem
 
 from .arguments import Arguments
 from .categories import Kind
-from .details import Frames, Operators, flow_ends_of, frames_of, operators_of
+from .details import Frames, Operators, details_of, flow_ends_of
 from .values import F64, I32, I64
 
 
@@ -141,21 +141,26 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         """Rows of operators and annotations."""
         return np.flatnonzero((self.kind == Kind.OPERATOR) | (self.kind == Kind.ANNOTATION))
 
-    @cached_property
+    @property
     def operators(self) -> Operators:
         """What they were given (``operator_rows``); the file is read again for it."""
-        rows = self.operator_rows
-        return operators_of(self.arguments, self.place[rows], [self.names[code] for code in self.name[rows].tolist()])
+        return self._details[0]
 
     @cached_property
     def frame_rows(self) -> I64:
         """Rows of Python frames."""
         return np.flatnonzero(self.kind == Kind.FRAME)
 
-    @cached_property
+    @property
     def frames(self) -> Frames:
         """Ids of Python frames (``frame_rows``); the file is read again for them."""
-        return frames_of(self.arguments, self.place[self.frame_rows])
+        return self._details[1]
+
+    @cached_property
+    def _details(self) -> tuple[Operators, Frames]:
+        rows = self.operator_rows
+        names = [self.names[code] for code in self.name[rows].tolist()]
+        return details_of(self.arguments, self.place[rows], names, self.place[self.frame_rows])
 
     @cached_property
     def flows(self) -> tuple[I64, I64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -43,7 +44,8 @@ def _memory(asked: Asked) -> Answer:
     node = run.tree.node_at(memory.lane, memory.time)
     if len(run.tree.rows):
         node = np.where((node >= 0) & run.tree.operator[node], node, -1)
-    rows, curve = [], []
+    rows: list[tuple[Any, ...]] = []
+    curve: list[tuple[list[str] | I64, ...]] = [([], *[np.zeros(0, np.int64)] * 3)]
     capacities = {str(each.get("id")): each.get("totalGlobalMem") for each in properties_of(run.trace)}
     for kind, number in devices:
         mine = points & (memory.device_type == kind) & (memory.device_id == number)
@@ -53,8 +55,8 @@ def _memory(asked: Asked) -> Answer:
         capacity = capacities.get(str(number)) if name.startswith("GPU") else None
         rows.append((name, int(mine.sum()), int(memory.allocated[mine].max()), int(memory.reserved[mine].max()),
                      capacity))  # fmt: skip
-        columns = (memory.time[mine] + shift, memory.allocated[mine], memory.reserved[mine])
-        curve += [(name, *each) for each in zip(*(values.tolist() for values in columns), strict=True)]
+        curve.append(([name] * rows[-1][1], memory.time[mine] + shift, memory.allocated[mine], memory.reserved[mine]))
+    names, *numbers = zip(*curve, strict=True)
     return Answer(
         (Fact("records", "Records", int(inside.sum())),),
         (
@@ -65,10 +67,10 @@ def _memory(asked: Asked) -> Answer:
             ), rows),
             _statistics(run, devices, node, inside),
             _events(run, devices, node, inside, shift),
-            Table.of_rows("curve", "Over time", (
+            Table("curve", "Over time", (
                 Column("device", "Device"), Column("time_us", "Time", "time"),
                 Column("allocated_bytes", "Allocated", "bytes"), Column("reserved_bytes", "Reserved", "bytes"),
-            ), curve),
+            ), (list(chain.from_iterable(names)), *map(np.concatenate, numbers))),
         ),
     )  # fmt: skip
 
@@ -100,38 +102,42 @@ def _statistics(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt
 def _events(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt.NDArray[np.bool_], shift: int) -> Table:
     """What lived from when to when: an address is opened by bytes above 0 and closed by a release."""
     memory = run.trace.memory
-    names = {each: device_name(*each) for each in devices}
-    opened: dict[int, tuple[int, int, int]] = {}
-    rows: list[tuple[Any, ...]] = []
-
-    def row(number: int, size: int, opener: int | None, begin: int | None, end: int | None) -> None:
-        device = (int(memory.device_type[number]), int(memory.device_id[number]))
-        rows.append((names[device], UNKNOWN if opener is None else _operator_name(run, int(node[opener])), size,
-                     None if begin is None else begin + shift, None if end is None else end + shift,
-                     None if begin is None or end is None else end - begin))  # fmt: skip
-
     chosen = np.flatnonzero(inside & (memory.address != INT_MISSING))
-    changes = np.where(memory.change[chosen] == INT_MISSING, 0, memory.change[chosen])
-    for number, address, change, time in zip(
-        chosen.tolist(), memory.address[chosen].tolist(), changes.tolist(), memory.time[chosen].tolist(), strict=True
-    ):
-        before = opened.pop(address, None)
-        if change > 0:
-            if before is not None:
-                row(before[0], before[1], before[0], before[2], None)
-            opened[address] = (number, change, time)
-        elif before is not None:
-            row(before[0], -change, before[0], before[2], time)
-        else:
-            row(number, -change, None, None, time)
-    for number, size, time in opened.values():
-        row(number, size, number, time, None)
-    rows.sort(key=lambda each: (-each[2], each[0], each[3] if each[3] is not None else -1, each[4] or 0, each[1]))
-    return Table.of_rows("events", "Events", (
+    # instants of one address follow each other, in the order of the file
+    chosen = chosen[np.argsort(memory.address[chosen], kind="stable")]
+    change = np.where(memory.change[chosen] == INT_MISSING, 0, memory.change[chosen])
+    opens = change > 0
+    again = memory.address[chosen][1:] == memory.address[chosen][:-1]
+    was_open = np.r_[np.zeros(min(1, len(chosen)), np.bool_), again & opens[:-1]]
+    ends = np.flatnonzero(was_open)
+    released = ends[~opens[ends]]
+    # what is opened anew, or never released, has no end; what is released without having been opened no beginning
+    lost = np.r_[ends[opens[ends]] - 1, np.flatnonzero(opens & np.r_[~again, np.ones(min(1, len(chosen)), np.bool_)])]
+    strays = np.flatnonzero(~opens & ~was_open)
+    opener = np.r_[released - 1, lost, strays]
+    size = np.r_[-change[released], change[lost], -change[strays]]
+    time = memory.time[chosen] + shift
+    begin = np.where(np.arange(len(opener)) < len(opener) - len(strays), time[opener], INT_MISSING)
+    end = np.r_[time[released], np.full(len(lost), INT_MISSING), time[strays]]
+    duration = np.where((begin == INT_MISSING) | (end == INT_MISSING), INT_MISSING, end - begin)
+
+    of_node, operator = np.unique(np.where(begin == INT_MISSING, -1, node[chosen[opener]]), return_inverse=True)
+    told = [_operator_name(run, each) for each in of_node.tolist()]
+    operators = sorted(set(told))
+    codes = {text: code for code, text in enumerate(operators)}
+    operator = np.array([codes[text] for text in told], np.int64)[operator]
+    labels = sorted({device_name(*each) for each in devices})
+    kinds = zip(memory.device_type[chosen[opener]].tolist(), memory.device_id[chosen[opener]].tolist(), strict=True)
+    known = {each: labels.index(device_name(*each)) for each in devices}
+    device = np.array([known[each] for each in kinds], np.int64)
+    order = np.lexsort((operator, np.where(end == INT_MISSING, 0, end), np.where(begin == INT_MISSING, -1, begin),
+                        device, -size))  # fmt: skip
+    return Table("events", "Events", (
         Column("device", "Device"), Column("operator", "Operator"), Column("bytes", "Bytes", "bytes", bar=True),
         Column("allocated_at_us", "Allocated", "time"), Column("released_at_us", "Released", "time"),
         Column("duration_us", "Duration", "duration"),
-    ), rows)  # fmt: skip
+    ), ([labels[code] for code in device[order].tolist()], [operators[code] for code in operator[order].tolist()],
+        size[order], begin[order], end[order], duration[order]))  # fmt: skip
 
 
 def _operator_name(run: Run, node: int) -> str:

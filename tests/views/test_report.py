@@ -11,8 +11,11 @@ import pytest
 from msgspec.structs import replace
 from profiles import Texts, make_lane, make_profile, small_profile
 
+from tpuprof_tui.analysis.selecting.place import scope_named
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
+from tpuprof_tui.analysis.selecting.step_filter import with_step
+from tpuprof_tui.analysis.steps.step_lane import step_span
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Problem, Role, Severity
 from tpuprof_tui.sources.catalog import open_profile
@@ -29,6 +32,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "sources"))
 ASKED = [
     ("", None, None), ("engine=GDMA", None, None), ("", (100_000, 300_000), None), ("dur>1us", (0, 450_000), None),
     ("", None, 3), ("name=mm2* | wait", (50_000, 700_000), 1), ("dur<0", None, None), ("", (899_000, 899_001), 2),
+]  # fmt: skip
+#: The same of traces, whose steps are asked for too: filter, range, whether one unit alone, step.
+ASKED_OF_STEPS = [
+    ("", None, False, None), ("dur>2us", (100_000, 900_000), False, None), ("", (50_000, 1_200_000), True, None),
+    ("", None, False, 1), ("dur>2us", None, False, 1), ("", (100_000, 900_000), False, 1), ("dur>2us", None, True, 1),
 ]  # fmt: skip
 
 
@@ -98,23 +106,47 @@ def test_limit_and_offset_say_what_is_left_out(capsys):
 
 @pytest.mark.parametrize(("filter_text", "window", "core"), ASKED)
 def test_screen_command_line_and_python_tell_the_same(capsys, filter_text, window, core):
-    words: list[object] = [SOUND]
+    group = None if core is None else f"core {core}"
+    check_parity(capsys, SOUND, filter_text, window, group, None)
+
+
+@pytest.mark.parametrize(("filter_text", "window", "group", "step"), ASKED_OF_STEPS)
+@pytest.mark.parametrize(("name", "groups"), [("torch_cuda_synthetic", "GPU 1"), ("ascend_synthetic", "NPU 1")])
+def test_they_do_of_traces_and_steps(capsys, name, groups, filter_text, window, group, step):
+    check_parity(capsys, SAMPLES / name, filter_text, window, groups if group else None, step)
+
+
+def check_parity(capsys, path, filter_text, window, group, step):
+    words: list[object] = [path]
     words += ["--filter", filter_text] if filter_text else []
     words += ["--range", f"{window[0]}ns..{window[1]}ns"] if window else []
-    words += ["--core", core] if core is not None else []
+    words += ["--group", group] if group else []
+    words += [] if step is None else ["--step", step]
     _, by_command = told(capsys, *words)
-    profile = open_profile(SOUND)
-    scope = Scope() if core is None else Scope(profile.groups.numbered(core))
-    in_python = query_of(profile, scope=scope, range=window, filter=filter_text)
+    profile = open_profile(path)
+    scope = Scope() if group is None else scope_named(profile, None, group)
     session = Session.build(profile)
     state = DisplayState.of(profile.start_ns, profile.end_ns)
-    state = replace(state, filter=filter_text, scope=scope)
-    state = state if window is None else replace(state, start=window[0], end=window[1])
-    on_screen = Query.of_state(session, state, scope)
+    state = replace(state, filter=with_step(filter_text, step), scope=scope)
+    if window is not None:
+        state = replace(state, start=window[0], end=window[1])
+    elif step is not None:
+        start, end = step_span(session, step)
+        state = state.windowed(start, end - start)
+    top = profile.groups.top(scope.group)
+    workers = [each for each in workers_of(profile) if each.scope.everything or top in (-1, each.scope.group)]
+    assert len(by_command["workers"]) == len(workers)
     for view in views_of(profile.vocabulary):
-        records = [json.loads(json.dumps(answer_record(answer(view, query)))) for query in (in_python, on_screen)]
-        records.append(by_command["views"][view.id]["workers"]["aks_decode_mode2"])
-        assert records[0] == records[1] == records[2], view.id
+        for worker in [None] if view.together else workers:
+            where = scope if worker is None or group else worker.scope
+            in_python = query_of(profile, scope=where, range=window, filter=filter_text, step=step)
+            on_screen = Query.of_state(session, replace(state, scope=where), where)
+            zero = profile.start_ns if worker is None or worker.window is None else worker.window[0]
+            records = [json.loads(json.dumps(answer_record(answer(view, query), zero)))
+                       for query in (in_python, on_screen)]  # fmt: skip
+            found = by_command["views"][view.id]
+            records.append(found if worker is None else found["workers"][worker.key])
+            assert records[0] == records[1] == records[2], view.id
 
 
 def test_a_window_counts_what_starts_in_it_and_cuts_unions():

@@ -52,14 +52,13 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[.
         profile = redacted(profile)
     session = Session.build(profile)
     check_step(options.step, session.profile)
-    query = Query(
-        session,
-        scope_named(profile, options.core, options.group),
-        _range(options, profile),
-        options.filter or "",
-        options.step,
-    )
-    workers = _chosen(workers_of(profile), options.rank)
+    scope = scope_named(profile, options.core, options.group)
+    query = Query(session, scope, _range(options, profile), options.filter or "", options.step)
+    top = query.top_group
+    workers = tuple(each for each in _chosen(workers_of(profile), options.rank)
+                    if top < 0 or each.scope.everything or each.scope.group == top)  # fmt: skip
+    if not workers:
+        raise UsageError(f"There is no {options.group} of rank {options.rank}.", "Ask without --rank.")
     if options.json:
         record = report_record(query, views, workers, limit=options.limit, offset=options.offset)
         print(answer_text(record, indent=None))

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from tpuprof_tui.analysis.derived import Derived
 from tpuprof_tui.analysis.selecting.filter_masks import passing, shown_session
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.selecting.step_filter import with_step
+from tpuprof_tui.analysis.selecting.step_filter import split_step, with_step
+from tpuprof_tui.analysis.steps.step_lane import step_span
 from tpuprof_tui.analysis.totals.figures import UnitFigures, unit_figures
 from tpuprof_tui.model import Profile, Role
 from tpuprof_tui.model.vocabulary import Vocabulary
@@ -31,7 +32,8 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         scope: Which group or lane.
         range: Start and end of a stretch of time, ns; None: everything.
         filter: Filter expression; empty: none.
-        step: Number of the step whose events count; None: all. Without a range the window is theirs.
+        step: Number of the step whose events count; None: all. Without a range the window is theirs. One that the
+            filter asks for, as the explorer has it, is taken out of the filter.
         baseline: The same asked of another profile, which this one is compared with.
     """
 
@@ -42,11 +44,22 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     step: int | None = None
     baseline: Query | None = None
 
+    def __post_init__(self) -> None:
+        step, rest = split_step(self.filter)
+        if step is not None:
+            force_setattr(self, "filter", rest)
+            force_setattr(self, "step", step if self.step is None else self.step)
+
     @classmethod
     def of_state(cls, session: Session, state: DisplayState, scope: Scope) -> Query:
-        """What a state of the screen asks about ``scope``; of the whole time also of what it is compared with."""
+        """What a state of the screen asks about ``scope``; of the whole time also of what it is compared with.
+
+        A window that is the span of the step is no range: work of the step may run on behind its end.
+        """
         if not state.fits_all:
-            return cls(session, scope, (state.start, state.end), state.filter)
+            query = cls(session, scope, (state.start, state.end), state.filter)
+            spanned = query.step is not None and step_span(session, query.step) == query.range
+            return replace(query, range=None) if spanned else query
         baseline = None
         if session.baseline is not None:
             there = _scope_in(session.baseline.profile, session.profile, scope)

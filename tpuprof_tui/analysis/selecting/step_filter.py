@@ -10,12 +10,12 @@ KEY = "step"
 
 def chosen_step(text: str) -> int | None:
     """The number of the step that a filter asks for beside other things; None where it asks for none."""
-    return _split(text)[0]
+    return split_step(text)[0]
 
 
 def with_step(text: str, number: int | None) -> str:
     """A filter that asks for a step, in place of another one; None: for no step any more."""
-    _, rest = _split(text)
+    _, rest = split_step(text)
     if number is None:
         return rest
     if not rest:
@@ -23,7 +23,7 @@ def with_step(text: str, number: int | None) -> str:
     return f"{KEY}={number} ({rest})" if _has_or(rest) else f"{KEY}={number} {rest}"
 
 
-def _split(text: str) -> tuple[int | None, str]:
+def split_step(text: str) -> tuple[int | None, str]:
     """The step, and the filter without it."""
     text = text.strip()
     try:

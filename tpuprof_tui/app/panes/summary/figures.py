@@ -8,6 +8,7 @@ from typing import Final
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.analysis.selecting.step_filter import chosen_step
 from tpuprof_tui.app.drawing.charts import series_curve
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import time_text
@@ -44,6 +45,7 @@ class SummaryFigures:
         self.drawn_for = -1
         self.about = about(session, state)
         self._wanted: tuple[object, ...] = ()
+        self._latest: Query | None = None
 
     def want(self, state: DisplayState) -> Query | None:
         """What is to be asked for a state; None where it is what was asked last."""
@@ -52,11 +54,12 @@ class SummaryFigures:
             return None
         self._wanted = wanted
         self.about = about(self.session, state)
-        return Query.of_state(self.session, state, state.figures_scope)
+        self._latest = Query.of_state(self.session, state, state.figures_scope)
+        return self._latest
 
     def is_latest(self, query: Query) -> bool:
         """Whether nothing else has been asked since."""
-        return _asked_by(query.state) == self._wanted
+        return query is self._latest
 
     def is_wanted(self, query: Query) -> bool:
         """Whether answers are still wanted, or belong to those there are."""
@@ -137,7 +140,8 @@ def about(session: Session, state: DisplayState) -> str:
     """What figures of a state are about, in words: scope, window, filter."""
     scope = session.scope_title(state.figures_scope)
     kind = "window" if state.range is None else "range"
-    window = "whole capture" if state.fits_all else f"{kind} of {time_text(state.span)}"
+    whole = "capture" if chosen_step(state.filter) is None else session.steps.word.one
+    window = f"whole {whole}" if state.fits_all else f"{kind} of {time_text(state.span)}"
     told = f"{clean(scope)}, {window}"
     return f"filter {clean(state.filter)}: {told}" if state.filter else told
 

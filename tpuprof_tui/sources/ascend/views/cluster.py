@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tpuprof_tui.analysis.selecting.step_filter import chosen_step, with_step
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
@@ -37,8 +36,7 @@ def cluster(query: Query) -> Answer:
     if not isinstance(profile, AscendProfile):
         return Answer()
     told, sources, missing = _tables_of_msprof_analyze(profile)
-    step = chosen_step(query.filter) if query.step is None else query.step
-    part = query.range is not None or bool(with_step(query.filter, None))
+    step, part = query.step, query.range is not None or bool(query.filter)
     ranked = [run for run in runs_of(query) if run.rank.rank is not None]
     steps: list[_StepRow] = list(told)
     if not steps:

@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.filter_masks import passing as passes
-from tpuprof_tui.analysis.selecting.step_filter import chosen_step, with_step
 from tpuprof_tui.model import INT_MISSING, Lane
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
 from tpuprof_tui.views.query import Query
@@ -138,7 +137,7 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], *, filtered: bo
     """What a view says of one worker; of several, their rows one after the other and figures that name the worker.
 
     Args:
-        query: What is asked about; a step may also stand in its filter, as the explorer has it.
+        query: What is asked about.
         compute: What it says of one.
         filtered: Whether it follows a filter; else it says so.
     """
@@ -146,8 +145,7 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], *, filtered: bo
     window = None if query.range is None else (query.range[0] + zero, query.range[1] + zero)
     runs = runs_of(query)
     names = _names(runs)
-    step = chosen_step(query.filter) if query.step is None else query.step
-    text = with_step(query.filter, None)
+    step, text = query.step, query.filter
 
     lanes = query.profile.lanes
     # a part of a profile has other lanes than its workers know

@@ -17,13 +17,16 @@ from kept_traces import unpacked_trace
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of
 from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
 from tpuprof_tui.app.panes.detail_entries import entries_of
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Activity, Role
 from tpuprof_tui.sources.torch.read import several
+from tpuprof_tui.views import screen as screen_views
 from tpuprof_tui.views.info import info_record
+from tpuprof_tui.views.query import Query
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "app"))
 from screen import explorer, frame, opened, settled
@@ -221,3 +224,34 @@ async def test_ranks_are_shown_as_they_arrive(monkeypatch, tmp_path):
         assert not explorer(pilot).session.profile.more_follows
         assert "operators" in explorer(pilot).panes.summary.figures.answers
         assert not explorer(pilot).session.profile.problems
+
+
+async def test_what_takes_long_of_many_ranks_waits_until_its_view_or_a_rank_is_chosen(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(screen_views, "_FEW", 1)
+    for rank in range(2):
+        event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": rank, "dur": 5}
+        (tmp_path / f"host_{rank}.pt.trace.json").write_text(json.dumps({"traceEvents": [event]}))
+    app = TpuprofApp(path=str(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        summary = explorer(pilot).panes.summary
+        assert summary.figures.answers["operators"] is screen_views.WAITS
+        assert len(summary.figures.answers["overview"].table("workers")) == 2
+        summary.choose("operators")
+        await settled(pilot)
+        assert summary.figures.answers["operators"].table("by_name").column("worker") == ["host_0", "host_1"]
+        session = explorer(pilot).session
+    one = Query(session, scope=Scope(session.profile.traces[1].group))
+    assert dict(screen_views.at_rest(one))["operators"].table("by_name").column("name") == ["aten::mm"]
+
+
+def test_a_few_operators_were_given_the_same_as_among_all(folder):
+    trace = open_profile(folder / "h100.pt.trace.json.gz").traces[0].trace
+    rows = trace.operator_rows[7:400:3][::-1]
+    alone = trace.operators_at(rows)
+    given = [told.texts[code] for told in (alone,) for code in told.dims.tolist()]
+    assert len(set(given)) > 3
+    assert trace.operators
+    among = trace.operators_at(rows)
+    assert given == [among.texts[code] for code in among.dims.tolist()]

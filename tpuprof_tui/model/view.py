@@ -24,6 +24,7 @@ class View(Struct, frozen=True):
         together: Whether it is of all workers together.
         place: Where the summary pane tells it.
         quick: Whether it is computed with every key; others come when keys rest.
+        slow: Whether each worker takes long: of many workers it is computed when it is chosen, or one of them.
         compared: Whether a comparison tells it unasked.
         facts: Whether it may say facts beside its tables: who wants facts alone passes over the others.
         facts_alone: Entry of a function ``(Query) -> facts`` that gives them sooner than ``compute``; may be empty.
@@ -39,6 +40,7 @@ class View(Struct, frozen=True):
     together: bool = False
     place: Place = "below"
     quick: bool = False
+    slow: bool = False
     compared: bool = True
     facts: bool = True
     facts_alone: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from tpuprof_tui.analysis.opening import opened
 from tpuprof_tui.analysis.selecting.session import Session
@@ -13,15 +14,26 @@ from .answer import Answer
 from .query import Query
 from .registry import answer, views_of
 
+#: Workers up to which slow views are told unasked.
+_FEW: Final = 8
+#: What is told instead.
+WAITS: Final = Answer(notes=("Takes long of many workers: computed when this view is chosen, or one of them.",))
+
 
 def at_once(query: Query) -> dict[str, Answer]:
     """What the summary pane computes with every key, by view."""
     return {view.id: answer(view, query) for view in _views(query) if view.place and view.quick}
 
 
-def at_rest(query: Query) -> Iterator[tuple[str, Answer]]:
-    """What it computes when keys rest, a view at a time: what takes longer."""
-    return ((view.id, answer(view, query)) for view in _views(query) if view.place and not view.quick)
+def at_rest(query: Query, chosen: str = "") -> Iterator[tuple[str, Answer]]:
+    """What it computes when keys rest, a view at a time: what takes longer.
+
+    What takes long of each worker waits (``WAITS``) of many of them until it is the ``chosen`` view.
+    """
+    few = query.top_group >= 0 or sum(group.parent < 0 for group in query.profile.groups) <= _FEW
+    for view in _views(query):
+        if view.place and not view.quick:
+            yield view.id, answer(view, query) if few or not view.slow or view.id == chosen else WAITS
 
 
 def first_screen(profile: Profile) -> Session:

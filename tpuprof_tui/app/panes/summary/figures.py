@@ -158,7 +158,7 @@ def computed(
         yield at_once(query)
     answers: dict[str, Answer] = {}
     began = time.monotonic()
-    for name, told in at_rest(query):
+    for name, told in at_rest(query, chosen.id if chosen is not None else ""):
         answers[name] = told
         if cancelled():
             return

@@ -24,7 +24,7 @@ from tpuprof_tui.app.shell.messages import Change, CopyText, Say, tell_failure
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.query import Query
-from tpuprof_tui.views.screen import at_once
+from tpuprof_tui.views.screen import WAITS, at_once
 
 from ..lines import Line, LinesView, as_text
 from .figures import Curves, SummaryFigures, ViewChooser, computed, drawn
@@ -177,7 +177,8 @@ class SummaryPane(LinesView):
         """
         self.views.choose(name)
         self.cursor = self._column = 0
-        if self.views.chosen and self.views.chosen not in self.figures.answers and self.figures.asked is not None:
+        known = self.figures.answers.get(self.views.chosen, WAITS) is not WAITS
+        if self.views.chosen and not known and self.figures.asked is not None:
             self._compute(self.figures.asked, True, 0.0)
         self.rebuild(keep_scroll=False)
         self.post_message(self.Retitled())

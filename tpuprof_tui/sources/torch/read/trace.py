@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Problem
 
@@ -146,6 +147,13 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         """What they were given (``operator_rows``); the file is read again for it."""
         return self._details[0]
 
+    def operators_at(self, rows: I64) -> Operators:
+        """What some of them were given; of these alone the file is read for it, where not all are known already."""
+        if "_details" in self.__dict__:
+            places, told = np.searchsorted(self.operator_rows, rows), self.operators
+            return replace(told, dims=told.dims[places], types=told.types[places], stack=told.stack[places])
+        return self._given_to(rows, rows[:0])[0]
+
     @cached_property
     def frame_rows(self) -> I64:
         """Rows of Python frames."""
@@ -158,9 +166,11 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _details(self) -> tuple[Operators, Frames]:
-        rows = self.operator_rows
-        names = [self.names[code] for code in self.name[rows].tolist()]
-        return details_of(self.arguments, self.place[rows], names, self.place[self.frame_rows])
+        return self._given_to(self.operator_rows, self.frame_rows)
+
+    def _given_to(self, operators: I64, frames: I64) -> tuple[Operators, Frames]:
+        names = [self.names[code] for code in self.name[operators].tolist()]
+        return details_of(self.arguments, self.place[operators], names, self.place[frames])
 
     @cached_property
     def flows(self) -> tuple[I64, I64]:

@@ -200,14 +200,12 @@ def _rows(found: Collectives, begins: I64 | None) -> list[tuple[Any, ...]]:
 
 def _bytes(found: Collectives) -> I64:
     """Bytes of the inputs of each collective by their shapes; of unknown types 0."""
-    trace = found.run.trace
-    place = looked_up(trace.operator_rows, np.arange(len(trace.operator_rows)), found.rows)
+    told = found.run.trace.operators_at(found.rows)
     known: dict[tuple[int, int], int] = {}
     sizes = []
-    for number in place.tolist():
-        codes = (int(trace.operators.dims[number]), int(trace.operators.types[number]))
+    for codes in zip(told.dims.tolist(), told.types.tolist(), strict=True):
         if codes not in known:
-            known[codes] = _size(*(trace.operators.texts[code] if code >= 0 else "[]" for code in codes))
+            known[codes] = _size(*(told.texts[code] if code >= 0 else "[]" for code in codes))
         sizes.append(known[codes])
     return np.array(sizes, np.int64)
 

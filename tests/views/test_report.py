@@ -84,6 +84,25 @@ def test_what_cannot_be_read_is_one_sentence(capsys, tmp_path):
     assert capsys.readouterr().out == ""
 
 
+def test_a_group_belongs_to_one_rank(capsys):
+    trace = SAMPLES / "torch_cuda_synthetic"
+    _, record = told(capsys, trace, "units", "--group", "GPU 1")
+    (key,) = record["views"]["units"]["workers"]
+    assert [worker["key"] for worker in record["workers"]] == [key] == ["node0_4001"]
+    assert main(["report", str(trace), "--group", "GPU 1", "--rank", "0"]) == 2
+    assert "There is no GPU 1 of rank 0." in capsys.readouterr().err
+
+
+def test_figures_of_a_cluster_alone_have_no_workers(capsys, tmp_path):
+    (tmp_path / "cluster_step_trace_time.csv").write_text(
+        "Step,Type,Index,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
+        "Communication(Not Overlapped and Exclude Receive),Preparing\n,rank,0,10,1,2,3,4,15,0,1,5\n"
+    )
+    status, record = told(capsys, tmp_path)
+    assert (status, record["workers"]) == (0, [])
+    assert record["views"]["cluster"]["tables"]["steps"]["rows"]
+
+
 def test_the_list_of_views_names_each_in_a_line(capsys):
     assert main(["report", str(SOUND), "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -57,7 +57,7 @@ def print_report(options: argparse.Namespace, profile: Profile, show: Callable[.
     top = query.top_group
     workers = tuple(each for each in _chosen(workers_of(profile), options.rank)
                     if top < 0 or each.scope.everything or each.scope.group == top)  # fmt: skip
-    if not workers:
+    if options.rank is not None and not workers:
         raise UsageError(f"There is no {options.group} of rank {options.rank}.", "Ask without --rank.")
     if options.json:
         record = report_record(query, views, workers, limit=options.limit, offset=options.offset)

@@ -78,7 +78,16 @@ def answer(capfd, *words: object, status: int = 0) -> dict:
 def rows(capfd, *words: object) -> list[dict]:
     found = answer(capfd, *words)
     names = [column["name"] for column in found["columns"]]
+    assert (found["total_rows"], found["truncated"]) == (len(found["rows"]), False)
     return [dict(zip(names, row, strict=True)) for row in found["rows"]]
+
+
+def test_rows_that_are_left_out_are_told_and_not_counted(capfd, tmp_path):
+    tool(capfd, "build", tmp_path, SAMPLES / "aks_decode_mode0")
+    for limit, told in ((2, (None, True)), (3, (3, False))):
+        found = answer(capfd, "query", tmp_path, "from range(3)", "--limit", limit)
+        assert found["rows"] == [[0], [1], [2]][:limit]
+        assert (found["total_rows"], found["truncated"]) == told
 
 
 @pytest.fixture(scope="module")

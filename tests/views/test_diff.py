@@ -262,6 +262,18 @@ def test_operations_pair_by_their_codes():
     assert rows["mul"]["other_count"] == 202
 
 
+def test_some_rows_of_a_comparison(capsys):
+    paths = [str(SAMPLES / name) for name in ("aks_decode_mode1", "aks_decode_mode2")]
+    told = []
+    for more in ([], ["--limit", "2", "--offset", "1"]):
+        assert main(["diff", *paths, "operations", "--json", *more]) == 0
+        told.append(json.loads(capsys.readouterr().out)["views"]["operations"]["tables"]["by_name"])
+    whole, some = told
+    assert (whole["total_rows"], whole["truncated"]) == (len(whole["rows"]), False)
+    assert some["rows"] == whole["rows"][1:3]
+    assert (some["total_rows"], some["truncated"]) == (len(whole["rows"]), True)
+
+
 def test_views_are_the_reports_side_by_side(capsys):
     paths = [str(SAMPLES / name) for name in ("aks_decode_mode1", "aks_decode_mode2")]
     sides = []

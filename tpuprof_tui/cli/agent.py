@@ -70,7 +70,7 @@ Rules that hold for every command
      $ tpuprof dataset build FLEET FOLDER --json
        -> written, unreadable, missing      what is new, and what could not be read (status 1)
      $ tpuprof dataset top FLEET --json --limit 10
-       -> columns.*.name, rows, cut
+       -> columns.*.name, rows, total_rows, truncated
      $ tpuprof dataset trend FLEET overview.total_us --json
        -> rows                              a row a day; "change" is how far its level moved on that day, else null
      $ tpuprof dataset outliers FLEET --json

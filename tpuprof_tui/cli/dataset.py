@@ -210,12 +210,14 @@ def _print_json(action: str, found: Rows, limit: int | None) -> None:
     columns = [{"name": name, "type": kind} for name, kind in found.columns]
     opening = answer_text({"action": action, "columns": columns}, indent=None)
     print(f'{opening[:-1]}, "rows": [', end="")
-    for place, row in enumerate(islice(found.rows, limit)):
+    count = 0
+    for count, row in enumerate(islice(found.rows, limit), 1):
         # with the same rules for what is no number, and what is none of JSON's types
         text = answer_text({"row": list(row)}, indent=None)
-        print(f"{',' if place else ''}\n{text[text.index('[') : -1]}", end="")
+        print(f"{',' if count > 1 else ''}\n{text[text.index('[') : -1]}", end="")
+    # how many more there are nobody knows: counting them would be asking all of it
     more = next(found.rows, None) is not None
-    print(f'\n], "cut": {"true" if more else "false"}}}')
+    print(f'\n], "total_rows": {"null" if more else count}, "truncated": {"true" if more else "false"}}}')
 
 
 def _page(out: str, action: str, found: Rows, limit: int) -> Report:

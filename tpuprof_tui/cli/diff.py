@@ -65,13 +65,13 @@ def print_diff(options: argparse.Namespace, opened: Callable[[str], Profile], sh
     both = compared(opened(options.base), opened(options.other), options.step, options.run_noise)
     views = views_asked(both, options.views)
     if options.json:
-        print(answer_text(diff_record(both, views), indent=None))
+        print(answer_text(diff_record(both, views, options.limit, options.offset), indent=None))
     else:
         limit = ROWS if options.limit is None else options.limit
         # people are told views that they ask for
         told = views if options.views else []
         if options.markdown:
-            print(markdown(both, told, limit), end="")
+            print(markdown(both, told, limit, options.offset), end="")
         else:
-            show(diff_reports(both, told, limit), "--limit N tells all.")
+            show(diff_reports(both, told, limit, options.offset), "--limit N tells all.")
     return LOST if lossy(both) else FINE

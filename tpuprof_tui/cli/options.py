@@ -161,7 +161,7 @@ OPTIONS: Final = (
     Option(
         ("--offset",),
         {"type": _count, "metavar": "N", "default": 0, "help": "rows of each table that are passed over"},
-        ("report", "info", "instructions"),
+        ("report", "diff", "info", "instructions"),
     ),
     Option(
         ("--why",),

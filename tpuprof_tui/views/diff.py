@@ -51,13 +51,13 @@ def views_asked(compared: Compared, names: Sequence[str]) -> list[View]:
     return [view for view in views_to_compare(profile) if view.compared]
 
 
-def diff_record(compared: Compared, views: Sequence[View]) -> dict[str, Any]:
-    """Both sides, the verdict and the views."""
+def diff_record(compared: Compared, views: Sequence[View], limit: int | None = None, offset: int = 0) -> dict[str, Any]:
+    """Both sides, the verdict and the views, of each table ``limit`` rows from ``offset`` on."""
     sides = {}
     for side, query, workers in zip(("base", "other"), (compared.base, compared.other), compared.workers, strict=True):
         sides[side] = {"path": query.profile.path,
                        "workers": [worker_record(query.profile, worker) for worker in workers]}  # fmt: skip
-    told = {view.id: answer_record(compared.answer(view)) for view in views}
+    told = {view.id: answer_record(compared.answer(view), 0, limit, offset) for view in views}
     return {
         "source": compared.base.vocabulary.source,
         **sides,
@@ -332,11 +332,11 @@ def _narrowing(compared: Compared, column: str, parts: Sequence[Amount], row: in
     return Target(condition=" | ".join(text_condition(column, text, alone=True) for text in called))
 
 
-def diff_reports(compared: Compared, views: Sequence[View], limit: int | None) -> Iterator[Report]:
+def diff_reports(compared: Compared, views: Sequence[View], limit: int | None, offset: int = 0) -> Iterator[Report]:
     """The verdict, then views that were asked for by name."""
     yield Report(_title(compared), tuple(_verdict_lines(compared)), tuple(_contributor_tables(compared)))
     for view in views:
-        yield answer_report(compared.base.vocabulary.say(view.title), compared.answer(view), limit)
+        yield answer_report(compared.base.vocabulary.say(view.title), compared.answer(view), limit, offset)
 
 
 def _title(compared: Compared) -> str:
@@ -399,12 +399,12 @@ def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
                         notes=notes)  # fmt: skip
 
 
-def markdown(compared: Compared, views: Sequence[View], limit: int | None) -> str:
+def markdown(compared: Compared, views: Sequence[View], limit: int | None, offset: int = 0) -> str:
     """The same for a merge request."""
-    return "\n".join(_markdown(compared, views, limit)) + "\n"
+    return "\n".join(_markdown(compared, views, limit, offset)) + "\n"
 
 
-def _markdown(compared: Compared, views: Sequence[View], limit: int | None) -> Iterator[str]:
+def _markdown(compared: Compared, views: Sequence[View], limit: int | None, offset: int) -> Iterator[str]:
     yield from (f"### {markdown_text(_title(compared))}", "", markdown_text(why(compared)), "")
     for table in _contributor_tables(compared):
         yield from markdown_lines(table)
@@ -421,5 +421,5 @@ def _markdown(compared: Compared, views: Sequence[View], limit: int | None) -> I
     for view in views:
         answer: Answer = compared.answer(view)
         yield from ("", f"#### {markdown_text(compared.base.vocabulary.say(view.title))}", "")
-        for table in answer_report("", answer, limit).tables:
+        for table in answer_report("", answer, limit, offset).tables:
             yield from markdown_lines(table)

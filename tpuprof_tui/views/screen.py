@@ -16,6 +16,7 @@ from .registry import answer, views_of
 
 #: Workers up to which slow views are told unasked.
 _FEW: Final = 8
+_PLACES: Final = ("first", "second", "below", "")
 #: What is told instead.
 WAITS: Final = Answer(notes=("Takes long of many workers: computed when this view is chosen, or one of them.",))
 
@@ -31,7 +32,8 @@ def at_rest(query: Query, chosen: str = "") -> Iterator[tuple[str, Answer]]:
     What takes long of each worker waits (``WAITS``) of many of them until it is the ``chosen`` view.
     """
     few = query.top_group >= 0 or sum(group.parent < 0 for group in query.profile.groups) <= _FEW
-    for view in _views(query):
+    # what stands first is there first
+    for view in sorted(_views(query), key=lambda view: _PLACES.index(view.place)):
         if view.place and not view.quick:
             yield view.id, answer(view, query) if few or not view.slow or view.id == chosen else WAITS
 

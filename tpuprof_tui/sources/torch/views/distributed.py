@@ -51,9 +51,8 @@ def distributed(query: Query) -> Answer:
 
 
 def _distributed(query: Query) -> Answer:
-    runs = [run for run in runs_of(query) if run.communicates.any() or len(run.collectives)]
-    found = [collectives_of(run) for run in runs]
-    moved, missing = _moved(found)
+    found, moved, lacking = _compared(query)
+    runs, missing = [each.run for each in found], [*lacking]
     if not runs:
         missing.append(Missing("No worker communicates.", "a run of several workers"))
     rows = [row for each in found for row in _rows(each, moved.get(each.run.worker.key))]
@@ -83,8 +82,18 @@ def _distributed(query: Query) -> Answer:
 
 def transfers(query: Query) -> list[tuple[Any, ...]]:
     """Step, worker, time of transfer and of waiting for the others, ns; "all": the mean of the steps."""
-    table = next(each for each in distributed(query).tables if each.key == "transfer")
-    return table.rows()
+    found, moved, _ = _compared(query)
+    return _transfers(found, moved)
+
+
+def _compared(query: Query) -> tuple[list[Collectives], dict[str, I64], list[Missing]]:
+    """Collectives of the workers that communicate, when they began to transfer, and what is not known of that."""
+
+    def compare() -> tuple[list[Collectives], dict[str, I64], list[Missing]]:
+        found = [collectives_of(run) for run in runs_of(query) if run.communicates.any() or len(run.collectives)]
+        return found, *_moved(found)
+
+    return query.derived.get("collectives", compare, query.top_group)
 
 
 def _moved(found: list[Collectives]) -> tuple[dict[str, I64], list[Missing]]:

@@ -7,7 +7,10 @@ import io
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
+import time
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -434,3 +437,23 @@ def test_change_points_are_where_the_level_moves():
     assert change_points([1.0, 9.0]) == {}
     false = sum(bool(change_points(random.standard_normal(30) + 100)) for _ in range(200))
     assert false <= 10
+
+
+def test_processes_of_a_killed_build_end_with_it(captures, tmp_path):
+    """Nothing of a build that is killed from outside stays behind, and the next one has all of it."""
+    first, *_ = pair(captures)
+    for number in range(24):
+        shutil.copytree(first, tmp_path / "in" / f"cdm_profile_data_dev0-{number}")
+    out = tmp_path / "out"
+    words = [sys.executable, "-m", "tpuprof_tui", "dataset", "build", str(out), str(tmp_path / "in"), "--jobs", "2"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    while process.poll() is None and not list(out.rglob("*.parquet")):
+        time.sleep(0.01)
+    process.kill()
+    # the pipe ends when the last process that has it does
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    building.build(out, [str(tmp_path / "in")], building.local(1))
+    whole = tmp_path / "whole"
+    building.build(whole, [str(tmp_path / "in")], building.local(1))
+    assert everything(out) == everything(whole)

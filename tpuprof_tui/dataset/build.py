@@ -144,7 +144,7 @@ def local(jobs: int) -> Executor:
         from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
         from multiprocessing import get_context
 
-        with ProcessPoolExecutor(min(jobs, len(paths)), mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(min(jobs, len(paths)), get_context("spawn"), _end_with_parent) as pool:
             try:
                 for done in as_completed([pool.submit(function, path) for path in paths]):
                     yield done.result()
@@ -156,6 +156,21 @@ def local(jobs: int) -> Executor:
                 raise
 
     return run
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the one that began it is gone, however that ended: a pool's would wait for ever."""
+    import threading
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def ray(address: str | None) -> Executor:

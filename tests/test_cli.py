@@ -221,6 +221,12 @@ def test_a_missing_path_never_starts_the_explorer(words, terminal, capsys):
     assert "/nowhere/at/all: no such file or directory." in capsys.readouterr().err
 
 
+def test_an_address_is_not_opened_but_can_be_asked(terminal, capsys):
+    assert main(["s3://fleet/out"]) == 2
+    assert not terminal
+    assert "tpuprof dataset top s3://fleet/out" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("kind", ["dumb", "", "unknown"])
 def test_a_dumb_terminal_gets_the_summary(kind, terminal, opened, monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("TERM", kind)

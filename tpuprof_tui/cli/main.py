@@ -282,6 +282,7 @@ def open_command(options: argparse.Namespace) -> int:
         if against is not None:
             options.base, options.other, options.views = against, options.captures[0], []
             options.step = options.limit = None
+            options.offset = 0
             options.json = options.markdown = False
             options.run_noise = 0.02
             return diff_command(options)
@@ -533,6 +534,9 @@ def _piped(options: argparse.Namespace) -> Profile:
 
 
 def _must_exist(path: str, hint: str) -> None:
+    if "://" in path:
+        raise UnreadableError(f"{path} lies on another file system: what is opened lies on this machine.",
+                              f"Of a data set there, ask: tpuprof dataset top {path}, or dataset query.")  # fmt: skip
     if not os.path.exists(path):
         raise UnreadableError(f"{path}: no such file or directory.", hint)
 

@@ -93,6 +93,16 @@ def test_a_group_belongs_to_one_rank(capsys):
     assert "There is no GPU 1 of rank 0." in capsys.readouterr().err
 
 
+def test_rows_of_several_ranks_lead_where_those_of_each_do():
+    profile = open_profile(SAMPLES / "ascend_synthetic")
+    view = view_of(profile.vocabulary, "free")
+    both = answer(view, query_of(profile)).table("gaps")
+    each = [answer(view, query_of(profile, scope=worker.scope)).table("gaps") for worker in workers_of(profile)]
+    led = [table.leads_to(row) for table in each for row in range(len(table))]
+    assert [both.leads_to(row) for row in range(len(both))] == led
+    assert None not in led
+
+
 def test_figures_of_a_cluster_alone_have_no_workers(capsys, tmp_path):
     (tmp_path / "cluster_step_trace_time.csv").write_text(
         "Step,Type,Index,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"

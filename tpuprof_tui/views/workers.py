@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any, Final
@@ -9,7 +10,7 @@ from typing import Any, Final
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from .answer import Answer, Column, Later, Table, plain_list
+from .answer import Answer, Column, Later, Table, Target, plain_list
 
 #: Tells rows of several workers apart.
 WORKER: Final = Column("worker", "Worker")
@@ -53,10 +54,14 @@ def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
             found += [name] * (min(rows.stop, last) - max(rows.start, first))
         return found
 
+    def target(row: int) -> Target | None:
+        place = bisect_right(bounds, row) - 1
+        return parts[place][1].leads_to(row - bounds[place])
+
     first = parts[0][1]
     values = (Later(bounds[-1], workers), *map(column, columns))
-    return Table(first.key, first.title, (WORKER, *columns.values()), values, notes=first.notes, word=first.word,
-                 shown=first.shown, ordered=first.ordered)  # fmt: skip
+    return Table(first.key, first.title, (WORKER, *columns.values()), values, target, notes=first.notes,
+                 word=first.word, shown=first.shown, ordered=first.ordered)  # fmt: skip
 
 
 def _rows(parts: Sequence[Sequence[Any] | npt.NDArray[Any] | None], bounds: Sequence[int], rows: slice) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from profiles import make_profile
+from profiles import make_lane, make_profile
 from work_rows import top
 
 from tpuprof_tui.analysis.findings.findings import findings
@@ -189,3 +189,10 @@ def test_an_export_of_some_units_has_what_they_submitted():
     assert rows == [[0, 1, 2], [0, 1], [0], [0, 2], [0]]
     assert chosen.has_unit(1)
     assert not chosen.has_unit(5)
+
+
+def test_a_profile_without_a_device_is_headed_by_what_the_host_did():
+    host = replace(make_lane(starts=[0, 40], ends=[30, 90]), activity=Activity.HOST)
+    profile = make_profile([host])
+    figures = headline(profile, build_indexes(profile))
+    assert (figures.total_ns, figures.instructions) == (90, 2)

@@ -287,3 +287,15 @@ def test_tables_hold_arrays_as_they_are():
     assert len(table) == 2
     with pytest.raises(ValueError, match="lengths"):
         Table("t", "T", (Column("a", "A"), Column("b", "B")), ([1], [1, 2]))
+
+
+def test_rows_of_traces_lead_to_their_events_or_times():
+    profile = open_profile(SAMPLES / "torch_cuda_synthetic")
+    for name in ("kernels", "operators"):
+        for table in answer(view_of(profile.vocabulary, name), query_of(profile)).tables:
+            for row in range(len(table) if table.key != "workers" else 0):
+                condition = table.leads_to(row).condition
+                assert query_of(profile, filter=condition).longest() is not None, condition
+    steps = answer(view_of(profile.vocabulary, "overview"), query_of(profile)).table("steps")
+    for row, (start, length) in enumerate(zip(steps.column("start_us"), steps.column("host_us"), strict=True)):
+        assert steps.leads_to(row).time == (start, start + length)

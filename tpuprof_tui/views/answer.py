@@ -112,7 +112,8 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         title: Its heading for people.
         columns: Its columns.
         values: For each column a sequence of one length: a list, a tuple or an array.
-        target: What a row leads to, by its number; None where none leads anywhere.
+        target: What a row leads to, by its number; None: to its time, where columns tell when it began and how long
+            it took.
         guessed: Rows whose figures rest on guesswork; None: none.
         notes: Sentences below it.
         total: Whether the last row sums up the others.
@@ -192,7 +193,22 @@ class Table(Struct, frozen=True, eq=False, dict=True):
 
     def leads_to(self, row: int) -> Target | None:
         """What a row leads to."""
-        return self.target(row) if self.target is not None else None
+        if self.target is not None:
+            return self.target(row)
+        if self._stretch is None:
+            return None
+        start, duration = (plain(column[row]) for column in self._stretch)
+        return None if start is None or duration is None else Target(time=(int(start), int(start + duration)))
+
+    @cached_property
+    def _stretch(self) -> tuple[Any, Any] | None:
+        """The first column of times, and the first of durations behind it, else before it; None without both."""
+        kinds = [column.kind for column in self.columns]
+        if "time" not in kinds or "duration" not in kinds:
+            return None
+        begin = kinds.index("time")
+        lasts = kinds.index("duration", begin) if "duration" in kinds[begin:] else kinds.index("duration")
+        return self.values[begin], self.values[lasts]
 
     def to_pandas(self) -> Any:
         """The table as a data frame of the values that JSON has: times and durations in us. Imports pandas only now.

@@ -149,13 +149,13 @@ def _joined(base: Table | None, other: Table | None, judge: Judge, renamed: Rena
 
     def target(row: int) -> Target | None:
         """Where the row of the other profile leads."""
-        return other.target(leads[row]) if other is not None and other.target is not None and leads[row] >= 0 else None
+        return other.leads_to(leads[row]) if other is not None and leads[row] >= 0 else None
 
     place = [Column("place", "No.", "count")] if table.ordered else []
     columns = [*names, *place, *labels, *_threefold(numbers, main), Column("status", "Status")]
     return Table.of_rows(
         table.key, table.title, columns, [row for _, row, _ in rows], word=table.word, shown=table.shown,
-        notes=table.notes, target=target if other is not None and other.target is not None else None,
+        notes=table.notes, target=target,
     )  # fmt: skip
 
 

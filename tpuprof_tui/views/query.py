@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -141,10 +142,17 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         return device or lanes
 
     def longest(self) -> tuple[int, int] | None:
-        """Lane and row of the longest event of work asked about, of equals the first; None without any. O(events)."""
+        """Lane and row of the longest event of work asked about, of equals the first; None without any. O(events).
+
+        Of the device; where none of it passes, of the host.
+        """
+        everywhere = self.session.lanes_in(self.scope)
+        return self._longest_in(self.lanes) or self._longest_in([each for each in everywhere if each not in self.lanes])
+
+    def _longest_in(self, lanes: Sequence[int]) -> tuple[int, int] | None:
         session, (start, end) = self.session, self.window
         best, found = -1, None
-        for number in self.lanes:
+        for number in lanes:
             lane = session.profile.lanes[number]
             starts = lane["start"]
             chosen = (starts >= start) & (starts < end) & (lane["role"] == Role.WORK)

@@ -316,8 +316,9 @@ def unit_figures(profile: Profile, indexes: Sequence[LaneIndex], unit: int, star
 
 
 def headline(profile: Profile, indexes: Sequence[LaneIndex]) -> Headline:
-    """Where the time of the whole profile went."""
+    """Where the time of the whole profile went; of one without a device what the host did."""
     device = profile.device_part
+    device = device if device.instructions else profile
     start, end = device.start_ns, device.end_ns
     units = tuple(unit_figures(profile, indexes, unit, start, end) for unit in profile.units)
     return Headline(

@@ -14,7 +14,7 @@ from tpuprof_tui.views.query import Query
 from ..vocabulary import DEVICE
 from .rules import ELIGIBLE, uses_tensor_cores
 from .run import Asked
-from .tables import Grouped, of_workers
+from .tables import Grouped, named, of_workers
 
 _TIMES: Final = (
     Column("calls", "Calls", "count"), Column("total_us", "Total", "duration", bar=True),
@@ -119,4 +119,5 @@ def _table(key: str, title: str, columns: list[tuple[Column, list[Any]]], keys: 
         zip(*(values for _, values in columns), strict=True),
         key=lambda row: (-row[order.index("total_us")], *(row[order.index(each)] for each in keys)),
     )
-    return Table.of_rows(key, title, [column for column, _ in columns], rows)
+    name = order.index("name")
+    return Table.of_rows(key, title, [column for column, _ in columns], rows, target=lambda row: named(rows[row][name]))

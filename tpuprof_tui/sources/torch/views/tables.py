@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.groups import distinct
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
@@ -57,6 +58,11 @@ def _figures(found: Sequence[tuple[str, Answer]], runs: Sequence[Run]) -> Iterat
     if len(columns) > 1:
         scopes = [Target(scope=Scope(run.worker.group)) for run in runs]
         yield Table.of_rows("workers", "Workers", columns, rows, target=scopes.__getitem__, word="worker")
+
+
+def named(name: str) -> Target:
+    """The events of a name."""
+    return Target(condition=text_condition("name", name)) if name else Target()
 
 
 class Grouped:

@@ -299,3 +299,11 @@ def test_rows_of_traces_lead_to_their_events_or_times():
     steps = answer(view_of(profile.vocabulary, "overview"), query_of(profile)).table("steps")
     for row, (start, length) in enumerate(zip(steps.column("start_us"), steps.column("host_us"), strict=True)):
         assert steps.leads_to(row).time == (start, start + length)
+
+
+def test_figures_of_several_ranks_are_rows_of_one_table():
+    profile = open_profile(SAMPLES / "ascend_synthetic")
+    table = answer(view_of(profile.vocabulary, "free"), query_of(profile)).table("workers")
+    assert table.column("worker") == ["rank 0", "rank 1"]
+    assert len(table.columns) > 1
+    assert [table.leads_to(row).scope.group for row in range(2)] == [worker.group for worker in workers_of(profile)]

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from .answer import Answer, Column, Later, Table, Target, plain_list
+from tpuprof_tui.analysis.selecting.state import Scope
+
+from .answer import TEXTS, Answer, Column, Later, Table, Target, plain_list
 
 #: Tells rows of several workers apart.
 WORKER: Final = Column("worker", "Worker")
 
 
-def joined(found: Sequence[tuple[str, Answer]], figures: Iterable[Table] = ()) -> Answer:
+def joined(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Answer:
     """What a view says of several workers.
 
     Args:
         found: What each is called, and what the view says of it; the answer of a single one stays as it is.
-        figures: Tables of the figures of all, which come first.
+        groups: The group of each: rows of their figures, which come first, lead there.
     """
     if len(found) == 1:
         return found[0][1]
@@ -32,11 +34,30 @@ def joined(found: Sequence[tuple[str, Answer]], figures: Iterable[Table] = ()) -
     return Answer(
         # tables tell people the same of each
         facts=tuple(replace(fact, about=name, shown=False) for name, answer in found for fact in answer.facts),
-        tables=(*figures, *map(_stacked, tables.values())),
+        tables=(*_figures(found, groups), *map(_stacked, tables.values())),
         notes=tuple(dict.fromkeys(note for _, answer in found for note in answer.notes)),
         missing=tuple(dict.fromkeys(each for _, answer in found for each in answer.missing)),
         source=", ".join(dict.fromkeys(answer.source for _, answer in found if answer.source)),
     )
+
+
+def _figures(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Iterator[Table]:
+    """A table with a row for each worker, of those figures that are not 0 of all."""
+    facts = [{fact.key: fact for fact in answer.facts if fact.shown} for _, answer in found]
+    columns = [WORKER]
+    known = {key: fact for each in reversed(facts) for key, fact in each.items() if fact.kind not in TEXTS}
+    sums = {key: sum(each[key].value or 0 for each in facts if key in each) for key in known}
+    least = sorted(sums, key=lambda key: -sums[key])
+    for key, fact in known.items():
+        if sums[key]:
+            columns.append(Column(key, fact.title, fact.kind, fact.unit, spare=least.index(key)))
+    rows = [
+        (key, *(each[column.key].value if column.key in each else None for column in columns[1:]))
+        for (key, _), each in zip(found, facts, strict=True)
+    ]
+    if len(columns) > 1:
+        scopes = [Target(scope=Scope(group)) for group in groups]
+        yield Table.of_rows("workers", "Workers", columns, rows, target=scopes.__getitem__, word="worker")
 
 
 def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:

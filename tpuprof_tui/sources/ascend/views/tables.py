@@ -164,7 +164,7 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], *, filtered: bo
     if text and not filtered:
         note = "These figures do not follow the filter."
         found = [(key, replace(answer, notes=(*answer.notes, note))) for key, answer in found]
-    return joined(found)
+    return joined(found, [run.worker.group for run in runs])
 
 
 def _names(runs: Sequence[Run]) -> list[str]:

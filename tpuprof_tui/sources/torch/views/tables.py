@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,14 +10,13 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.grouping import text_condition
-from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.groups import distinct
-from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
+from tpuprof_tui.views.answer import Answer, Missing, Target
 from tpuprof_tui.views.query import Query
-from tpuprof_tui.views.workers import WORKER, joined
+from tpuprof_tui.views.workers import joined
 
 from ..vocabulary import MODULES
-from .run import Asked, Run, asked_of, runs_of
+from .run import Asked, asked_of, runs_of
 
 I64 = npt.NDArray[np.int64]
 
@@ -38,26 +37,7 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = ""
         lacking = Missing(f"There is no {told.title} in this trace." if needs != MODULES else
                           "There are no nn.Modules in this trace.", told.needs)  # fmt: skip
         found = [(key, replace(answer, missing=(lacking, *answer.missing))) for key, answer in found]
-    return joined(found, _figures(found, runs))
-
-
-def _figures(found: Sequence[tuple[str, Answer]], runs: Sequence[Run]) -> Iterator[Table]:
-    """A table with a row for each worker, of those figures that are not 0 of all."""
-    facts = [{fact.key: fact for fact in answer.facts if fact.shown} for _, answer in found]
-    columns = [WORKER]
-    known = {key: fact for each in reversed(facts) for key, fact in each.items()}
-    sums = {key: sum(each[key].value or 0 for each in facts if key in each) for key in known}
-    least = sorted(sums, key=lambda key: -sums[key])
-    for key, fact in known.items():
-        if sums[key]:
-            columns.append(Column(key, fact.title, fact.kind, fact.unit, spare=least.index(key)))
-    rows = [
-        (key, *(each[column.key].value if column.key in each else None for column in columns[1:]))
-        for (key, _), each in zip(found, facts, strict=True)
-    ]
-    if len(columns) > 1:
-        scopes = [Target(scope=Scope(run.worker.group)) for run in runs]
-        yield Table.of_rows("workers", "Workers", columns, rows, target=scopes.__getitem__, word="worker")
+    return joined(found, [run.worker.group for run in runs])
 
 
 def named(name: str) -> Target:

@@ -306,4 +306,4 @@ def test_figures_of_several_ranks_are_rows_of_one_table():
     table = answer(view_of(profile.vocabulary, "free"), query_of(profile)).table("workers")
     assert table.column("worker") == ["rank 0", "rank 1"]
     assert len(table.columns) > 1
-    assert [table.leads_to(row).scope.group for row in range(2)] == [worker.group for worker in workers_of(profile)]
+    assert [table.leads_to(row).scope for row in range(2)] == [worker.scope for worker in workers_of(profile)]

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import utf8_text
-from tpuprof_tui.formats.units import percent_text, time_text
+from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.query import Query
@@ -337,7 +337,7 @@ def _grows(run: Run) -> Iterator[Finding]:
     held = [float(np.nan_to_num(each["size"])[(begun <= end) & (until > end)].sum()) for end in ends.tolist()]
     if all(one < other for one, other in pairwise(held)) and held[-1] > 1.01 * held[0]:
         yield Finding("memory_grows", run.worker.key, None,
-                      f"Memory that is held grows with each step, {(held[-1] - held[0]) / 1024:,.1f} MB in all.",
+                      f"Memory held grows with each step, {bytes_text(round(1024 * (held[-1] - held[0])))} in all.",
                       "Look for tensors that are kept: lists of losses, outputs without detach().",
                       "held at the last step / at the first", held[-1] / max(held[0], 1), 1.01)  # fmt: skip
 
@@ -354,7 +354,7 @@ def _small_packets(run: Run) -> Iterator[Finding]:
             and "@" in each.op
         ):
             yield Finding("small_packets", run.worker.key, None,
-                          f"{each.op} moves {each.size_mb:,.0f} MB over {each.link} in small packets.",
+                          f"{each.op} moves {bytes_text(int(each.size_mb * 1e6))} over {each.link} in small packets.",
                           "Larger buckets, aligned gradients (HCCL).", "Large Packet Ratio", large, 0.2)  # fmt: skip
 
 

@@ -58,17 +58,17 @@ def cluster(query: Query) -> Answer:
         sources += [each.file for _, each in found]
     if not steps and not found:
         return Answer(missing=(lacks("steps", "There are no ranks to compare.", "two or more ranks",
-                                     "name the folder that holds the folders of all ranks"), *missing))  # fmt: skip
+                                     "Name the folder that holds the folders of all ranks"), *missing))  # fmt: skip
     if step is not None:
         steps = [each for each in steps if each.step == str(step)]
         found = [(rank, each.of_steps((str(step),))) for rank, each in found]
-    tables = [_steps(steps)]
     operations = [(each.kind, each.step, each.op, rank or each.rank, each) for rank, part in found
                   for each in part.operations if not each.is_total]  # fmt: skip
+    # who is late stands first
+    tables = [*([_late(operations)] if found else []), _slow(steps), _steps(steps)]
     if found:
         tables += [_operations(operations), _links(found), _matrix(found)]
-    tables += [_slow(steps), *([_late(operations)] if found else [])]
-    if not found:
+    else:
         missing.append(lacks("operations", "What the ranks communicated is not known.",
                              "communication.json of the ranks", "profiler_level=Level1"))  # fmt: skip
     return Answer(tables=tuple(tables), notes=(WHOLE,) if part else (), missing=tuple(missing),

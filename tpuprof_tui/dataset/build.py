@@ -159,9 +159,15 @@ def local(jobs: int) -> Executor:
 
 
 def _end_with_parent() -> None:
-    """Ends this process when the one that began it is gone, however that ended: a pool's would wait for ever."""
+    """Ends this process when the one that began it is gone, however that ended: a pool's would wait for ever.
+
+    Ctrl-C is for that one: the terminal sends it to all.
+    """
+    import signal
     import threading
     from multiprocessing import parent_process
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     parent = parent_process()
 

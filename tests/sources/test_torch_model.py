@@ -22,6 +22,7 @@ from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_fi
 from tpuprof_tui.app.panes.detail_entries import entries_of
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.cli.main import main
+from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.model import Activity, Role
 from tpuprof_tui.sources.torch.read import several
 from tpuprof_tui.views import screen as screen_views
@@ -257,3 +258,12 @@ def test_a_few_operators_were_given_the_same_as_among_all(folder):
     assert trace.operators
     among = trace.operators_at(rows)
     assert given == [among.texts[code] for code in among.dims.tolist()]
+
+
+def test_labels_that_are_no_utf_8_are_written_to_traces(tmp_path):
+    events = [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 7, "tid": "x\udc91", "ts": ts, "dur": 5}
+              for ts in range(3)]  # fmt: skip
+    (tmp_path / "a.pt.trace.json").write_text(json.dumps({"traceEvents": events}))
+    profile = open_profile(tmp_path / "a.pt.trace.json")
+    (written,) = run_export(profile, Job(tmp_path / "out", frozenset({"pftrace"})))
+    assert written.size

@@ -67,7 +67,7 @@ class Track(Struct, frozen=True):
     @property
     def uuid(self) -> int:
         """A 63-bit number that follows from the path: the same capture gives the same file."""
-        digest = hashlib.blake2b(self.path.encode("utf-8"), digest_size=8).digest()
+        digest = hashlib.blake2b(self.path.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return int.from_bytes(digest, "little") >> 1 | 1
 
     def overflow(self, number: int) -> Track:

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 from profiles import make_profile, small_profile
 
+from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import Lane
-from tpuprof_tui.model.notebook_display import short
 from tpuprof_tui.views.answer import Column, Table
 
 HOSTILE = "<script>alert('x')</script>&\"\x1b[2J\n\u202e\ud800" + "long" * 500
@@ -49,9 +49,9 @@ def test_a_line_says_what_it_is():
     profile = small_profile(2)
     assert repr(profile) == (
         f"<Profile synthetic: Sophgo TPU, 3 cores, {len(profile.lanes)} engines, 600 instructions, "
-        f"{(profile.end_ns - profile.start_ns) / 1e6:.3f} ms, 3 problems>"
+        f"{time_text(profile.end_ns - profile.start_ns)}, 3 problems>"
     )
-    assert repr(make_profile([])).endswith("0 engines, 0 instructions, 0.000 ms>")
+    assert repr(make_profile([])).endswith("0 engines, 0 instructions, 0 ns>")
     assert "no times" in repr(replace(profile, timed=False))
     assert repr(profile.lanes[1]) == "<Lane GDMA (GDMA) of group 0: 100 events>".replace(
         "100", str(len(profile.lanes[1]))
@@ -82,9 +82,3 @@ def test_a_lane_of_no_profile_has_no_data_frame():
         hostile_lane().to_pandas()
     frame = make_profile([hostile_lane()]).lanes[0].to_pandas()
     assert frame["duration"].tolist() == [1, 1, 1]
-
-
-def test_short_names():
-    assert short("plain 名字") == "plain 名字"
-    assert short("a\tb\x00") == "a\\tb\\x00"
-    assert short("x" * 100, 10) == "xxxxxxx..."

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tpuprof_tui.errors import needed_for
+from tpuprof_tui.formats.escape import html_text, line_text
 
 from .columns import COUNTERS
 from .missing import is_missing
@@ -18,14 +19,10 @@ if TYPE_CHECKING:
 
     from .lane import Lane, Meaning
 
-#: Characters of a name in a line.
-_LONGEST: Final = 60
-
-
-def short(text: str, most: int = _LONGEST) -> str:
-    """A name on one line: what is not printable as an escape, cut where it is long."""
-    cut = text if len(text) <= most else f"{text[: most - 3]}..."
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in cut)
+#: Characters of a text in a cell.
+_CELL: Final = 400
+#: A name on one line, cut where it is long.
+short: Final = partial(line_text, most=60)
 
 
 def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], notes: Sequence[str] = ()) -> str:
@@ -35,7 +32,7 @@ def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]],
 
 def _html(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], notes: Sequence[str]) -> Iterator[str]:
     def cell(text: str) -> str:
-        return escape(short(text, 400))
+        return html_text(line_text(text, _CELL))
 
     yield f"<table><caption>{cell(title)}</caption>"
     if header:

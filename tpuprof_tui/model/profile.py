@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
 from tpuprof_tui.errors import needed_for
+from tpuprof_tui.formats.units import time_text
 
 from .columns import LANE_KIND
 from .counter import Counter
@@ -210,7 +211,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         yield words.unit.of(len(self.units))
         yield words.lane.of(len(self.lanes))
         yield words.event.of(self.instructions)
-        yield f"{(self.end_ns - self.start_ns) / 1e6:,.3f} ms" if self.timed else "no times"
+        yield time_text(self.end_ns - self.start_ns) if self.timed else "no times"
         if self.problems:
             yield f"{len(self.problems):,} problem{'s' if len(self.problems) > 1 else ''}"
 

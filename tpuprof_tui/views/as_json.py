@@ -62,6 +62,11 @@ def column_record(column: Column) -> dict[str, str]:
     return {"key": column.key, "title": column.title, "unit": column.unit or _UNITS.get(column.kind, "")}
 
 
+def us(ns: int | float | None) -> int | float | None:
+    """A time in ns as us; exact for whole ns, as the shortest text of the quotient has no digit that is not known."""
+    return ns if ns is None else ns / 1000 if isinstance(ns, float) or ns % 1000 else ns // 1000
+
+
 def exact_us(ns: int) -> str:
     """A time in us as a decimal text, exact."""
     whole, rest = divmod(abs(ns), 1000)
@@ -76,5 +81,4 @@ def _values(values: list[Any], what: Column | Fact, start_ns: int) -> list[Any]:
         return [None if value is None else exact_us(value + what.epoch_ns) for value in values]
     if what.kind == "time" and start_ns:
         values = [None if value is None else value - start_ns for value in values]
-    # exact for whole ns: the shortest text of the quotient has no digit that is not known
-    return [ns if ns is None else ns / 1000 if isinstance(ns, float) or ns % 1000 else ns // 1000 for ns in values]
+    return list(map(us, values))

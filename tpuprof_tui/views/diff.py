@@ -23,7 +23,7 @@ from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import Word
 
 from .answer import Answer, Column, Fact, Table, Target
-from .as_json import answer_record
+from .as_json import answer_record, us
 from .as_text import answer_report
 from .comparing import OWN, Compared, view_to_compare, views_to_compare
 from .notes import notes_table
@@ -105,13 +105,9 @@ def status_word(total: Amount) -> str:
     return _WORDS.get(total.status, total.status)
 
 
-def _us(ns: float | None) -> float | None:
-    return None if ns is None else int(ns) // 1000 if ns == int(ns) and int(ns) % 1000 == 0 else ns / 1000
-
-
 def _amount_record(amount: Amount) -> dict[str, Any]:
-    return {"base_us": _us(amount.base), "other_us": _us(amount.other), "delta_us": _us(amount.delta),
-            "low_us": _us(amount.low), "high_us": _us(amount.high)}  # fmt: skip
+    return {"base_us": us(amount.base), "other_us": us(amount.other), "delta_us": us(amount.delta),
+            "low_us": us(amount.low), "high_us": us(amount.high)}  # fmt: skip
 
 
 def contributors(compared: Compared) -> list[tuple[str, Amount]]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
+from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.notebook_display import html_table, short
@@ -60,6 +61,7 @@ class Column(Struct, frozen=True):
         names: Whether a text tells which row it is: rows of two profiles belong together by these.
         epoch_ns: What a clock says at the zero of the profile's time line, ns: programs get a ``time`` as that clock
             has it, as an exact decimal text; None: as a number since the worker's start.
+        narrows: Key of a column of the events that has these texts: a row leads to the events with its text.
     """
 
     key: str
@@ -72,6 +74,7 @@ class Column(Struct, frozen=True):
     shown: bool = True
     names: bool = True
     epoch_ns: int | None = None
+    narrows: str = ""
 
 
 class Later(Sequence[Any]):
@@ -112,8 +115,8 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         title: Its heading for people.
         columns: Its columns.
         values: For each column a sequence of one length: a list, a tuple or an array.
-        target: What a row leads to, by its number; None: to its time, where columns tell when it began and how long
-            it took.
+        target: What a row leads to, by its number; None: to its time where columns tell when it was, else to the
+            events with its text, where a column narrows.
         guessed: Rows whose figures rest on guesswork; None: none.
         notes: Sentences below it.
         total: Whether the last row sums up the others.
@@ -195,20 +198,33 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         """What a row leads to."""
         if self.target is not None:
             return self.target(row)
-        if self._stretch is None:
+        return self._time(row) if self._stretch else self._events(row)
+
+    def _time(self, row: int) -> Target | None:
+        """When it was; an instant is 1 ns long."""
+        start, *duration = (plain(column[row]) for column in self._stretch)
+        if start is None or None in duration:
             return None
-        start, duration = (plain(column[row]) for column in self._stretch)
-        return None if start is None or duration is None else Target(time=(int(start), int(start + duration)))
+        return Target(time=(int(start), int(start + max(sum(duration), 1))))
 
     @cached_property
-    def _stretch(self) -> tuple[Any, Any] | None:
-        """The first column of times, and the first of durations behind it, else before it; None without both."""
+    def _stretch(self) -> tuple[Any, ...]:
+        """The first column of times, and the first of durations behind it, else before it, if there is one."""
         kinds = [column.kind for column in self.columns]
-        if "time" not in kinds or "duration" not in kinds:
-            return None
+        if "time" not in kinds:
+            return ()
         begin = kinds.index("time")
+        if "duration" not in kinds:
+            return (self.values[begin],)
         lasts = kinds.index("duration", begin) if "duration" in kinds[begin:] else kinds.index("duration")
         return self.values[begin], self.values[lasts]
+
+    def _events(self, row: int) -> Target | None:
+        """The events that have its text."""
+        for column, values in zip(self.columns, self.values, strict=True):
+            if column.narrows and (text := plain(values[row])):
+                return Target(condition=text_condition(column.narrows, text))
+        return None
 
     def to_pandas(self) -> Any:
         """The table as a data frame of the values that JSON has: times and durations in us. Imports pandas only now.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -118,24 +119,30 @@ def _table(query: Query, path: CriticalPath, by: str, title: str, key: str) -> T
         Column("name", "Name"),
     )  # fmt: skip
     window = query.span
+    sums = _sums(path, label, names)
     rows = [
         (ns / window, ns, count, -ns / 2 if _is_event(name) else None, -ns / 2 / window if _is_event(name) else None,
          assumed, name)
-        for name, ns, count, assumed in _sums(path, label, names)
+        for name, ns, count, assumed, _ in sums
     ]  # fmt: skip
-    return Table.of_rows(key, title, columns, rows, word=query.vocabulary.operation.one)
+    return Table.of_rows(key, title, columns, rows, word=query.vocabulary.operation.one,
+                         target=lambda row: _part(path, sums[row][4]))  # fmt: skip
 
 
 def _is_event(name: str) -> bool:
     return name not in (_WAITS, _GAPS, _HOST_GAPS)
 
 
-def _sums(path: CriticalPath, label: Ints, names: list[str]) -> list[tuple[str, int, int, int]]:
+def _sums(path: CriticalPath, label: Ints, names: list[str]) -> list[tuple[str, int, int, int, int]]:
+    """Of each label: its name, time, ns, parts of the path, assumed time, and its longest part."""
     size = len(names)
+    longest = np.full(size, -1)
+    by_length = np.argsort(path.length, kind="stable")
+    longest[label[by_length]] = by_length
     total = np.bincount(label, weights=path.length, minlength=size).astype(np.int64)
     assumed = np.bincount(label, weights=path.length * path.assumed, minlength=size).astype(np.int64)
     count = np.bincount(label, minlength=size)
-    rows = zip(names, total.tolist(), count.tolist(), assumed.tolist(), strict=True)
+    rows = zip(names, total.tolist(), count.tolist(), assumed.tolist(), longest.tolist(), strict=True)
     return sorted(rows, key=lambda row: (-row[1], row[0]))
 
 
@@ -145,8 +152,17 @@ def _units(query: Query, path: CriticalPath) -> Table:
     columns = (Column("lane", query.vocabulary.say("{Lane}")), Column("share", "Share", "share", bar=True),
                Column("total_us", "On path", "duration"), Column("count", "Parts", "count"))  # fmt: skip
     label = np.where(path.lane < 0, len(titles) - 1, path.lane).astype(np.int64)
-    rows = [(name, ns / query.span, ns, count) for name, ns, count, _ in _sums(path, label, titles) if count]
-    return Table.of_rows("lanes", query.vocabulary.say("{Lanes} of the path"), columns, rows)
+    sums = [each for each in _sums(path, label, titles) if each[2]]
+    return Table.of_rows("lanes", query.vocabulary.say("{Lanes} of the path"), columns,
+                         [(name, ns / query.span, ns, count) for name, ns, count, _, _ in sums],
+                         target=lambda row: _part(path, sums[row][4]))  # fmt: skip
+
+
+def _part(path: CriticalPath, part: int) -> Target:
+    """A part of the path: its event, else when it was."""
+    if path.lane[part] >= 0 and path.part[part] == Part.EVENT:
+        return Target(event=(int(path.lane[part]), int(path.row[part])))
+    return Target(time=(int(path.start[part]), int(path.start[part] + path.length[part])))
 
 
 def _beside(query: Query, path: CriticalPath) -> Table:
@@ -189,15 +205,4 @@ def _segments(query: Query, path: CriticalPath) -> Table:
         for texts, codes in (([part.name.lower() for part in Part], path.part), (titles, path.lane), (names, label))
     )
     values: tuple[Any, ...] = (path.start, path.length, parts, lanes, told, path.assumed)
-
-    def target(row: int) -> Target | None:
-        return Target(event=(int(path.lane[row]), int(path.row[row]))) if path.lane[row] >= 0 else None
-
-    return Table(
-        "segments",
-        "Parts of the path",
-        columns,
-        values,
-        shown=False,
-        target=target,
-    )
+    return Table("segments", "Parts of the path", columns, values, shown=False, target=partial(_part, path))

@@ -7,7 +7,7 @@ import numpy as np
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.totals.chart_data import BINS, BOUNDS, ChartData, chart_data
 
-from .answer import Answer, Column, Missing, Series, Table
+from .answer import Answer, Column, Missing, Series, Table, Target
 from .query import Query
 
 
@@ -39,7 +39,13 @@ def durations(query: Query) -> Answer:
     )  # fmt: skip
     told = [_between(int(low), high) for low, high in zip(bounds[places], upper, strict=True)]
     return Answer(tables=(Table("durations", "Durations of work", columns,
-                                (told, bounds[places], upper, counts[places])),))  # fmt: skip
+                                (told, bounds[places], upper, counts[places]),
+                                target=lambda row: _of_length(int(bounds[places[row]]), upper[row])),))  # fmt: skip
+
+
+def _of_length(low: int, high: int | None) -> Target:
+    """The events that took so long, ns."""
+    return Target(condition=f"duration>={low}" if high is None else f"duration={low}..{high - 1}")
 
 
 def _between(low: int, high: int | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from tpuprof_tui.analysis.steps.profile_steps import ProfileSteps, RepeatedSequence
 from tpuprof_tui.analysis.steps.steady_state import Steadiness, steadiness
@@ -16,6 +17,8 @@ from tpuprof_tui.model.vocabulary import NAMES
 
 from .answer import Answer, Column, Fact, Missing, Table, Target
 from .query import Query
+
+Ints = npt.NDArray[np.int64]
 
 #: Figures of other windows and filters that are kept.
 _KEPT: Final = 4
@@ -152,26 +155,37 @@ def _sequences(query: Query, found: ProfileSteps, table: StepTable, several: boo
         Column("high_us", "3rd quartile", "duration", spare=3), Column("shortest_us", "Shortest", "duration", spare=4),
         Column("longest_us", "Longest", "duration", spare=4),
     )  # fmt: skip
-    rows = list(_repeating(query, found, table, several))
+    rows, first = zip(*_repeating(query, found, table, several), strict=True)
     return Table.of_rows(
         "repeats", "What repeats", columns, rows, word="sequence", ordered=True,
+        target=lambda row: Target(time=first[row]),
         shown=len(found) > 1 or len(rows) > 1,
         notes=("Median and quartiles are those of the steady state: without a warm-up and what differs.",),
     )  # fmt: skip
 
 
-def _repeating(query: Query, found: ProfileSteps, table: StepTable, several: bool) -> Iterator[tuple[Any, ...]]:
+def _repeating(
+    query: Query, found: ProfileSteps, table: StepTable, several: bool
+) -> Iterator[tuple[tuple[Any, ...], tuple[int, int]]]:
+    """A row for each sequence, and when it ran first in its steady state."""
     for group, one in table.steadiness.items():
         own = [each for each in found.sequences if each.group == group]
         name = [query.profile.groups.title(group)] if several else []
         launches = own[0].launches if own else INT_MISSING
         rows = table.group == group
         differ = int(np.count_nonzero(~table.usual[rows]))
-        yield *name, 0, found.word.plural, launches, int(np.count_nonzero(rows)), differ, *_spread(one)
+        first = _first(table.start[rows], table.start[rows] + table.length[rows], one)
+        yield (*name, 0, found.word.plural, launches, int(np.count_nonzero(rows)), differ, *_spread(one)), first
         for each in own[1:]:
             judged = steadiness(each.end - each.start, each.usual)
             differ = int(np.count_nonzero(~each.usual))
-            yield *name, each.depth, _title(each), each.launches, len(each), differ, *_spread(judged)
+            first = _first(each.start, each.end, judged)
+            yield (*name, each.depth, _title(each), each.launches, len(each), differ, *_spread(judged)), first
+
+
+def _first(start: Ints, end: Ints, judged: Steadiness) -> tuple[int, int]:
+    row = min(judged.warm_up, len(start) - 1)
+    return int(start[row]), int(end[row])
 
 
 def _title(sequence: RepeatedSequence) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
+from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import What
@@ -31,7 +34,7 @@ def api(query: Query) -> Answer:
 
 
 def _api(asked: Asked) -> Answer:
-    run = asked.run
+    timeline = asked.run.timeline
     tables: list[Table] = []
     facts: list[Fact] = []
     missing: list[Missing] = []
@@ -39,10 +42,9 @@ def _api(asked: Asked) -> Answer:
     source = ""
     if found is not None:
         source, table = found
-        tables.append(table)
+        tables.append(replace(table, target=partial(_calls, table, timeline)))
     else:
         missing.append(lacks("apis", "There are no calls of CANN.", "calls of CANN (Level1)", "profiler_level=Level1"))
-    timeline = run.timeline
     links = _links(asked, timeline) if timeline is not None else np.zeros(0, np.int64)
     if timeline is not None and len(links):
         flows = timeline.flows
@@ -64,6 +66,14 @@ def _api(asked: Asked) -> Answer:
     follows = timeline is not None and len(timeline.rows(What.CALL)) > 0
     notes = () if asked.whole or follows else (WHOLE,)
     return Answer(tuple(facts), tuple(tables), notes=notes, missing=tuple(missing), source=source)
+
+
+def _calls(table: Table, timeline: Timeline | None, row: int) -> Target | None:
+    """The slices of a call: a timeline may put its level before its name ("AscendCL@aclrtMemcpy")."""
+    name = table.column("name")[row]
+    names = timeline.names if timeline is not None and name else ()
+    found = [each for each in names if each == name or each.endswith(f"@{name}")]
+    return Target(condition=" | ".join(text_condition("name", each) for each in found)) if found else None
 
 
 def _links(asked: Asked, timeline: Timeline) -> I64:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.views.answer import Answer, Column, Missing, Table
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
 from ..read.communication import Communicated, of_cluster
@@ -17,7 +20,7 @@ from ..read.profile import AscendProfile
 from ..read.rank import STEP_COLUMNS, ns_of
 from .communication import LINK, PARTS, TO_WHOM, times
 from .run import runs_of
-from .tables import STEP_SPARE, WHOLE, lacks
+from .tables import STEP_SPARE, WHOLE, lacks, of_operator
 
 _COMPARED: Final = ("computing_us", "communication_not_overlapped_us", "free_us")
 _PLACE: Final = {key: place for place, (_, _, key) in enumerate(STEP_COLUMNS)}
@@ -65,14 +68,26 @@ def cluster(query: Query) -> Answer:
     operations = [(each.kind, each.step, each.op, rank or each.rank, each) for rank, part in found
                   for each in part.operations if not each.is_total]  # fmt: skip
     # who is late stands first
+    groups = {str(run.rank.rank): run.worker.group for run in ranked}
     tables = [*([_late(operations)] if found else []), _slow(steps), _steps(steps)]
     if found:
-        tables += [_operations(operations), _links(found), _matrix(found)]
+        tables += [_operations(operations), _links(found)]
     else:
         missing.append(lacks("operations", "What the ranks communicated is not known.",
                              "communication.json of the ranks", "profiler_level=Level1"))  # fmt: skip
-    return Answer(tables=tuple(tables), notes=(WHOLE,) if part else (), missing=tuple(missing),
+    lead = [replace(each, target=partial(_target, each, groups)) for each in tables]
+    # from rank to rank: classes of operators, which are no slices
+    lead += [_matrix(found)] if found else []
+    return Answer(tables=tuple(lead), notes=(WHOLE,) if part else (), missing=tuple(missing),
                   source=", ".join(dict.fromkeys(filter(None, sources))))  # fmt: skip
+
+
+def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
+    """A rank, or an operator of it: the slices of its name."""
+    told = dict(zip((column.key for column in table.columns), table.row(row), strict=True))
+    group = groups.get(str(told.get("rank", told.get("index"))), -1)
+    op = told.get("op")
+    return of_operator(op, group) if op else Target(scope=Scope(group)) if group >= 0 else None
 
 
 def _tables_of_msprof_analyze(profile: AscendProfile) -> tuple[list[_StepRow], list[str], list[Missing]]:

@@ -14,7 +14,7 @@ from tpuprof_tui.views.query import Query
 
 from ..read.categories import What
 from ..read.communication import Communicated, Operation, Pair
-from .tables import Asked, lacks, of_workers
+from .tables import Asked, lacks, of_operator, of_workers
 
 _LEVEL1: Final = "profiler_level=Level1, on more than one card"
 _NEEDS: Final = "what each communication operator moved (Level1)"
@@ -132,7 +132,7 @@ def _bandwidth(found: Communicated) -> Table:
     columns = (*_OF, *LINK, Column("large_packet_ratio", "Large packets", "share", spare=1))
     rows = [(each.step, each.kind, each.op, each.link, each.size_mb, each.transit, each.bandwidth, each.large_packets)
             for each in found.transfers]  # fmt: skip
-    return Table.of_rows("bandwidth", "Links", columns, rows)
+    return Table.of_rows("bandwidth", "Links", columns, rows, target=lambda row: of_operator(rows[row][2]))
 
 
 def _packets(found: Communicated) -> Table:
@@ -141,7 +141,7 @@ def _packets(found: Communicated) -> Table:
     rows = [
         (each.step, each.kind, each.op, each.link, each.packet_mb, each.count, each.total) for each in found.packets
     ]
-    return Table.of_rows("packets", "Packets", columns, rows)
+    return Table.of_rows("packets", "Packets", columns, rows, target=lambda row: of_operator(rows[row][2]))
 
 
 def _matrix(pairs: Sequence[Pair]) -> Table:

@@ -146,7 +146,7 @@ def _by_name(told: dict[str, Any], size: Any, lost: Any) -> Table:
     kept = np.bincount(sums.place, weights=lost, minlength=groups).astype(np.int64)
     order = np.argsort(-total, kind="stable")
     columns = (
-        Column("name", "Name"), Column("count", "Allocations", "count"),
+        Column("name", "Name", narrows="name"), Column("count", "Allocations", "count"),
         Column("total_kb", "Total", "number", "KB", bar=True), Column("min_kb", "Min", "number", "KB", spare=2),
         Column("max_kb", "Max", "number", "KB", spare=1), Column("never_released", "Not released", "count"),
     )  # fmt: skip

@@ -70,7 +70,7 @@ def _by_type(asked: Asked) -> tuple[Table | None, str]:
         whole = int(total[total != INT_MISSING].sum())
         nothing = np.full(len(order), INT_MISSING)
         core = told["core"].values(order) if "core" in told else [None] * len(order)
-        columns = (Column("type", "OP Type"), Column("core", "Core Type"), *TIMES)
+        columns = (Column("type", "OP Type", narrows="type"), Column("core", "Core Type"), *TIMES)
         values = (
             told["type"].values(order), core,
             [None if each != each else int(each) for each in told["count"][order].tolist()], total,
@@ -133,7 +133,7 @@ def _by_name(key: str, title: str, columns: dict[str, Any], by: tuple[str, ...])
     for name in _TIMES:
         if not (columns[name] != INT_MISSING).any():
             totals[name] = np.full(len(sums.rows), INT_MISSING)
-    heads = {"name": Column("name", "Name"), "shapes": Column("input_shapes", "Input Shapes")}
+    heads = {"name": Column("name", "Name", narrows="name"), "shapes": Column("input_shapes", "Input Shapes")}
     told = [columns[name].values(sums.rows[order]) for name in by]
     if "shapes" in by:
         told[1] = [None if each is None else " ".join(each.split()) for each in told[1]]

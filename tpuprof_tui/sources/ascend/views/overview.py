@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 from tpuprof_tui.views.query import Query
 
 from ..read.rank import STEP_COLUMNS
@@ -56,7 +56,7 @@ def _overview(asked: Asked) -> Answer:
     if rows:
         apart = difference(steps, recorded[1]) if recorded is not None and computed else None
         facts.append(Fact("difference_us", "Difference from the recorded table", apart, "duration"))
-    tables = [Table.of_rows("steps", "Steps", _COLUMNS, rows)]
+    tables = [Table.of_rows("steps", "Steps", _COLUMNS, rows, target=lambda row: Target(step=told[row].number))]
     if recorded is not None:
         tables.append(Table.of_rows("recorded_steps", f"Steps as recorded ({recorded[0].rpartition('/')[2]})", _COLUMNS,
                                     [(label, *values) for label, values in recorded[1]]))  # fmt: skip

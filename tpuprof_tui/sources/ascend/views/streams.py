@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from tpuprof_tui.analysis.index.intervals import Intervals
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.views.answer import Answer, Column, Table
+from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import Layer, What
@@ -23,10 +25,10 @@ _MOST: Final = 64
 
 def streams(query: Query) -> Answer:
     """The view."""
-    return of_workers(query, _streams)
+    return of_workers(query, partial(_streams, query))
 
 
-def _streams(asked: Asked) -> Answer:
+def _streams(query: Query, asked: Asked) -> Answer:
     found = sorted(_busy(asked), key=lambda each: -each[2].total)
     if not found:
         return Answer(missing=(lacks("streams", "No stream did any work here.", "a timeline, or kernels with streams",
@@ -55,10 +57,17 @@ def _streams(asked: Asked) -> Answer:
         Column("share", "Of the stream", "share"), Column("other_share", "Of the other", "share"),
     )  # fmt: skip
     source = asked.run.timeline.file if asked.run.timeline is not None else ""
+    lanes = query.session.lanes_in(Scope(asked.run.worker.group))
+    lane_of = {query.profile.lanes[number].label: number for number in lanes}
+
+    def target(of: list[tuple[Any, ...]], row: int) -> Target | None:
+        lane = lane_of.get(of[row][0])
+        return None if lane is None else Target(scope=Scope(lane=lane))
+
     return Answer(tables=(
-        Table.of_rows("streams", "Streams", columns, rows, word="stream",
+        Table.of_rows("streams", "Streams", columns, rows, word="stream", target=partial(target, rows),
                       notes=("Work: kernels, copies and communication operators; no waits.",)),
-        Table.of_rows("pairs", "Two that work at once", heads, pairs, word="pair"),
+        Table.of_rows("pairs", "Two that work at once", heads, pairs, word="pair", target=partial(target, pairs)),
     ), source=source or (asked.run.kernels.file if asked.run.kernels is not None else ""))  # fmt: skip
 
 

@@ -12,8 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.filter_masks import passing as passes
+from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING, Lane
-from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import joined
 
@@ -221,11 +223,18 @@ class Sums:
         )  # fmt: skip
 
 
+#: Columns of the events that hold what kernels are grouped by.
+_FILTERED: Final = {"name": "name", "type": "type", "core": "accelerator"}
 TIMES: Final = (
     Column("count", "Count", "count"), Column("total_us", "Total Time", "duration", bar=True),
     Column("min_us", "Min Time", "duration", spare=2), Column("avg_us", "Avg Time", "duration"),
     Column("max_us", "Max Time", "duration", spare=1), Column("share", "Ratio", "share"),
 )  # fmt: skip
+
+
+def of_operator(op: str, group: int = -1) -> Target:
+    """The slices of a communication operator, by its name in a table ("hcom_allReduce__1_0_1@group"), of one worker."""
+    return Target(condition=text_condition("name", op.partition("@")[0]), scope=Scope(group) if group >= 0 else None)
 
 
 def by_texts(key: str, title: str, names: Sequence[tuple[str, str, Texts]], values: I64) -> Table:
@@ -239,7 +248,7 @@ def by_texts(key: str, title: str, names: Sequence[tuple[str, str, Texts]], valu
     sums = Sums(values, *(texts.codes for _, _, texts in names))
     columns, times = sums.time_columns()
     told = [texts.values(sums.rows[sums.order]) for _, _, texts in names]
-    heads = [Column(name, head) for name, head, _ in names]
+    heads = [Column(name, head, narrows=_FILTERED[name]) for name, head, _ in names]
     return Table(key, title, (*heads, *columns), (*told, *times))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tpuprof_tui.analysis.index.lane_index import LaneIndex
 from tpuprof_tui.analysis.index.running_sums import BLOCK, FEWEST, RunningSums, running_rows, span_of
-from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count
 from tpuprof_tui.model.vocabulary import DETAIL
@@ -21,7 +21,7 @@ from tpuprof_tui.sources.sophgo.files.summary_table import (
     lane_weights,
     summary_rows,
 )
-from tpuprof_tui.views.answer import Answer, Column, Missing, Table
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
 
@@ -46,8 +46,15 @@ def published(query: Query) -> Answer:
         Column("gdma_l2", "GdmaL2AvgBW", "rate"), Column("sdma_cycles", "totalSdmaCycle", "count"),
         Column("sdma_ddr", "SdmaDdrAvgBW", "rate"),
     )  # fmt: skip
+    groups = query.profile.groups
+    unit_of = {groups.number(unit): unit for unit in groups.units_within(query.scope.group)}
+
+    def target(row: int) -> Target | None:
+        core = rows[row].core
+        return None if core is None else Target(scope=Scope(unit_of[core]))
+
     table = Table.of_rows("published", "As bigTpuProfile counts", columns, [_values(row, known=known) for row in rows],
-                          total=True, notes=tuple(notes), word="core")  # fmt: skip
+                          total=True, notes=tuple(notes), word="core", target=target)  # fmt: skip
     return Answer(tables=(table,))
 
 

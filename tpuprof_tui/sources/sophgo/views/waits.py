@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.links.releases import Barriers, Releases, barriers_in, releases_of, work_meanwhile
 from tpuprof_tui.analysis.selecting.filter_masks import passing
 from tpuprof_tui.analysis.selecting.session import numbers_in
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.answer import Answer, Column, Later, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
@@ -100,6 +101,7 @@ def _matrix(query: Query, asked: Releases) -> Table:
     return Table(
         "waits", "Who waits for whom", tuple(columns), tuple(values),
         guessed=frozenset(place for place, each in enumerate(guessed) if each), word=query.vocabulary.unit.one,
+        target=lambda row: Target(scope=Scope(int(waiters[row]))),
         notes=("A core waits for itself where one of its engines waits for another, or for its own send.",),
     )  # fmt: skip
 

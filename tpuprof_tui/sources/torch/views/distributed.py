@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.analysis.index.intervals import Intervals
-from tpuprof_tui.views.answer import Answer, Column, Missing, Table
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
 from .rules import ELEMENT_BYTES
@@ -56,19 +58,26 @@ def _distributed(query: Query) -> Answer:
     if not runs:
         missing.append(Missing("No worker communicates.", "a run of several workers"))
     rows = [row for each in found for row in _rows(each, moved.get(each.run.worker.key))]
+    overlap = [row for run in runs for row in _overlap(run)]
+    transfers = _transfers(found, moved)
+    groups = {run.worker.key: run.worker.group for run in runs}
+
+    def worker(of: list[tuple[Any, ...]], row: int) -> Target:
+        return Target(scope=Scope(groups[of[row][1]]))
+
     return Answer(
         tables=(
             Table.of_rows("overlap", "Overlap", (
                 Column("step", "Step"), Column("worker", "Worker"),
                 Column("computation_us", "Computation", "duration"), Column("overlap_us", "Overlap", "duration"),
                 Column("communication_us", "Communication", "duration"), Column("other_us", "Other", "duration"),
-            ), [row for run in runs for row in _overlap(run)]),
+            ), overlap, target=partial(worker, overlap)),
             Table.of_rows("transfer", "Transfer", (
                 Column("step", "Step"), Column("worker", "Worker"), Column("transfer_us", "Transfer", "duration"),
                 Column("synchronising_us", "Synchronising", "duration"),
-            ), _transfers(found, moved)),
+            ), transfers, target=partial(worker, transfers)),
             Table.of_rows("collectives", "Collectives", (
-                Column("worker", "Worker"), Column("name", "Name"), Column("calls", "Calls", "count"),
+                Column("worker", "Worker"), Column("name", "Name", narrows="name"), Column("calls", "Calls", "count"),
                 Column("bytes", "Bytes", "bytes"), Column("mean_bytes", "Mean", "bytes"),
                 Column("total_us", "Total", "duration", bar=True), Column("mean_us", "Mean", "duration"),
                 Column("transfer_us", "Transfer", "duration"),

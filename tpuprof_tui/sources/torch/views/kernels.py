@@ -14,8 +14,9 @@ from tpuprof_tui.views.query import Query
 from ..vocabulary import DEVICE
 from .rules import ELIGIBLE, uses_tensor_cores
 from .run import Asked
-from .tables import Grouped, named, of_workers
+from .tables import Grouped, of_workers
 
+_NAME: Final = Column("name", "Name", narrows="name")
 _TIMES: Final = (
     Column("calls", "Calls", "count"), Column("total_us", "Total", "duration", bar=True),
     Column("mean_us", "Mean", "duration"), Column("max_us", "Max", "duration", spare=1),
@@ -49,7 +50,7 @@ def _kernels(asked: Asked) -> Answer:
     by_name = Grouped(name)
     names = [trace.names[code] for code in by_name.keys[:, 0].tolist()]
     tables = [_table("by_name", "By name", [
-        (Column("name", "Name"), names), (_CORES, [uses_tensor_cores(each) for each in names]),
+        (_NAME, names), (_CORES, [uses_tensor_cores(each) for each in names]),
         *zip(_TIMES, _times(by_name, length), strict=True), *zip(_MEASURED, measured(by_name), strict=True),
     ], ("name",))]  # fmt: skip
     launcher = run.launcher[chosen]
@@ -61,7 +62,7 @@ def _kernels(asked: Asked) -> Answer:
     operators = ["" if code < 0 else trace.names[code] for code in keys[1]]
     texts = [["None" if code < 0 else compact(trace.texts[code]) for code in column] for column in keys[2:]]
     tables.append(_table("by_launch", "By launch", [
-        (Column("name", "Name"), names), (Column("operator", "Operator"), operators),
+        (_NAME, names), (Column("operator", "Operator"), operators),
         *((Column(key, title, spare=spare), values) for key, title, spare, values in zip(
             ("grid", "block", "registers", "shared_memory"), ("Grid", "Block", "Registers", "Shared memory"),
             (6, 7, 8, 9), texts, strict=True)),
@@ -83,7 +84,7 @@ def _copies(asked: Asked) -> Table:
     known = size != INT_MISSING
     total, has = group.total(np.where(known, size, 0)), group.any(known)
     return _table("copies", "Copies and sets", [
-        (Column("name", "Name"), [trace.names[code] for code in group.keys[:, 0].tolist()]),
+        (_NAME, [trace.names[code] for code in group.keys[:, 0].tolist()]),
         *zip(_TIMES, _times(group, length), strict=True),
         (Column("bytes", "Bytes", "bytes"), [int(each) if one else None for each, one in zip(total, has, strict=True)]),
     ], ("name",))  # fmt: skip
@@ -119,5 +120,4 @@ def _table(key: str, title: str, columns: list[tuple[Column, list[Any]]], keys: 
         zip(*(values for _, values in columns), strict=True),
         key=lambda row: (-row[order.index("total_us")], *(row[order.index(each)] for each in keys)),
     )
-    name = order.index("name")
-    return Table.of_rows(key, title, [column for column, _ in columns], rows, target=lambda row: named(rows[row][name]))
+    return Table.of_rows(key, title, [column for column, _ in columns], rows)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 from tpuprof_tui.views.query import Query
 
 from ..read.profile import device_name, properties_of
@@ -45,6 +45,7 @@ def _memory(asked: Asked) -> Answer:
     if len(run.tree.rows):
         node = np.where((node >= 0) & run.tree.operator[node], node, -1)
     rows: list[tuple[Any, ...]] = []
+    peaks: list[int] = []
     curve: list[tuple[list[str] | I64, ...]] = [([], *[np.zeros(0, np.int64)] * 3)]
     capacities = {str(each.get("id")): each.get("totalGlobalMem") for each in properties_of(run.trace)}
     for kind, number in devices:
@@ -55,6 +56,7 @@ def _memory(asked: Asked) -> Answer:
         capacity = capacities.get(str(number)) if name.startswith("GPU") else None
         rows.append((name, int(mine.sum()), int(memory.allocated[mine].max()), int(memory.reserved[mine].max()),
                      capacity))  # fmt: skip
+        peaks.append(int(memory.time[mine][memory.allocated[mine].argmax()]) + shift)
         curve.append(([name] * rows[-1][1], memory.time[mine] + shift, memory.allocated[mine], memory.reserved[mine]))
     names, *numbers = zip(*curve, strict=True)
     return Answer(
@@ -64,7 +66,7 @@ def _memory(asked: Asked) -> Answer:
                 Column("device", "Device"), Column("points", "Points", "count"),
                 Column("peak_allocated_bytes", "Peak allocated", "bytes"),
                 Column("peak_reserved_bytes", "Peak reserved", "bytes"), Column("capacity_bytes", "Capacity", "bytes"),
-            ), rows),
+            ), rows, target=lambda row: Target(time=(peaks[row], peaks[row] + 1))),
             _statistics(run, devices, node, inside),
             _events(run, devices, node, inside, shift),
             Table("curve", "Over time", (
@@ -95,7 +97,11 @@ def _statistics(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt
         labels = [trace.names[code] for code in group.keys[found, 0].tolist()]
         rows += zip(device, labels, calls[found].tolist(), *(each[found].tolist() for each in columns), strict=True)
     rows.sort(key=lambda row: (row[0], -row[8], -row[7], row[1]))
-    keys = (Column("device", "Device"), Column("operator", "Operator"), Column("calls", "Calls", "count"))
+    keys = (
+        Column("device", "Device"),
+        Column("operator", "Operator", narrows="name"),
+        Column("calls", "Calls", "count"),
+    )
     return Table.of_rows("statistics", "By operator", (*keys, *_BYTES), rows)
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 from tpuprof_tui.views.query import Query
 
 from ..read.links import MODULE
@@ -39,7 +40,12 @@ def _modules(asked: Asked) -> Answer:
         depth, (key, children) = waiting.pop()
         rows.append((depth, *key, *figures[key]))
         waiting += [(depth + 1, child) for child in reversed(children)]
-    return Answer((Fact("modules", "Modules", len(figures)),), (Table.of_rows("modules", "Modules", _COLUMNS, rows),))
+
+    def target(row: int) -> Target:
+        return Target(condition=text_condition("name", f"{MODULE}{rows[row][1]}"))
+
+    table = Table.of_rows("modules", "Modules", _COLUMNS, rows, target=target)
+    return Answer((Fact("modules", "Modules", len(figures)),), (table,))
 
 
 def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tuple[str, int]]]:

@@ -13,7 +13,7 @@ from tpuprof_tui.views.query import Query
 
 from .kernels import compact
 from .run import Asked, looked_up
-from .tables import Grouped, named, of_workers
+from .tables import Grouped, of_workers
 
 I64 = npt.NDArray[np.int64]
 _FIGURES: Final = (
@@ -78,8 +78,9 @@ def _table(
     rows = list(zip(*texts, *(column.tolist() for column in columns), strict=True))
     main = len(keys) + (1 if by_device else 3)
     rows.sort(key=lambda row: (-row[main], *row[: len(keys)]))
-    return Table.of_rows(key, title, [*(Column(each, head) for each, head, _ in keys), *_FIGURES], rows,
-                         target=lambda row: named(rows[row][0]))  # fmt: skip
+    return Table.of_rows(key, title, [
+        *(Column(each, head, narrows="name" if each == "name" else "") for each, head, _ in keys), *_FIGURES
+    ], rows)  # fmt: skip
 
 
 def _share(part: I64, whole: I64) -> npt.NDArray[np.float64]:

@@ -108,7 +108,7 @@ FORMULAS: Final[dict[str, Formula]] = {
     "aten::_scaled_dot_product_cudnn_attention": partial(_attention, 6),
 }
 _COLUMNS: Final = (
-    Column("name", "Operator"), Column("shape", "Shapes"), Column("dtype", "Type", spare=2),
+    Column("name", "Operator", narrows="name"), Column("shape", "Shapes"), Column("dtype", "Type", spare=2),
     Column("calls", "Calls", "count"), Column("device_total_us", "Device", "duration", bar=True),
     Column("flops", "FLOP of a call", "number", spare=4), Column("bytes", "Bytes of a call", "bytes", spare=3),
     Column("tflops", "TFLOP/s", "number"), Column("peak_share", "Of peak", "share"),

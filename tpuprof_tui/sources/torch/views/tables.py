@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.totals.groups import distinct
-from tpuprof_tui.views.answer import Answer, Missing, Target
+from tpuprof_tui.views.answer import Answer, Missing
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import joined
 
@@ -38,11 +37,6 @@ def of_workers(query: Query, compute: Callable[[Asked], Answer], needs: str = ""
                           "There are no nn.Modules in this trace.", told.needs)  # fmt: skip
         found = [(key, replace(answer, missing=(lacking, *answer.missing))) for key, answer in found]
     return joined(found, [run.worker.group for run in runs])
-
-
-def named(name: str) -> Target:
-    """The events of a name."""
-    return Target(condition=text_condition("name", name)) if name else Target()
 
 
 class Grouped:

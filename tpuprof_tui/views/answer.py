@@ -62,6 +62,7 @@ class Column(Struct, frozen=True):
         epoch_ns: What a clock says at the zero of the profile's time line, ns: programs get a ``time`` as that clock
             has it, as an exact decimal text; None: as a number since the worker's start.
         narrows: Key of a column of the events that has these texts: a row leads to the events with its text.
+        head: A shorter header where people read it in a line with others; empty: its title.
     """
 
     key: str
@@ -75,6 +76,7 @@ class Column(Struct, frozen=True):
     names: bool = True
     epoch_ns: int | None = None
     narrows: str = ""
+    head: str = ""
 
 
 class Later(Sequence[Any]):
@@ -125,6 +127,7 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         brief: Rows that a screen of several views tells, the first of them first; None: all, in their order.
         ordered: Whether rows of two profiles belong together by their place rather than by their texts.
         depth: How deep each row lies in a tree, for people: by so much its first text is indented; None: no tree.
+        one_unit: Whether people read all of its durations in one unit: they are parts of one sum.
     """
 
     key: str
@@ -140,6 +143,7 @@ class Table(Struct, frozen=True, eq=False, dict=True):
     brief: Sequence[int] | None = None
     ordered: bool = False
     depth: Sequence[int] | npt.NDArray[np.int64] | None = None
+    one_unit: bool = False
 
     def __post_init__(self) -> None:
         lengths = {len(each) for each in self.values}
@@ -291,7 +295,7 @@ class Fact(Struct, frozen=True):
         guessed: Whether it rests on guesswork.
         shown: Whether people are told it; others are for programs.
         target: Where it leads.
-        epoch_ns: As of columns.
+        epoch_ns, head: As of columns.
     """
 
     key: str
@@ -305,6 +309,7 @@ class Fact(Struct, frozen=True):
     shown: bool = True
     target: Target | None = None
     epoch_ns: int | None = None
+    head: str = ""
 
 
 class Missing(Struct, frozen=True):

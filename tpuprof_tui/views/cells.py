@@ -53,6 +53,8 @@ class Cells(Struct, frozen=True):
             if column.kind == "duration" and column.shown:
                 units[column.key] = column_unit(table.largest(column.key))
         main = max(units.values(), key=lambda unit: unit.ns, default=None)
+        if table.one_unit and main is not None:
+            units = dict.fromkeys(units, main)
         texts = (column.key for column in table.columns if column.shown and column.kind == "text")
         return cls(units, main, next(texts, "") if table.depth is not None else "")
 
@@ -63,7 +65,8 @@ class Cells(Struct, frozen=True):
     def header(self, column: Column) -> str:
         """A column's header, with its unit where that is another than the table's."""
         unit = self.units.get(column.key)
-        return column.title if unit is None or unit == self.main else f"{column.title} ({unit.name})"
+        title = column.head or column.title
+        return title if unit is None or unit == self.main else f"{title} ({unit.name})"
 
     def text(self, column: Column, value: Any, *, guessed: bool = False, depth: int = 0) -> str:
         """A cell; ``depth``: of its row in a tree."""

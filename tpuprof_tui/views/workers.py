@@ -50,14 +50,15 @@ def _figures(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Iter
     least = sorted(sums, key=lambda key: -sums[key])
     for key, fact in known.items():
         if sums[key]:
-            columns.append(Column(key, fact.title, fact.kind, fact.unit, spare=least.index(key)))
+            columns.append(Column(key, fact.title, fact.kind, fact.unit, spare=least.index(key), head=fact.head))
     rows = [
         (key, *(each[column.key].value if column.key in each else None for column in columns[1:]))
         for (key, _), each in zip(found, facts, strict=True)
     ]
     if len(columns) > 1:
         scopes = [Target(scope=Scope(group)) for group in groups]
-        yield Table.of_rows("workers", "Workers", columns, rows, target=scopes.__getitem__, word="worker")
+        yield Table.of_rows("workers", "Workers", columns, rows, target=scopes.__getitem__, word="worker",
+                            one_unit=any(table.one_unit for _, answer in found for table in answer.tables))  # fmt: skip
 
 
 def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
@@ -82,7 +83,7 @@ def _stacked(parts: Sequence[tuple[str, Table]]) -> Table:
     first = parts[0][1]
     values = (Later(bounds[-1], workers), *map(column, columns))
     return Table(first.key, first.title, (WORKER, *columns.values()), values, target, notes=first.notes,
-                 word=first.word, shown=first.shown, ordered=first.ordered)  # fmt: skip
+                 word=first.word, shown=first.shown, ordered=first.ordered, one_unit=first.one_unit)  # fmt: skip
 
 
 def _rows(parts: Sequence[Sequence[Any] | npt.NDArray[Any] | None], bounds: Sequence[int], rows: slice) -> list[Any]:

@@ -20,7 +20,7 @@ from ..read.profile import AscendProfile
 from ..read.rank import STEP_COLUMNS, ns_of
 from .communication import LINK, PARTS, TO_WHOM, times
 from .run import runs_of
-from .tables import STEP_SPARE, WHOLE, lacks, of_operator
+from .tables import STEP_NOTE, STEP_TIMES, WHOLE, lacks, of_operator
 
 _COMPARED: Final = ("computing_us", "communication_not_overlapped_us", "free_us")
 _PLACE: Final = {key: place for place, (_, _, key) in enumerate(STEP_COLUMNS)}
@@ -110,10 +110,10 @@ def _tables_of_msprof_analyze(profile: AscendProfile) -> tuple[list[_StepRow], l
 def _steps(rows: Sequence[_StepRow]) -> Table:
     columns = (
         Column("kind", "Type", spare=8), Column("index", "Rank"), Column("step", "Step"),
-        *(Column(key, title, "duration", bar=key == "computing_us", spare=STEP_SPARE.get(key, 0))
-          for title, _, key in STEP_COLUMNS),
+        *STEP_TIMES,
     )  # fmt: skip
-    return Table.of_rows("steps", "Steps", columns, [(each.kind, each.index, each.step, *each.values) for each in rows])
+    told = [(each.kind, each.index, each.step, *each.values) for each in rows]
+    return Table.of_rows("steps", "Steps", columns, told, notes=(STEP_NOTE,), one_unit=True)
 
 
 def _operations(rows: Iterable[tuple[str, str, str, str, Any]]) -> Table:

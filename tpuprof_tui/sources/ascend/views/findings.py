@@ -96,7 +96,7 @@ def findings(query: Query) -> Answer:
         rows.append((severity, each.rule, each.worker, group, gain, each.text, [evidence], each.advice, each.source))
     columns = (
         Column("severity", "Severity", spare=3), Column("rule", "Rule", spare=4),
-        Column("worker", "Worker", spare=2, shown=len(runs) > 1), Column("group", "Where", shown=False),
+        Column("worker", "Worker", shown=False), Column("group", "Where", shown=len(runs) > 1),
         Column("gain_us", "To win", "duration"), Column("text", "What"),
         Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=1),
         Column("source", "Source", shown=False),

@@ -9,17 +9,13 @@ from tpuprof_tui.views.query import Query
 
 from ..read.rank import STEP_COLUMNS
 from .run import Step
-from .tables import STEP_SPARE, Asked, lacks, of_workers
+from .tables import STEP_HEADS, STEP_NOTE, STEP_TIMES, Asked, lacks, of_workers
 
 #: Sums that no table of the run can be compared with: the exporter took them as binary floats of 1.7e15.
 COARSE: Final = ("stage_us", "preparing_us")
 _FACTS: Final = tuple(key for *_, key in STEP_COLUMNS if key != "preparing_us")
 _KEYS: Final = tuple(key for *_, key in STEP_COLUMNS)
-_COLUMNS: Final = (
-    Column("step", "Step"),
-    *(Column(key, title, "duration", bar=key == "stage_us", spare=STEP_SPARE.get(key, 0))
-      for title, _, key in STEP_COLUMNS),
-)  # fmt: skip
+_COLUMNS: Final = (Column("step", "Step"), *STEP_TIMES)
 
 
 def overview(query: Query) -> Answer:
@@ -50,16 +46,18 @@ def _overview(asked: Asked) -> Answer:
     sums = {key: _sum([each.values[place] for each in told]) for place, key in enumerate(_KEYS)}
     stage = sums["stage_us"]
     facts = [
-        Fact(key, title, sums[key], "duration", share=_share(sums[key], stage))
+        Fact(key, title, sums[key], "duration", share=_share(sums[key], stage),
+             head=STEP_HEADS.get(key, ("", 0))[0])
         for title, _, key in STEP_COLUMNS if key in _FACTS and rows
     ]  # fmt: skip
     if rows:
         apart = difference(steps, recorded[1]) if recorded is not None and computed else None
         facts.append(Fact("difference_us", "Difference from the recorded table", apart, "duration"))
-    tables = [Table.of_rows("steps", "Steps", _COLUMNS, rows, target=lambda row: Target(step=told[row].number))]
+    tables = [Table.of_rows("steps", "Steps", _COLUMNS, rows, target=lambda row: Target(step=told[row].number),
+                            notes=(STEP_NOTE,), one_unit=True)]  # fmt: skip
     if recorded is not None:
         tables.append(Table.of_rows("recorded_steps", f"Steps as recorded ({recorded[0].rpartition('/')[2]})", _COLUMNS,
-                                    [(label, *values) for label, values in recorded[1]]))  # fmt: skip
+                                    [(label, *values) for label, values in recorded[1]], one_unit=True))  # fmt: skip
     missing = []
     coverage = run.coverage
     if coverage is not None and run.timeline is not None:

@@ -21,16 +21,26 @@ from tpuprof_tui.views.workers import joined
 
 from ..read.csv_table import Texts
 from ..read.kernels import Kernels, rows_of_work
+from ..read.rank import STEP_COLUMNS
 from .run import Run, Step, runs_of
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 WHOLE: Final = "These figures are of the whole recording."
-#: What leaves a table of steps first where there is no room.
-STEP_SPARE: Final = {
-    "communication_not_overlapped_exclude_receive_us": 7, "bubble_us": 6, "preparing_us": 5, "overlapped_us": 4,
-    "communication_us": 3, "stage_us": 2,
+#: Of each column of steps its header for people, so that all of a step stands in 80 cells, and what leaves first where
+#: there is no room even so.
+STEP_HEADS: Final = {
+    "computing_us": ("Comp.", 0), "communication_us": ("Comm.", 3), "overlapped_us": ("Overlap", 4),
+    "communication_not_overlapped_us": ("Exposed", 0), "stage_us": ("Stage", 2), "bubble_us": ("Bubble", 6),
+    "communication_not_overlapped_exclude_receive_us": ("No recv", 7), "preparing_us": ("Prep.", 5),
 }  # fmt: skip
+STEP_TIMES: Final = tuple(
+    Column(key, title, "duration", spare=STEP_HEADS.get(key, ("", 0))[1], head=STEP_HEADS.get(key, ("", 0))[0])
+    for title, _, key in STEP_COLUMNS
+)
+STEP_NOTE: Final = (
+    "Exposed: communication that computing does not overlap; No recv: the same without receiving from another stage."
+)
 
 
 class Asked(Struct, frozen=True, dict=True):

@@ -20,7 +20,7 @@ from kept_traces import unpacked_trace
 
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.sources.ascend.read import csv_table
 from tpuprof_tui.sources.ascend.read.csv_table import CsvTable
 from tpuprof_tui.sources.ascend.read.numbers import numbers_of
@@ -665,6 +665,37 @@ def test_a_row_that_lost_a_cell_stands_as_it_is(tmp_path):
     assert [(each.count, each.offset) for each in table.problems] == [(1, file.read_bytes().index(b"short")),
                                                                       (1, file.read_bytes().index(b'"x'))]  # fmt: skip
     assert "line 3" in table.problems[0].what
+
+
+def test_a_row_may_lack_its_last_cell(tmp_path):
+    file = tmp_path / "kernel_details.csv"
+    whole = "Name,Type,Duration(us),ratio\na,Add,1.5,0.5\n"
+    file.write_text(f"{whole}b,Add,2.5\nc,N/A,3.5\n")
+    table = CsvTable.opened([file], file.name)
+    read = table.read({"Duration(us)": "time", "ratio": "number"})
+    assert read["Duration(us)"].tolist() == [1500, 2500, 3500]
+    assert [each != each for each in read["ratio"].tolist()] == [False, True, True]
+    assert not table.problems
+    # one before it is lost
+    file.write_text(f"{whole}b,2.5,0.5\nc,Add,3.5\nAdd,2.5\n")
+    table = CsvTable.opened([file], file.name)
+    table.read({"ratio": "number"})
+    assert [(each.count, each.severity) for each in table.problems] == [(2, Severity.ERROR)]
+    assert "line 3" in table.problems[0].what
+
+
+def test_advice_names_the_switches_of_msprof(tmp_path, capsys):
+    output = tmp_path / "mindstudio_profiler_output"
+    output.mkdir()
+    (output / "op_summary_20260511093035.csv").write_text(
+        "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\nadd,N/A,AI_CORE,1700000000000000.000\t,5\n"
+    )
+    found = report(tmp_path, capsys)
+    told = [each for view in found["views"].values() for data in view.get("workers", {"": view}).values()
+            for each in data.get("missing", ())]  # fmt: skip
+    torch = [each for each in told if re.search("profiler_level|aic_metrics", each["do"])]
+    assert torch
+    assert all("msprof --" in each["do"] for each in torch)
 
 
 @pytest.mark.parametrize("block", [64, 257, 1 << 21])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -38,6 +39,9 @@ _EXACT: Final = 16
 _FEW, _MOST_KNOWN = 64, 1 << 15
 _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 _MOST_COLUMNS: Final = 4096
+#: So many whole rows tell the sorts of columns; from so many short rows in a block on none of them is looked at.
+_LOOKED_AT, _MANY_SHORT = 64, 1000
+_NUMBER: Final = re.compile(r"[-+]?[0-9]+[.]?[0-9]*(e[-+]?[0-9]+)?$", re.IGNORECASE)
 #: What stands where nothing is known.
 NOTHING: Final = ("", "N/A")
 
@@ -325,6 +329,14 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
         even = len(rows) == width * self.count and bool((self.cells == width).all())
         return rows.reshape(self.count, width) if even else None
 
+    def sorts(self, row: int) -> list[bool | None]:
+        """Of each cell of a row whether it is a number; None where it is empty."""
+        first, count = int(self.first[row]), int(self.cells[row])
+        ends = self.stops[first : first + count].tolist()
+        begins = [int(self.begin[row]), *(end + 1 for end in ends)]
+        texts = [_cell(self.text.data[low:high]) for low, high in zip(begins, ends, strict=False)]
+        return [None if text in NOTHING else _NUMBER.match(text) is not None for text in texts]
+
     def _tell(self, found: Numbers, name: str, begin: I64, end: I64) -> None:
         if found.bad and not self.again:
             low = int(begin[found.bad[0]])
@@ -399,21 +411,40 @@ class _Blocks:
             self._width = len(names)
         if not keep.all():
             first, begin, cells = first[keep], begin[keep], cells[keep]
-        if not self._again:
-            self._odd(cells, begin + offset)
         if not len(begin):
             return None, used
-        return _Block(self._table, offset, whole, self._place, begin, stops, first, cells, self._again), used
+        block = _Block(self._table, offset, whole, self._place, begin, stops, first, cells, self._again)
+        if not self._again:
+            self._odd(block)
+        return block, used
 
-    def _odd(self, cells: I64, offsets: I64) -> None:
+    def _odd(self, block: _Block) -> None:
+        cells, offsets = block.cells, block.begin + block.offset
         for wrong, what, done in (
-            (cells < self._width, "Rows that have fewer cells than the header",
+            ((cells < self._width) & ~self._lack_last(block), "Rows that have fewer cells than the header",
              "They stand as they are, what is lacking at their end is empty."),
             (cells > self._width, "Rows that have more cells than the header", "What is beyond it is left out."),
         ):  # fmt: skip
             rows = np.flatnonzero(wrong)
             if len(rows):
                 _note(self._table, int(offsets[rows[0]]), Severity.ERROR, what, done, len(rows), self._path)
+
+    def _lack_last(self, block: _Block) -> npt.NDArray[np.bool_]:
+        """Which rows lack their last cell alone, which is no damage: each other cell is of its column's sort.
+
+        A row that lost a cell before has its later ones one to the left, numbers where texts belong and texts among
+        numbers. Where many rows are short the file is written so.
+        """
+        short: npt.NDArray[np.bool_] = block.cells == self._width - 1
+        rows = np.flatnonzero(short)
+        if len(rows) > _MANY_SHORT:
+            return short
+        whole = np.flatnonzero(block.cells == self._width)[:_LOOKED_AT]
+        sorts = [set(each) - {None} for each in zip(*map(block.sorts, whole.tolist()), strict=True)]
+        for row in rows.tolist() if sorts else ():
+            told = zip(block.sorts(row), sorts, strict=False)
+            short[row] = all(sort is None or not known or sort in known for sort, known in told)
+        return short
 
 
 def _bits(mask: npt.NDArray[np.bool_]) -> Words:

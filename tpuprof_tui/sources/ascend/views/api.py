@@ -44,7 +44,8 @@ def _api(asked: Asked) -> Answer:
         source, table = found
         tables.append(replace(table, target=partial(_calls, table, timeline)))
     else:
-        missing.append(lacks("apis", "There are no calls of CANN.", "calls of CANN (Level1)", "profiler_level=Level1"))
+        missing.append(lacks("apis", "There are no calls of CANN.", "calls of CANN (Level1)",
+                             "profiler_level=Level1, or msprof --ascendcl=on"))  # fmt: skip
     links = _links(asked, timeline) if timeline is not None else np.zeros(0, np.int64)
     if timeline is not None and len(links):
         flows = timeline.flows
@@ -62,7 +63,8 @@ def _api(asked: Asked) -> Answer:
         tables.append(_launches(asked, timeline, links))
     else:
         missing.append(lacks("launches", "Launches are not known.", "a timeline or a database with links",
-                             "export trace_view.json (text) or the database (db), profiler_level=Level1"))  # fmt: skip
+                             "export trace_view.json (text) or the database (db), profiler_level=Level1, or msprof "
+                             "--ascendcl=on"))  # fmt: skip
     follows = timeline is not None and len(timeline.rows(What.CALL)) > 0
     notes = () if asked.whole or follows else (WHOLE,)
     return Answer(tuple(facts), tuple(tables), notes=notes, missing=tuple(missing), source=source)

@@ -74,7 +74,8 @@ def cluster(query: Query) -> Answer:
         tables += [_operations(operations), _links(found)]
     else:
         missing.append(lacks("operations", "What the ranks communicated is not known.",
-                             "communication.json of the ranks", "profiler_level=Level1"))  # fmt: skip
+                             "communication.json of the ranks",
+                             "profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
     lead = [replace(each, target=partial(_target, each, groups)) for each in tables]
     # from rank to rank: classes of operators, which are no slices
     lead += [_matrix(found)] if found else []

@@ -370,7 +370,8 @@ def _level(run: Run) -> Iterator[Finding]:
     ):  # fmt: skip
         yield Finding("no_metrics", run.worker.key, None,
                       "Recorded without AI Core metrics: what binds a kernel is not known.",
-                      "Record with aic_metrics=PipeUtilization (Level1).", "metrics", 0, 1)  # fmt: skip
+                      "Record with aic_metrics=PipeUtilization (Level1), or msprof --ai-core=on.",
+                      "metrics", 0, 1)  # fmt: skip
 
 
 def _vendors(run: Run) -> Iterator[Finding]:

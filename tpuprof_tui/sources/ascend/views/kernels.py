@@ -55,7 +55,8 @@ def _kernels(asked: Asked) -> Answer:
         missing.append(lacks("metrics", "There are no AI Core metrics.", "AI Core metrics", NO_METRICS))
     if asked.run.timeline is not None and found.file == asked.run.timeline.file and not found.type.texts:
         missing.append(lacks("by_type", "The timeline alone tells no operator types, and cores coarsely.",
-                             "kernel_details.csv or op_summary", "export text with profiler_level=Level1"))  # fmt: skip
+                             "kernel_details.csv or op_summary",
+                             "export text with profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
     return Answer(_facts(asked, found, rows), tuple(tables), missing=tuple(missing), source=found.file,
                   notes=("Bound: the pipe with the largest ratio; below 60% no pipe is full: latency, synchronisation "
                          "or too few blocks.",) if found.pipes else ())  # fmt: skip

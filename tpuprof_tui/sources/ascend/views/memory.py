@@ -13,7 +13,7 @@ from tpuprof_tui.views.query import Query
 from ..read.csv_table import Texts
 from .tables import Asked, Sums, lacks, of_workers
 
-_PROFILE: Final = "profile_memory=True"
+_PROFILE: Final = "profile_memory=True (torch_npu.profiler)"
 _KEPT: Final = "What is not released within the recording is no leak by itself: weights and the optimiser's state stay."
 _PARTS: Final = ("allocated", "reserved", "active")
 
@@ -35,7 +35,8 @@ def _memory(asked: Asked) -> Answer:
         told = _part(told, asked.on_host(told["time"])) if asked.timed and "time" in told else told
         tables += [_peaks(told), _curve_table(asked, told)]
     else:
-        missing.append(lacks("curve", "There is no memory over time.", "memory records", _PROFILE))
+        missing.append(lacks("curve", "There is no memory over time.", "memory records",
+                             f"{_PROFILE}, or msprof --sys-hardware-mem=on"))  # fmt: skip
     if rank.allocations is not None:
         file, each = rank.allocations
         source = source or file

@@ -50,7 +50,7 @@ def _operators(asked: Asked) -> Answer:
             tables.append(_by_name("by_name_shape", "By name and input shapes", columns, ("name", "shapes")))
     else:
         missing.append(lacks("by_name", "There are no framework operators.", "operators of the framework",
-                             "activities with CPU (torch_npu.profiler)"))  # fmt: skip
+                             "activities with CPU (torch_npu.profiler alone)"))  # fmt: skip
     return Answer(tables=tuple(tables), notes=notes, missing=tuple(missing), source=source)
 
 

@@ -25,6 +25,7 @@ from tpuprof_tui.sources.ascend.read import csv_table
 from tpuprof_tui.sources.ascend.read.csv_table import CsvTable
 from tpuprof_tui.sources.ascend.read.numbers import numbers_of
 from tpuprof_tui.sources.ascend.read.places import found_at
+from tpuprof_tui.sources.ascend.views import findings as ascend_rules
 from tpuprof_tui.sources.catalog import Catalog, open_profile
 
 sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "app")]
@@ -841,6 +842,21 @@ _CASES = {
 }  # fmt: skip
 
 
+#: Rules that a run made so has and another has not.
+_UNUSUAL = {"host_synchronises", "memory_grows", "small_packets", "slow_link", "level0"}
+_USUAL = {"slow_rank", "launch_bound"}
+_ALONE = {"uneven_steps", "no_metrics"}
+
+
+def test_every_rule_says_what_it_is_and_has_its_cases():
+    every = (*ascend_rules.RULES, *ascend_rules.RULES_OF_ALL)
+    assert sorted(rule.key for rule in every) == sorted({*_CASES, *_UNUSUAL, *_USUAL, *_ALONE})
+    for rule in every:
+        assert rule.formula.endswith(".")
+        assert rule.advice.endswith(".")
+        assert 0 <= rule.threshold < 1
+
+
 @pytest.mark.parametrize("rule", _CASES)
 def test_rules_about_kernels(tmp_path, capsys, rule):
     for wanted, name, kernels in ((True, "has", _CASES[rule][0]), (False, "has_not", _CASES[rule][1])):
@@ -895,11 +911,10 @@ def test_rules_about_ranks_hosts_and_memory(tmp_path, capsys):
         info.write_text(info.read_text().replace("Level1", "Level0"))
 
     usual, unusual = written("usual", nothing), written("unusual", all_of_it)
-    here = {"host_synchronises", "memory_grows", "small_packets", "slow_link", "level0"}
-    assert here <= unusual
-    assert not here & usual
-    assert {"slow_rank", "launch_bound"} <= usual
-    assert not {"slow_rank", "launch_bound"} & unusual
+    assert unusual >= _UNUSUAL
+    assert not _UNUSUAL & usual
+    assert usual >= _USUAL
+    assert not _USUAL & unusual
 
 
 def test_steps_whose_computing_differs(tmp_path, capsys):

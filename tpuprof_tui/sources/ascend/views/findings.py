@@ -43,6 +43,8 @@ _LONGEST: Final = 2000
 _SHORT_NS: Final = 10_000
 _LARGE_MB: Final = 100
 _MOST_OF_RULE: Final = 5
+#: A cube kernel whose mac pipe is busier is no finding, nor communication of which more is covered.
+_CUBE_BUSY, _COVERED = 0.4, 0.5
 
 
 class Finding(Struct, frozen=True):
@@ -70,12 +72,32 @@ class Finding(Struct, frozen=True):
     source: str = "tpuprof"
 
 
+class Rule(Struct, frozen=True):
+    """A rule.
+
+    Attributes:
+        key: Its name.
+        formula: What is looked at, one sentence.
+        threshold: Beyond which value of that it is told.
+        advice: What to try.
+        find: What it finds of a worker, or of all: of it, or of them, and this rule.
+    """
+
+    key: str
+    formula: str
+    threshold: float
+    advice: str
+    find: Callable[[Any, Rule], Iterator[Finding]]
+
+
 def findings(query: Query) -> Answer:
     """The view."""
     runs = runs_of(query)
-    found = [each for run in runs for rule in RULES for each in rule(run)]
-    found += _slow_rank(runs)
-    found += _slow_links(runs)
+    found: list[Finding] = []
+    for run in runs:
+        found += [each for rule in RULES for each in rule.find(run, rule)]
+        found += _vendors(run)
+    found += [each for rule in RULES_OF_ALL for each in rule.find(runs, rule)]
     stages = {run.worker.key: stage_of(run) for run in runs}
     found.sort(key=lambda each: -(each.gain or 0))
     zero = query.profile.epoch_ns
@@ -141,102 +163,100 @@ def _lengths(kernels: Kernels) -> I64:
 # -- rules of one worker
 
 
-def _free(run: Run) -> Iterator[Finding]:
+def _free(run: Run, rule: Rule) -> Iterator[Finding]:
     free, stage = _sum(run, "free_us"), stage_of(run)
     share = _share(free, stage)
-    if share > 0.1 and free is not None:
+    if share > rule.threshold and free is not None:
         causes = {cause: ns for cause, ns in run.cause_times.items() if ns and cause != "unknown"}
         most = max(causes, key=lambda cause: causes[cause]) if causes else ""
         why = {"host": "mostly the host called late", "dispatch": "mostly between call and launch",
                "device": "mostly launched work waited"}.get(most, "why is not known")  # fmt: skip
         text = f"Free for {time_text(round(free))}, {percent_text(share)} of Stage: {why}."
-        yield Finding("free", run.worker.key, free, text, "See the view `free`: each gap and its cause.",
-                      "free / stage", share, 0.1)  # fmt: skip
+        yield Finding(rule.key, run.worker.key, free, text, rule.advice,
+                      "free / stage", share, rule.threshold)  # fmt: skip
 
 
-def _exposed(run: Run) -> Iterator[Finding]:
+def _exposed(run: Run, rule: Rule) -> Iterator[Finding]:
     exposed, stage = _sum(run, "communication_not_overlapped_us"), stage_of(run)
     whole, covered = _sum(run, "communication_us"), _sum(run, "overlapped_us")
     share, overlap = _share(exposed, stage), _share(covered, whole)
-    if share > 0.1 and overlap < 0.5 and exposed is not None:
-        yield Finding("exposed_communication", run.worker.key, exposed,
+    if share > rule.threshold and overlap < _COVERED and exposed is not None:
+        yield Finding(rule.key, run.worker.key, exposed,
                       f"Computing covers {percent_text(overlap)} of communication; the rest is "
                       f"{percent_text(share)} of Stage.",
-                      "Start it earlier, in smaller buckets, or find the rank that the others wait for.",
-                      "not overlapped / stage", share, 0.1)  # fmt: skip
+                      rule.advice,
+                      "not overlapped / stage", share, rule.threshold)  # fmt: skip
 
 
-def _gap(run: Run) -> Iterator[Finding]:
+def _gap(run: Run, rule: Rule) -> Iterator[Finding]:
     gaps, stage = run.gaps, stage_of(run)
     if not len(gaps) or not stage:
         return
     row = int(np.argmax(gaps.length))
     length = int(gaps.length[row])
-    if length > 0.05 * stage:
+    if length > rule.threshold * stage:
         cause = CAUSES[run.causes[row]]
-        yield Finding("long_gap", run.worker.key, length,
+        yield Finding(rule.key, run.worker.key, length,
                       f"One gap of {time_text(length)}, {percent_text(length / stage)} of Stage; cause: {cause}.",
-                      "See what the host did meanwhile (view `free`).", "gap / stage", length / stage, 0.05,
+                      rule.advice, "gap / stage", length / stage, rule.threshold,
                       (int(gaps.start[row]), int(gaps.end[row]), "Free"))  # fmt: skip
 
 
-def _launch_bound(run: Run) -> Iterator[Finding]:
+def _launch_bound(run: Run, rule: Rule) -> Iterator[Finding]:
     times = run.cause_times
     host, free = times["host"], sum(times.values())
-    if host > 0.5 * free:
-        yield Finding("launch_bound", run.worker.key, host,
+    if host > rule.threshold * free:
+        yield Finding(rule.key, run.worker.key, host,
                       f"{percent_text(host / free)} of the free time the device waited for the host to call.",
-                      "Fewer and larger operators, fused optimisers, graph mode, less Python between calls.",
-                      "host / free", host / free, 0.5)  # fmt: skip
+                      rule.advice,
+                      "host / free", host / free, rule.threshold)  # fmt: skip
 
 
-def _of_kernels(
-    rule: str, most: float, test: Callable[[Kernels], Mask], text: str, advice: str
-) -> Callable[[Run], Iterator[Finding]]:
+def _of_kernels(test: Callable[[Kernels], Mask], text: str) -> Callable[[Run, Rule], Iterator[Finding]]:
     """A rule about the time of some kernels as a share of Stage."""
 
-    def found(run: Run) -> Iterator[Finding]:
+    def found(run: Run, rule: Rule) -> Iterator[Finding]:
         kernels, stage = run.kernels, stage_of(run)
         if kernels is None or not stage:
             return
         mine = test(kernels)
         total = int(_lengths(kernels)[mine].sum())
-        if total > most * stage:
-            count = int(mine.sum())
-            what = text.format(count=f"{count:,}", share=percent_text(total / stage))
-            yield Finding(rule, run.worker.key, total, what, advice, "time / stage", total / stage, most)
+        if total > rule.threshold * stage:
+            what = text.format(count=f"{int(mine.sum()):,}", share=percent_text(total / stage))
+            yield Finding(rule.key, run.worker.key, total, what, rule.advice, "time / stage", total / stage,
+                          rule.threshold)  # fmt: skip
 
     return found
 
 
-def _dynamic(run: Run) -> Iterator[Finding]:
+def _dynamic(run: Run, rule: Rule) -> Iterator[Finding]:
     kernels = run.kernels
     if kernels is None:
         return
     states = kernels.other("op_state")
     known = int((states.codes >= 0).sum())
     dynamic = int(states.where(lambda text: text.lower() == "dynamic").sum())
-    if known and dynamic > 0.5 * known:
-        yield Finding("dynamic_shapes", run.worker.key, None,
+    if known and dynamic > rule.threshold * known:
+        yield Finding(rule.key, run.worker.key, None,
                       f"{dynamic:,} of {known:,} kernels ran with dynamic shapes.",
-                      "torch_npu.npu.set_compile_mode(jit_compile=False), and shapes that do not change.",
-                      "dynamic / kernels", dynamic / known, 0.5)  # fmt: skip
+                      rule.advice,
+                      "dynamic / kernels", dynamic / known, rule.threshold)  # fmt: skip
 
 
-def _cube(run: Run) -> Iterator[Finding]:
+def _cube(run: Run, rule: Rule) -> Iterator[Finding]:
     kernels, stage = run.kernels, stage_of(run)
     if kernels is None or not stage or "aic_mac_ratio" not in kernels.metrics:
         return
     ratio = kernels.metric("aic_mac_ratio")
     lengths = _lengths(kernels)
-    rows = np.flatnonzero(kernels.type.where(_CUBE.match) & (ratio < 0.4) & (lengths > 0.02 * stage))
+    rows = np.flatnonzero(kernels.type.where(_CUBE.match) & (ratio < _CUBE_BUSY) & (lengths > rule.threshold * stage))
     for name, row, mine in _by_name(kernels, rows):
         gain = float((lengths[mine] * (1 - ratio[mine])).sum())
-        yield Finding("cube_idle", run.worker.key, gain,
+        yield Finding(rule.key, run.worker.key, gain,
                       f"{name} keeps the cube core busy for {percent_text(float(ratio[row]))} of its time"
                       f"{_times(mine)}.",
-                      "Shapes that are multiples of 16, float16 or bfloat16, formats without conversion.",
-                      "aic_mac_ratio", float(ratio[row]), 0.4, _span(kernels, row, name))  # fmt: skip
+                      rule.advice,
+                      "aic_mac_ratio", float(ratio[row]), _CUBE_BUSY, _span(kernels, row, name))  # fmt: skip
 
 
 def _by_name(kernels: Kernels, rows: I64) -> Iterator[tuple[str, int, I64]]:
@@ -259,20 +279,20 @@ def _span(kernels: Kernels, row: int, name: str) -> tuple[int, int, str] | None:
     return int(kernels.start[row]), int(kernels.end[row]), name
 
 
-def _small(run: Run) -> Iterator[Finding]:
+def _small(run: Run, rule: Rule) -> Iterator[Finding]:
     kernels = run.kernels
     if kernels is None:
         return
     known = ~kernels.communicates & (kernels.duration != INT_MISSING)
     count, small = int(known.sum()), int((known & (kernels.duration < _SHORT_NS)).sum())
-    if count and small > 0.5 * count:
-        yield Finding("small_kernels", run.worker.key, None,
+    if count and small > rule.threshold * count:
+        yield Finding(rule.key, run.worker.key, None,
                       f"{small:,} of {count:,} kernels take less than 10 us.",
-                      "Larger batches, fused operators, graph mode: launching costs as much.",
-                      "short kernels / kernels", small / count, 0.5)  # fmt: skip
+                      rule.advice,
+                      "short kernels / kernels", small / count, rule.threshold)  # fmt: skip
 
 
-def _blocks(run: Run) -> Iterator[Finding]:
+def _blocks(run: Run, rule: Rule) -> Iterator[Finding]:
     kernels, stage = run.kernels, stage_of(run)
     if kernels is None or not stage:
         return
@@ -282,16 +302,16 @@ def _blocks(run: Run) -> Iterator[Finding]:
     values = np.where(kernels.communicates, -1, values)
     most = int(values.max(initial=-1))
     lengths = _lengths(kernels)
-    rows = np.flatnonzero((values > 0) & (values < most) & (lengths > 0.01 * stage))
+    rows = np.flatnonzero((values > 0) & (values < most) & (lengths > rule.threshold * stage))
     for name, row, mine in _by_name(kernels, rows):
         gain = float((lengths[mine] * (1 - values[mine] / most)).sum())
-        yield Finding("few_blocks", run.worker.key, gain,
+        yield Finding(rule.key, run.worker.key, gain,
                       f"{name} asks for {values[row]} cores, others for {most}{_times(mine)}.",
-                      "Larger shapes, or another split of the work.", "Block Dim", float(values[row]), float(most),
+                      rule.advice, "Block Dim", float(values[row]), float(most),
                       _span(kernels, row, name))  # fmt: skip
 
 
-def _synchronises(run: Run) -> Iterator[Finding]:
+def _synchronises(run: Run, rule: Rule) -> Iterator[Finding]:
     timeline = run.timeline
     if timeline is None:
         return
@@ -302,30 +322,30 @@ def _synchronises(run: Run) -> Iterator[Finding]:
         return
     waits = union(timeline.start[rows], timeline.end[rows]).total
     whole = int(timeline.end[host].max() - timeline.start[host].min())
-    if waits > 0.1 * whole:
-        yield Finding("host_synchronises", run.worker.key, waits,
+    if waits > rule.threshold * whole:
+        yield Finding(rule.key, run.worker.key, waits,
                       f"The host waits for the device {percent_text(waits / whole)} of its time "
                       f"({len(rows):,} calls).",
-                      "Do not read values every step: .item(), print, synchronize().",
-                      "waits / host", waits / whole, 0.1)  # fmt: skip
+                      rule.advice,
+                      "waits / host", waits / whole, rule.threshold)  # fmt: skip
 
 
-def _uneven_steps(run: Run) -> Iterator[Finding]:
+def _uneven_steps(run: Run, rule: Rule) -> Iterator[Finding]:
     steps = [(each.label, value) for each in run.steps[1] if (value := each.values[0])]
     if len(steps) < 2:
         return
     values = [value for _, value in steps]
     mean = sum(values) / len(values)
     spread = (max(values) - min(values)) / mean
-    if spread > 0.1:
+    if spread > rule.threshold:
         slow = max(steps, key=lambda each: each[1])
-        yield Finding("uneven_steps", run.worker.key, max(values) - min(values),
+        yield Finding(rule.key, run.worker.key, max(values) - min(values),
                       f"Computing differs by {percent_text(spread)} between steps; step {slow[0]} takes longest.",
-                      "Leave warm-up steps out; look for shapes that change.",
-                      "(max - min) / mean", spread, 0.1)  # fmt: skip
+                      rule.advice,
+                      "(max - min) / mean", spread, rule.threshold)  # fmt: skip
 
 
-def _grows(run: Run) -> Iterator[Finding]:
+def _grows(run: Run, rule: Rule) -> Iterator[Finding]:
     """Memory that allocations hold at the end of each step."""
     timeline, told = run.timeline, run.rank.allocations
     if timeline is None or told is None or len(timeline.steps) < 3:
@@ -335,14 +355,15 @@ def _grows(run: Run) -> Iterator[Finding]:
     begun = np.where(each["allocated"] == INT_MISSING, np.iinfo(np.int64).max, each["allocated"])
     until = np.where(each["released"] == INT_MISSING, np.iinfo(np.int64).max, each["released"])
     held = [float(np.nan_to_num(each["size"])[(begun <= end) & (until > end)].sum()) for end in ends.tolist()]
-    if all(one < other for one, other in pairwise(held)) and held[-1] > 1.01 * held[0]:
-        yield Finding("memory_grows", run.worker.key, None,
+    if all(one < other for one, other in pairwise(held)) and held[-1] > (1 + rule.threshold) * held[0]:
+        yield Finding(rule.key, run.worker.key, None,
                       f"Memory held grows with each step, {bytes_text(round(1024 * (held[-1] - held[0])))} in all.",
-                      "Look for tensors that are kept: lists of losses, outputs without detach().",
-                      "held at the last step / at the first", held[-1] / max(held[0], 1), 1.01)  # fmt: skip
+                      rule.advice,
+                      "held at the last step / at the first", held[-1] / max(held[0], 1),
+                      1 + rule.threshold)  # fmt: skip
 
 
-def _small_packets(run: Run) -> Iterator[Finding]:
+def _small_packets(run: Run, rule: Rule) -> Iterator[Finding]:
     found = run.rank.communicated
     for each in found.transfers if found is not None else ():
         large = each.large_packets
@@ -350,28 +371,28 @@ def _small_packets(run: Run) -> Iterator[Finding]:
             _ENGINES.match(each.link)
             and each.size_mb > _LARGE_MB
             and large is not None
-            and large < 0.2
+            and large < rule.threshold
             and "@" in each.op
         ):
-            yield Finding("small_packets", run.worker.key, None,
+            yield Finding(rule.key, run.worker.key, None,
                           f"{each.op} moves {bytes_text(int(each.size_mb * 1e6))} over {each.link} in small packets.",
-                          "Larger buckets, aligned gradients (HCCL).", "Large Packet Ratio", large, 0.2)  # fmt: skip
+                          rule.advice, "Large Packet Ratio", large, rule.threshold)  # fmt: skip
 
 
-def _level(run: Run) -> Iterator[Finding]:
-    level = run.rank.level
-    metrics = str(run.rank.setting("config", "experimental_config", "_aic_metrics") or "")
-    if level == "Level0":
-        yield Finding("level0", run.worker.key, None,
+def _level0(run: Run, rule: Rule) -> Iterator[Finding]:
+    if run.rank.level == "Level0":
+        yield Finding(rule.key, run.worker.key, None,
                       "Recorded at Level0: no operator types, no metrics, no calls of CANN, no transfers.",
-                      "Record with profiler_level=Level1.", "profiler_level", 0, 1)  # fmt: skip
-    elif metrics.replace("_", "").upper().endswith("AICORENONE") or (
-        run.kernels is not None and run.kernels.type.texts and not run.kernels.metrics
-    ):  # fmt: skip
-        yield Finding("no_metrics", run.worker.key, None,
+                      rule.advice, "profiler_level", 0, 1)  # fmt: skip
+
+
+def _no_metrics(run: Run, rule: Rule) -> Iterator[Finding]:
+    metrics = str(run.rank.setting("config", "experimental_config", "_aic_metrics") or "")
+    none = run.kernels is not None and run.kernels.type.texts and not run.kernels.metrics
+    if run.rank.level != "Level0" and (none or metrics.replace("_", "").upper().endswith("AICORENONE")):
+        yield Finding(rule.key, run.worker.key, None,
                       "Recorded without AI Core metrics: what binds a kernel is not known.",
-                      "Record with aic_metrics=PipeUtilization (Level1), or msprof --ai-core=on.",
-                      "metrics", 0, 1)  # fmt: skip
+                      rule.advice, "metrics", 0, 1)  # fmt: skip
 
 
 def _vendors(run: Run) -> Iterator[Finding]:
@@ -411,7 +432,7 @@ def _first(value: Mapping[str, Any], *keys: str) -> str:
 # -- rules of several workers
 
 
-def _slow_rank(runs: Sequence[Run]) -> Iterator[Finding]:
+def _slow_rank(runs: Sequence[Run], rule: Rule) -> Iterator[Finding]:
     """Ranks that wait for the slowest one; which that is, is the one that waits least."""
     last = late([run.rank.communicated for run in runs]) if len(runs) > 1 else -1
     for place, run in enumerate(runs):
@@ -419,17 +440,17 @@ def _slow_rank(runs: Sequence[Run]) -> Iterator[Finding]:
         operations = [each for each in (found.operations if found is not None else ()) if not each.is_total]
         wait = sum(each.wait or 0 for each in operations)
         synchronization = sum(each.synchronization or 0 for each in operations)
-        if wait and synchronization > 0.5 * wait:
+        if wait and synchronization > rule.threshold * wait:
             who = runs[last].rank.rank if last not in (-1, place) else None
             told = f"; the others waited for rank {who}" if who is not None else ""
-            yield Finding("slow_rank", run.worker.key, synchronization,
+            yield Finding(rule.key, run.worker.key, synchronization,
                           f"{percent_text(synchronization / wait)} of the wait in communication is for the slowest "
                           f"rank to begin{told}.",
-                          "Compare the ranks' steps (view `cluster`): data, computing, placement.",
-                          "synchronization / wait", synchronization / wait, 0.5)  # fmt: skip
+                          rule.advice,
+                          "synchronization / wait", synchronization / wait, rule.threshold)  # fmt: skip
 
 
-def _slow_links(runs: Sequence[Run]) -> Iterator[Finding]:
+def _slow_links(runs: Sequence[Run], rule: Rule) -> Iterator[Finding]:
     sums: dict[str, dict[str, list[float]]] = {}
     for run in runs:
         found = run.rank.communicated
@@ -444,24 +465,59 @@ def _slow_links(runs: Sequence[Run]) -> Iterator[Finding]:
             continue
         mean = sum(speeds.values()) / len(speeds)
         for key, speed in speeds.items():
-            if speed < 0.8 * mean:
+            if speed < (1 - rule.threshold) * mean:
                 time = of_worker[key][1]
-                yield Finding("slow_link", key, time * (1 - speed / mean),
+                yield Finding(rule.key, key, time * (1 - speed / mean),
                               f"{link} of this rank moves {speed:,.2f} GB/s, the mean is {mean:,.2f} GB/s.",
-                              "Look at the link, and at who else uses it.",
-                              "bandwidth / mean", speed / mean, 0.8)  # fmt: skip
+                              rule.advice,
+                              "bandwidth / mean", speed / mean, 1 - rule.threshold)  # fmt: skip
 
 
 #: The rules about one worker.
 RULES: Final = (
-    _free, _exposed, _gap, _launch_bound,
-    _of_kernels("ai_cpu", 0.02, lambda kernels: kernels.core.where(lambda core: re.match("AI_?CPU", core)),
-                "{count} kernels on AI CPUs take {share} of Stage.",
-                "Operators or types that AI Core has: see which in the view `kernels`."),
-    _of_kernels("transdata", 0.05, lambda kernels: kernels.type.where("TransData".__eq__),
-                "{count} conversions of formats (TransData) take {share} of Stage.",
-                "torch_npu.npu.config.allow_internal_format = False, or formats that fit."),
-    _of_kernels("cast", 0.05, lambda kernels: kernels.type.where("Cast".__eq__),
-                "{count} casts take {share} of Stage.", "One type through the model: amp, or types at the source."),
-    _dynamic, _cube, _small, _blocks, _synchronises, _uneven_steps, _grows, _small_packets, _level, _vendors,
+    Rule("free", "Free as a share of Stage.", 0.1, "See the view `free`: each gap and its cause.", _free),
+    Rule("exposed_communication", "Communication that computing does not cover as a share of Stage, where less than "
+         "half is covered.", 0.1,
+         "Start it earlier, in smaller buckets, or find the rank that the others wait for.", _exposed),
+    Rule("long_gap", "The longest slice of Free as a share of Stage.", 0.05,
+         "See what the host did meanwhile (view `free`).", _gap),
+    Rule("launch_bound", "Free time of cause host as a share of all of it.", 0.5,
+         "Fewer and larger operators, fused optimisers, graph mode, less Python between calls.", _launch_bound),
+    Rule("ai_cpu", "Kernels on AI CPUs as a share of Stage.", 0.02,
+         "Operators or types that AI Core has: see which in the view `kernels`.",
+         _of_kernels(lambda kernels: kernels.core.where(lambda core: re.match("AI_?CPU", core)),
+                     "{count} kernels on AI CPUs take {share} of Stage.")),
+    Rule("transdata", "Kernels of type TransData as a share of Stage.", 0.05,
+         "torch_npu.npu.config.allow_internal_format = False, or formats that fit.",
+         _of_kernels(lambda kernels: kernels.type.where("TransData".__eq__),
+                     "{count} conversions of formats (TransData) take {share} of Stage.")),
+    Rule("cast", "Kernels of type Cast as a share of Stage.", 0.05,
+         "One type through the model: amp, or types at the source.",
+         _of_kernels(lambda kernels: kernels.type.where("Cast".__eq__), "{count} casts take {share} of Stage.")),
+    Rule("dynamic_shapes", "Kernels of OP State dynamic as a share of those with a state.", 0.5,
+         "torch_npu.npu.set_compile_mode(jit_compile=False), and shapes that do not change.", _dynamic),
+    Rule("cube_idle", "A MatMul, Conv or Attention kernel with aic_mac_ratio below 0.4 as a share of Stage.", 0.02,
+         "Shapes that are multiples of 16, float16 or bfloat16, formats without conversion.", _cube),
+    Rule("small_kernels", "Kernels below 10 us as a share of their number.", 0.5,
+         "Larger batches, fused operators, graph mode: launching costs as much.", _small),
+    Rule("few_blocks", "A kernel with fewer blocks than the largest Block Dim as a share of Stage.", 0.01,
+         "Larger shapes, or another split of the work.", _blocks),
+    Rule("host_synchronises", "Union of aclrtSynchronize*, aten::item and _local_scalar_dense as a share of host time.",
+         0.1, "Do not read values every step: .item(), print, synchronize().", _synchronises),
+    Rule("uneven_steps", "Largest less smallest Computing of a step as a share of the mean.", 0.1,
+         "Leave warm-up steps out; look for shapes that change.", _uneven_steps),
+    Rule("memory_grows", "Memory held at the end of the last step beyond that of the first, where each adds to it.",
+         0.01, "Look for tensors that are kept: lists of losses, outputs without detach().", _grows),
+    Rule("small_packets", "Large Packet Ratio of more than 100 MB over SDMA or RDMA: told below it.", 0.2,
+         "Larger buckets, aligned gradients (HCCL).", _small_packets),
+    Rule("level0", "Whether profiler_level was Level0.", 0, "Record with profiler_level=Level1.", _level0),
+    Rule("no_metrics", "Whether kernels were recorded without AI Core metrics.", 0,
+         "Record with aic_metrics=PipeUtilization (Level1), or msprof --ai-core=on.", _no_metrics),
+)  # fmt: skip
+#: Those about workers beside each other.
+RULES_OF_ALL: Final = (
+    Rule("slow_rank", "Synchronization as a share of the wait of a rank's collectives.", 0.5,
+         "Compare the ranks' steps (view `cluster`): data, computing, placement.", _slow_rank),
+    Rule("slow_link", "Bandwidth of a link of a rank below the mean of the ranks as a share of it.", 0.2,
+         "Look at the link, and at who else uses it.", _slow_links),
 )  # fmt: skip

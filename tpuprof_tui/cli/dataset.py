@@ -74,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--among", choices=("chip", "device"), default="chip",
         help="outliers: neighbours are of the same source and chip (default), or also of the same device")  # fmt: skip
     add("--limit", type=_number, metavar="N", help="rows at most (default: 20; all of what is written or for programs)")
+    add("--offset", type=_number, metavar="N", default=0, help="rows that are passed over")
     add("--csv", action="store_true", help="rows as CSV")
     add("--json", action="store_true", help="one JSON object")
     add("--parquet", metavar="FILE", help="query: rows as a Parquet file")
@@ -169,8 +170,8 @@ def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable
 
     with query.opened(out) as data:
         if options.parquet is not None:
-            if options.limit is not None:
-                raise UsageError("--limit does not go with --parquet.", "Write LIMIT in the SQL.")
+            if options.limit is not None or options.offset:
+                raise UsageError("--limit and --offset do not go with --parquet.", "Write LIMIT in the SQL.")
             count = query.write_parquet(data, words[0], Path(options.parquet))
             print(f"{options.parquet}: {count:,} rows")
             return FINE
@@ -181,13 +182,13 @@ def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable
             "outliers": lambda: query.outliers(data, options.among),
         }
         found = asked[options.action]()
-        limit = options.limit
+        limit, passed = options.limit, sum(1 for _ in islice(found.rows, options.offset))
         if options.csv:
             _print_csv(found, limit)
         elif options.json:
-            _print_json(options.action, found, limit)
+            _print_json(options.action, found, limit, passed)
         else:
-            show([_page(out, options.action, found, limit or _ROWS)], "--limit N shows all.")
+            show([_page(out, options.action, found, limit or _ROWS, passed)], "--limit N shows all.")
     return FINE
 
 
@@ -203,8 +204,8 @@ def _plain_text(value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _print_json(action: str, found: Rows, limit: int | None) -> None:
-    """One object, its rows as they come."""
+def _print_json(action: str, found: Rows, limit: int | None, passed: int) -> None:
+    """One object, its rows as they come; ``passed``: rows before them."""
     from tpuprof_tui.formats.answers import answer_text
 
     columns = [{"name": name, "type": kind} for name, kind in found.columns]
@@ -215,18 +216,17 @@ def _print_json(action: str, found: Rows, limit: int | None) -> None:
         # with the same rules for what is no number, and what is none of JSON's types
         text = answer_text({"row": list(row)}, indent=None)
         print(f"{',' if count > 1 else ''}\n{text[text.index('[') : -1]}", end="")
-    # how many more there are nobody knows: counting them would be asking all of it
-    more = next(found.rows, None) is not None
-    print(f'\n], "total_rows": {"null" if more else count}, "truncated": {"true" if more else "false"}}}')
+    total = passed + count + sum(1 for _ in found.rows)
+    print(f'\n], "total_rows": {total}, "truncated": {"true" if count < total else "false"}}}')
 
 
-def _page(out: str, action: str, found: Rows, limit: int) -> Report:
+def _page(out: str, action: str, found: Rows, limit: int, passed: int) -> Report:
     from tpuprof_tui.formats.escape import line_text
     from tpuprof_tui.formats.tables import Report, Table
 
     rows = list(islice(found.rows, limit))
     more = next(found.rows, None) is not None
-    notes = (f"More than {limit:,}: --limit N shows more, --csv all.",) if more else ()
+    notes = (f"More than {passed + limit:,}: --limit N shows more, --csv all.",) if more else ()
     left = frozenset(
         place for place, (_, kind) in enumerate(found.columns)
         if not kind.startswith(("BIGINT", "INTEGER", "DOUBLE", "FLOAT", "HUGEINT", "DECIMAL", "UBIGINT"))

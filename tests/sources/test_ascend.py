@@ -668,6 +668,29 @@ def test_a_row_that_lost_a_cell_stands_as_it_is(tmp_path):
     assert "line 3" in table.problems[0].what
 
 
+@pytest.mark.parametrize(
+    ("file", "view", "table"),
+    [("op_statistic.csv", "operators", "by_type"), ("api_statistic.csv", "api", "apis"),
+     ("memory_record.csv", "memory", "curve"), ("operator_memory.csv", "memory", "operators")],
+)  # fmt: skip
+def test_columns_that_are_not_known_are_the_last_of_their_view(tmp_path, capsys, file, view, table):
+    output = unpacked_trace("ascend_level1_text", tmp_path) / RANK / OUTPUT
+    (output / "operator_memory.csv").write_text(
+        "Name,Size(KB),Allocation Time(us),Release Time(us),Duration(us),Stream Ptr\n"
+        "aten::empty,4,1736408883704643.212,,,1\naten::add,8,1736408883704644.212,1736408883704645.212,1,1\n"
+    )
+    before = report(output.parent, capsys, view)
+    head, *lines = (output / file).read_text().splitlines()
+    widened = [f"{line},{number}" for number, line in enumerate(filter(None, lines))]
+    (output / file).write_text("\n".join([f"{head},Of tomorrow", *widened]))
+    found = rows(report(output.parent, capsys, view), view, table)
+    assert sorted(each["Of tomorrow"] for each in found) == list(range(len(widened)))
+    assert list(found[0])[-1] == "Of tomorrow"
+    assert [{key: value for key, value in each.items() if key != "Of tomorrow"} for each in found] == rows(
+        before, view, table
+    )
+
+
 def test_a_row_may_lack_its_last_cell(tmp_path):
     file = tmp_path / "kernel_details.csv"
     whole = "Name,Type,Duration(us),ratio\na,Add,1.5,0.5\n"

@@ -50,6 +50,14 @@ _MOST_INFO: Final = 64 << 20
 #: Sums that lie further apart are of different kernels.
 _APART_NS: Final = 1000
 Result = TypeVar("Result")
+#: What keys of columns begin with that no document names: the file's own name follows.
+OTHER: Final = "other "
+#: Columns that views have no need of, though it is known what they are.
+_UNUSED: Final = frozenset((
+    "Device_id", "Device Type", "Device", "Ratio(%)", "Call Stack", "Model Name", "Stream Ptr",
+    "Active Release Time(us)", "Active Duration(us)",
+    *(f"{when} Total {what}(MB)" for when in ("Allocation", "Release") for what in ("Allocated", "Reserved", "Active")),
+))  # fmt: skip
 #: A step as it was recorded: its name and values in ns, in the order of ``STEP_COLUMNS``.
 RecordedStep = tuple[str | None, tuple[float | None, ...]]
 
@@ -133,13 +141,19 @@ class Rank:
         return self._tables[role]
 
     def columns(self, role: str, **kinds: tuple[Kind, Sequence[str]]) -> dict[str, Any] | None:
-        """Columns of a csv table by keys, of each its kind and the names that it may have; None where it has none."""
+        """Columns of a csv table by keys, of each its kind and the names that it may have; None where it has none.
+
+        Those that are not known are texts, under ``OTHER`` and their names.
+        """
         table = self.table(role)
         if table is None:
             return None
         names = {key: table.first(*each) for key, (_, each) in kinds.items()}
-        read = table.read({name: kinds[key][0] for key, name in names.items() if name})
-        return {key: read[name] for key, name in names.items() if name} or None
+        known = _UNUSED.union(*(each for _, each in kinds.values()))
+        others: dict[str, Kind] = {name: "text" for name in table.columns if name not in known}
+        read = table.read({name: kinds[key][0] for key, name in names.items() if name} | others)
+        found = {key: read[name] for key, name in names.items() if name}
+        return found | {OTHER + name: read[name] for name in others} or None
 
     # -- what was recorded
 
@@ -319,7 +333,7 @@ class Rank:
         if found is not None and table is not None and {"name", "size"} <= set(found):
             file = table.name
             nothing = np.full(len(found["name"]), INT_MISSING)
-            found = {key: found.get(key, nothing) for key in ("name", "size", "allocated", "released", "duration")}
+            found |= {key: found.get(key, nothing) for key in ("name", "size", "allocated", "released", "duration")}
         elif self.database is not None and "OP_MEMORY" in self.database.tables:
             database = self.database
             name, size, begin, end, duration = database.columns(

@@ -17,7 +17,7 @@ from tpuprof_tui.views.query import Query
 from ..read.categories import What
 from ..read.timeline import ASYNC_NPU, HOST_TO_DEVICE, Timeline
 from .run import Run
-from .tables import WHOLE, Asked, Sums, lacks, of_workers
+from .tables import WHOLE, Asked, Sums, lacks, of_workers, with_others
 
 I64 = npt.NDArray[np.int64]
 _COLUMNS: Final = (
@@ -123,7 +123,7 @@ def apis(asked: Asked) -> tuple[str, Table] | None:
             *(told.get(key, nothing)[order] for key in ("total", "mean", "least", "most")),
             told["variance"][order] if "variance" in told else [None] * len(order),
         )  # fmt: skip
-        return table.name, Table("apis", "Calls", _COLUMNS, values)
+        return table.name, with_others(Table("apis", "Calls", _COLUMNS, values), told, order)
     if timeline is None or not len(rows):
         return _old(run)
     rows = rows[asked.on_host(timeline.start[rows])]

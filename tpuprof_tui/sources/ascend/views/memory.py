@@ -11,7 +11,7 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
 from tpuprof_tui.views.query import Query
 
 from ..read.csv_table import Texts
-from .tables import Asked, Sums, lacks, of_workers
+from .tables import Asked, Sums, lacks, of_workers, with_others
 
 _PROFILE: Final = "profile_memory=True (torch_npu.profiler)"
 _KEPT: Final = "What is not released within the recording is no leak by itself: weights and the optimiser's state stay."
@@ -33,7 +33,7 @@ def _memory(asked: Asked) -> Answer:
     if found is not None:
         source, told = found
         told = _part(told, asked.on_host(told["time"])) if asked.timed and "time" in told else told
-        tables += [_peaks(told), _curve_table(asked, told)]
+        tables += [_peaks(told), with_others(_curve_table(asked, told), told)]
     else:
         missing.append(lacks("curve", "There is no memory over time.", "memory records",
                              f"{_PROFILE}, or msprof --sys-hardware-mem=on"))  # fmt: skip
@@ -131,10 +131,10 @@ def _allocations(asked: Asked, told: dict[str, Any]) -> Table:
         asked.moment("allocation_time_us", "Allocated"), asked.moment("release_time_us", "Released"),
         Column("duration_us", "Duration", "duration"),
     )  # fmt: skip
-    return Table("operators", "Allocations", columns, (
+    return with_others(Table("operators", "Allocations", columns, (
         told["name"].values(order), told["size"][order], asked.moments(told["allocated"][order]),
         asked.moments(told["released"][order]), told["duration"][order],
-    ))  # fmt: skip
+    )), told, order)  # fmt: skip
 
 
 def _by_name(told: dict[str, Any], size: Any, lost: Any) -> Table:

@@ -11,7 +11,7 @@ from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
 
 from ..read.csv_table import Texts
-from .tables import TIMES, WHOLE, Asked, Sums, by_texts, lacks, of_workers
+from .tables import TIMES, WHOLE, Asked, Sums, by_texts, lacks, of_workers, with_others
 
 _TYPED: Final = "profiler_level=Level1, or msprof --task-time=l1"
 _OPERATORS: Final = (
@@ -77,7 +77,7 @@ def _by_type(asked: Asked) -> tuple[Table | None, str]:
             *(told.get(key, nothing)[order] for key in ("least", "mean", "most")),
             np.where(total != INT_MISSING, total / whole, np.nan) if whole else np.full(len(order), np.nan),
         )  # fmt: skip
-        return Table("by_type", "By type", columns, values), table.name
+        return with_others(Table("by_type", "By type", columns, values), told, order), table.name
     kernels = run.kernels
     if kernels is None or not kernels.type.texts:
         return None, ""

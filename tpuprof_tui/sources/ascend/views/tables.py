@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from tpuprof_tui.views.workers import joined
 
 from ..read.csv_table import Texts
 from ..read.kernels import Kernels, rows_of_work
-from ..read.rank import STEP_COLUMNS
+from ..read.rank import OTHER, STEP_COLUMNS
 from .run import Run, Step, runs_of
 
 I64 = npt.NDArray[np.int64]
@@ -260,6 +260,15 @@ def by_texts(key: str, title: str, names: Sequence[tuple[str, str, Texts]], valu
     told = [texts.values(sums.rows[sums.order]) for _, _, texts in names]
     heads = [Column(name, head, narrows=_FILTERED[name]) for name, head, _ in names]
     return Table(key, title, (*heads, *columns), (*told, *times))
+
+
+def with_others(table: Table, told: Mapping[str, Any], rows: Any = slice(None)) -> Table:
+    """A table of the rows of a file, with those of its columns that are not known at the end, by their own names."""
+    others = {key.removeprefix(OTHER): texts for key, texts in told.items() if key.startswith(OTHER)}
+    heads = (Column(name, name, "text" if isinstance((*texts.plain, "")[0], str) else "number", spare=9)
+             for name, texts in others.items())  # fmt: skip
+    values = (texts.plain_values(rows) for texts in others.values())
+    return replace(table, columns=(*table.columns, *heads), values=(*table.values, *values))
 
 
 def ns(value: float | None) -> float | None:

@@ -124,7 +124,7 @@ class _Reader:
         self._parts = GrowingColumns()
         self._ends: list[tuple[bool, int, str, int]] = []
         self._end_times: list[msgspec.Raw] = []
-        self._samples: dict[tuple[str, str, str], tuple[list[msgspec.Raw], list[Any]]] = {}
+        self._counters, self._samples = _Codes(), GrowingColumns()
         self._processes: dict[str, str] = {}
         self._labels: dict[str, str] = {}
         self._sorts: dict[str, float] = {}
@@ -217,26 +217,30 @@ class _Reader:
             self._add_samples(samples)
 
     def _add_samples(self, events: list[_Event]) -> None:
-        known: dict[Any, tuple[list[msgspec.Raw], list[Any]]] = {}
-        for event, args in zip(events, _all_samples([each.args for each in events]), strict=True):
+        known: dict[Any, int] = {}
+        counters: list[int] = []
+        rows: list[int] = []
+        values: list[Any] = []
+        for row, (event, args) in enumerate(zip(events, _all_samples([each.args for each in events]), strict=True)):
             accelerator = args.pop("acc_id", None)
             for key, value in args.items():
+                where = event.pid, event.name, accelerator, key
                 if type(event.name) is not str or type(event.pid) is not int or type(accelerator) not in _WHOLE:
-                    into = self._sample(str(event.pid), str(event.name), str(accelerator), key)
-                else:
-                    where = event.pid, event.name, accelerator, key
-                    found = known.get(where)
-                    if found is None:
-                        told = "" if accelerator is None else str(accelerator)
-                        found = known[where] = self._sample(str(event.pid), event.name, told, key)
-                    into = found
-                into[0].append(event.ts)
-                into[1].append(value)
+                    counter = self._counter(str(event.pid), str(event.name), str(accelerator), key)
+                elif (counter := known.get(where, -1)) < 0:
+                    told = "" if accelerator is None else str(accelerator)
+                    counter = known[where] = self._counter(str(event.pid), event.name, told, key)
+                counters.append(counter)
+                rows.append(row)
+                values.append(value)
+        times = numbers_of([each.ts for each in events]).nanoseconds()
+        self._samples.add(counter=np.array(counters, np.int64), time=times[np.array(rows, np.int64)],
+                          value=_reals(values))  # fmt: skip
 
-    def _sample(self, pid: str, name: str, accelerator: str, key: str) -> tuple[list[msgspec.Raw], list[Any]]:
-        """Times and values of a counter."""
+    def _counter(self, pid: str, name: str, accelerator: str, key: str) -> int:
+        """Number of a counter."""
         told = f"{name} {accelerator}" if accelerator and accelerator != "None" else name
-        return self._samples.setdefault((self.part + pid, told[:_LONGEST_NAME], key[:_LONGEST_NAME]), ([], []))
+        return self._counters[self.part + pid, told[:_LONGEST_NAME], key[:_LONGEST_NAME]]
 
     def _add_name(self, event: _Event, args: _Args) -> None:
         pid = self.part + str(event.pid)
@@ -335,14 +339,14 @@ class _Reader:
         return Flows(_FLOWS, category, from_time, to_time, from_row, to_row)
 
     def _measured(self) -> Any:
-        every = [raw for times, _ in self._samples.values() for raw in times]
-        exact, passed = numbers_of(every).nanoseconds() if every else np.zeros(0, np.int64), 0
-        for (pid, name, key), (_, values) in self._samples.items():
+        counter = self._samples.take("counter")
+        order = np.argsort(counter, kind="stable")
+        every, values = self._samples.take("time")[order], self._samples.take("value", np.float64)[order]
+        bounds = np.searchsorted(counter[order], np.arange(len(self._counters) + 1)).tolist()
+        for (pid, name, key), low, high in zip(self._counters, bounds, bounds[1:], strict=False):
             if self._is_told_before(pid):
-                passed += len(values)
                 continue
-            times, numbers = exact[passed : passed + len(values)], np.array(list(map(_real, values)), np.float64)
-            passed += len(values)
+            times, numbers = every[low:high], values[low:high]
             known = (times != INT_MISSING) & ~np.isnan(numbers)
             times, numbers = times[known], numbers[known]
             order = np.argsort(times, kind="stable")
@@ -487,6 +491,15 @@ def _whole(value: Any) -> int:
     if isinstance(value, str):
         value = int(value) if len(value) < 19 and value.isascii() and value.isdecimal() else None
     return value if isinstance(value, int) and INT_MISSING < value < 1 << 63 else INT_MISSING
+
+
+def _reals(values: list[Any]) -> npt.NDArray[np.float64]:
+    if set(map(type, values)) <= {int, float}:
+        try:
+            return np.array(values, np.float64)
+        except OverflowError:
+            pass
+    return np.array(list(map(_real, values)), np.float64)
 
 
 def _real(value: Any) -> float:

@@ -123,7 +123,7 @@ class _Reader:
         self._names, self._kinds, self._texts, self._keys = _Codes(), _Codes(), _Codes(), _Codes()
         self._parts = GrowingColumns()
         self._ends: list[tuple[bool, int, str, int]] = []
-        self._end_times: list[msgspec.Raw] = []
+        self._end_times = GrowingColumns()
         self._counters, self._samples = _Codes(), GrowingColumns()
         self._processes: dict[str, str] = {}
         self._labels: dict[str, str] = {}
@@ -201,18 +201,20 @@ class _Reader:
 
     def _add_others(self, events: list[_Event]) -> None:
         keys, part = self._keys, self.part
-        samples = []
+        samples, times = [], []
         for each in events:
             if each.ph in ("s", "f"):
                 category = _CODE_OF_FLOW.get(each.cat) if type(each.cat) is str else None
                 if category is not None:
                     track = keys[part + str(each.pid), str(each.tid)]
                     self._ends.append((each.ph == "s", category, str(each.id), track))
-                    self._end_times.append(each.ts)
+                    times.append(each.ts)
             elif each.ph == "C":
                 samples.append(each)
             elif each.ph == "M" and each.args:
                 self._add_name(each, _arguments(each.args))
+        if times:
+            self._end_times.add(time=numbers_of(times).nanoseconds())
         if samples:
             self._add_samples(samples)
 
@@ -322,7 +324,7 @@ class _Reader:
         pairs = [(begins.get((sort, name), -1), number)
                  for number, (begin, sort, name, _) in enumerate(self._ends) if not begin]  # fmt: skip
         found = np.array([pair for pair in pairs if pair[0] >= 0], np.int64).reshape(-1, 2)
-        times = numbers_of(self._end_times).nanoseconds() if self._end_times else np.zeros(0, np.int64)
+        times = self._end_times.whole("time")
         found = found[(times[found] != INT_MISSING).all(axis=1)]
         category = np.array([each[1] for each in self._ends], np.int8)[found[:, 1]]
         numbers = np.array([each[3] for each in self._ends], np.int64)

@@ -437,7 +437,7 @@ class _Blocks:
         """
         short: npt.NDArray[np.bool_] = block.cells == self._width - 1
         rows = np.flatnonzero(short)
-        if len(rows) > _MANY_SHORT:
+        if not len(rows) or len(rows) > _MANY_SHORT:
             return short
         whole = np.flatnonzero(block.cells == self._width)[:_LOOKED_AT]
         sorts = [set(each) - {None} for each in zip(*map(block.sorts, whole.tolist()), strict=True)]

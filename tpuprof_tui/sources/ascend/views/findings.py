@@ -508,7 +508,7 @@ RULES: Final = (
          "Leave warm-up steps out; look for shapes that change.", _uneven_steps),
     Rule("memory_grows", "Memory held at the end of the last step beyond that of the first, where each adds to it.",
          0.01, "Look for tensors that are kept: lists of losses, outputs without detach().", _grows),
-    Rule("small_packets", "Large Packet Ratio of more than 100 MB over SDMA or RDMA: told below it.", 0.2,
+    Rule("small_packets", "Large Packet Ratio of more than 100 MB over a link that sends packets: told below it.", 0.2,
          "Larger buckets, aligned gradients (HCCL).", _small_packets),
     Rule("level0", "Whether profiler_level was Level0.", 0, "Record with profiler_level=Level1.", _level0),
     Rule("no_metrics", "Whether kernels were recorded without AI Core metrics.", 0,

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from tpuprof_tui.model import Profile
+    from tpuprof_tui.sources.catalog import Part
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "open_profile"]
+__all__ = ["__version__", "open_profile", "open_profiles"]
 
 
 def open_profile(path: str | os.PathLike[str], **options: Any) -> Profile:
@@ -34,8 +36,22 @@ def open_profile(path: str | os.PathLike[str], **options: Any) -> Profile:
     Raises:
         UnreadableError: Nothing of it can be shown.
     """
-    from tpuprof_tui.analysis.steps.step_detection import with_steps
-    from tpuprof_tui.analysis.totals.exposed import with_exposed
     from tpuprof_tui.sources import catalog
 
-    return with_steps(with_exposed(catalog.open_profile(path, **options)))
+    return _with_steps(catalog.open_profile(path, **options))
+
+
+def open_profiles(
+    paths: Sequence[str | os.PathLike[str]], *, part: Part | None = None, **options: Any
+) -> list[Profile]:  # fmt: skip
+    """Read several, side by side where their source can: PyTorch traces in as many processes as there are cores."""
+    from tpuprof_tui.sources import catalog
+
+    return [_with_steps(profile) for profile in catalog.Catalog().open_several(paths, options, part)]
+
+
+def _with_steps(profile: Profile) -> Profile:
+    from tpuprof_tui.analysis.steps.step_detection import with_steps
+    from tpuprof_tui.analysis.totals.exposed import with_exposed
+
+    return with_steps(with_exposed(profile))

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import SAMPLES
 from kept_traces import unpacked_trace
 
-from tpuprof_tui import open_profile
+from tpuprof_tui import open_profile, open_profiles
 from tpuprof_tui.analysis.links.session_dependencies import dependencies_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -22,6 +23,7 @@ from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_fi
 from tpuprof_tui.app.panes.detail_entries import entries_of
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.cli.main import main
+from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.model import Activity, Role
 from tpuprof_tui.sources.torch.read import several
@@ -267,3 +269,23 @@ def test_labels_that_are_no_utf_8_are_written_to_traces(tmp_path):
     profile = open_profile(tmp_path / "a.pt.trace.json")
     (written,) = run_export(profile, Job(tmp_path / "out", frozenset({"pftrace"})))
     assert written.size
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_profiles_that_are_opened_together_are_those_that_are_opened_alone(monkeypatch, processes):
+    monkeypatch.setattr(several._Reading, "_helpers", lambda reading: processes - 1)
+    run, one = SAMPLES / "torch_cuda_synthetic", SAMPLES / "torch_cpu_recorded"
+    together = open_profiles([run, one / "worker0.pt.trace.json.gz"])
+    for profile, alone in zip(together, (open_profile(run), open_profile(one)), strict=True):
+        assert [len(lane) for lane in profile.lanes] == [len(lane) for lane in alone.lanes]
+        assert [each.trace.names for each in profile.traces] == [each.trace.names for each in alone.traces]
+        for lane, other in zip(profile.lanes, alone.lanes, strict=True):
+            assert np.array_equal(lane["start"], other["start"])
+        assert not profile.problems
+
+
+def test_of_profiles_that_are_opened_together_each_is_of_its_own_source():
+    paths = [SAMPLES / "aks_decode_mode0", SAMPLES / "torch_cpu_recorded"]
+    assert [profile.path for profile in open_profiles(paths)] == [open_profile(path).path for path in paths]
+    with pytest.raises(UnreadableError, match="nothing_there"):
+        open_profiles([paths[1], paths[1] / "nothing_there"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tpuprof_tui.errors import UsageError
@@ -48,12 +48,14 @@ def compared(base: Profile, other: Profile, step: int | None, run_noise: float) 
     return Compared(queries[0], queries[1], run_noise)
 
 
-def print_diff(options: argparse.Namespace, opened: Callable[[str], Profile], show: Callable[..., None]) -> int:
+def print_diff(
+    options: argparse.Namespace, opened: Callable[[str, str], Sequence[Profile]], show: Callable[..., None]
+) -> int:  # fmt: skip
     """Prints what the options ask for; gives the exit status.
 
     Args:
         options: As they were given.
-        opened: Opens a profile.
+        opened: Opens profiles.
         show: Prints pages (`Pages.show`).
     """
     from tpuprof_tui.formats.answers import answer_text
@@ -62,7 +64,8 @@ def print_diff(options: argparse.Namespace, opened: Callable[[str], Profile], sh
 
     if options.json and options.markdown:
         raise UsageError("--json and --markdown do not go together.")
-    both = compared(opened(options.base), opened(options.other), options.step, options.run_noise)
+    base, other = opened(options.base, options.other)
+    both = compared(base, other, options.step, options.run_noise)
     views = views_asked(both, options.views)
     if options.json:
         print(answer_text(diff_record(both, views, options.limit, options.offset), indent=None))

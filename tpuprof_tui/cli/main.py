@@ -387,7 +387,7 @@ def diff_command(options: argparse.Namespace) -> int:
     """Prints what differs between two captures."""
     from .diff import print_diff
 
-    return print_diff(options, lambda path: _opened(path, options), _pages(options).show)
+    return print_diff(options, lambda *both: _all_opened(both, options), _pages(options).show)
 
 
 def gate_command(options: argparse.Namespace) -> int:
@@ -500,6 +500,16 @@ def _opened(capture: str | None, options: argparse.Namespace) -> Profile:
         raise _folder_error(capture) or error from None
     notes = getattr(options, "notes", None)
     return replace(profile, notes=notes) if notes else profile
+
+
+def _all_opened(captures: Sequence[str], options: argparse.Namespace) -> list[Profile]:
+    """Those captures, read side by side where their source can."""
+    from tpuprof_tui import open_profiles
+
+    try:
+        return open_profiles(captures, part=_part(options), **options.source)
+    except UnreadableError:
+        return [_opened(each, options) for each in captures]  # says which of them, and why
 
 
 def _part(options: argparse.Namespace) -> Part | None:

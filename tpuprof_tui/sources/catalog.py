@@ -196,12 +196,27 @@ class Catalog:
     ) -> Profile:
         """Reads a profile; see `open_profile`."""
         source = self.recognised(path)
-        given = {name: value for name, value in options.items() if value is not None}
-        for name in given.keys() - {option.name for option in source.options}:
-            raise self._misplaced(name, path, source)
+        given = self._given(source, path, options)
         if part is None:
             return source.open(Path(path), given, progress)
         return source.open_part(Path(path), given, progress, part)
+
+    def open_several(
+        self, paths: Sequence[str | os.PathLike[str]], options: Mapping[str, Any], part: Part | None = None
+    ) -> list[Profile]:  # fmt: skip
+        """Reads profiles, those of one source side by side; see `open_profile`."""
+        sources = [self.recognised(path) for path in paths]
+        if len(set(sources)) > 1:
+            return [self.open(path, options, None, part) for path in paths]
+        return sources[0].open_several([Path(path) for path in paths],
+                                       self._given(sources[0], paths[0], options), part)  # fmt: skip
+
+    def _given(self, source: Source, path: str | os.PathLike[str], options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options that are given, which have to be its own."""
+        given = {name: value for name, value in options.items() if value is not None}
+        for name in given.keys() - {option.name for option in source.options}:
+            raise self._misplaced(name, path, source)
+        return given
 
     def _misplaced(self, name: str, path: str | os.PathLike[str], source: Source) -> Exception:
         for other in self._in_turn():

@@ -162,6 +162,16 @@ class Source(ABC):
         del part
         return self.open(path, options, progress)
 
+    def open_several(self, paths: Sequence[Path], options: Mapping[str, Any], part: Part | None) -> list[Profile]:
+        """Reads paths that it recognised, in their order, side by side where it can.
+
+        Raises:
+            UnreadableError: Nothing of one of them can be shown.
+        """
+        if part is None:
+            return [self.open(path, options, None) for path in paths]
+        return [self.open_part(path, options, None, part) for path in paths]
+
     @abstractmethod
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
         """What of a folder is such a profile, by names alone: the folder itself, or some of its files.

@@ -6,6 +6,7 @@ import io
 import os
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,8 @@ from msgspec.structs import replace
 from tpuprof_tui.sources.source import Part, Progress, ProgressCallback, Source, Verdict, first_bytes
 
 if TYPE_CHECKING:
-    from tpuprof_tui.model import Profile
+    from tpuprof_tui.errors import UnreadableError
+    from tpuprof_tui.model import Problem, Profile
 
     from .read.trace import Trace
 
@@ -67,6 +69,17 @@ class TorchSource(Source):
         """The same; of files that are larger than memory no more than a part."""
         return self._opened(path, progress, part)
 
+    def open_several(self, paths: Sequence[Path], options: Mapping[str, Any], part: Part | None) -> list[Profile]:
+        """Reads them in as many processes as there are cores."""
+        if any(_ARCHIVE.fullmatch(path.name) for path in paths):
+            return super().open_several(paths, options, part)
+        from .read.several import read_traces
+
+        files = [self.files(path) for path in paths]
+        found = iter(read_traces([file for each in files for file in each], None, part))
+        return [_profile(path, each, dict(enumerate(islice(found, len(each)))))
+                for path, each in zip(paths, files, strict=True)]  # fmt: skip
+
     def _opened(self, path: Path, progress: ProgressCallback | None, part: Part | None) -> Profile:
         if not _ARCHIVE.fullmatch(path.name) or os.path.isdir(path):
             return self._read(path, self.files(path), progress, part)
@@ -86,30 +99,16 @@ class TorchSource(Source):
         from tpuprof_tui.errors import UnreadableError
         from tpuprof_tui.model import Problem, Severity
 
-        from .read.profile import profile_of
         from .read.several import read_traces
-
-        def profile_so_far(found: Mapping[int, Trace | UnreadableError], *more: Problem) -> Profile:
-            traces, problems = [], list(more)
-            for number, trace in sorted(found.items()):
-                if not isinstance(trace, UnreadableError):
-                    traces.append(trace)
-                elif len(files) == 1:
-                    raise trace
-                else:
-                    problems.append(Problem(Severity.ERROR, str(trace), "It is left out.", file=files[number].name))
-            if not traces:
-                raise UnreadableError(f"{path} holds no trace that can be read.")
-            return profile_of(path, traces, problems)
 
         def arrived(found: Mapping[int, Trace | UnreadableError]) -> None:
             if progress is not None and not all(isinstance(trace, UnreadableError) for trace in found.values()):
                 told = f"{len(found)} of {len(files)} traces are read."
                 left = Problem(Severity.WARNING, told, "The others follow.", count=len(files) - len(found))
-                so_far = replace(profile_so_far(found, left), more_follows=True)
+                so_far = replace(_profile(path, files, found, left), more_follows=True)
                 progress(Progress(f"{told} The others follow.", 0, 0, profile=so_far))
 
-        return profile_so_far(dict(enumerate(read_traces(files, progress, part, arrived))))
+        return _profile(path, files, dict(enumerate(read_traces(files, progress, part, arrived))))
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
         """The folder where it holds several traces, else the one."""
@@ -122,6 +121,28 @@ class TorchSource(Source):
             return [path]
         names = sorted(name for name in os.listdir(path) if _JSON.fullmatch(name) and (path / name).is_file())
         return [path / name for name in names if _NAMED.fullmatch(name) or _begins_as_trace(path / name)]
+
+
+def _profile(
+    path: Path, files: Sequence[Path], found: Mapping[int, Trace | UnreadableError], *more: Problem
+) -> Profile:  # fmt: skip
+    """The profile of those of the files that have been read, by their place; one that cannot be read is a problem."""
+    from tpuprof_tui.errors import UnreadableError
+    from tpuprof_tui.model import Problem, Severity
+
+    from .read.profile import profile_of
+
+    traces, problems = [], list(more)
+    for number, trace in sorted(found.items()):
+        if not isinstance(trace, UnreadableError):
+            traces.append(trace)
+        elif len(files) == 1:
+            raise trace
+        else:
+            problems.append(Problem(Severity.ERROR, str(trace), "It is left out.", file=files[number].name))
+    if not traces:
+        raise UnreadableError(f"{path} holds no trace that can be read.")
+    return profile_of(path, traces, problems)
 
 
 def _first_in_archive(path: Path) -> str:

@@ -10,13 +10,13 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from screen import explored, frame, press, settled
+from screen import SIZES, explored, frame, press, settled
 
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.data_set import CaptureTable, DataSetScreen
 from tpuprof_tui.dataset import build as building
-from tpuprof_tui.dataset.listing import Listing, over_days, spark_line
+from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, spark_line
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 NAMES = ("aks_bmodel", "aksv_cdma", "torch_cpu_recorded")
@@ -84,6 +84,20 @@ async def test_a_data_set_is_a_list_of_captures_with_figures(out, monkeypatch):
         assert isinstance(app.screen, DataSetScreen)
         assert lines(app) == ["aksv_cdma"]
     assert pressed == {each.id for each in ACTIONS if each.pane == "fleet"}
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+async def test_a_scroll_bar_stands_on_no_figure(size, out, monkeypatch):
+    figures = tuple(Figure(f"f{number}", f"figure {number}", "share") for number in range(3))
+    rows = tuple(Row(f"/fleet/{number:03}", "", "2026-11-01", "0", 0, (0.5, 0.25, 0.123)) for number in range(100))
+    monkeypatch.setattr(Listing, "read", lambda out: Listing(figures, rows))
+    app = TpuprofApp(str(out))
+    async with app.run_test(size=size) as pilot:
+        await settled(pilot)
+        captures = [line for line in frame(app).splitlines() if "/fleet/" in line]
+        assert len(captures) > size[1] // 2
+        # the last cell is the scroll bar's
+        assert {line[:-1].rpartition("25.0%")[2].strip() for line in captures} == {"12.3%"}
 
 
 def test_spark_lines_go_from_the_least_to_the_most(out):

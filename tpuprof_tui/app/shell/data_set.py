@@ -65,6 +65,8 @@ class CaptureTable(LinesView):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("fleet")]
+    # lines fill the width: a scroll bar that comes with them would stand on the last cell of each
+    DEFAULT_CSS = "CaptureTable { scrollbar-gutter: stable; }"
 
     class Read(Message):
         """A thread has read the data set, or could not."""
